@@ -1,0 +1,32 @@
+# Compiler and flags of everything native, in one place. Included only where the native recorder is built.
+
+include(CheckLanguage)
+foreach(language C CXX)
+  check_language(${language})
+  if(NOT CMAKE_${language}_COMPILER)
+    message(FATAL_ERROR
+      "The recorder needs a C and a C++ compiler (g++ or clang++) and none was found. Install one, or build the "
+      "analyzer alone: pip install . -C cmake.define.TACHOGRAPH_NATIVE=OFF")
+  endif()
+  enable_language(${language})
+endforeach()
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# Unwind tables everywhere: a signal may arrive at any instruction, and other people's profilers unwind through us.
+add_compile_options(-Wall -Wextra -fasynchronous-unwind-tables)
+if(TACHOGRAPH_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(TACHOGRAPH_SANITIZE)
+  add_compile_options(-fsanitize=${TACHOGRAPH_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TACHOGRAPH_SANITIZE})
+endif()

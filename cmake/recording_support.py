@@ -1,0 +1,32 @@
+"""Prints why recording is not supported by the interpreter that runs this, or nothing if it is.
+
+Run by CMake when the package is built. Standard library only, and any Python 3: it must be able to say no politely.
+"""
+
+import platform
+import struct
+import sys
+import sysconfig
+
+
+def reason() -> str:
+    """One clause of text, without a full stop; empty if recording is supported."""
+    version = ".".join(map(str, sys.version_info[:2]))
+    if platform.system() != "Linux":
+        return f"recording needs Linux, this is {platform.system()}"
+    if platform.machine() not in ("x86_64", "AMD64") or struct.calcsize("P") != 8:
+        return f"recording needs an x86-64 processor and a 64-bit Python, this is {platform.machine()}"
+    if platform.python_implementation() != "CPython":
+        return f"recording needs CPython, this is {platform.python_implementation()}"
+    if not (3, 11) <= sys.version_info[:2] <= (3, 15):
+        return f"recording needs CPython 3.11 to 3.15, this is {version}"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return f"recording needs a CPython with the GIL, this is a free-threaded {version}"
+    # Statically linked interpreters (no libc found) cannot be preloaded into either.
+    if platform.libc_ver()[0] != "glibc":
+        return f"recording needs glibc, this Python stands on {platform.libc_ver()[0] or 'another C library'}"
+    return ""
+
+
+if __name__ == "__main__":
+    print(reason())
