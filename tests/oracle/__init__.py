@@ -1,0 +1,1 @@
+"""Programs whose true profile is known, recorded and analysed as real subprocesses."""

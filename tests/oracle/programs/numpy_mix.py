@@ -1,0 +1,51 @@
+"""Native work of numpy: matrix product and sum by operator, a function by call, and a little Python."""
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the truth below is one thread's
+
+import numpy as np
+from truth import Clocks, seconds
+
+SIDE = 160
+A = np.arange(SIDE * SIDE, dtype=np.float64).reshape(SIDE, SIDE) / SIDE
+B = A.T.copy()
+LONG = np.arange(6_000, dtype=np.float64)
+
+
+def product(rounds: int) -> None:
+    for index in range(rounds):
+        c = A @ B  # @product
+        index += c.ndim  # @after-product
+
+
+def addition(rounds: int) -> None:
+    for index in range(rounds):
+        c = LONG + LONG  # @addition
+        index += c.ndim  # @after-addition
+
+
+def call(rounds: int) -> None:
+    for index in range(rounds):
+        c = np.sort(B, axis=0)  # @call
+        index += c.ndim  # @after-call
+
+
+def python(rounds: int) -> int:
+    total = 0
+    for index in range(rounds):  # @python
+        total += index & 3  # @python
+    return total
+
+
+def main() -> None:
+    clocks = Clocks()
+    clocks.cycle(
+        seconds(5.0),
+        [("product", product, 40), ("addition", addition, 4000), ("call", call, 40), ("python", python, 50_000)],
+    )
+    clocks.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""The native recorder against programs that measure themselves."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle import support
+from oracle.conftest import Recorder
+
+pytestmark = pytest.mark.native
+
+LOOPS = ("for", "while", "comprehension", "generator", "recursion")
+needs_numpy = pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="numpy is not installed")
+
+
+def check_total(run: support.Run, interval_s: float, threads: int = 1) -> None:
+    """CPU in the report = CPU of the process: from where recording began (before the program's first line) to its end.
+
+    The process had used ``first_ns`` when the program's clocks began and goes on for a little after they end, so the
+    truth is known to lie between two bounds. What a thread used after its last sample, at most an interval with its
+    jitter and a tick, is in no sample.
+    """
+    tail = threads * (interval_s * 1.5 + 0.004)
+    least = (run.truth["process_ns"] - run.truth["first_ns"]) / 1e9
+    most = run.truth["process_ns"] / 1e9 + 0.03
+    assert least * 0.99 - tail <= run.totals.cpu_s <= most * 1.01
+
+
+# ------------------------------------------------------------------ pure Python
+
+
+def test_python_loops_are_charged_to_their_lines(recorded: Recorder) -> None:
+    recorded("python_loops.py").check_shares(*LOOPS)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_python_loops_are_under_two_percent_native(recorded: Recorder, loop: str) -> None:
+    found = recorded("python_loops.py").line(loop)
+    assert found.samples > 50
+    assert found.native_s < 0.02 * found.cpu_s
+    assert found.unknown_s == 0
+
+
+def test_deep_stacks_are_whole(recorded: Recorder) -> None:
+    run = recorded("python_loops.py")
+    assert run.loss("stacks_truncated") == 0
+    assert run.loss("stacks_lost") == 0
+    assert run.loss("stacks_torn") <= 0.01 * run.totals.samples
+
+
+def test_cpu_total_is_the_process_time(recorded: Recorder) -> None:
+    check_total(recorded("python_loops.py"), 0.005)
+
+
+@pytest.mark.parametrize("interval", [5, 10, 20])
+def test_totals_do_not_depend_on_the_interval(recorded: Recorder, interval: int) -> None:
+    run = recorded("python_loops.py") if interval == 5 else recorded("python_loops.py", "4", interval=interval)
+    check_total(run, interval / 1000)
+    run.check_shares(*LOOPS)
+
+
+def test_shares_carry_intervals_that_hold_the_truth(recorded: Recorder) -> None:
+    """95 % intervals of single lines: the reported share lies in its own, and the width follows the samples."""
+    run = recorded("python_loops.py")
+    rows: list[dict[str, Any]] = [row for row in run.report["lines"] if row["samples"] >= 30]
+    assert rows
+    for row in rows:
+        assert 0 <= row["cpu_share_low"] <= row["cpu_share"] <= row["cpu_share_high"] <= 1
+        width = row["cpu_share_high"] - row["cpu_share_low"]
+        share, samples = row["cpu_share"], run.totals.samples
+        assert width == pytest.approx(2 * 1.96 * (share * (1 - share) / samples) ** 0.5, rel=0.25)
+
+
+# ------------------------------------------------------------------ native code in calls and operators
+
+
+@pytest.mark.parametrize(
+    ("program", "native"),
+    [
+        ("native_mix.py", ("compress", "digest", "checksum")),
+        pytest.param("numpy_mix.py", ("product", "addition", "call"), marks=needs_numpy),
+        ("operators.py", ("product", "quotient", "addition")),
+    ],
+)
+def test_mostly_native_program_reports_it(recorded: Recorder, program: str, native: tuple[str, ...]) -> None:
+    """The whole program's split agrees with the clocks, and so does every line's."""
+    run = recorded(program)
+    run.check_shares(*native, "python")
+    whole, python = run.line(*native, "python"), run.line("python")
+    true = run.true_share(native, (*native, "python"))
+    assert true > 0.9
+    reported = (whole.cpu_s - whole.python_s) / whole.cpu_s
+    assert abs(reported - true) <= support.tolerance(true, whole.samples)
+    assert python.native_s < 0.02 * python.cpu_s
+    for name in native:
+        line = run.line(name)
+        assert line.python_s <= support.tolerance(0.0, line.samples) * line.cpu_s, name
+
+
+@pytest.mark.parametrize(
+    ("program", "operators"),
+    [
+        ("operators.py", ("product", "quotient", "addition")),
+        pytest.param("numpy_mix.py", ("product", "addition", "call"), marks=needs_numpy),
+    ],
+)
+def test_an_operator_is_not_charged_to_the_next_line(
+    recorded: Recorder, program: str, operators: tuple[str, ...]
+) -> None:
+    """``a @ b`` and ``a + b`` are no calls; the line behind each does next to nothing and must show next to nothing."""
+    run = recorded(program)
+    for name in operators:
+        own, after = run.line(name), run.line(f"after-{name}")
+        both = own.samples + after.samples
+        assert after.cpu_s / (own.cpu_s + after.cpu_s) <= support.tolerance(0.0, both), name
+
+
+def test_bodies_of_while_loops_are_charged_to_their_lines(recorded: Recorder) -> None:
+    run = recorded("while_bodies.py")
+    run.check_shares("digest-large", "digest-small", "list-large", "list-small", "head")
+    lists = run.line("list-large", "list-small")
+    digests = run.line("digest-large", "digest-small")
+    assert lists.native_s < 0.02 * lists.cpu_s
+    assert digests.python_s <= support.tolerance(0.0, digests.samples) * digests.cpu_s
+
+
+@pytest.mark.parametrize("share", ["0.2", "0.5", "0.8"])
+def test_no_function_bias(recorded: Recorder, share: str) -> None:
+    """The paper's experiment (2023 §6.2, figure 5): the points lie on the diagonal."""
+    recorded("function_bias.py", "2.5", share).check_shares("called", "inlined")
+
+
+# ------------------------------------------------------------------ threads
+
+
+def thread_times(run: support.Run, name: str) -> support.Times:
+    rows = [row for row in run.report["threads"] if row["name"] == name]
+    assert len(rows) == 1, f"{name}: {[row['name'] for row in run.report['threads']]}"
+    return support.times(rows[0])
+
+
+def test_four_threads_with_different_loads(recorded: Recorder) -> None:
+    run = recorded("four_threads.py")
+    truth = {name: ns / 1e9 for name, ns in run.spent.items()}
+    found = {name: thread_times(run, f"oracle-{name}") for name in truth}
+    whole, samples = sum(truth.values()), run.line("load").samples
+    for name, used in truth.items():
+        # A thread's clock is read, not sampled: its total is exact but for its last interval.
+        assert abs(found[name].cpu_s - used) <= 0.01 * whole + 0.005 * 1.5 + 0.004, name
+        share = found[name].cpu_s / sum(times.cpu_s for times in found.values())
+        assert abs(share - used / whole) <= support.tolerance(used / whole, samples), name
+        assert found[name].native_s < 0.02 * found[name].cpu_s + 0.01
+    assert {row["tid"] for row in run.report["threads"] if row["name"].startswith("oracle-")} == set(
+        run.truth["facts"]["tids"].values()
+    )
+
+
+def test_cpu_total_with_threads_is_the_process_time(recorded: Recorder) -> None:
+    check_total(recorded("four_threads.py"), 0.005, threads=5)
+
+
+def test_threads_wait_for_the_gil_and_do_not_use_it_twice(recorded: Recorder) -> None:
+    """Four threads that want the GIL share one CPU: whoever does not run waits."""
+    run = recorded("four_threads.py")
+    assert thread_times(run, "oracle-fourth").wait_s > 0.5 * run.spent["first"] / 1e9
+
+
+@pytest.fixture(scope="module")
+def native_threads(recorded: Recorder, library: Path) -> support.Run:
+    return recorded("native_threads.py", "4", str(library))
+
+
+def test_native_code_that_releases_the_gil(native_threads: support.Run) -> None:
+    found = native_threads.line("released")
+    assert found.native_s == pytest.approx(native_threads.spent["released"] / 1e9, rel=0.02, abs=0.012)
+    assert found.python_s <= support.tolerance(0.0, found.samples) * found.cpu_s
+
+
+def test_native_code_that_holds_the_gil(native_threads: support.Run) -> None:
+    found = native_threads.line("held")
+    assert found.native_s == pytest.approx(native_threads.spent["held"] / 1e9, rel=0.02, abs=0.012)
+    python = native_threads.line("python")
+    assert python.cpu_s == pytest.approx(native_threads.spent["python"] / 1e9, rel=0.02, abs=0.012)
+    assert python.native_s < 0.02 * python.cpu_s
+
+
+def test_native_thread_without_python_state(native_threads: support.Run) -> None:
+    found = thread_times(native_threads, "oracle-native")
+    assert found.cpu_s == pytest.approx(native_threads.spent["stateless"] / 1e9, rel=0.02, abs=0.012)
+    assert found.native_s >= 0.98 * found.user_s
+
+
+def test_native_threads_are_in_the_total(native_threads: support.Run) -> None:
+    check_total(native_threads, 0.005, threads=3)
+
+
+# ------------------------------------------------------------------ waiting and the kernel
+
+
+@pytest.fixture(scope="module")
+def blocking(recorded: Recorder, library: Path) -> support.Run:
+    return recorded("blocking.py", "2", str(library), interval=10)
+
+
+@pytest.mark.parametrize("name", ["c-read", "os-read", "lock", "sleep"])
+def test_a_blocked_main_thread_waits_on_its_line(blocking: support.Run, name: str) -> None:
+    found = blocking.line(name)
+    assert found.wait_s == pytest.approx(blocking.spent[name] / 1e9, rel=0.05)
+
+
+def test_waiting_is_not_cpu(blocking: support.Run) -> None:
+    names = ("c-read", "os-read", "lock", "sleep")
+    assert blocking.line(*names).cpu_s <= (blocking.truth["process_ns"] - blocking.truth["first_ns"]) / 1e9 + 0.015
+    assert blocking.totals.cpu_s < 0.1 * blocking.totals.wait_s
+
+
+def test_kernel_time_is_the_kernels(recorded: Recorder) -> None:
+    """Reads of /dev/zero are the kernel's copying; the Python loop beside them has none."""
+    run = recorded("kernel.py")
+    run.check_shares("reading", "python")
+    reading, python = run.line("reading"), run.line("python")
+    whole = reading.cpu_s + python.cpu_s
+    true = run.true_share(("reading",), ("reading", "python"))
+    reported = (reading.kernel_s + python.kernel_s) / whole
+    assert abs(reported - true) <= support.tolerance(true, reading.samples + python.samples)
+
+
+def test_kernel_total_is_the_process_system_time(recorded: Recorder) -> None:
+    run = recorded("kernel.py")
+    true = run.truth["kernel_ns"] / run.truth["process_ns"]
+    reported = run.totals.kernel_s / run.totals.cpu_s
+    assert abs(reported - true) <= support.tolerance(true, run.totals.samples)
+
+
+# ------------------------------------------------------------------ enough samples for one percentage point
+
+
+@pytest.mark.slow
+def test_shares_agree_within_one_point_once_there_are_enough_samples(recorded: Recorder) -> None:
+    """A run so long that chance allows less than the percentage point that the design does."""
+    run = recorded("python_loops.py", "120", interval=4)
+    assert run.line(*LOOPS).samples > 15_000
+    run.check_shares(*LOOPS)
+    for loop in LOOPS:
+        true = run.true_share((loop,), LOOPS)
+        assert abs(run.reported_share((loop,), LOOPS).part - true) <= 0.01, loop
