@@ -24,7 +24,7 @@ LIBRARY_SOURCE = Path(__file__).parent / "native" / "burn.c"
 POINT = 0.01
 """What a share may be wrong by, once there are enough samples (DESIGN.md): one percentage point."""
 Z = 3.0
-"""Standard deviations on each side of the statistical interval: 99.7 %, as one run makes some two hundred comparisons."""
+"""Standard deviations on each side of the statistical interval: 99.7 %, as a test run makes some 200 comparisons."""
 
 
 def tolerance(share: float, samples: int) -> float:

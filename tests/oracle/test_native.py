@@ -145,7 +145,8 @@ def test_four_threads_with_different_loads(recorded: Recorder) -> None:
     run = recorded("four_threads.py")
     truth = {name: ns / 1e9 for name, ns in run.spent.items()}
     found = {name: thread_times(run, f"oracle-{name}") for name in truth}
-    whole, samples = sum(truth.values()), run.line("load").samples
+    whole, samples = sum(truth.values()), run.line(*truth).samples
+    run.check_shares(*truth)
     for name, used in truth.items():
         # A thread's clock is read, not sampled: its total is exact but for its last interval.
         assert abs(found[name].cpu_s - used) <= 0.01 * whole + 0.005 * 1.5 + 0.004, name

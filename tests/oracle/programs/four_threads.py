@@ -6,28 +6,39 @@ import time
 from truth import Clocks, seconds
 
 
-def load(quota_ns: int) -> int:
+def first(quota_ns: int) -> int:
     total = 0
-    while time.thread_time_ns() < quota_ns:
-        for index in range(5000):  # @load
-            total += index & 7  # @load
+    while time.thread_time_ns() < quota_ns:  # @first
+        for index in range(5000):  # @first
+            total += index & 7  # @first
     return total
 
 
-def first(quota_ns: int) -> None:
-    load(quota_ns)  # @first
+def second(quota_ns: int) -> int:
+    total = 0
+    while time.thread_time_ns() < quota_ns:  # @second
+        for index in range(5000):  # @second
+            total += index & 7  # @second
+    return total
 
 
-def second(quota_ns: int) -> None:
-    load(quota_ns)  # @second
+def third(quota_ns: int) -> int:
+    total = 0
+    while time.thread_time_ns() < quota_ns:  # @third
+        for index in range(5000):  # @third
+            total += index & 7  # @third
+    return total
 
 
-def third(quota_ns: int) -> None:
-    load(quota_ns)  # @third
+def fourth(quota_ns: int) -> int:
+    total = 0
+    while time.thread_time_ns() < quota_ns:  # @fourth
+        for index in range(5000):  # @fourth
+            total += index & 7  # @fourth
+    return total
 
 
-def fourth(quota_ns: int) -> None:
-    load(quota_ns)  # @fourth
+LOADS = {"first": first, "second": second, "third": third, "fourth": fourth}
 
 
 def main() -> None:
@@ -37,12 +48,12 @@ def main() -> None:
 
     def body(name: str, quota_ns: int) -> None:
         tids[name] = threading.get_native_id()
-        {"first": first, "second": second, "third": third, "fourth": fourth}[name](quota_ns)
+        LOADS[name](quota_ns)
         clocks.spent[name] = time.thread_time_ns()  # all of the thread's life but its last moments
 
     threads = [
         threading.Thread(target=body, name=f"oracle-{name}", args=(name, int(unit * part)))
-        for part, name in enumerate(("first", "second", "third", "fourth"), 1)
+        for part, name in enumerate(LOADS, 1)
     ]
     for thread in threads:
         thread.start()

@@ -28,9 +28,9 @@ def python_bodies(rounds: int, clocks: Clocks) -> None:
     while index < rounds:  # @head
         index += 1
         start = clock()
-        [item + item for item in range(9000)]  # noqa: B018, C416  # @list-large
+        [item + item for item in range(9000)]  # @list-large
         middle = clock()
-        [item + item for item in range(3000)]  # noqa: B018, C416  # @list-small
+        [item + item for item in range(3000)]  # @list-small
         end = clock()
         clocks.add("list-large", middle - start)
         clocks.add("list-small", end - middle)
