@@ -1,8 +1,8 @@
 """Lays the source folders out under their import names, as symbolic links below build/source-tree.
 
 The folders of this repository are not named like the packages they hold (`format-spec/` is `tachograph.format`); the
-mapping is the table `[tool.scikit-build.wheel.force-include]` of pyproject.toml. Installing follows that table, and so does
-this script, for tools that read sources and follow no import hook: mypy, editors, `PYTHONPATH=build/source-tree`.
+mapping is the table `[tool.scikit-build.wheel.force-include]` of pyproject.toml. Installing follows that table, and so
+does this script, for tools that read sources and follow no import hook: mypy, editors, `PYTHONPATH=build/source-tree`.
 """
 
 import shutil

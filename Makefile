@@ -1,0 +1,68 @@
+# The commands of this repository. `make` alone lists them.
+#
+# They need python3 (3.11 or later), a C++ compiler and make; everything else is installed into $(VENV).
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --quiet
+
+SOURCES := pyproject.toml CMakeLists.txt README.md \
+	$(shell find tachograph recorder analyzer format-spec native cmake -type f ! -name '*.pyc' ! -path '*/vectors/*')
+OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
+OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format dev bench-overhead bench-analyze clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.with-analyze ## record a real program (examples/backup.py) and show where its time went
+	@mkdir -p build/demo
+	$(BIN)/tachograph record --force --output build/demo/backup.tacho examples/backup.py
+	$(BIN)/tachograph analyze build/demo/backup.tacho
+
+test: lint ## lint, then every test (about ten minutes on two cores)
+	$(BIN)/pytest
+
+lint: $(VENV)/.with-dev ## ruff, clang-format and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@$(if $(strip $(OUR_CPP)),$(BIN)/clang-format --dry-run -Werror $(OUR_CPP))
+	@$(BIN)/python tools/source_tree.py >/dev/null
+	$(BIN)/mypy -p tachograph
+	$(BIN)/mypy $(OUR_PYTHON)
+
+format: $(VENV)/.with-dev ## let ruff and clang-format rewrite the sources
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	@$(if $(strip $(OUR_CPP)),$(BIN)/clang-format -i $(OUR_CPP))
+
+dev: $(BIN)/pip ## an editable install with all tools: edits to Python sources are live
+	@echo "installing tachograph, editable, and its tools into $(VENV) ..."
+	@$(PIP) --editable '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
+	@touch $(VENV)/.with-dev $(VENV)/.with-analyze
+
+bench-overhead: $(VENV)/.with-dev ## what recording costs: ten pyperformance programs, bare and recorded (about two hours)
+	$(BIN)/python benchmarks/overhead.py $(ARGS)
+
+bench-analyze: $(VENV)/.with-dev ## what analyzing costs: recordings of up to 10^8 samples
+	$(BIN)/python benchmarks/analyze.py $(ARGS)
+
+clean: ## remove everything that these commands made
+	rm -rf $(VENV) build .nox .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/pip:
+	@$(PYTHON) tools/check_python.py
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.with-analyze: $(SOURCES) | $(BIN)/pip
+	@echo "building tachograph and installing it into $(VENV) ..."
+	@$(PIP) '.[analyze]'
+	@touch $@
+
+$(VENV)/.with-dev: $(SOURCES) | $(BIN)/pip
+	@echo "building tachograph and installing it, with its tools, into $(VENV) ..."
+	@$(PIP) '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
+	@touch $@ $(VENV)/.with-analyze

@@ -1,0 +1,113 @@
+"""Prints the results of `overhead.py` as text, and sums them up as one JSON object."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from harness.arms import BARE, BARE_AGAIN
+from harness.measure import START_UP
+from harness.store import Row
+from harness.summary import Figure, Ratio, median_of, ratio
+
+FIGURES: dict[str, Figure] = {
+    "in_program": lambda row: row.in_program_s,
+    "in_program_cpu": lambda row: row.in_program_cpu_s,
+    "whole_process": lambda row: row.whole_s,
+}
+
+
+def summary(rows: list[Row], programs: list[str], arms: list[str], long_program: str) -> dict[str, Any]:
+    """Every figure that the table shows, and a few more. Ratios are against the first bare run of the same round."""
+    result: dict[str, Any] = {"ratios": {}, "over_programs": {}, "start_up_s": {}, "after_program_s": {}}
+    for arm in [BARE_AGAIN, *arms]:
+        ratios = {name: _ratios(rows, programs, arm, figure) for name, figure in FIGURES.items()}
+        result["ratios"][arm] = {
+            name: {program: asdict(value) for program, value in of_figure.items()} for name, of_figure in ratios.items()
+        }
+        result["over_programs"][arm] = {
+            name: {
+                "median": median(value.of_medians for value in of_figure.values()),
+                "worst": max(value.of_medians for value in of_figure.values()),
+                "programs": len(of_figure),
+            }
+            for name, of_figure in ratios.items()
+            if of_figure
+        }
+    for arm in [BARE, *arms]:
+        result["start_up_s"][arm] = median_of(rows, START_UP, arm, lambda row: row.start_up_s)
+        result["after_program_s"][arm] = median_of(rows, long_program, arm, lambda row: row.after_program_s)
+    result["long_run"] = {
+        arm: {
+            "in_program_s": median_of(rows, long_program, arm, lambda row: row.in_program_s),
+            "recording_bytes": median_of(rows, long_program, arm, lambda row: row.recording_bytes),
+        }
+        for arm in arms
+    }
+    return result
+
+
+def _ratios(rows: list[Row], programs: list[str], arm: str, figure: Figure) -> dict[str, Ratio]:
+    found = {program: ratio(rows, program, arm, BARE, figure) for program in programs}
+    return {program: value for program, value in found.items() if value is not None}
+
+
+def table(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
+    """The results for people."""
+    lines: list[str] = []
+    for arm in arms:
+        lines += [
+            f"{arm}, times bare: ratio of medians (median of per-round ratios, their quartiles)",
+            f"{'':26}{'in program':<30}{'whole process':<30}{'noise: bare again, in program'}",
+        ]
+        for program in programs:
+            cells = [
+                _cell(found["ratios"][arm]["in_program"].get(program)),
+                _cell(found["ratios"][arm]["whole_process"].get(program)),
+                _cell(found["ratios"][BARE_AGAIN]["in_program"].get(program)),
+            ]
+            lines.append(f"  {program:<24}" + "".join(f"{cell:<30}" for cell in cells).rstrip())
+        for name in ("median", "worst"):
+            cells = [
+                _overall(found, arm, "in_program", name),
+                _overall(found, arm, "whole_process", name),
+                _overall(found, BARE_AGAIN, "in_program", name),
+            ]
+            lines.append(f"  {name:<24}" + "".join(f"{cell:<30}" for cell in cells).rstrip())
+        lines += [
+            f"  start-up, until the first line runs: {_over_bare(found['start_up_s'], arm)}",
+            f"  from the end of a long run's work until the command is gone: {_over_bare(found['after_program_s'], arm)}",
+            f"  long run: {_long(found['long_run'][arm])}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _cell(value: dict[str, Any] | None) -> str:
+    if value is None:
+        return "never ended"
+    return "{of_medians:.3f} ({median:.3f}, {low:.3f}..{high:.3f})".format(**value)
+
+
+def _overall(found: dict[str, Any], arm: str, figure: str, name: str) -> str:
+    of_figure = found["over_programs"][arm].get(figure)
+    return f"{of_figure[name]:.3f}" if of_figure else "-"
+
+
+def _over_bare(values: dict[str, float | None], arm: str) -> str:
+    mine, bare = values[arm], values[BARE]
+    if mine is None or bare is None:
+        return "not measured"
+    return f"{mine * 1e3:.0f} ms, bare {bare * 1e3:.0f} ms: {(mine - bare) * 1e3:+.0f} ms"
+
+
+def _long(values: dict[str, float | None]) -> str:
+    shown: list[str] = []
+    formats: dict[str, Callable[[float], str]] = {
+        "in_program_s": lambda value: f"{value:.1f} s",
+        "recording_bytes": lambda value: f"recording of {value / 1024:.1f} KiB",
+    }
+    for name, form in formats.items():
+        value = values[name]
+        shown.append(form(value) if value is not None else f"{name} unknown")
+    return ", ".join(shown)

@@ -1,0 +1,95 @@
+"""Results on disk: a row is appended as soon as it is measured, so an interrupted benchmark goes on where it stopped."""
+
+import csv
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from harness.errors import BenchmarkError
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of one program in one arm. Times in seconds; an unknown figure is None (an empty field)."""
+
+    round: int
+    program: str
+    arm: str
+    loops: int
+    in_program_s: float | None
+    in_program_cpu_s: float | None
+    whole_s: float
+    whole_cpu_s: float
+    peak_rss_bytes: int
+    recording_bytes: int | None
+    after_program_s: float | None
+    """From the end of the program's own work until the command was gone."""
+    start_up_s: float | None
+    """From before the command was started until the program's first line ran."""
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        """What makes a row: it is measured once."""
+        return self.round, self.program, self.arm
+
+
+class Store:
+    """`rows.csv` and `setup.json` in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._rows = folder / "rows.csv"
+        self._setup = folder / "setup.json"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def agree(self, setup: dict[str, object]) -> None:
+        """Notes what is measured, or makes sure that it is what the rows already there were measured with."""
+        text = json.dumps(setup, indent=2) + "\n"
+        if self._setup.exists():
+            if self._setup.read_text(encoding="utf-8") != text:
+                raise BenchmarkError(
+                    f"{self._setup.parent} holds results of another setup (see {self._setup.name}): "
+                    "choose another --results, or --fresh to start over"
+                )
+        else:
+            self._setup.write_text(text, encoding="utf-8")
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._rows.unlink(missing_ok=True)
+        self._setup.unlink(missing_ok=True)
+
+    def rows(self) -> list[Row]:
+        """All rows so far."""
+        if not self._rows.exists():
+            return []
+        with self._rows.open(newline="", encoding="utf-8") as file:
+            return [_row(record) for record in csv.DictReader(file)]
+
+    def append(self, row: Row) -> None:
+        """Adds a row, durably."""
+        new = not self._rows.exists()
+        with self._rows.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, [field.name for field in fields(Row)])
+            if new:
+                writer.writeheader()
+            writer.writerow(asdict(row))
+
+
+def _row(record: dict[str, str]) -> Row:
+    def number(name: str) -> float | None:
+        return float(record[name]) if record[name] else None
+
+    return Row(
+        round=int(record["round"]),
+        program=record["program"],
+        arm=record["arm"],
+        loops=int(record["loops"]),
+        in_program_s=number("in_program_s"),
+        in_program_cpu_s=number("in_program_cpu_s"),
+        whole_s=float(record["whole_s"]),
+        whole_cpu_s=float(record["whole_cpu_s"]),
+        peak_rss_bytes=int(record["peak_rss_bytes"]),
+        recording_bytes=int(record["recording_bytes"]) if record["recording_bytes"] else None,
+        after_program_s=number("after_program_s"),
+        start_up_s=number("start_up_s"),
+    )
