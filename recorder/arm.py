@@ -1,0 +1,108 @@
+"""Arms the recorder inside the profiled process, before the program's first line.
+
+``tachograph.pth`` calls :func:`from_environment` at interpreter start when a recording is on. Whatever goes wrong here, the
+program must run as if nothing had been there: the reason is left in the spool (``arm-error.txt``) for the recording command to
+print. Only the standard library and our own extension module are imported in this process.
+"""
+
+import os
+import sys
+
+SPOOL = "TACHOGRAPH_SPOOL"
+CONFIG = "TACHOGRAPH_CONFIG"
+PRELOAD_WAS = "TACHOGRAPH_PRELOAD_WAS"
+ERROR_FILE = "arm-error.txt"
+
+
+def from_environment() -> None:
+    """Start recording as the environment says, and take every trace of it out of the environment again."""
+    spool, config = take_settings(os.environ)
+    try:
+        start(spool, config)
+    except (OSError, RuntimeError, ImportError, ValueError, KeyError) as error:
+        leave_reason(spool, error)
+
+
+def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
+    """Remove our variables from ``environ``, put ``LD_PRELOAD`` back as the user had it; the spool's path and the settings.
+
+    The settings are ``interval_ns``, ``waits``, ``paused``, ``segment`` (numbers) and ``sampler`` (``native`` or ``signal``).
+    """
+    spool = environ.pop(SPOOL)
+    pairs = (item.partition("=") for item in environ.pop(CONFIG, "").split(",") if item)
+    config = {key: value for key, _, value in pairs}
+    preload_was = environ.pop(PRELOAD_WAS, None)
+    if preload_was is not None:
+        environ["LD_PRELOAD"] = preload_was
+    elif config.get("sampler") != "signal":
+        environ.pop("LD_PRELOAD", None)
+    return spool, config
+
+
+def start(spool: str, config: dict[str, str]) -> None:
+    """Start the sampler that ``config`` names and tell the recording what runs here.
+
+    Raises OSError, RuntimeError, ImportError, ValueError or KeyError with one line of text if it cannot.
+    """
+    interval_ns, segment = int(config["interval_ns"]), int(config["segment"])
+    paused = config["paused"] == "1"
+    facts = {
+        "executable": sys.executable or "",
+        "implementation": sys.implementation.name,
+        "python_version": python_version(),
+        "sampler": config["sampler"],
+        "interval_ns": config["interval_ns"],
+    }
+    if config["sampler"] == "signal":
+        from tachograph.recorder import signal_sampler
+
+        signal_sampler.arm(spool, interval_ns, paused, segment, facts)
+    else:
+        from tachograph.recorder import _native
+
+        _native.arm(spool, interval_ns, config["waits"] == "1", paused, segment)
+        for key, value in facts.items():
+            _native.meta(key, value)
+
+
+def python_version() -> str:
+    """The interpreter's version, such as ``3.13.0`` or ``3.15.0a2``."""
+    v = sys.version_info
+    level = {"alpha": "a", "beta": "b", "candidate": "rc"}.get(v.releaselevel)
+    return f"{v.major}.{v.minor}.{v.micro}" + (f"{level}{v.serial}" if level else "")
+
+
+def leave_reason(spool: str, error: Exception) -> None:
+    """Write into the spool why the process is not recorded (one line); never fails."""
+    text = " ".join(f"{error}".split()) or type(error).__name__
+    try:
+        descriptor = os.open(os.path.join(spool, ERROR_FILE), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return  # a second failing process of the recording, or a full disk: the recording command says what it knows
+    try:
+        os.write(descriptor, text.encode("utf-8", "replace"))
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def pause() -> None:
+    """Pause whichever sampler is running; nothing if none is."""
+    _switch("pause")
+
+
+def resume() -> None:
+    """Resume whichever sampler is running; nothing if none is."""
+    _switch("resume")
+
+
+def _switch(what: str) -> None:
+    native = sys.modules.get("tachograph.recorder._native")
+    if native is not None and native.active():
+        getattr(native, what)()
+        return
+    module = sys.modules.get("tachograph.recorder.signal_sampler")
+    sampler = None if module is None else module.running()
+    if sampler is not None:
+        getattr(sampler, what)()

@@ -1,0 +1,199 @@
+"""Starts the program and stays beside it: signals are passed on, stops are shared, its end is waited for.
+
+The program must not notice that it has a parent of a new kind: it keeps the signal mask, the dispositions, the file descriptors,
+the process group and the terminal that this command was started with.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from tachograph.recorder.problems import Refused, reason
+
+# Faults of our own, signals nobody can catch, and limits that each process meets for itself are not for the program.
+_NOT_PASSED_ON = {
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGSYS,
+    signal.SIGABRT,
+    signal.SIGPIPE,
+    signal.SIGXCPU,
+    signal.SIGXFSZ,
+}
+_STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+_WATCHED = signal.valid_signals() - _NOT_PASSED_ON
+# What python itself sets to SIG_IGN at its start; the program's python does so again.
+_IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+class _Change(IntEnum):
+    """What became of the program, as waitpid tells."""
+
+    NONE = 0
+    STOPPED = 1
+    CONTINUED = 2
+    ENDED = 3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the profiled process is told; see arm.py."""
+
+    spool: Path
+    sampler: str
+    interval_ns: int
+    paused: bool
+    segment_size: int
+    preload: Path
+
+    def environment(self, original: Mapping[str, str]) -> dict[str, str]:
+        """The environment for the program; arm.py takes out again what is added here."""
+        environment = dict(original)
+        environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
+        environment["TACHOGRAPH_CONFIG"] = (
+            f"interval_ns={self.interval_ns},waits=1,paused={self.paused:d},segment={self.segment_size},sampler={self.sampler}"
+        )
+        if self.sampler == "native":
+            before = original.get("LD_PRELOAD")
+            if before is not None:
+                environment["TACHOGRAPH_PRELOAD_WAS"] = before
+            environment["LD_PRELOAD"] = os.fspath(self.preload) + (f":{before}" if before else "")
+        return environment
+
+
+def hold_signals() -> set[int]:
+    """Block the signals that are to be passed on, so that none is lost; the mask as it was, for the program."""
+    return {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)}
+
+
+def interrupted() -> int | None:
+    """A signal that came since :func:`hold_signals` and asks to end, or None."""
+    return next((number for number in _ENDINGS if number in signal.sigpending()), None)
+
+
+def start(interpreter: str, arguments: Sequence[str], environment: Mapping[str, str], mask: set[int]) -> int:
+    """Start the program; its process id. Raises Refused if the system does not let us."""
+    try:
+        pid = os.posix_spawn(
+            interpreter,
+            [interpreter, *arguments],
+            environment,
+            setsigmask=mask,
+            setsigdef=_IGNORED_BY_PYTHON,
+        )
+    except OSError as error:
+        raise Refused(f"cannot start {interpreter}: {reason(error)}") from None
+    # Whoever started us may ignore SIGCHLD; the end of the program would then go unseen. The program has its own copy by now.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    return pid
+
+
+class Watch:
+    """Waits for the end of the program and deals with signals until then."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._stopped = False
+        self._stop_with_it = False
+
+    def until_end(self) -> int:
+        """Wait for the program's end; its status as waitpid gives it."""
+        while True:
+            info = signal.sigwaitinfo(_WATCHED)
+            if info.si_signo == signal.SIGCHLD:
+                status = self._look()
+                if status is not None:
+                    return status
+            else:
+                self._pass_on(info.si_signo, by_terminal=info.si_code > 0)
+
+    def _look(self) -> int | None:
+        while True:
+            change, status = self._next_change()
+            if change is _Change.ENDED:
+                return status
+            if change is _Change.NONE:
+                return None
+            self._stopped = change is _Change.STOPPED
+            self._share_stop()
+
+    def _next_change(self) -> tuple[_Change, int]:
+        try:
+            pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+        except ChildProcessError:
+            return _Change.ENDED, 0  # somebody else has taken its status
+        if pid == 0:
+            return _Change.NONE, 0
+        if os.WIFSTOPPED(status):
+            return _Change.STOPPED, status
+        if os.WIFCONTINUED(status):
+            return _Change.CONTINUED, status
+        return _Change.ENDED, status
+
+    def _pass_on(self, number: int, *, by_terminal: bool) -> None:
+        if number == signal.SIGCONT:
+            # It came to the whole group, or to us alone: what counts is whether the program still stands.
+            self._stop_with_it = False
+            if self._stopped:
+                os.kill(self._pid, signal.SIGCONT)
+            return
+        if number in _STOPS:
+            self._stop_with_it = True
+        # What the terminal sends (Ctrl-C, Ctrl-Z, a new size), the program has had already: it is in the same process group.
+        if not by_terminal:
+            os.kill(self._pid, number)
+        self._share_stop()
+
+    def _share_stop(self) -> None:
+        # The shell looks at us: we stand still when the program does, but only if we were asked to; a program that takes
+        # Ctrl-Z for itself goes on, and one that somebody else stopped is not ours to wait for.
+        if self._stop_with_it and self._stopped:
+            self._stop_with_it = False
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def exit_status(status: int) -> int:
+    """The exit status in a status of waitpid; negative for the signal that ended the program."""
+    return os.waitstatus_to_exitcode(status)
+
+
+def end_like(code: int) -> None:
+    """End this process as the program ended: with its exit status, or by the signal that ended it.
+
+    ``code`` is an :func:`exit_status`. Does not return.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            continue  # nobody reads it any more
+    if code < 0:
+        _die_of(-code)
+    # Not sys.exit: taking pyarrow down in good order costs more time than all the rest of the end.
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _die_of(number: int) -> None:
+    """Die of signal ``number`` as the program did, but without a second core dump."""
+    import ctypes
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    pr_set_dumpable = 4  # a core pattern that is a pipe takes no notice of the limit
+    ctypes.CDLL(None).prctl(pr_set_dumpable, 0, 0, 0, 0)
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})

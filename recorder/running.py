@@ -1,0 +1,56 @@
+"""Who writes into a spool: noted by the recording command, asked before a recording is replaced or recovered.
+
+A process id alone may have been given to another process since; together with the start time from /proc it is unique.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+NOTE = "recorder.json"
+
+
+def start_time(pid: int) -> int | None:
+    """Start of a living process in clock ticks since boot; None if there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The name may hold blanks and brackets: fields are counted behind the last bracket. A zombie writes no more.
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def boot_id() -> str:
+    """A name for this machine since it was started, or an empty string."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def note_recorder(spool: Path, program: int) -> None:
+    """Note in the spool that this process records ``program`` (a process id) into it."""
+    pids = (os.getpid(), program)
+    note = {"boot": boot_id(), "processes": [[pid, start_time(pid)] for pid in pids]}
+    descriptor = os.open(spool / NOTE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        json.dump(note, file)
+
+
+def living_processes(spool: Path) -> list[int]:
+    """The process ids of the recording command and of its program, as far as they are alive."""
+    try:
+        note = json.loads((spool / NOTE).read_text(encoding="ascii"))
+        if note["boot"] != boot_id():
+            return []
+        return [int(pid) for pid, start in note["processes"] if start is not None and start_time(int(pid)) == start]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []  # no note, or one that was not ours
+
+
+def is_being_recorded(spool: Path) -> bool:
+    """Whether the recording command or the program still lives."""
+    return bool(living_processes(spool))

@@ -1,0 +1,97 @@
+"""The source texts of the files that have samples, read early: a file that is edited while the program runs was another one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from tachograph.format.records import CODE, NONE, SEGMENT_HEADER, Code, decode_record, record_check
+from tachograph.format.spool import SpoolDirectory
+
+MAX_FILE = 4 << 20
+"""Bytes of the largest file that is read."""
+
+MAX_TOTAL = 128 << 20
+"""Bytes of all files that are kept."""
+
+CODE_FILE = "<string>"
+"""co_filename of what ``python -c`` runs."""
+
+
+class SourceStore:
+    """Reads files once and keeps their bytes. Paths are relative to ``directory``, where the program was started."""
+
+    def __init__(self, directory: Path, code: str | None = None) -> None:
+        self._directory = directory
+        self._room = MAX_TOTAL
+        self._files: dict[str, bytes | None] = {}
+        if code is not None:
+            self._files[CODE_FILE] = code.encode("utf-8", "surrogateescape")
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of the file that ``co_filename`` names; None if there is no such file or it is too large."""
+        if path not in self._files:
+            content = None if path.startswith("<") else read_bounded(self._directory / path, min(MAX_FILE, self._room))
+            self._files[path] = content
+            self._room -= len(content or b"")
+        return self._files[path]
+
+
+def read_bounded(path: Path, limit: int) -> bytes | None:
+    """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file or cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            return None
+        try:
+            content = file.read(limit + 1)
+        except OSError:
+            return None
+    return content if len(content) <= limit else None
+
+
+class SourceScout:
+    """Follows the segments that are being written and reads the files of new code objects while they are still as they ran."""
+
+    def __init__(self, store: SourceStore) -> None:
+        self._store = store
+        self._positions: dict[str, tuple[int, int]] = {}
+
+    def look(self, spool: SpoolDirectory) -> None:
+        """Read the files of the code objects that were recorded since the last look."""
+        for process in spool.processes():
+            if process.control is None:
+                continue
+            sequence, position = self._positions.get(process.prefix, (0, SEGMENT_HEADER))
+            while True:
+                position = self._follow(process.segment_path(sequence), sequence, position)
+                if sequence >= process.control.current_seq:
+                    break
+                sequence, position = sequence + 1, SEGMENT_HEADER
+            self._positions[process.prefix] = sequence, position
+
+    def _follow(self, path: Path, sequence: int, position: int) -> int:
+        """Go through the committed records from ``position``; the position of the first that is not there yet."""
+        try:
+            with path.open("rb") as file:
+                file.seek(position)
+                data = file.read()
+        except OSError:
+            return position  # made into a part, whose files were read before
+        at = 0
+        while at + 8 <= len(data):
+            header = int.from_bytes(data[at : at + 8], "little")
+            length, kind = header & NONE, header >> 32 & 0xFF
+            if length < 8 or header >> 48 != record_check(position + at, length, kind, sequence):
+                break
+            if kind == CODE:
+                record = decode_record(kind, data[at : at + length])
+                if isinstance(record, Code):
+                    self._store.read(record.filename)
+            at += length
+        return position + at

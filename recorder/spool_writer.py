@@ -1,0 +1,154 @@
+"""Writes the spool in pure Python, for the signal sampler: SPEC.md, "The spool".
+
+The native recorder has its own writer of the same layout. This one is used under the GIL by one thread at a time; the reader may
+look at the files at any moment, so a record's header is stored after the rest of it.
+"""
+
+# ruff: noqa: PTH - runs in the profiled process, where pathlib would be an import too many
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from mmap import mmap
+
+CONTROL_SIZE = 4096
+SEGMENT_HEADER = 64
+NONE = 0xFFFFFFFF
+
+RECORDING, ENDED, STOPPED = 1, 2, 3
+
+# Kinds of records.
+META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, CPU, STATE = 1, 2, 3, 4, 5, 6, 8, 10
+
+# Offsets in the control file.
+_CURRENT, _STATE, _ERROR, _PAUSED, _END, _HANDLER_CPU, _SAMPLES, _LOSSES = 48, 52, 56, 60, 64, 80, 88, 128
+
+# Indexes of the losses that this writer and its sampler can have; their list is in tables.toml.
+RECORDS_DROPPED, STACKS_TRUNCATED, RECORDING_STOPPED, FORKS_UNRECORDED, SIGNAL_CONFLICTS, EXECS = 0, 2, 6, 7, 8, 13
+
+_U64 = struct.Struct("<Q")
+_U32 = struct.Struct("<I")
+_I64 = struct.Struct("<q")
+
+
+def record_header(length: int, kind: int, offset: int, sequence: int) -> int:
+    """The header of a record of ``length`` bytes at ``offset`` of segment ``sequence``, with its check."""
+    check = (0xA5C3 ^ (length >> 3) ^ (kind * 0x1F35) ^ ((offset >> 3) * 0x2545) ^ (sequence * 0x3D4D)) & 0xFFFF
+    return length | kind << 32 | check << 48
+
+
+def text_bytes(text: str) -> tuple[int, bytes]:
+    """Bytes per character (1 Latin-1, 2 UCS-2, 4 UCS-4) and the characters, as CODE records hold them."""
+    widest = max(map(ord, text), default=0)
+    if widest < 0x100:
+        return 1, text.encode("latin-1")
+    if widest < 0x10000:
+        return 2, text.encode("utf-16-le", "surrogatepass")
+    return 4, text.encode("utf-32-le", "surrogatepass")
+
+
+class SpoolWriter:
+    """The control file and the segments of this process.
+
+    Raises OSError if the first files cannot be made. Later a segment that cannot be made ends the recording (state 3 with the
+    errno, in the control file); records are then dropped and the program goes on.
+    """
+
+    def __init__(self, spool: str, segment_size: int) -> None:
+        self.start_ns = time.monotonic_ns()
+        self.pid = os.getpid()
+        self._prefix = os.path.join(spool, f"{self.pid}-{self.start_ns}")
+        self._segment_size = segment_size
+        self._sequence = 0
+        self._offset = SEGMENT_HEADER
+        # The segment before the control file: a control file promises a segment.
+        self._segment = self._make_segment(0)
+        self._control = self._make_control()
+        self.open = True
+
+    def append(self, kind: int, body: bytes) -> bool:
+        """Append one record (``body`` is what follows the header); False if it was dropped, which is counted."""
+        length = (8 + len(body) + 7) & ~7
+        if not self.open or length > self._segment_size - SEGMENT_HEADER:
+            self.count_loss(RECORDS_DROPPED)
+            return False
+        if self._offset + length > self._segment_size and not self._next_segment():
+            self.count_loss(RECORDS_DROPPED)
+            return False
+        start = self._offset
+        self._segment[start + 8 : start + 8 + len(body)] = body
+        _U64.pack_into(self._segment, start, record_header(length, kind, start, self._sequence))
+        self._offset = start + length
+        return True
+
+    def count_loss(self, loss: int, count: int = 1) -> None:
+        """Add to one of the loss counters."""
+        self._add(_LOSSES + 8 * loss, count)
+
+    def count_sample(self, handler_cpu_ns: int) -> None:
+        """Count one tick and the CPU time that it took."""
+        self._add(_SAMPLES, 1)
+        self._add(_HANDLER_CPU, handler_cpu_ns)
+
+    def set_paused(self, paused: bool) -> None:
+        """Say in the control file whether the recording is paused."""
+        _U32.pack_into(self._control, _PAUSED, paused)
+
+    def close(self) -> None:
+        """End the recording cleanly, unless it had stopped before."""
+        if self.open:
+            self._finish(ENDED, 0)
+
+    def _finish(self, state: int, error: int) -> None:
+        self.open = False
+        _I64.pack_into(self._control, _END, time.monotonic_ns())
+        _U32.pack_into(self._control, _ERROR, error)
+        _U32.pack_into(self._control, _STATE, state)
+
+    def _next_segment(self) -> bool:
+        try:
+            segment = self._make_segment(self._sequence + 1)
+        except OSError as error:
+            self.count_loss(RECORDING_STOPPED)
+            self._finish(STOPPED, error.errno or 0)
+            return False
+        self._segment.close()
+        self._segment = segment
+        self._sequence += 1
+        self._offset = SEGMENT_HEADER
+        _U32.pack_into(self._control, _CURRENT, self._sequence)
+        return True
+
+    def _make_segment(self, sequence: int) -> mmap:
+        segment = _map_new_file(f"{self._prefix}.{sequence:06d}.seg", self._segment_size)
+        struct.pack_into("<8sIIi4xq", segment, 0, b"TACHSEG1", sequence, self._segment_size, self.pid, self.start_ns)
+        return segment
+
+    def _make_control(self) -> mmap:
+        control = _map_new_file(f"{self._prefix}.ctl", CONTROL_SIZE)
+        # The two clocks are read one after the other; what lies between them is under a microsecond.
+        monotonic, utc = time.monotonic_ns(), time.time_ns()
+        utc_at_start = utc - (monotonic - self.start_ns)
+        header = (1, 0, self.pid, os.getppid(), self.start_ns, utc_at_start, self._segment_size, 0, RECORDING, 0, 0, 0)
+        struct.pack_into("<IIiiqqQIIIIq", control, 8, *header)
+        control[0:8] = b"TACHCTL1"
+        return control
+
+    def _add(self, offset: int, amount: int) -> None:
+        _U64.pack_into(self._control, offset, _U64.unpack_from(self._control, offset)[0] + amount)
+
+
+def _map_new_file(path: str, size: int) -> mmap:
+    """A new file of ``size`` zero bytes, with its blocks on the disk, mapped; OSError if there is no room."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+        os.fchmod(descriptor, 0o600)
+        return mmap(descriptor, size)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,58 @@
+"""Whether this interpreter on this machine can be recorded, and why not."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+from tachograph.recorder.problems import Refused
+
+OLDEST, NEWEST = (3, 11), (3, 15)
+PACKAGE = Path(__file__).parent
+PRELOAD_LIBRARY = PACKAGE / "libtachograph.so"
+
+
+def check_support(sampler: str) -> None:
+    """Refuse in one line if ``sampler`` (``native`` or ``signal``) cannot record here; name the other if that one could."""
+    why_not = why_no_recording()
+    if why_not is not None:
+        raise Refused(f"cannot record here: {why_not}; 'tachograph analyze' works here on recordings made elsewhere")
+    if sampler == "native":
+        why_not = why_not_native()
+        if why_not is not None:
+            raise Refused(f"the native sampler cannot record here: {why_not}; --sampler signal can")
+
+
+def why_no_recording() -> str | None:
+    """Why no sampler at all works here, or None."""
+    if not sys.platform.startswith("linux"):
+        return f"recording needs Linux, this is {sys.platform}"
+    if sys.implementation.name != "cpython":
+        return f"recording needs CPython, this is {sys.implementation.name}"
+    return None
+
+
+def why_not_native() -> str | None:
+    """Why the native sampler does not work here, or None."""
+    version = sys.version_info[:2]
+    if not OLDEST <= version <= NEWEST:
+        return f"it knows CPython 3.11 to 3.15, this is {version[0]}.{version[1]}"
+    if "t" in sys.abiflags:
+        return "this is a free-threaded Python"
+    machine = os.uname().machine
+    if machine != "x86_64":
+        return f"it needs an x86-64 processor, this is {machine}"
+    if not _has_glibc():
+        return "it needs the C library glibc"
+    if not PRELOAD_LIBRARY.exists() or not any((PACKAGE / f"_native{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+        return "tachograph was installed without its native parts"
+    return None
+
+
+def _has_glibc() -> bool:
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
+    except (ValueError, OSError):
+        return False

@@ -1,0 +1,57 @@
+"""The ``tachograph`` command: the only place that knows both the recorder and the analyzer.
+
+Each subcommand is imported when it is used and no sooner, so that ``record`` starts its program without waiting for pyarrow.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from tachograph import __version__
+
+# Subcommand -> (module that has it, name there, its line in --help). The line stands here so that --help imports nothing.
+SUBCOMMANDS = {
+    "record": ("tachograph.recorder.record_command", "record", "Run a Python program and record it."),
+    "recover": ("tachograph.recorder.recover_command", "recover", "Finish a recording that a crash left unfinished."),
+    "analyze": ("tachograph.analyzer.commands", "analyze", "Show where a recorded program spent its time."),
+    "info": ("tachograph.analyzer.commands", "info", "Show what is in a recording."),
+}
+
+
+class LazyGroup(click.Group):
+    """A click group whose subcommands are imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All subcommands, in the order in which one uses them."""
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand, imported now."""
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        module, name, _ = SUBCOMMANDS[cmd_name]
+        try:
+            command = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            raise click.UsageError(missing_dependency(cmd_name, error.name or "a module")) from None
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of subcommands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in SUBCOMMANDS.items()])
+
+
+def missing_dependency(command: str, module: str) -> str:
+    """One line that says what to install when ``command`` cannot import ``module``."""
+    wanted = "tachograph[analyze]" if command in ("analyze", "info") else "tachograph"
+    return f"'tachograph {command}' needs {module}, which is not installed here; install it with: pip install '{wanted}'"
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tachograph")
+def main() -> None:
+    """Record a Python program where it runs; read the recording anywhere else, as often as wanted."""
