@@ -19,10 +19,11 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
+
 from harness import programs as programs_folder
 from harness.arms import BARE, Arm, arms
 from harness.errors import BenchmarkError
@@ -107,65 +108,54 @@ def _measure(plan: Plan, store: Store, timeout_s: float) -> None:
             "arms": {arm.name: arm.template for arm in plan.arms},
         }
     )
-    known = {row.key: row for row in store.rows()}
-    loops = {row.program: row.loops for row in known.values() if row.arm == BARE}
-    steps = list(_steps(plan, bench, loops))
-    with _progress(len(steps)) as advance:
-        for key, run in steps:
-            if key not in known:
-                store.append(run())
-            advance(f"round {key[0]}: {key[1]}, {key[2]}")
+    known = {row.key for row in store.rows()}
+    loops = {row.program: row.loops for row in store.rows() if row.arm == BARE}
+    steps = list(_steps(plan))
+    with _progress(len(steps)) as show:
+        for done, (number, name, arm) in enumerate(steps):
+            show(done, f"round {number + 1}: {name}, {arm.name}")
+            if (number, name, arm.name) not in known:
+                store.append(_run(plan, bench, loops, number, name, arm))
 
 
-Step = tuple[tuple[int, str, str], Callable[[], Row]]
-
-
-def _steps(plan: Plan, bench: Bench, loops: dict[str, int]) -> Iterator[Step]:
-    """Everything to run, in order, each with the key of the row that it makes."""
-    bare = plan.arms[0]
-
-    def passes(name: str, program: str, seconds: float) -> int:
-        if name not in loops:
-            loops[name] = bench.calibrate(bare, program, seconds)
-        return loops[name]
-
-    def program_step(number: int, arm: Arm, name: str, program: str, seconds: float) -> Step:
-        def run() -> Row:
-            row = bench.program(number, arm, program, passes(name, program, seconds))
-            return Row(**{**row.__dict__, "program": name})
-
-        return (number, name, arm.name), run
-
-    def start_up_step(number: int, arm: Arm) -> Step:
-        return (number, START_UP, arm.name), lambda: bench.start_up(number, arm)
-
+def _steps(plan: Plan) -> Iterator[tuple[int, str, Arm]]:
+    """Everything to run, in order: round, program, arm. The order of the arms turns with the round."""
     for number in range(max(plan.rounds, plan.start_ups)):
-        turn = number % len(plan.arms)
-        order = plan.arms[turn:] + plan.arms[:turn]
+        names: list[str] = []
         if number < plan.rounds:
-            for name in plan.programs:
-                for arm in order:
-                    yield program_step(number, arm, name, name, plan.seconds)
+            names += plan.programs
         if number < min(plan.rounds, 5):
-            for arm in order:
-                yield program_step(number, arm, LONG, LONG_PROGRAM, plan.long_seconds)
+            names.append(LONG)
         if number < plan.start_ups:
-            for arm in order:
-                yield start_up_step(number, arm)
+            names.append(START_UP)
+        turn = number % len(plan.arms)
+        for name in names:
+            for arm in plan.arms[turn:] + plan.arms[:turn]:
+                yield number, name, arm
+
+
+def _run(plan: Plan, bench: Bench, loops: dict[str, int], number: int, name: str, arm: Arm) -> Row:
+    """Measures one step. `loops` holds, and gets, the number of passes for each program."""
+    if name == START_UP:
+        return bench.start_up(number, arm)
+    program, seconds = (LONG_PROGRAM, plan.long_seconds) if name == LONG else (name, plan.seconds)
+    if name not in loops:
+        loops[name] = bench.calibrate(plan.arms[0], program, seconds)
+    return replace(bench.program(number, arm, program, loops[name]), program=name)
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
+def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
     """A progress bar on a terminal, nothing anywhere else."""
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield lambda _done, _text: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
-        yield lambda text: bar.update(task, advance=1, description=text)
+        yield lambda done, text: bar.update(task, completed=done, description=text)
 
 
 def _show(plan: Plan, store: Store, folder: Path) -> None:

@@ -76,7 +76,7 @@ def table(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
             lines.append(f"  {name:<24}" + "".join(f"{cell:<30}" for cell in cells).rstrip())
         lines += [
             f"  start-up, until the first line runs: {_over_bare(found['start_up_s'], arm)}",
-            f"  from the end of a long run's work until the command is gone: {_over_bare(found['after_program_s'], arm)}",
+            f"  from the end of a long run's work to the command's: {_over_bare(found['after_program_s'], arm)}",
             f"  long run: {_long(found['long_run'][arm])}",
             "",
         ]

@@ -1,4 +1,4 @@
-"""Results on disk: a row is appended as soon as it is measured, so an interrupted benchmark goes on where it stopped."""
+"""Results on disk: a row is appended as soon as it is measured, so an interrupted benchmark can go on where it was."""
 
 import csv
 import json
