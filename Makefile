@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format dev bench-overhead bench-analyze clean
+.PHONY: help demo test test-slow lint format dev bench-overhead bench-analyze clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -22,8 +22,11 @@ demo: $(VENV)/.with-analyze ## record a real program (examples/backup.py) and sh
 	$(BIN)/tachograph record --force --output build/demo/backup.tacho examples/backup.py
 	$(BIN)/tachograph analyze build/demo/backup.tacho
 
-test: lint ## lint, then every test (about ten minutes on two cores)
-	$(BIN)/pytest
+test: lint ## lint, then the tests (about ten minutes on two cores)
+	$(BIN)/pytest -m 'not slow'
+
+test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
+	$(BIN)/pytest -m slow
 
 lint: $(VENV)/.with-dev ## ruff, clang-format and mypy --strict
 	$(BIN)/ruff check .
@@ -43,7 +46,7 @@ dev: $(BIN)/pip ## an editable install with all tools: edits to Python sources a
 	@$(PIP) --editable '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
 	@touch $(VENV)/.with-dev $(VENV)/.with-analyze
 
-bench-overhead: $(VENV)/.with-dev ## what recording costs: ten pyperformance programs, bare and recorded (about two hours)
+bench-overhead: $(VENV)/.with-dev ## what recording costs: ten pyperformance programs, bare and recorded (about 40 minutes)
 	$(BIN)/python benchmarks/overhead.py $(ARGS)
 
 bench-analyze: $(VENV)/.with-dev ## what analyzing costs: recordings of up to 10^8 samples

@@ -135,7 +135,7 @@ def main() -> None:
     """Backs up some megabytes of Python sources into a temporary file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", nargs="?", type=Path, default=Path(sysconfig.get_path("stdlib")))
-    parser.add_argument("--megabytes", type=float, default=16, help="stop reading after this much")
+    parser.add_argument("--megabytes", type=float, default=24, help="stop reading after this much")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
 
