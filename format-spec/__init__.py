@@ -1,0 +1,75 @@
+"""The contract between the recorder and the analyzer: specification, manifest, spool, tables, containers.
+
+``SPEC.md`` beside this file says what a recording is; ``tables.toml`` is its machine-readable half. Names are imported when
+they are used, and pyarrow only by what needs it, so ``import tachograph.format`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .assembly import Assembled, assemble
+    from .container import Container, open_container
+    from .errors import FormatError
+    from .manifest import Manifest
+    from .parquet import TableWriter, write_table
+    from .parts import write_part
+    from .recording import complete_manifest, finish_into, write_recording
+    from .segment import Segment, read_segment
+    from .specification import ColumnSpec, EnumValue, LossSpec, Specification, TableSpec, load_specification
+    from .spool import ControlFile, Part, SpoolDirectory, SpoolProcess, decode_control
+    from .validation import check_batch, check_schema
+
+_HOMES = {
+    "assembly": ("Assembled", "assemble"),
+    "container": ("Container", "open_container"),
+    "errors": ("FormatError",),
+    "manifest": ("Manifest",),
+    "parquet": ("TableWriter", "write_table"),
+    "parts": ("write_part",),
+    "recording": ("complete_manifest", "finish_into", "write_recording"),
+    "segment": ("Segment", "read_segment"),
+    "specification": ("ColumnSpec", "EnumValue", "LossSpec", "Specification", "TableSpec", "load_specification"),
+    "spool": ("ControlFile", "Part", "SpoolDirectory", "SpoolProcess", "decode_control"),
+    "validation": ("check_batch", "check_schema"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Assembled",
+    "ColumnSpec",
+    "Container",
+    "ControlFile",
+    "EnumValue",
+    "FormatError",
+    "LossSpec",
+    "Manifest",
+    "Part",
+    "Segment",
+    "SpoolDirectory",
+    "SpoolProcess",
+    "Specification",
+    "TableSpec",
+    "TableWriter",
+    "assemble",
+    "check_batch",
+    "check_schema",
+    "complete_manifest",
+    "decode_control",
+    "finish_into",
+    "load_specification",
+    "open_container",
+    "read_segment",
+    "write_part",
+    "write_recording",
+    "write_table",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME_OF:
+        value = globals()[name] = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,207 @@
+"""Turns a spool into the tables of a recording: for finalising, for recovery, and for reading what a crash left."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .contexts import ContextTree, ReadSource
+from .definitions import ProcessFacts
+from .native_frames import NativeFrames, Resolve
+from .processes import processes_table, threads_table
+from .rows import ROW_KINDS, ArrowMaps, IdMaps, RowKind, final_table
+from .specification import Specification
+from .spool import SpoolDirectory
+from .spool_reader import Chunk, read_process
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_ROWS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class _ProcessMaps:
+    """How the rows of one process are translated; ``remapped`` holds addresses that changed their module."""
+
+    ids: ArrowMaps
+    remapped: Mapping[int, list[tuple[int, int]]]
+
+
+class Assembled:
+    """The tables of a recording, made of a spool.
+
+    ``tables`` are the dimension tables, ``quality`` the ledger of what was lost, ``clock``, ``sampler_cost``, ``parameters``
+    and ``ended_ns`` what the manifest wants to know.
+    """
+
+    def __init__(
+        self,
+        spec: Specification,
+        tables: dict[str, pa.Table],
+        chunks: dict[str, list[tuple[int, Chunk]]],
+        maps: list[_ProcessMaps],
+        processes: list[ProcessFacts],
+    ) -> None:
+        self.spec = spec
+        self.tables = tables
+        self._chunks = chunks
+        self._maps = maps
+        self._processes = processes
+
+    def batches(self, name: str) -> Iterator[pa.Table]:
+        """The rows of ``cpu`` or ``waits``, in exact order of time, a bounded piece at a time.
+
+        Errors:
+            FormatError: a part has been changed or removed since.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = ROW_KINDS[name]
+        chunks = sorted(self._chunks[name], key=lambda item: item[1].first_ns)
+        pending = self.spec.tables[name].schema.empty_table()
+        for index, (process, chunk) in enumerate(chunks):
+            pieces = [pending, *(self._final(kind, raw, process) for raw in chunk.read(kind))]
+            merged = pa.concat_tables(pieces).sort_by(kind.time)
+            ready = merged.num_rows
+            if index + 1 < len(chunks):
+                later = chunks[index + 1][1].first_ns
+                ready = pc.sum(pc.less(merged.column(kind.time), later)).as_py() or 0
+            for start in range(0, ready, MAX_ROWS_AT_ONCE):
+                yield merged.slice(start, min(MAX_ROWS_AT_ONCE, ready - start))
+            pending = merged.slice(ready)
+
+    def table(self, name: str) -> pa.Table:
+        """A whole table, in memory."""
+        import pyarrow as pa
+
+        if name in self.tables:
+            return self.tables[name]
+        return pa.concat_tables([self.spec.tables[name].schema.empty_table(), *self.batches(name)])
+
+    @property
+    def quality(self) -> list[dict[str, Any]]:
+        """What was lost, as the manifest lists it: ``process``, ``loss``, ``count``."""
+        names = [loss.name for loss in self.spec.losses]
+        ledger = []
+        for number, process in enumerate(self._processes):
+            counts: dict[str, int] = {}
+            for index, count in enumerate(process.control.losses if process.control else ()):
+                if count:
+                    counts[names[index] if index < len(names) else f"cause_{index}"] = count
+            for name in ("records_torn", "segments_missing", "references_lost"):
+                counts[name] = counts.get(name, 0) + getattr(process, name)
+            ledger += [{"process": number, "loss": name, "count": count} for name, count in counts.items() if count]
+        return ledger
+
+    @property
+    def clock(self) -> dict[str, int] | None:
+        """The monotonic and the UTC time of one moment; None if no control file is left."""
+        for process in self._processes:
+            if process.control is not None:
+                return {"monotonic_ns": process.control.start_ns, "utc_ns": process.control.utc_ns}
+        return None
+
+    @property
+    def ended_ns(self) -> int | None:
+        """Monotonic time of the last end of a process, or of the last row where none was seen."""
+        ends = [process.control.end_ns for process in self._processes if process.control and process.control.end_ns]
+        lasts = [process.last_ns for process in self._processes if process.last_ns is not None]
+        return max(ends or lasts, default=None)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """``sampler`` and ``interval_ns`` as the first process told them."""
+        meta = self._processes[0].meta if self._processes else {}
+        found: dict[str, Any] = {name: meta[name] for name in ("sampler", "interval_ns") if name in meta}
+        if str(found.get("interval_ns", "")).isdecimal():
+            found["interval_ns"] = int(found["interval_ns"])
+        return found
+
+    @property
+    def sampler_cost(self) -> dict[str, Any]:
+        """CPU time that the recorder used in the recorded processes, in all and for each."""
+        processes = [
+            {
+                "process": number,
+                "handler_cpu_ns": process.control.handler_cpu_ns,
+                "helper_cpu_ns": process.control.helper_cpu_ns,
+                "samples": process.control.samples,
+                "wait_ticks": process.control.ticks,
+            }
+            for number, process in enumerate(self._processes)
+            if process.control is not None
+        ]
+        total = {name: sum(entry[name] for entry in processes) for name in ("handler_cpu_ns", "helper_cpu_ns")}
+        return {**total, "processes": processes}
+
+    def _final(self, kind: RowKind, raw: pa.Table, process: int) -> pa.Table:
+        maps = self._maps[process]
+        final = final_table(kind, raw, maps.ids, self.spec.tables[kind.table].schema)
+        return _with_remapped(kind, raw, final, maps.remapped) if maps.remapped else final
+
+
+def assemble(
+    spool: SpoolDirectory,
+    spec: Specification,
+    *,
+    resolve: Resolve | None = None,
+    read_source: ReadSource | None = None,
+    store_sources: bool = True,
+    exit_statuses: Mapping[int, int] | None = None,
+) -> Assembled:
+    """Read a spool, living or dead, and give everything in it the recording's ids.
+
+    ``resolve(path, file offsets)`` names native functions and ``read_source(path)`` reads source files; both are given only on
+    the recording machine, for the paths come from the recording. ``exit_statuses`` are by pid.
+
+    Errors:
+        FormatError: the spool cannot be listed, or is of a newer major version. Damage inside is counted in ``quality``.
+    """
+    processes, chunks = [], {name: [] for name in ROW_KINDS}  # type: ignore[var-annotated]
+    for number, process in enumerate(spool.processes()):
+        facts, rows = read_process(spool, process)
+        processes.append(facts)
+        for name, found in rows.items():
+            chunks[name] += [(number, chunk) for chunk in found]
+    contexts, native = ContextTree(), NativeFrames(processes)
+    threads, thread_ids = threads_table(processes, spec)
+    maps = []
+    for number, facts in enumerate(processes):
+        ids = IdMaps(thread_ids[number], contexts.add(facts), native.ids(number))
+        maps.append(_ProcessMaps(ids.arrow(), native.remapped(number)))
+    tables = {
+        "processes": processes_table(processes, exit_statuses or {}, spec),
+        "threads": threads,
+        **contexts.tables(spec, read_source, store_sources),
+        **native.tables(spec, resolve),
+    }
+    return Assembled(spec, tables, chunks, maps, processes)
+
+
+def _with_remapped(
+    kind: RowKind, raw: pa.Table, final: pa.Table, remapped: Mapping[int, list[tuple[int, int]]]
+) -> pa.Table:
+    """The rows whose address was held by several modules, each with the module of its time."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    hit = pc.is_in(raw.column("pc"), value_set=pa.array(remapped, pa.uint64()))
+    rows = pa.table([raw.column("pc"), raw.column(kind.time)], names=["pc", "time"]).filter(hit).to_pydict()
+    frames = []
+    for address, time_ns in zip(rows["pc"], rows["time"], strict=True):
+        holders = remapped[address]
+        at = bisect_right(holders, time_ns, key=lambda holder: holder[0])
+        frames.append(holders[max(0, at - 1)][1])
+    index = final.column_names.index("native_frame")
+    frame = pa.chunked_array(
+        [
+            pc.replace_with_mask(
+                final.column(index).combine_chunks(), hit.combine_chunks(), pa.array(frames, pa.uint32())
+            )
+        ]
+    )
+    return final.set_column(index, final.schema.field(index), frame)

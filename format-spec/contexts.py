@@ -1,0 +1,127 @@
+"""Builds the tables files, codes and stacks: equal code objects and equal contexts of all processes become one row."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tokenize
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from .definitions import ProcessFacts
+from .records import NONE, Code, clean_text
+from .specification import Specification
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ReadSource = Callable[[str], bytes | None]
+_Node = tuple[int | None, int | None, int | None]
+
+
+class ContextTree:
+    """The files, codes and stacks of a recording."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}
+        self._codes: dict[tuple[str, str, int, int, bytes | None], int] = {}
+        self._nodes: dict[_Node, int] = {}
+
+    def add(self, process: ProcessFacts) -> dict[int, int]:
+        """Add a process; returns the map from its stack ids to the recording's. Counts its lost references."""
+        codes: dict[int, int | None] = {NONE: None}
+        ids: dict[int, int] = {}
+        for stack in [*sorted(process.stacks), *sorted(process.mentions["stack"])]:
+            if stack not in ids:
+                self._add_path(process, stack, ids, codes)
+        return ids
+
+    def _add_path(self, process: ProcessFacts, stack: int, ids: dict[int, int], codes: dict[int, int | None]) -> None:
+        """Add a node after its callers, so that every parent comes before its children."""
+        path: list[int] = []
+        on_path: set[int] = set()
+        node = stack
+        while node != NONE and node not in ids and node not in on_path:
+            path.append(node)
+            on_path.add(node)
+            node = process.stacks[node].parent if node in process.stacks else NONE
+        looped = node in on_path
+        process.references_lost += looped
+        parent = None if node == NONE or looped else ids[node]
+        for node in reversed(path):
+            record = process.stacks.get(node)
+            if record is None:
+                process.references_lost += 1
+                # Not merged with another: two lost contexts need not be the same one.
+                parent = ids[node] = self._append((None, None, -1 - len(self._nodes)))
+                continue
+            if record.code not in codes:
+                codes[record.code] = self._code(process.codes.get(record.code))
+                process.references_lost += codes[record.code] is None
+            instruction = record.instruction if record.instruction >= 0 else None
+            parent = ids[node] = self._append((parent, codes[record.code], instruction))
+
+    def _append(self, node: _Node) -> int:
+        return self._nodes.setdefault(node, len(self._nodes))
+
+    def _code(self, code: Code | None) -> int | None:
+        if code is None:
+            return None
+        key = (code.filename, code.qualname, code.first_line, code.flags, code.line_table)
+        return self._codes.setdefault(key, len(self._codes))
+
+    def tables(self, spec: Specification, read_source: ReadSource | None, store_sources: bool) -> dict[str, pa.Table]:
+        """The three tables; ``read_source`` is asked for every file once."""
+        import pyarrow as pa
+
+        files = [self._files.setdefault(key[0], len(self._files)) for key in self._codes]
+        codes = [
+            (code, file, clean_text(qualname), line, flags - (flags >> 31 << 32), table)
+            for code, file, (_, qualname, line, flags, table) in zip(range(len(files)), files, self._codes, strict=True)
+        ]
+        sources = [_source(path, read_source, store_sources) for path in self._files]
+        nodes = [
+            (stack, parent, code, None if instruction is None or instruction < 0 else instruction)
+            for stack, (parent, code, instruction) in enumerate(self._nodes)
+        ]
+
+        def table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:
+            return table_of(rows, spec.tables[name].schema)
+
+        return {
+            "files": table(
+                "files",
+                [
+                    (file, clean_text(path), *source)
+                    for file, (path, source) in enumerate(zip(self._files, sources, strict=True))
+                ],
+            ),
+            "codes": table("codes", codes),
+            "stacks": table("stacks", nodes),
+        }
+
+
+def table_of(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    """A table of rows in the order of the schema's columns."""
+    import pyarrow as pa
+
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.Table.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def _source(path: str, read_source: ReadSource | None, store: bool) -> tuple[str | None, int | None, str | None]:
+    data = read_source(path) if read_source is not None else None
+    if data is None:
+        return None, None, None
+    return hashlib.sha256(data).hexdigest(), len(data), source_text(data) if store else None
+
+
+def source_text(data: bytes) -> str | None:
+    """The text of a Python source file, decoded as the language says; None if it cannot be decoded."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return clean_text(data.decode(encoding))
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return None

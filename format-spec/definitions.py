@@ -1,0 +1,85 @@
+"""Collects what the spool says about one process, apart from its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .records import Code, Meta, Module, Stack, State, ThreadEnd, ThreadName, ThreadStart
+from .segment import Segment, carried_torn
+from .spool import ControlFile
+
+PYTHON_NAME = 1
+
+
+@dataclass
+class ThreadFacts:
+    """What is known of a thread; None where its record was lost."""
+
+    start: ThreadStart | None = None
+    name: ThreadName | None = None
+    end: ThreadEnd | None = None
+
+
+@dataclass
+class ProcessFacts:
+    """What is known of a process: its definitions by the spool's ids, and what it mentions.
+
+    ``mentions`` are the distinct ``thread``, ``stack`` and ``pc`` values of its rows. ``first_ns`` and ``last_ns`` are the
+    times of its first and last row.
+    """
+
+    prefix: str
+    pid: int
+    start_ns: int
+    control: ControlFile | None = None
+    meta: dict[str, str] = field(default_factory=dict)
+    threads: dict[int, ThreadFacts] = field(default_factory=dict)
+    codes: dict[int, Code] = field(default_factory=dict)
+    stacks: dict[int, Stack] = field(default_factory=dict)
+    modules: dict[int, Module] = field(default_factory=dict)
+    states: list[State] = field(default_factory=list)
+    mentions: dict[str, set[int]] = field(default_factory=lambda: {"thread": set(), "stack": set(), "pc": set()})
+    first_ns: int | None = None
+    last_ns: int | None = None
+    records_torn: int = 0
+    segments_missing: int = 0
+    references_lost: int = 0
+
+    def add(self, segment: Segment) -> None:
+        """Take over the definitions of a segment. The first definition of an id counts, the last name of a thread."""
+        self.records_torn += segment.torn + carried_torn(segment)
+        for record in segment.definitions():
+            match record:
+                case Stack():
+                    self.stacks.setdefault(record.stack, record)
+                case Code():
+                    self.codes.setdefault(record.code, record)
+                case Module():
+                    self.modules.setdefault(record.module, record)
+                case ThreadStart():
+                    self._thread(record.thread).start = record
+                case ThreadName():
+                    self._name(record)
+                case ThreadEnd():
+                    self._thread(record.thread).end = record
+                case Meta():
+                    self.meta[record.key] = record.value
+                case State():
+                    self.states.append(record)
+
+    def mention(self, column: str, values: set[int]) -> None:
+        """Note ids or addresses that rows refer to."""
+        self.mentions[column] |= values
+
+    def span(self, first_ns: int, last_ns: int) -> None:
+        """Note the times of the first and the last of some rows."""
+        self.first_ns = first_ns if self.first_ns is None else min(self.first_ns, first_ns)
+        self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
+
+    def _thread(self, thread: int) -> ThreadFacts:
+        return self.threads.setdefault(thread, ThreadFacts())
+
+    def _name(self, record: ThreadName) -> None:
+        facts = self._thread(record.thread)
+        if facts.name is None or facts.name.source != PYTHON_NAME or record.source == PYTHON_NAME:
+            facts.name = record

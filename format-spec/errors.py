@@ -1,0 +1,12 @@
+"""The one exception of this package."""
+
+
+class FormatError(Exception):
+    """Something is not a tachograph recording, or not one that this version can read.
+
+    The message is one line that names what was wrong and, where there is one, what to do.
+    """
+
+    def __init__(self, message: str) -> None:
+        # Names of files and values found in a recording end up in messages: keep them on one line and printable.
+        super().__init__("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in message))

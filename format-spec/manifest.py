@@ -1,0 +1,159 @@
+"""The manifest of a recording."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from .atomic import write_bytes
+from .errors import FormatError
+from .spool import read_regular_file
+
+FORMAT_VERSION = "1.0"
+MAX_MANIFEST_SIZE = 16 << 20
+MANIFEST_NAME = "manifest.json"
+
+
+@dataclass
+class Manifest:
+    """The fields of ``manifest.json``, as SPEC.md "Manifest" describes them.
+
+    None stands for "unknown". ``extra`` holds keys that this version does not know; they are written again.
+    """
+
+    uuid: str
+    state: str = "recording"
+    format_version: str = FORMAT_VERSION
+    created_utc: str | None = None
+    tachograph_version: str | None = None
+    host: str | None = None
+    os: str | None = None
+    machine: str | None = None
+    cpu_count: int | None = None
+    clock: dict[str, Any] | None = None
+    argv: list[str] = field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    sampler_cost: dict[str, Any] = field(default_factory=dict)
+    quality: list[dict[str, Any]] = field(default_factory=list)
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ended_ns: int | None = None
+    notes: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path | str) -> Manifest:
+        """Read a manifest file.
+
+        Errors:
+            FormatError: it cannot be read, is no manifest, or is of a newer major version.
+        """
+        path = Path(path)
+        try:
+            data = read_regular_file(path, MAX_MANIFEST_SIZE)
+        except OSError as error:
+            raise FormatError(f"cannot read {path}: {error.strerror}") from error
+        return cls.from_bytes(data, str(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str = MANIFEST_NAME) -> Manifest:
+        """Make a manifest of the bytes of its file; ``where`` is for messages.
+
+        Errors:
+            FormatError: as ``read``.
+        """
+        try:
+            document = json.loads(data.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{where} is not JSON ({error}): this is no recording, or a damaged one") from None
+        if not isinstance(document, dict):
+            raise FormatError(f"{where} is not a JSON object: this is no recording")
+        _check_version(document.get("format_version"), where)
+        known = {each.name for each in fields(cls)} - {"extra"}
+        for name in ("uuid", "state"):
+            if name not in document:
+                raise FormatError(f"{where} has no {name!r}: this is no recording, or a damaged one")
+        for name, value in document.items():
+            if name in known:
+                _check_value(name, value, where)
+        extra = {name: value for name, value in document.items() if name not in known}
+        return cls(**{name: value for name, value in document.items() if name in known}, extra=extra)
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the file."""
+        document = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "extra"}
+        text = json.dumps({**document, **self.extra}, indent=1, ensure_ascii=False)
+        return (text + "\n").encode("utf-8", "backslashreplace")
+
+    def write(self, path: Path | str) -> None:
+        """Write the file, readable by its owner only; it appears or changes at once.
+
+        Errors:
+            OSError: it cannot be written.
+        """
+        write_bytes(Path(path), self.to_bytes())
+
+
+STATES = ("recording", "complete", "recovered")
+_INTEGERS = {"cpu_count", "ended_ns"}
+_OBJECTS = {"clock", "parameters", "sampler_cost"}
+_REQUIRED_OBJECTS = {"parameters", "sampler_cost"}
+_TEXT_LISTS = {"argv", "notes"}
+
+
+def _check_version(version: object, where: str) -> None:
+    if not isinstance(version, str):
+        raise FormatError(f"{where} has no format_version: this is no tachograph recording")
+    major, dot, minor = version.partition(".")
+    if not (dot and major.isdecimal() and minor.isdecimal() and version.isascii() and len(version) < 20):
+        raise FormatError(f"{where}: format_version is {version[:40]!r}, not MAJOR.MINOR")
+    ours = int(FORMAT_VERSION.partition(".")[0])
+    if int(major) > ours:
+        raise FormatError(
+            f"the recording has format version {version}, this tachograph reads {ours}.x: use a newer tachograph"
+        )
+    if int(major) < 1:
+        raise FormatError(f"{where}: there is no format version {version}")
+
+
+def _check_value(name: str, value: Any, where: str) -> None:
+    """Refuse values of other types than the fields have, so that no reader needs to check again."""
+    if name in ("uuid", "format_version"):
+        good = isinstance(value, str)
+    elif name == "state":
+        good = value in STATES
+    elif name in _INTEGERS:
+        good = value is None or (type(value) is int and 0 <= value < 1 << 63)
+    elif name in _OBJECTS:
+        good = isinstance(value, dict) or (value is None and name not in _REQUIRED_OBJECTS)
+        if name == "clock" and good and value is not None:
+            good = all(type(value.get(key)) is int for key in ("monotonic_ns", "utc_ns"))
+    elif name in _TEXT_LISTS:
+        good = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    elif name == "quality":
+        good = isinstance(value, list) and all(_is_loss(each) for each in value)
+    elif name == "tables":
+        good = isinstance(value, dict) and all(_is_table(each) for each in value.values())
+    else:
+        good = value is None or isinstance(value, str)
+    if not good:
+        raise FormatError(f"{where}: {name} has a value that it cannot have: {_short(value)}")
+
+
+def _is_loss(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("loss"), str)
+        and type(entry.get("count")) is int
+        and (entry.get("process") is None or type(entry["process"]) is int)
+    )
+
+
+def _is_table(entry: Any) -> bool:
+    return isinstance(entry, dict) and all(type(entry.get(key)) is int and entry[key] >= 0 for key in ("rows", "bytes"))
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,121 @@
+"""Writes tables as small Parquet files that need nothing of ours to be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from .atomic import ReplacingFile
+from .specification import Specification, TableSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROW_GROUP = 1 << 19
+"""Rows in a row group of a large table: enough to compress well, few enough to hold in memory."""
+
+
+class TableWriter:
+    """Writes one table of the specification, piece by piece, into a file that appears only when it is whole.
+
+    Use it as a context manager; leaving it by an exception leaves no file.
+
+    Errors:
+        OSError: the file cannot be written.
+        pyarrow.ArrowInvalid: a piece does not have the table's schema.
+    """
+
+    def __init__(self, path: Path | str, spec: Specification, name: str) -> None:
+        self.rows = 0
+        self.bytes = 0
+        self._table = spec.tables[name]
+        self._path = Path(path)
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        self._file = ReplacingFile(self._path)
+        self._writer: Any = _open_writer(self._file, self._table)
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows."""
+        self.rows += table.num_rows
+        self._pending.append(table)
+        self._pending_rows += table.num_rows
+        if self._pending_rows >= ROW_GROUP:
+            self._flush()
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        if kind is None:
+            try:
+                self._flush()
+                self._writer.close()
+            except BaseException:
+                self._file.discard()
+                raise
+            self.bytes = self._file.commit()
+        else:
+            self._file.discard()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        if self._pending_rows:
+            table = pa.concat_tables(self._pending)
+            self._pending, self._pending_rows = [], 0
+            self._writer.write_table(table, row_group_size=ROW_GROUP)
+
+
+def write_table(table: pa.Table, path: Path | str, spec: Specification, name: str) -> dict[str, int]:
+    """Write a whole table of the specification; returns its ``rows`` and ``bytes`` for the manifest.
+
+    Errors: as TableWriter.
+    """
+    with TableWriter(path, spec, name) as writer:
+        writer.write(table)
+    return {"rows": writer.rows, "bytes": writer.bytes}
+
+
+def write_plain(table: pa.Table, path: Path, time: str) -> None:
+    """Write a part's table: no dictionary, delta-coded integers, no care for the last byte."""
+    import pyarrow.parquet as pq
+
+    file = ReplacingFile(path)
+    try:
+        wide = [field.name for field in table.schema if str(field.type) in ("int64", "uint64")]
+        narrow = [name for name in table.column_names if name not in wide]
+        pq.write_table(
+            table,
+            file.stream,
+            compression="zstd",
+            use_dictionary=[name for name in [*narrow, "pc"] if name != time],
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in wide if name != "pc"},
+            write_statistics=False,
+            store_schema=False,
+        )
+    except BaseException:
+        file.discard()
+        raise
+    file.commit()
+
+
+def _open_writer(file: ReplacingFile, table: TableSpec) -> Any:
+    import pyarrow.parquet as pq
+
+    encodings = {column.name: column.encoding for column in table.columns if column.encoding}
+    try:
+        return pq.ParquetWriter(
+            file.stream,
+            table.schema,
+            compression="zstd",
+            compression_level=9,
+            use_dictionary=[column.name for column in table.columns if not column.encoding],
+            column_encoding=encodings,
+            write_statistics=False,
+            store_schema=False,
+        )
+    except BaseException:
+        file.discard()
+        raise

@@ -1,0 +1,144 @@
+"""Finds the records of one spool segment, whatever state a killed process or a bad disk left it in."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .errors import FormatError
+from .records import (
+    CPU,
+    DEFINITIONS_SEQ,
+    ROW_LENGTH,
+    SEGMENT_HEADER,
+    SEGMENT_MAGIC,
+    WAIT,
+    Definition,
+    Record,
+    decode_record,
+    record_check,
+)
+
+_HEADER = struct.Struct("<8sIIiIq")
+_WORD = struct.Struct("<Q")
+
+
+@dataclass
+class Segment:
+    """One segment: its bytes, and where its valid records lie.
+
+    ``cpu`` and ``waits`` hold the offsets of the rows, ``others`` (kind, offset, length) of all other records, in the order
+    of the segment. ``torn`` counts the runs of bytes that are neither records nor unused.
+    """
+
+    data: bytes
+    seq: int
+    pid: int
+    start_ns: int
+    cpu: list[int] = field(default_factory=list)
+    waits: list[int] = field(default_factory=list)
+    others: list[tuple[int, int, int]] = field(default_factory=list)
+    torn: int = 0
+
+    def records(self) -> Iterator[Record]:
+        """All records that can be understood, decoded, in the order of the segment."""
+        rows = [(CPU, offset, ROW_LENGTH) for offset in self.cpu]
+        rows += [(WAIT, offset, ROW_LENGTH) for offset in self.waits]
+        for kind, offset, length in sorted(rows + self.others, key=lambda item: item[1]):
+            record = decode_record(kind, self.data[offset : offset + length])
+            if record is not None:
+                yield record
+
+    def definitions(self) -> Iterator[Definition]:
+        """All records that can be understood and are no rows, decoded."""
+        for kind, offset, length in self.others:
+            record = decode_record(kind, self.data[offset : offset + length])
+            if record is not None:
+                yield record  # type: ignore[misc]  # the rows are not among the others
+
+    def rows(self, kind: int) -> bytes:
+        """The CPU or the WAIT records, joined; each has ROW_LENGTH bytes."""
+        data = self.data
+        return b"".join([data[at : at + ROW_LENGTH] for at in (self.cpu if kind == CPU else self.waits)])
+
+
+def read_segment(data: bytes) -> Segment:
+    """Find the records of a segment.
+
+    Errors:
+        FormatError: the bytes do not begin with the header of a segment. Nothing else is an error.
+    """
+    if len(data) < SEGMENT_HEADER or data[:8] != SEGMENT_MAGIC:
+        raise FormatError("not a spool segment: it does not begin with TACHSEG1")
+    _, seq, _, pid, _, start_ns = _HEADER.unpack_from(data)
+    segment = Segment(data, seq, pid, start_ns)
+    _scan(segment)
+    return segment
+
+
+def _scan(segment: Segment) -> None:
+    data, seq = segment.data, segment.seq
+    size = len(data) & ~7
+    words = array("Q", data[:size])
+    if sys.byteorder == "big":
+        words.byteswap()
+    # No header lies behind the last byte that is not zero: the unused tail costs nothing.
+    end = (len(data[:size].rstrip(b"\0")) + 7) // 8
+    cpu, waits, others = segment.cpu.append, segment.waits.append, segment.others.append
+    salt = 0xA5C3 ^ (seq * 0x3D4D)
+    index = SEGMENT_HEADER // 8
+    skipping = False
+    while index < end:
+        header = words[index]
+        length = header & 0xFFFFFFFF
+        kind = header >> 32 & 0xFF
+        offset = index << 3
+        if (
+            header >> 48 == (salt ^ (length >> 3) ^ (kind * 0x1F35) ^ (index * 0x2545)) & 0xFFFF
+            and kind
+            and length >= 8
+            and not length & 7
+            and offset + length <= size
+        ):
+            if skipping:
+                segment.torn += 1
+                skipping = False
+            if kind == CPU and length >= ROW_LENGTH:
+                cpu(offset)
+            elif kind == WAIT and length >= ROW_LENGTH:
+                waits(offset)
+            else:
+                others((kind, offset, length))
+            index += length >> 3
+        else:
+            skipping = True
+            index += 1
+    segment.torn += skipping
+
+
+def definitions_segment(segments: Sequence[Segment]) -> bytes:
+    """One segment file with all records of ``segments`` that are no rows, for a part."""
+    out = bytearray(SEGMENT_HEADER)
+    for segment in segments:
+        for kind, offset, length in segment.others:
+            if kind in (CPU, WAIT):
+                continue
+            check = record_check(len(out), length, kind, DEFINITIONS_SEQ)
+            out += _WORD.pack(check << 48 | kind << 32 | length)
+            out += segment.data[offset + 8 : offset + length]
+    first = segments[0]
+    _HEADER.pack_into(out, 0, SEGMENT_MAGIC, DEFINITIONS_SEQ, len(out), first.pid, 0, first.start_ns)
+    torn = sum(segment.torn for segment in segments)
+    struct.pack_into("<I", out, _TORN_AT, min(torn, 0xFFFFFFFF))
+    return bytes(out)
+
+
+_TORN_AT = 32
+
+
+def carried_torn(segment: Segment) -> int:
+    """Torn records that were counted when the segments of a part were read (only in a part's definitions)."""
+    return int(struct.unpack_from("<I", segment.data, _TORN_AT)[0]) if segment.seq == DEFINITIONS_SEQ else 0

@@ -1,0 +1,200 @@
+"""The spool directory: which processes it holds, their control files, segments and parts."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .errors import FormatError
+from .segment import Segment, read_segment
+
+CONTROL_MAGIC = b"TACHCTL1"
+CONTROL_SIZE = 4096
+LOSS_COUNTERS = 64
+MAX_SEGMENT_SIZE = 1 << 28
+
+_CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQ")
+_LOSSES = struct.Struct(f"<{LOSS_COUNTERS}Q")
+_LOSSES_AT = 128
+_SEGMENT_NAME = re.compile(r"(\d{1,10}-\d{1,19})\.(\d{6,10})\.seg")
+_CONTROL_NAME = re.compile(r"(\d{1,10}-\d{1,19})\.ctl")
+_PART_NAME = re.compile(r"(\d{1,10}-\d{1,19})\.(\d{6,10})-(\d{6,10})")
+
+
+@dataclass(frozen=True)
+class ControlFile:
+    """What a process tells about itself; times in ns, ``end_ns`` 0 if unknown, ``state`` as in SPEC.md."""
+
+    pid: int
+    parent_pid: int
+    start_ns: int
+    utc_ns: int
+    segment_size: int
+    current_seq: int
+    state: int
+    error: int
+    paused: bool
+    end_ns: int
+    helper_cpu_ns: int
+    handler_cpu_ns: int
+    samples: int
+    ticks: int
+    losses: tuple[int, ...]
+
+
+def decode_control(data: bytes) -> ControlFile:
+    """Decode a control file.
+
+    Errors:
+        FormatError: it is none, too short, or of a newer major version.
+    """
+    if len(data) < _LOSSES_AT + _LOSSES.size or data[:8] != CONTROL_MAGIC:
+        raise FormatError("not a spool control file: it does not begin with TACHCTL1")
+    fields = _CONTROL.unpack_from(data)
+    major, minor = fields[1:3]
+    if major != 1:
+        raise FormatError(f"the spool has version {major}.{minor}, this tachograph reads 1.x: use a newer tachograph")
+    about, paused, counts = fields[3:11], bool(fields[11]), fields[12:]
+    return ControlFile(*about, paused, *counts, losses=_LOSSES.unpack_from(data, _LOSSES_AT))
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """Segments ``first`` to ``last`` of a process, turned into Parquet; ``path`` is a directory."""
+
+    first: int
+    last: int
+    path: Path
+
+
+@dataclass
+class SpoolProcess:
+    """What the spool holds of one process; ``segments`` are the sequence numbers that no part covers."""
+
+    prefix: str
+    directory: Path
+    control: ControlFile | None = None
+    segments: list[int] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int:
+        """The process id in the prefix."""
+        return int(self.prefix.partition("-")[0])
+
+    @property
+    def start_ns(self) -> int:
+        """The monotonic start time in the prefix."""
+        return int(self.prefix.partition("-")[2])
+
+    def segment_path(self, seq: int) -> Path:
+        """Where segment ``seq`` lies."""
+        return self.directory / f"{self.prefix}.{seq:06}.seg"
+
+    def segment(self, seq: int) -> Segment:
+        """Read segment ``seq``.
+
+        Errors:
+            FormatError: it is not a segment of that number.
+            OSError: it cannot be read, or has been made into a part in the meantime (FileNotFoundError).
+        """
+        segment = read_segment(read_regular_file(self.segment_path(seq), MAX_SEGMENT_SIZE))
+        if segment.seq != seq:
+            raise FormatError(f"{self.segment_path(seq).name} says that it is segment {segment.seq}")
+        return segment
+
+    def covered(self, seq: int) -> bool:
+        """Whether a part holds segment ``seq``."""
+        return covered(seq, self.parts)
+
+
+def covered(seq: int, parts: list[Part]) -> bool:
+    """Whether one of the parts holds segment ``seq``."""
+    return any(part.first <= seq <= part.last for part in parts)
+
+
+class SpoolDirectory:
+    """A spool directory; nothing is kept open or cached, so a living one can be read again and again."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    @property
+    def parts_path(self) -> Path:
+        """Directory of the parts; it exists once there is one."""
+        return self.path / "parts"
+
+    def processes(self) -> list[SpoolProcess]:
+        """The processes of the spool, by start time.
+
+        Errors:
+            FormatError: the directory cannot be listed.
+        """
+        found: dict[str, SpoolProcess] = {}
+
+        def process(prefix: str) -> SpoolProcess:
+            return found.setdefault(prefix, SpoolProcess(prefix, self.path))
+
+        # Segments before parts: a segment that becomes a part in between is then in one of the two lists or in both.
+        for name in sorted(_names(self.path)):
+            if match := _SEGMENT_NAME.fullmatch(name):
+                process(match[1]).segments.append(int(match[2]))
+            elif match := _CONTROL_NAME.fullmatch(name):
+                process(match[1]).control = self.control(match[1])
+        for prefix, part in self._parts():
+            process(prefix).parts.append(part)
+        for each in found.values():
+            each.parts.sort()
+            each.segments = sorted(seq for seq in each.segments if not each.covered(seq))
+        return sorted(found.values(), key=lambda each: (each.start_ns, each.pid))
+
+    def parts(self, prefix: str) -> list[Part]:
+        """The parts of a process, listed now."""
+        return sorted(part for owner, part in self._parts() if owner == prefix)
+
+    def _parts(self) -> Iterator[tuple[str, Part]]:
+        if self.parts_path.is_dir():
+            for name in _names(self.parts_path):
+                if match := _PART_NAME.fullmatch(name):
+                    yield match[1], Part(int(match[2]), int(match[3]), self.parts_path / name)
+
+    def control(self, prefix: str) -> ControlFile | None:
+        """The control file of a process, read now; None if it is missing or damaged."""
+        try:
+            return decode_control(read_regular_file(self.path / f"{prefix}.ctl", 1 << 16))
+        except OSError:
+            return None
+        except FormatError as error:
+            if "version" in str(error):
+                raise
+            return None
+
+
+def _names(directory: Path) -> Iterator[str]:
+    try:
+        yield from os.listdir(directory)
+    except OSError as error:
+        raise FormatError(f"cannot list {directory}: {error.strerror}") from error
+
+
+def read_regular_file(path: Path, limit: int) -> bytes:
+    """The bytes of a file that is no link, pipe or device and not larger than ``limit``.
+
+    Errors:
+        OSError: it cannot be read.
+        FormatError: it is no regular file, or larger.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise FormatError(f"{path.name} is not a regular file")
+        if status.st_size > limit:
+            raise FormatError(f"{path.name} has {status.st_size} bytes, more than the {limit} that it may have")
+        return file.read()

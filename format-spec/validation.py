@@ -1,0 +1,98 @@
+"""Checks tables of a recording against the specification, a batch at a time, never a row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .errors import FormatError
+from .specification import TableSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def check_schema(table: TableSpec, schema: pa.Schema, where: str) -> list[str]:
+    """The columns to read of a table that has ``schema``: those that the specification knows.
+
+    Unknown columns are skipped. A string may be stored as a large or dictionary-coded one.
+
+    Errors:
+        FormatError: a column is missing, doubled, or has another type.
+    """
+    import pyarrow as pa
+
+    for column in table.columns:
+        indexes = schema.get_all_field_indices(column.name)
+        if not indexes:
+            raise FormatError(f"{where}: the column {column.name} is missing")
+        if len(indexes) > 1:
+            raise FormatError(f"{where}: there are {len(indexes)} columns {column.name}")
+        found = schema.field(indexes[0]).type
+        if pa.types.is_dictionary(found):
+            found = found.value_type
+        expected = table.schema.field(column.name).type
+        if found not in (expected, _large(expected)):
+            raise FormatError(f"{where}: the column {column.name} has the type {found}, not {expected}")
+    return [column.name for column in table.columns]
+
+
+def check_batch(
+    table: TableSpec,
+    batch: pa.RecordBatch | pa.Table,
+    rows: Mapping[str, int],
+    where: str,
+    first_row: int = 0,
+) -> None:
+    """Check rows of a table, the first of which is row ``first_row``; columns that the batch lacks are not checked.
+
+    ``rows`` has the number of rows of every table that ids can refer to.
+
+    Errors:
+        FormatError: there is a null where none may be, an id is out of range, a table's own ids are not its row
+            numbers, or a stack comes before its parent.
+    """
+    present = set(batch.schema.names)
+    for column in table.columns:
+        if column.name not in present:
+            continue
+        values = batch.column(column.name)
+        if not column.nullable and values.null_count:
+            raise FormatError(f"{where}: the column {column.name} has {values.null_count} nulls, and may have none")
+        if column.references is not None and column.references in rows:
+            _check_range(values, rows[column.references], f"{where}: the column {column.name}", column.references)
+    if table.id_column in present:
+        _check_ids(batch.column(table.id_column), first_row, f"{where}: the column {table.id_column}")
+        if table.name == "stacks" and "parent" in present:
+            _check_parents(batch, where)
+
+
+def _check_range(values: pa.ChunkedArray, limit: int, what: str, referenced: str) -> None:
+    import pyarrow.compute as pc
+
+    highest = pc.max(values).as_py()
+    if highest is not None and highest >= limit:
+        raise FormatError(f"{what} has the id {highest}, but the table {referenced} has only {limit} rows")
+
+
+def _check_ids(values: pa.ChunkedArray, first_row: int, what: str) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    expected = pa.array(range(first_row, first_row + len(values)), values.type)
+    if not pc.all(pc.equal(values, expected), min_count=0).as_py():
+        raise FormatError(f"{what} must hold the row numbers, in order")
+
+
+def _check_parents(batch: pa.RecordBatch | pa.Table, where: str) -> None:
+    import pyarrow.compute as pc
+
+    before = pc.less(batch.column("parent"), batch.column("stack"))
+    if not pc.all(before, skip_nulls=True, min_count=0).as_py():
+        raise FormatError(f"{where}: the column parent has an id that is not before its own row")
+
+
+def _large(expected: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(expected, expected)
