@@ -92,10 +92,10 @@ class Times:
 
 def times(row: dict[str, Any]) -> Times:
     """The times of one object of the analysis (a line, a thread, the totals)."""
-    return Times(
-        *(float(row.get(name) or 0.0) for name in ("python_s", "native_s", "kernel_s", "unknown_s", "wait_s")),
-        samples=int(row.get("samples") or 0),
+    python, native, kernel, unknown, wait = (
+        float(row.get(name) or 0.0) for name in ("python_s", "native_s", "kernel_s", "unknown_s", "wait_s")
     )
+    return Times(python, native, kernel, unknown, wait, int(row.get("samples") or 0))
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def record(
 ) -> Run:
     """Record one of the oracle's programs into ``folder`` and analyse the recording."""
     path, truth, recording = PROGRAMS / program, folder / "truth.json", folder / "run.tacho"
-    options = ["-q", "-o", recording, "--interval", f"{interval:g}", "--sampler", sampler]
+    options = ["-q", "-o", str(recording), "--interval", f"{interval:g}", "--sampler", sampler]
     done = tachograph("record", *options, path, truth, *arguments, cwd=folder, timeout=timeout)
     assert done.returncode == 0, f"{program} ended with {done.returncode}: {done.stderr}"
     return Run(

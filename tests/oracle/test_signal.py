@@ -1,9 +1,9 @@
 """The signal sampler (Scalene 2023 §2) against the same programs, where its method can see them.
 
-It cannot see, and is not asked about: waiting (a timer of CPU time does not run while nothing does), the kernel's
-share (it reads one clock), threads without Python state and the load of single threads that run native code beside
-others (their CPU time is in the process's clock, but nothing tells whose it was: it is shared out among the threads that
-are executing), and an operator's native time as native in a thread other than the main one (an operator is no CALL).
+It cannot see, and is not asked about: waiting (a timer of CPU time does not run while nothing does); the kernel's share
+(it reads one clock); threads without Python state and the load of single threads that run native code beside others
+(their CPU time is in the process's clock, but nothing tells whose it was: it is shared out among the threads that are
+executing); an operator's native time as native in a thread other than the main one (an operator is no CALL).
 
 Its bar is the paper's figure 5, a reported share on the diagonal of the true one, held to the oracle's own tolerance.
 A virtual-time signal is only handled between bytecodes and the kernel delivers it on a tick, so the quantum is one that

@@ -13,24 +13,21 @@ def product(rounds: int) -> None:
     for index in range(rounds):
         c = A * B  # @product
         index += 1  # @after-product
-        if c is None:  # @after-product
-            break
+        index -= c is A  # @after-product
 
 
 def quotient(rounds: int) -> None:
     for index in range(rounds):
         c = A / B  # @quotient
         index += 1  # @after-quotient
-        if c is None:  # @after-quotient
-            break
+        index -= c is A  # @after-quotient
 
 
 def addition(rounds: int) -> None:
     for index in range(rounds):
         c = A + B  # @addition
         index += 1  # @after-addition
-        if c is None:  # @after-addition
-            break
+        index -= c is A  # @after-addition
 
 
 def python(rounds: int) -> int:

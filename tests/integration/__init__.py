@@ -1,0 +1,1 @@
+"""The recording command around real programs, as real subprocesses."""

@@ -1,0 +1,161 @@
+"""Running a program bare and recorded, and reading a recording with nothing but pyarrow."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from oracle.support import COMMAND, analyze, compile_library, environment, native_recorder, tachograph
+
+__all__ = [
+    "PROGRAMS",
+    "Outcome",
+    "analyze",
+    "bare",
+    "compile_library",
+    "digests",
+    "environment",
+    "is_running",
+    "kill_quietly",
+    "native_recorder",
+    "one_line",
+    "record",
+    "rows",
+    "shell_status",
+    "start",
+    "tachograph",
+    "wait_for",
+]
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What somebody who started a program sees of it."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def shell_status(returncode: int) -> int:
+    """The exit status as a shell shows it: 128 + N for a program killed by signal N."""
+    return 128 - returncode if returncode < 0 else returncode
+
+
+def bare(
+    target: Sequence[str | Path], cwd: Path, *, env: dict[str, str] | None = None, stdin: str = "", timeout: float = 60
+) -> Outcome:
+    """Run ``python TARGET...`` without any recorder."""
+    return _run([sys.executable, *map(str, target)], cwd, env, stdin, timeout)
+
+
+def record(
+    target: Sequence[str | Path],
+    cwd: Path,
+    *options: str | Path,
+    env: dict[str, str] | None = None,
+    stdin: str = "",
+    timeout: float = 90,
+    output: str = "run.tacho",
+) -> Outcome:
+    """Run ``tachograph record -q -o OUTPUT OPTIONS... TARGET...`` in ``cwd``; the recording is ``cwd/OUTPUT``."""
+    command = [*COMMAND, "record", "-q", "-o", output, *map(str, options), *map(str, target)]
+    return _run(command, cwd, env, stdin, timeout)
+
+
+def _run(command: list[str], cwd: Path, env: dict[str, str] | None, stdin: str, timeout: float) -> Outcome:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment() if env is None else env,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    return Outcome(shell_status(done.returncode), done.stdout, done.stderr)
+
+
+@contextmanager
+def start(
+    target: Sequence[str | Path], cwd: Path, *options: str | Path, output: str = "run.tacho"
+) -> Iterator["subprocess.Popen[str]"]:
+    """The recording command in a session of its own, still running; whatever is left of it is killed at the end."""
+    process = subprocess.Popen(
+        [*COMMAND, "record", "-q", "-o", output, *map(str, options), *map(str, target)],
+        cwd=cwd,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        kill_quietly(process.pid, group=True)
+        process.communicate(timeout=30)
+
+
+def kill_quietly(pid: int, *, group: bool = False) -> None:
+    """SIGKILL for a process, or its group, that may be gone already."""
+    try:
+        (os.killpg if group else os.kill)(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def wait_for(condition: Callable[[], bool], what: str, timeout: float = 30) -> None:
+    """Return when ``condition`` holds; fail after ``timeout`` seconds."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, f"waited {timeout:g} s for {what}"
+        time.sleep(0.02)
+
+
+def rows(recording: Path, table: str) -> list[dict[str, Any]]:
+    """A table of a recording as a list of dicts, by pyarrow alone."""
+    found: list[dict[str, Any]] = pq.read_table(recording / f"{table}.parquet").to_pylist()
+    return found
+
+
+def digests(folder: Path) -> dict[str, tuple[str, int]]:
+    """Digest and modification time of every file under ``folder``: what must not change under a reader."""
+    return {
+        str(path.relative_to(folder)): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def one_line(outcome: Outcome, *words: str) -> str:
+    """Assert that a command refused with status 2 and exactly one line that has ``words`` in it; the line."""
+    assert outcome.status == 2, outcome
+    lines = [line for line in outcome.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1, outcome.stderr
+    assert "Traceback" not in lines[0]
+    for word in words:
+        assert word.lower() in lines[0].lower(), f"{word!r} is not in {lines[0]!r}"
+    return lines[0]

@@ -1,0 +1,118 @@
+"""The command ends as its program ends, and the program ends as it would have ended alone."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from integration import support
+
+BUSY = "import time\nend = time.monotonic() + 0.15\nwhile time.monotonic() < end: pass\n"
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "import sys; sys.exit(0)",
+        "import sys; sys.exit(3)",
+        "import sys; sys.exit(255)",
+        "import sys; sys.exit('a message')",
+        "import sys; sys.exit(None)",
+        "raise SystemExit(7)",
+        "raise KeyboardInterrupt",
+        "1 / 0",
+        "import os; os._exit(9)",
+        "import os; os.abort()",
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+        "import ctypes; ctypes.string_at(0)",
+        "import threading; threading.Thread(target=lambda: print(1 / 0)).start()",
+        "import atexit, os; atexit.register(os._exit, 11)",
+    ],
+)
+def test_exit_status_and_streams(tmp_path: Path, ending: str) -> None:
+    """And whatever the end was, the recording opens and has the samples from before it."""
+    code = BUSY + ending
+    plain = support.bare(["-c", code], tmp_path)
+    recorded = support.record(["-c", code], tmp_path, "--interval", "5")
+    assert recorded == plain
+    assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["samples"] > 0
+
+
+@pytest.mark.parametrize("ending", ["import sys; sys.exit(3)", "1 / 0", "import os; os._exit(9)"])
+def test_exit_status_with_the_signal_sampler(tmp_path: Path, ending: str) -> None:
+    plain = support.bare(["-c", BUSY + ending], tmp_path)
+    recorded = support.record(["-c", BUSY + ending], tmp_path, "--sampler", "signal")
+    assert recorded == plain
+    assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["samples"] > 0
+
+
+HANDLES = """
+import signal, sys, time
+def handle(number, frame):
+    print("handled", signal.Signals(number).name, flush=True)
+    sys.exit(5)
+signal.signal(signal.SIGTERM, handle)
+signal.signal(signal.SIGHUP, handle)
+signal.signal(signal.SIGUSR1, lambda *a: print("again", flush=True))
+print("ready", flush=True)
+while True: time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_signals_are_passed_on(tmp_path: Path, sampler: str, name: str) -> None:
+    with support.start(["-c", HANDLES], tmp_path, "--sampler", sampler) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(getattr(signal, name))
+        rest, errors = process.communicate(timeout=30)
+    assert rest == f"handled {name}\n"
+    assert errors == ""
+    assert process.returncode == 5
+    assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"] is not None
+
+
+def test_unhandled_sigterm_ends_both(tmp_path: Path, sampler: str) -> None:
+    code = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)"
+    with support.start(["-c", code], tmp_path, "--sampler", sampler) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.terminate()
+        process.communicate(timeout=30)
+    assert support.shell_status(process.returncode) == 128 + signal.SIGTERM
+    assert (tmp_path / "run.tacho" / "cpu.parquet").exists()
+
+
+def test_ctrl_c_reaches_the_program_once(tmp_path: Path, sampler: str) -> None:
+    """A terminal sends SIGINT to the whole group: the program gets it from there and not once more from the command."""
+    code = (
+        "import time\nprint('ready', flush=True)\ncount = 0\nend = time.monotonic() + 0.6\n"
+        "while time.monotonic() < end:\n"
+        "    try:\n        time.sleep(0.01)\n"
+        "    except KeyboardInterrupt:\n        count += 1\n"
+        "print('interrupts', count)\nraise SystemExit(6)"
+    )
+    with support.start(["-c", code], tmp_path, "--sampler", sampler) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        rest, errors = process.communicate(timeout=30)
+    assert rest == "interrupts 1\n"
+    assert errors == ""
+    assert process.returncode == 6
+    assert (tmp_path / "run.tacho" / "cpu.parquet").exists()
+
+
+def test_the_command_says_one_line_unless_quiet(tmp_path: Path, sampler: str) -> None:
+    arguments = ["record", "--sampler", sampler, "-o", "run.tacho", "-c", BUSY + "print('out')"]
+    done = support.tachograph(*arguments, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == "out\n"
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "run.tacho" in done.stderr
+    assert "tachograph analyze" in done.stderr

@@ -1,0 +1,92 @@
+"""Forking, spawning and executing programs behave as ever; the first process is recorded."""
+
+from pathlib import Path
+
+import pytest
+
+from integration import support
+
+BURN = "def burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
+FORK = (
+    "import os, sys, time\n" + BURN + "for number in range(8):\n"
+    "    burn(0.03)\n"
+    "    pid = os.fork()\n"
+    "    if pid == 0:\n"
+    "        burn(0.03)\n"
+    "        print('child', number, flush=True)\n"
+    "        os._exit(number)\n"
+    "    print('status', os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)\n"
+)
+FORK_AND_RETURN = (
+    "import os, sys, time\n" + BURN + "burn(0.05)\n"
+    "pid = os.fork()\n"
+    "burn(0.05)\n"
+    "if pid: os.waitpid(pid, 0)\n"
+    "print('parent' if pid else 'child', flush=True)\n"
+    "sys.exit(3)\n"
+)
+POOL = (
+    "import multiprocessing, time\n" + BURN + "def square(x):\n    burn(0.02)\n    return x * x\n"
+    "if __name__ == '__main__':\n"
+    "    with multiprocessing.get_context({method!r}).Pool(2) as pool:\n"
+    "        print(pool.map(square, range(10)))\n"
+)
+SUBPROCESS = (
+    "import subprocess, sys, time\n" + BURN + "burn(0.1)\n"
+    "for number in range(5):\n"
+    "    done = subprocess.run([sys.executable, '-c', f'import sys; print({number}); sys.exit({number})'])\n"
+    "    print(done.returncode, flush=True)\n"
+    "print(subprocess.check_output('echo from a shell', shell=True))\n"
+)
+EXEC = "import os, sys, time\n" + BURN + "burn(0.1)\nos.execv(sys.executable, [sys.executable, '-c', 'print(1 + 1)'])\n"
+PROGRAMS = {
+    "fork": FORK,
+    "fork and return": FORK_AND_RETURN,
+    "pool, fork": POOL.format(method="fork"),
+    "pool, spawn": POOL.format(method="spawn"),
+    "pool, forkserver": POOL.format(method="forkserver"),
+    "subprocess": SUBPROCESS,
+    "exec": EXEC,
+    "fork from a thread": (
+        "import os, threading, time\n" + BURN + "def run():\n"
+        "    pid = os.fork()\n"
+        "    burn(0.05)\n"
+        "    if pid == 0: os._exit(5)\n"
+        "    print(os.waitpid(pid, 0)[1])\n"
+        "thread = threading.Thread(target=run)\nthread.start()\nthread.join()\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_same_output(tmp_path: Path, sampler: str, name: str) -> None:
+    """Not one line more or less: no warning of CPython 3.12 that a process with threads forks, unless bare has it."""
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAMS[name], encoding="utf-8")
+    environment = support.environment(PYTHONWARNINGS="always")
+    plain = support.bare([script], tmp_path, env=environment)
+    recorded = support.record([script], tmp_path, "--sampler", sampler, env=environment)
+    # pids are in the warnings of a fork from a thread
+    assert recorded.status == plain.status
+    assert recorded.stdout == plain.stdout
+    assert recorded.stderr.count("Warning") == plain.stderr.count("Warning")
+    assert len(recorded.stderr.splitlines()) == len(plain.stderr.splitlines()), recorded.stderr
+
+
+@pytest.mark.native
+def test_the_parent_is_recorded_and_the_children_are_counted(tmp_path: Path) -> None:
+    assert support.record(["-c", FORK], tmp_path, "--interval", "5").status == 0
+    recording = tmp_path / "run.tacho"
+    assert len(support.rows(recording, "processes")) == 1
+    report = support.analyze(recording, cwd=tmp_path)
+    losses = {entry["loss"]: entry["count"] for entry in report["quality"]}
+    assert losses["forks_unrecorded"] == 8
+    assert report["totals"]["python_s"] + report["totals"]["kernel_s"] == pytest.approx(0.24, rel=0.35)
+
+
+@pytest.mark.native
+def test_an_executed_program_is_counted(tmp_path: Path) -> None:
+    assert support.record(["-c", EXEC], tmp_path, "--interval", "5").status == 0
+    report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    assert {entry["loss"]: entry["count"] for entry in report["quality"]}.get("execs") == 1
+    assert report["totals"]["python_s"] > 0.05

@@ -1,0 +1,134 @@
+"""Whatever dies, and whenever: what was committed is read back, and the program survives the recorder."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from integration import support
+
+pytestmark = pytest.mark.native
+
+TICKER = support.PROGRAMS / "ticker.py"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recording in progress."""
+
+    command: "subprocess.Popen[str]"
+    program: int
+    folder: Path
+
+    @property
+    def recording(self) -> Path:
+        return self.folder / "run.tacho"
+
+    def rounds(self) -> int:
+        text = (self.folder / "rounds").read_text(encoding="utf-8")
+        return int(text) if text else 0
+
+    def working(self) -> bool:
+        return (self.folder / "rounds").exists()
+
+
+@contextmanager
+def running(folder: Path, seconds: float, *options: str) -> Iterator[Recorded]:
+    with support.start([TICKER, folder, str(seconds)], folder, "--interval", "5", *options) as command:
+        support.wait_for((folder / "rounds").exists, "the program's first round")
+        yield Recorded(command, int((folder / "pid").read_text(encoding="utf-8")), folder)
+
+
+def check_profile(recording: Path, cwd: Path, least_s: float) -> None:
+    """The analysis has the CPU time on the program's working lines."""
+    report = support.analyze(recording, cwd=cwd)
+    work = sum(row["python_s"] for row in report["lines"] if row["function"] == "work")
+    assert work >= least_s
+
+
+def test_program_killed(tmp_path: Path) -> None:
+    with running(tmp_path, 30) as run:
+        time.sleep(1.0)
+        os.kill(run.program, signal.SIGKILL)
+        run.command.communicate(timeout=30)
+    assert support.shell_status(run.command.returncode) == 128 + signal.SIGKILL
+    assert not (run.recording / "spool").exists()
+    check_profile(run.recording, tmp_path, 0.3)
+
+
+def test_recorder_killed_and_recovered(tmp_path: Path) -> None:
+    """The program goes on recording; `analyze` reads what is there and touches nothing; `recover` finishes it."""
+    with running(tmp_path, 30) as run:
+        os.kill(run.command.pid, signal.SIGKILL)
+        run.command.wait(timeout=10)
+        before = run.rounds()
+        time.sleep(1.0)
+        assert support.is_running(run.program)
+        (tmp_path / "stop").touch()
+        support.wait_for((tmp_path / "done").exists, "the program's own end")
+        assert run.rounds() > before + 10
+        support.wait_for(lambda: not support.is_running(run.program), "its exit")
+    untouched = support.digests(run.recording)
+    check_profile(run.recording, tmp_path, 0.3)
+    assert support.digests(run.recording) == untouched
+    read = support.analyze(run.recording, cwd=tmp_path)
+
+    done = support.tachograph("recover", run.recording, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (run.recording / "spool").exists()
+    recovered = support.analyze(run.recording, cwd=tmp_path)
+    assert recovered["lines"] == read["lines"]
+    assert recovered["totals"] == read["totals"]
+    again = support.tachograph("recover", run.recording, cwd=tmp_path)
+    assert "Traceback" not in again.stderr
+
+
+def test_both_killed(tmp_path: Path) -> None:
+    with running(tmp_path, 30) as run:
+        time.sleep(0.7)
+        os.killpg(run.command.pid, signal.SIGKILL)
+        run.command.wait(timeout=10)
+        support.wait_for(lambda: not support.is_running(run.program), "the program's death")
+    check_profile(run.recording, tmp_path, 0.2)
+    assert support.tachograph("recover", run.recording, cwd=tmp_path).returncode == 0
+    check_profile(run.recording, tmp_path, 0.2)
+
+
+def test_recover_names_are_those_of_a_whole_recording(tmp_path: Path) -> None:
+    """A recovered recording has the same tables as one that ended well, readable by plain pyarrow."""
+    with running(tmp_path, 30) as run:
+        time.sleep(0.4)
+        os.killpg(run.command.pid, signal.SIGKILL)
+        run.command.wait(timeout=10)
+    assert support.tachograph("recover", run.recording, cwd=tmp_path).returncode == 0
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    assert support.record([TICKER, whole, "0.2"], whole).status == 4
+    names = {path.name for path in (whole / "run.tacho").iterdir()}
+    assert {path.name for path in run.recording.iterdir()} == names
+    assert support.rows(run.recording, "cpu")
+
+
+@pytest.mark.parametrize("rounds", [6, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_at_random_moments(tmp_path: Path, rounds: int) -> None:
+    """From the first instruction of the interpreter on: each recording opens, or there is none and one line says so."""
+    chance = random.Random(rounds)
+    for number in range(rounds):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with support.start([TICKER, folder, "30"], folder, "--interval", "5") as command:
+            support.wait_for((folder / "run.tacho" / "spool").exists, "the spool")
+            time.sleep(chance.uniform(0, 0.5))
+            os.killpg(command.pid, signal.SIGKILL)
+            command.wait(timeout=10)
+        done = support.tachograph("analyze", folder / "run.tacho", "--json", "-", cwd=folder)
+        if done.returncode != 0:
+            raise AssertionError(f"round {number}: {done.stderr}")
+        assert support.tachograph("recover", folder / "run.tacho", cwd=folder).returncode == 0, number

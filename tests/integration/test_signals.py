@@ -1,0 +1,103 @@
+"""The program's signals are its own: handlers, timers, masks, alternate stacks, faulthandler, interrupted calls."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from integration import support
+
+pytestmark = pytest.mark.native
+
+HANDLERS = support.PROGRAMS / "handlers.py"
+
+
+def test_signals_that_the_program_uses(tmp_path: Path, library: Path) -> None:
+    target = [HANDLERS, library]
+    plain = support.bare(target, tmp_path)
+    recorded = support.record(target, tmp_path, "--interval", "5")
+    assert plain.status == 0, plain.stderr
+    assert json.loads(plain.stdout)["SIGPROF in range"] is True  # the program itself proves what it means to
+    assert json.loads(recorded.stdout) == json.loads(plain.stdout)
+    assert recorded == plain
+    report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    assert report["totals"]["samples"] > 50  # and it was recorded all the while
+
+
+def test_the_program_takes_every_signal(tmp_path: Path) -> None:
+    """A program that claims all signals keeps them all, and learns of none that it did not send."""
+    code = (
+        "import signal, time\n"
+        "got = []\n"
+        "for n in sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}):\n"
+        "    signal.signal(n, lambda number, frame: got.append(number))\n"
+        "end = time.process_time() + 0.5\n"
+        "while time.process_time() < end: pass\n"
+        "print(got)\n"
+    )
+    plain = support.bare(["-c", code], tmp_path)
+    recorded = support.record(["-c", code], tmp_path, "--interval", "5")
+    assert recorded == plain
+    assert plain.stdout == "[]\n"
+
+
+def test_faulthandler_reports_a_real_fault(tmp_path: Path) -> None:
+    """A segmentation fault of the program's own kills it, with the traceback that faulthandler prints."""
+    script = tmp_path / "faults.py"
+    script.write_text(
+        "import ctypes, faulthandler, time\n"
+        "faulthandler.enable()\n"
+        "def fault():\n"
+        "    end = time.process_time() + 0.2\n"
+        "    while time.process_time() < end: pass\n"
+        "    ctypes.string_at(0)\n"
+        "fault()\n",
+        encoding="utf-8",
+    )
+    plain, recorded = support.bare([script], tmp_path), support.record([script], tmp_path, "--interval", "5")
+    assert plain.status == 128 + signal.SIGSEGV
+
+    def stack(text: str) -> list[str]:
+        return [line for line in text.splitlines() if line.startswith(("Fatal", '  File "'))]
+
+    assert recorded.status == plain.status
+    assert stack(recorded.stderr) == stack(plain.stderr)
+    assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["samples"] > 5
+
+
+BLOCKING = """
+import ctypes, os, sys, threading, time
+library = ctypes.CDLL(sys.argv[1])
+never, _ = os.pipe()
+reader, writer = os.pipe()
+stop = False
+def burn():
+    while not stop: sum(range(1000))
+def feed():
+    time.sleep(0.6)
+    os.write(writer, b"x")
+burners = [threading.Thread(target=burn) for _ in range(2)]
+feeder = threading.Thread(target=feed)
+results = {}
+def block(kind):
+    results[kind] = library.oracle_block(kind, reader if kind == 4 else never, 600)
+blockers = [threading.Thread(target=block, args=(kind,)) for kind in range(5)]
+for thread in (*burners, feeder, *blockers): thread.start()
+begin = time.monotonic()
+main = library.oracle_block(0, never, 500)
+for thread in blockers: thread.join()
+stop = True
+for thread in (*burners, feeder): thread.join()
+print(main, sorted(results.items()), time.monotonic() - begin >= 0.5)
+"""
+
+
+def test_blocking_calls_are_not_interrupted(tmp_path: Path, library: Path) -> None:
+    """poll, select, epoll_wait, nanosleep and read in C, which restart after no signal, see none (EINTR is 4)."""
+    target = ["-c", BLOCKING, library]
+    recorded = support.record(target, tmp_path, "--interval", "2")
+    assert recorded == support.bare(target, tmp_path)
+    assert recorded.stdout == "0 [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)] True\n"
+    waits = support.rows(tmp_path / "run.tacho", "waits")
+    assert sum(row["off_cpu_ns"] for row in waits) > 2_000_000_000  # it was watched all the while

@@ -1,0 +1,214 @@
+"""Stacks under stress: none that cannot be, few that are torn, and never a crash."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+from integration import support
+
+pytestmark = pytest.mark.native
+
+STRESS = support.PROGRAMS / "stress.py"
+WHOLE, TORN, LOST = 0, 2, 4
+"""Places in the format's enumeration ``stack_state``."""
+
+
+def codes_of(source: str, filename: str) -> dict[tuple[str, int], CodeType]:
+    """Every code object of a source text by qualified name and first line, as this interpreter compiles it."""
+    found: dict[tuple[str, int], CodeType] = {}
+    todo = [compile(source, filename, "exec")]
+    while todo:
+        code = todo.pop()
+        found[code.co_qualname, code.co_firstlineno] = code
+        todo.extend(constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return found
+
+
+@dataclass(frozen=True)
+class StressRun:
+    """The stress program's recording beside its call graph."""
+
+    recording: Path
+    truth: dict[str, Any]
+    samples: int
+
+    @cached_property
+    def stacks(self) -> list[dict[str, Any]]:
+        return support.rows(self.recording, "stacks")
+
+    @cached_property
+    def codes(self) -> list[dict[str, Any]]:
+        files = {row["file"]: row["path"] for row in support.rows(self.recording, "files")}
+        return [{**row, "path": files[row["file"]]} for row in support.rows(self.recording, "codes")]
+
+    def name(self, stack: dict[str, Any]) -> str | None:
+        """The function of a node as CALLS has it; None for one of another file."""
+        if stack["code"] is None:
+            return None
+        code = self.codes[stack["code"]]
+        if code["path"] == str(STRESS):
+            return str(code["qualname"])
+        return f"churn:{code['qualname']}" if code["path"].startswith("<churn ") else None
+
+    @cached_property
+    def compiled(self) -> dict[tuple[str, int], CodeType]:
+        return codes_of(STRESS.read_text(encoding="utf-8"), str(STRESS))
+
+    def line(self, stack: dict[str, Any]) -> str | None:
+        """The source line of a node's instruction, decoded by the interpreter itself; None for made-up code."""
+        row = self.codes[stack["code"]]
+        if row["path"] != str(STRESS):
+            return None
+        code = self.compiled[row["qualname"], row["first_line"]]
+        assert 0 <= stack["instruction"] < len(code.co_code), (row["qualname"], stack["instruction"])
+        number = list(code.co_positions())[stack["instruction"] // 2][0]
+        return STRESS.read_text(encoding="utf-8").splitlines()[number - 1] if number else ""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> StressRun:
+    folder = tmp_path_factory.mktemp("stress")
+    done = support.record([STRESS, folder / "truth.json", "8"], folder, "--interval", "4")
+    assert done == support.Outcome(0, "rounds\n", "")
+    recording = folder / "run.tacho"
+    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    return StressRun(recording, truth, len(support.rows(recording, "cpu")))
+
+
+def test_there_is_something_to_check(run: StressRun) -> None:
+    assert run.samples > 500
+    seen = {run.name(stack) for stack in run.stacks}
+    wanted = {"leaf", "deep", "numbers", "thrower", "bottomless", "churn:<module>", "churn:generated", "short"}
+    assert wanted <= seen
+    if run.truth["greenlets"]:
+        assert "bounce" in seen
+
+
+def test_no_impossible_caller(run: StressRun) -> None:
+    """Each caller and callee of the program's own code is a pair that its call graph has."""
+    calls, anywhere = run.truth["calls"], set(run.truth["anywhere"])
+    impossible: Counter[str] = Counter()
+    for stack in run.stacks:
+        if stack["parent"] is None:
+            continue
+        caller, callee = run.name(run.stacks[stack["parent"]]), run.name(stack)
+        if caller and callee and callee not in anywhere and callee not in calls[caller]:
+            impossible[f"{caller} -> {callee}"] += 1
+    assert not impossible
+
+
+def test_callers_stand_at_their_calls(run: StressRun) -> None:
+    """The caller's instruction lies on a line that makes the call: a stale or shifted offset would not."""
+    calls, anywhere = run.truth["calls"], set(run.truth["anywhere"])
+    wrong: Counter[str] = Counter()
+    for stack in run.stacks:
+        if stack["parent"] is None:
+            continue
+        parent = run.stacks[stack["parent"]]
+        caller, callee = run.name(parent), run.name(stack)
+        if not caller or not callee or callee in anywhere or caller.startswith("churn:"):
+            continue
+        line = run.line(parent)
+        assert line is not None
+        if calls[caller].get(callee, "") not in line:
+            wrong[f"{caller} -> {callee} at {line.strip()!r}"] += 1
+    assert not wrong
+
+
+def test_stacks_reach_their_roots(run: StressRun) -> None:
+    """A stack that is said to be whole begins where the program or one of its threads begins."""
+    states = {row["stack"] for table in ("cpu", "waits") for row in whole(run, table)}
+    roots: Counter[str] = Counter()
+    for leaf in states:
+        stack, ours = run.stacks[leaf], False
+        while True:
+            ours = ours or run.name(stack) is not None
+            if stack["parent"] is None:
+                break
+            stack = run.stacks[stack["parent"]]
+        if ours:
+            code = run.codes[stack["code"]]
+            roots[code["qualname"]] += 1
+    assert set(roots) <= set(run.truth["roots"])
+
+
+def whole(run: StressRun, table: str) -> list[dict[str, Any]]:
+    return [row for row in support.rows(run.recording, table) if row["stack_state"] == WHOLE]
+
+
+@pytest.mark.parametrize("table", ["cpu", "waits"])
+def test_under_one_percent_is_torn(run: StressRun, table: str) -> None:
+    states = Counter(row["stack_state"] for row in support.rows(run.recording, table))
+    assert states.total() > 0
+    assert states[TORN] < 0.01 * states.total()
+    assert states[LOST] == 0
+
+
+def test_states_and_stacks_agree(run: StressRun) -> None:
+    for table in ("cpu", "waits"):
+        for row in support.rows(run.recording, table):
+            assert (row["stack"] is None) == (row["stack_state"] in (1, TORN, LOST)), (table, row)
+
+
+def test_parents_come_before_their_children(run: StressRun) -> None:
+    for index, stack in enumerate(run.stacks):
+        assert stack["stack"] == index
+        assert stack["parent"] is None or stack["parent"] < index
+
+
+def test_thousands_of_short_threads(tmp_path: Path) -> None:
+    """Every thread is in the recording, with its name, its start and its end, and no timer is left behind."""
+    code = (
+        "import os, threading\n"
+        "def run(): sum(range(300))\n"
+        "for batch in range(300):\n"
+        "    threads = [threading.Thread(target=run, name=f'short-{batch}-{n}') for n in range(10)]\n"
+        "    for t in threads: t.start()\n"
+        "    for t in threads: t.join()\n"
+        "known = os.path.exists('/proc/self/timers')\n"
+        "print(open('/proc/self/timers').read().count('ID:') if known else 0)\n"
+    )
+    done = support.record(["-c", code], tmp_path)
+    assert done.status == 0
+    assert done.stderr == ""
+    assert int(done.stdout) <= 2  # the main thread's, and one of a thread that is just gone
+    threads = [row for row in support.rows(tmp_path / "run.tacho", "threads") if (row["name"] or "")[:6] == "short-"]
+    assert len(threads) == 3000
+    assert len({row["name"] for row in threads}) == 3000
+    assert all(row["end_ns"] is not None and row["end_ns"] >= row["start_ns"] for row in threads)
+    report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    lost = {entry["loss"]: entry["count"] for entry in report["quality"]}
+    assert not {"threads_missed", "timers_refused", "records_dropped"} & {n for n, count in lost.items() if count}
+
+
+def test_thread_names(tmp_path: Path) -> None:
+    """Python's name where there is one: also one given later, and one beyond the system's fifteen bytes."""
+    code = (
+        "import threading, time\n"
+        "def spin(seconds):\n"
+        "    end = time.thread_time() + seconds\n"
+        "    while time.thread_time() < end: pass\n"
+        "def renamed():\n"
+        "    spin(0.1)\n"
+        "    threading.current_thread().name = 'given later'\n"
+        "    spin(0.1)\n"
+        "threads = [threading.Thread(target=spin, args=(0.1,), name=name) for name in"
+        " ('plain', 'a name that is far longer than fifteen bytes', 'Ünïcödé 线程')]\n"
+        "threads.append(threading.Thread(target=renamed, name='given first'))\n"
+        "for t in threads: t.start()\n"
+        "for t in threads: t.join()\n"
+        "spin(0.1)\n"
+    )
+    done = support.record(["-c", code], tmp_path, "--interval", "5")
+    assert (done.status, done.stderr) == (0, "")
+    threads = support.rows(tmp_path / "run.tacho", "threads")
+    names = {row["name"] for row in threads if row["python_name"]}
+    expected = {"MainThread", "plain", "a name that is far longer than fifteen bytes", "Ünïcödé 线程", "given later"}
+    assert names == expected
+    assert [row["main"] for row in threads if row["name"] == "MainThread"] == [True]

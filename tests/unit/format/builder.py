@@ -1,0 +1,176 @@
+"""A test-only writer of spools, byte by byte after SPEC.md; it shares no code with tachograph.format."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+NONE = 0xFFFFFFFF
+
+
+def check(offset: int, length: int, kind: int, seq: int) -> int:
+    value = 0xA5C3 ^ (length >> 3) ^ (kind * 0x1F35 & NONE) ^ ((offset >> 3) * 0x2545 & NONE) ^ (seq * 0x3D4D & NONE)
+    return value & 0xFFFF
+
+
+def record(kind: int, body: bytes, offset: int, seq: int) -> bytes:
+    padded = body + bytes(-len(body) % 8)
+    length = 8 + len(padded)
+    header = check(offset, length, kind, seq) << 48 | kind << 32 | length
+    return struct.pack("<Q", header) + padded
+
+
+def text_width(text: str) -> tuple[int, bytes]:
+    widest = max(map(ord, text), default=0)
+    if widest < 0x100:
+        return 1, text.encode("latin-1")
+    if widest < 0x10000:
+        return 2, b"".join(struct.pack("<H", ord(c)) for c in text)
+    return 4, b"".join(struct.pack("<I", ord(c)) for c in text)
+
+
+class SegmentBuilder:
+    """One segment; every method appends one record."""
+
+    def __init__(self, seq: int = 0, pid: int = 4242, start_ns: int = 1_000_000_000, size: int = 8192) -> None:
+        self.seq = seq
+        self.size = size
+        self.data = bytearray(struct.pack("<8sIIiIq", b"TACHSEG1", seq, size, pid, 0, start_ns).ljust(64, b"\0"))
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def to_bytes(self) -> bytes:
+        assert len(self.data) <= self.size
+        return bytes(self.data).ljust(self.size, b"\0")
+
+    def add(self, kind: int, body: bytes) -> None:
+        self.data += record(kind, body, len(self.data), self.seq)
+
+    def gap(self, data: bytes) -> None:
+        """Bytes that are no record, such as one that was never committed."""
+        self.data += data
+
+    def meta(self, key: str, value: str) -> None:
+        names, values = key.encode(), value.encode()
+        self.add(1, struct.pack("<HHI", len(names), 0, len(values)) + names + values)
+
+    def thread_start(self, thread: int, tid: int, time_ns: int, *, main: bool = False) -> None:
+        self.add(2, struct.pack("<IiqII", thread, tid, time_ns, main, 0))
+
+    def thread_name(self, thread: int, name: str, source: int = 1) -> None:
+        data = name.encode()
+        self.add(3, struct.pack("<IHH", thread, source, len(data)) + data)
+
+    def thread_end(self, thread: int, time_ns: int, cpu_ns: int) -> None:
+        self.add(4, struct.pack("<IIqq", thread, 0, time_ns, cpu_ns))
+
+    def code(
+        self, code: int, filename: str, qualname: str, first_line: int, line_table: bytes | None, flags: int = 3
+    ) -> None:
+        file_width, file = text_width(filename)
+        name_width, name = text_width(qualname)
+        table_length = NONE if line_table is None else len(line_table)
+        head = struct.pack(
+            "<IiIIIBBHII",
+            *(code, first_line, flags, table_length, len(filename), file_width, name_width, 0, len(qualname), 0),
+        )
+        self.add(5, head + file + name + (line_table or b""))
+
+    def stack(self, stack: int, parent: int, code: int, instruction: int) -> None:
+        self.add(6, struct.pack("<IIIi", stack, parent, code, instruction))
+
+    def module(
+        self,
+        module: int,
+        path: str,
+        start: int,
+        end: int,
+        offset: int = 0,
+        *,
+        time_ns: int = 0,
+        interpreter: bool = False,
+        build_id: bytes = b"",
+    ) -> None:
+        data = path.encode()
+        head = struct.pack(
+            "<IIQQQqHHI", module, interpreter, start, end, offset, time_ns, len(build_id), len(data), 0
+        )
+        self.add(7, head + build_id + data)
+
+    def cpu(
+        self,
+        time_ns: int,
+        thread: int = 0,
+        stack: int = NONE,
+        *,
+        cpu_ns: int = 10_000_000,
+        system_ns: int = 0,
+        pc: int = 0,
+        overruns: int = 0,
+        gil: int = 1,
+        opcode: int = 0,
+        origin: int = 0,
+        state: int = 0,
+    ) -> None:
+        fields = (time_ns, cpu_ns, system_ns, pc, thread, stack, overruns, gil, opcode, origin, state)
+        self.add(8, struct.pack("<qqqQIIIBBBB", *fields))
+
+    def wait(
+        self,
+        start_ns: int,
+        end_ns: int,
+        thread: int = 0,
+        stack: int = NONE,
+        *,
+        off_cpu_ns: int | None = None,
+        pc: int = 0,
+        syscall: int = -1,
+        target: int = 0,
+        state: int = 0,
+    ) -> None:
+        off = end_ns - start_ns if off_cpu_ns is None else off_cpu_ns
+        self.add(9, struct.pack("<qqqQIIiBBH", start_ns, end_ns, off, pc, thread, stack, syscall, target, state, 0))
+
+    def state(self, time_ns: int, event: int, detail: int = 0) -> None:
+        self.add(10, struct.pack("<qII", time_ns, event, detail))
+
+
+def control(
+    *,
+    pid: int = 4242,
+    parent: int = 4200,
+    start_ns: int = 1_000_000_000,
+    utc_ns: int = 1_800_000_000_000_000_000,
+    segment_size: int = 8192,
+    seq: int = 0,
+    state: int = 2,
+    error: int = 0,
+    paused: int = 0,
+    end_ns: int = 0,
+    helper_ns: int = 5_000_000,
+    handler_ns: int = 7_000_000,
+    samples: int = 0,
+    ticks: int = 0,
+    losses: dict[int, int] | None = None,
+    major: int = 1,
+) -> bytes:
+    head = struct.pack(
+        "<8sIIiiqqQIIIIqqqQQ",
+        *(b"TACHCTL1", major, 0, pid, parent, start_ns, utc_ns, segment_size, seq, state, error, paused, end_ns),
+        *(helper_ns, handler_ns, samples, ticks),
+    )
+    counters = [0] * 64
+    for index, count in (losses or {}).items():
+        counters[index] = count
+    return (head.ljust(128, b"\0") + struct.pack("<64Q", *counters)).ljust(4096, b"\0")
+
+
+def write_spool(
+    spool: Path, segments: list[bytes], control_file: bytes | None, prefix: str = "4242-1000000000"
+) -> None:
+    spool.mkdir(parents=True, exist_ok=True)
+    if control_file is not None:
+        (spool / f"{prefix}.ctl").write_bytes(control_file)
+    for seq, data in enumerate(segments):
+        (spool / f"{prefix}.{seq:06}.seg").write_bytes(data)
