@@ -95,7 +95,7 @@ print(main, sorted(results.items()), time.monotonic() - begin >= 0.5)
 
 def test_blocking_calls_are_not_interrupted(tmp_path: Path, library: Path) -> None:
     """poll, select, epoll_wait, nanosleep and read in C, which restart after no signal, see none (EINTR is 4)."""
-    target = ["-c", BLOCKING, library]
+    target: list[str | Path] = ["-c", BLOCKING, library]
     recorded = support.record(target, tmp_path, "--interval", "2")
     assert recorded == support.bare(target, tmp_path)
     assert recorded.stdout == "0 [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)] True\n"

@@ -15,7 +15,7 @@ counts: dict[str, int] = {}
 
 
 def count(number: int, frame: FrameType | None) -> None:
-    name = signal.Signals(number).name
+    name = signal.Signals(number).name if number < signal.SIGRTMIN else str(number)
     counts[name] = counts.get(name, 0) + 1
 
 
@@ -45,12 +45,12 @@ def main() -> None:
     found["counts"] = counts
     found["handlers"] = [repr(signal.getsignal(getattr(signal, name)) is count) for name in names]
 
-    for number in (signal.SIGRTMIN, signal.SIGRTMIN + 1, signal.SIGRTMAX, signal.SIGRTMAX - 1):
-        before = signal.signal(number, count)
+    for real_time in (signal.SIGRTMIN, signal.SIGRTMIN + 1, signal.SIGRTMAX, signal.SIGRTMAX - 1):
+        before = signal.signal(real_time, count)
         for _ in range(4):
-            signal.raise_signal(number)
+            signal.raise_signal(real_time)
         spin(0.05)
-        found[f"real-time {int(number)}"] = [repr(before), counts.pop(signal.Signals(number).name, 0)]
+        found[f"real-time {int(real_time)}"] = [repr(before), counts.pop(str(int(real_time)), 0)]
 
     faulthandler.enable()
     found["faulthandler"] = faulthandler.is_enabled()

@@ -1,0 +1,77 @@
+"""A full disk: told before the start, survived in the middle, and what was whole is kept."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from integration import support
+
+pytestmark = pytest.mark.native
+
+TICKER = support.PROGRAMS / "ticker.py"
+
+
+def in_small_disk(folder: Path, size: str, script: str) -> "subprocess.CompletedProcess[str]":
+    """Run a shell script in a mount namespace of its own, where ``folder/disk`` is a file system of ``size``.
+
+    $RECORD stands for the recording command, $TACHOGRAPH for the command as such.
+    """
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        pytest.skip("no unshare to make a small file system with")
+    (folder / "disk").mkdir(exist_ok=True)
+    mount = f"mount -t tmpfs -o size={size},mode=0777 tachograph-test disk"
+    if subprocess.run([unshare, "-rm", "sh", "-c", mount], cwd=folder, capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount a small file system")
+    command = f"{sys.executable} -m tachograph"
+    return subprocess.run(
+        [unshare, "-rm", "sh", "-c", f"{mount} || exit 99\n{script}"],
+        cwd=folder,
+        env=support.environment(TACHOGRAPH=command, RECORD=f"{command} record -q"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_full_before_the_start(tmp_path: Path) -> None:
+    """One line, status 2, and the program was not started."""
+    script = "head -c 1m /dev/zero > disk/fill 2>/dev/null; $RECORD -o disk/run.tacho -c 'print(1)'"
+    done = in_small_disk(tmp_path, "64k", script)
+    support.one_line(support.Outcome(done.returncode, done.stdout, done.stderr), "space")
+    assert done.stdout == ""
+
+
+def test_full_in_the_middle(tmp_path: Path) -> None:
+    """The program goes on to its own end; the recording has what came before, and says that it stopped."""
+    (tmp_path / "out").mkdir()
+    code = (
+        "import os, sys, time\n"
+        "def burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
+        "burn(0.4)\n"
+        "try:\n    open('disk/fill', 'wb', 0).write(bytes(64 << 20))\nexcept OSError: pass\n"
+        "try:\n    open('disk/fill2', 'wb', 0).write(bytes(1 << 20))\nexcept OSError: pass\n"
+        "def churn(n):\n"
+        "    for i in range(n):\n"
+        "        exec(compile('\\n' * i + 'def f%d(): return sum(range(2000))\\nf%d()' % (i, i), 'c%d' % i, 'exec'))\n"
+        "for _ in range(12): churn(400); burn(0.05)\n"
+        "print('the end')\nsys.exit(3)\n"
+    )
+    (tmp_path / "program.py").write_text(code, encoding="utf-8")
+    script = (
+        "$RECORD --interval 2 -o disk/run.tacho program.py; status=$?\n"
+        "rm -f disk/fill disk/fill2\n"
+        "$TACHOGRAPH recover disk/run.tacho >recover.txt 2>&1\n"
+        "$TACHOGRAPH analyze disk/run.tacho --json out/report.json 1>&2 || exit 98\n"
+        "exit $status"
+    )
+    done = in_small_disk(tmp_path, "20m", script)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "the end\n"
+    assert "Traceback" not in done.stderr
+    report = (tmp_path / "out" / "report.json").read_text(encoding="utf-8")
+    assert '"burn"' in report
