@@ -17,7 +17,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MARKED_BLOCK = re.compile(
-    r"^<!-- (file: (?P<file>\S+)|run(?P<any>, any status)?) -->\n```(?P<kind>\w+)\n(?P<text>.*?)^```$",
+    r"^<!-- (file: (?P<file>\S+)|run(?P<any>, any status)?) -->\n"
+    r"```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 TIMEOUT_S = 60

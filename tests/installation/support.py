@@ -11,25 +11,18 @@ WITHOUT_NATIVE = ("--config-settings", "cmake.define.TACHOGRAPH_NATIVE=OFF")
 
 
 def run(*command: str | Path, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
-    """Runs a command that must end with `status`."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == status, f"{command}\n{done.stdout}\n{done.stderr}"
+    """Runs a command, bare of our PYTHONPATH, that must end with `status`."""
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=cwd, env=bare, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
     return done
 
 
 def pip(*arguments: str | Path, cwd: Path, python: Path = Path(sys.executable)) -> None:
-    """Runs our pip for an environment."""
-    command = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "--no-deps"]
-    run(*command, *arguments, cwd=cwd)
+    """Runs our pip for the environment of `python`."""
+    options = ["--disable-pip-version-check", "install", "--no-deps"]
+    run(sys.executable, "-m", "pip", "--python", python, *options, *arguments, cwd=cwd)
 
 
 def environment(folder: Path) -> Path:
