@@ -1,0 +1,128 @@
+#include "codes.h"
+
+#include <Python.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace tachograph {
+namespace {
+
+constexpr uint8_t kCodeRecord = 5;
+constexpr size_t kCodeHeader = 40; // bytes before the texts
+constexpr size_t kMostCharacters = 4096;
+constexpr size_t kMostLineTable = 256 * 1024;
+constexpr size_t kMostCopy = 512;
+
+constexpr size_t kGenerations = 1 << 16;
+
+struct State {
+    std::atomic<uint32_t> deaths[kGenerations]; // of code objects, by hash of the address
+};
+State g;
+
+uint64_t mix(uint64_t h, uint64_t value) {
+    h ^= value + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
+    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9ull;
+    return h ^ (h >> 27);
+}
+
+std::atomic<uint32_t>& deaths_at(const void* code) {
+    return g.deaths[(reinterpret_cast<uintptr_t>(code) >> 4) * 0x9E3779B1u >> 8 & (kGenerations - 1)];
+}
+
+template <typename T> T field(const uint8_t* copy, size_t offset) {
+    T value;
+    memcpy(&value, copy + offset, sizeof value);
+    return value;
+}
+
+template <typename T> void put(uint8_t* record, size_t offset, T value) { memcpy(record + offset, &value, sizeof value); }
+
+#if PY_VERSION_HEX >= 0x030C0000
+int on_code_event(PyCodeEvent event, PyCodeObject* code) {
+    if (event == PY_CODE_EVENT_DESTROY) deaths_at(code).fetch_add(1, std::memory_order_relaxed);
+    return 0;
+}
+#endif
+
+} // namespace
+
+void watch_code_deaths() {
+#if PY_VERSION_HEX >= 0x030C0000
+    if (PyCode_AddWatcher(on_code_event) < 0) PyErr_Clear(); // all places taken: the fingerprint has to do
+#endif
+}
+
+struct Codes::Text {
+    const uint8_t* data = nullptr;
+    tg_unicode_shape shape{};
+    size_t bytes() const { return shape.length * shape.width; }
+};
+
+bool Codes::intern(const uint8_t* code, uint32_t* id) const {
+    uint8_t copy[kMostCopy];
+    if (at_->code_instructions > sizeof copy || !api_->read(copy, code, at_->code_instructions)) return false;
+    uint64_t identity = mix(reinterpret_cast<uint64_t>(code), deaths_at(code).load(std::memory_order_relaxed));
+    identity = mix(identity, field<uint64_t>(copy, at_->code_units));
+    identity = mix(identity, field<uint32_t>(copy, at_->code_first_line));
+    identity = mix(identity, field<uint64_t>(copy, at_->code_filename));
+    identity = mix(identity, field<uint64_t>(copy, at_->code_qualname));
+    const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
+    identity = mix(identity, reinterpret_cast<uint64_t>(line_table));
+#if PY_VERSION_HEX < 0x030C0000
+    uint64_t content[4] = {};
+    if (!api_->read(content, line_table + at_->bytes_data - sizeof(uint64_t), sizeof content)) return false;
+    for (const uint64_t part : content) identity = mix(identity, part);
+#endif
+    int emit = 0;
+    *id = api_->intern_code(identity, &emit);
+    if (!emit) return true;
+    const bool written = write(*id, copy);
+    api_->code_written(*id, written ? 1 : 0);
+    return true;
+}
+
+bool Codes::read_text(const uint8_t* string, Text* text) const {
+    alignas(8) uint8_t header[128];
+    if (tg_unicode_header > sizeof header || !api_->read(header, string, tg_unicode_header)) return false;
+    if (!tg_unicode_shape_of(header, &text->shape)) return false;
+    if (text->shape.length > kMostCharacters) text->shape.length = kMostCharacters;
+    text->data = string + text->shape.data;
+    return true;
+}
+
+bool Codes::write(uint32_t id, const uint8_t* copy) const {
+    Text filename;
+    Text qualname;
+    if (!read_text(field<const uint8_t*>(copy, at_->code_filename), &filename) ||
+        !read_text(field<const uint8_t*>(copy, at_->code_qualname), &qualname))
+        return false;
+    const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
+    uint64_t lines = 0;
+    if (!api_->read(&lines, line_table + at_->bytes_size, sizeof lines)) return false;
+    const bool stored = lines <= kMostLineTable;
+    if (!stored) lines = 0;
+
+    uint64_t ticket = 0;
+    uint8_t* record = api_->reserve(kCodeRecord, kCodeHeader + filename.bytes() + qualname.bytes() + lines, &ticket);
+    if (!record) return false;
+    put(record, 8, id);
+    put(record, 12, field<int32_t>(copy, at_->code_first_line));
+    put(record, 16, field<uint32_t>(copy, at_->code_flags));
+    put(record, 20, stored ? static_cast<uint32_t>(lines) : TG_NONE);
+    put(record, 24, static_cast<uint32_t>(filename.shape.length));
+    put(record, 28, static_cast<uint8_t>(filename.shape.width));
+    put(record, 29, static_cast<uint8_t>(qualname.shape.width));
+    put(record, 32, static_cast<uint32_t>(qualname.shape.length));
+    uint8_t* at = record + kCodeHeader;
+    bool whole = api_->read(at, filename.data, filename.bytes()) != 0;
+    at += filename.bytes();
+    whole = whole && api_->read(at, qualname.data, qualname.bytes()) != 0;
+    at += qualname.bytes();
+    whole = whole && (lines == 0 || api_->read(at, line_table + at_->bytes_data, lines) != 0);
+    api_->commit(record, ticket, whole ? 1 : 0);
+    return whole;
+}
+
+} // namespace tachograph

@@ -1,0 +1,31 @@
+// Code objects as facts: an id for each, and one CODE record with what the analyzer needs of it.
+#pragma once
+
+#include "offsets.h"
+#include "tachograph/api.h"
+
+#include <cstdint>
+
+namespace tachograph {
+
+// Tells apart two code objects that lived at one address, one after the other (CPython 3.12+ calls
+// us when one dies; 3.11 cannot, there the line table's content has to do).
+void watch_code_deaths();
+
+class Codes {
+  public:
+    Codes(const tg_api* api, const tg_offsets* offsets) : api_(api), at_(offsets) {}
+
+    // False if the object could not be read. The id is TG_NONE if the table is full.
+    bool intern(const uint8_t* code, uint32_t* id) const;
+
+  private:
+    struct Text;
+    bool read_text(const uint8_t* string, Text* text) const;
+    bool write(uint32_t id, const uint8_t* copy) const;
+
+    const tg_api* api_;
+    const tg_offsets* at_;
+};
+
+} // namespace tachograph

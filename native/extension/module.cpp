@@ -1,0 +1,113 @@
+// tachograph.recorder._native: what the recorder's Python side can ask of the native one.
+#include "codes.h"
+#include "names.h"
+#include "offsets.h"
+#include "symbols.h"
+#include "tachograph/api.h"
+#include "walker.h"
+
+#include <dlfcn.h>
+#include <optional>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace tachograph {
+namespace {
+
+// One per process, made at arming and never freed: handlers use it until the very end.
+const tg_api* g_api = nullptr;
+const Walker* g_walker = nullptr;
+
+const tg_api* find_api() {
+    if (!g_api) {
+        auto function = reinterpret_cast<tg_api_function>(dlsym(RTLD_DEFAULT, TG_API_SYMBOL));
+        if (function && function()->version == TG_API_VERSION) g_api = function();
+    }
+    return g_api;
+}
+
+int restart_helper(void*) {
+    g_api->restart_helper();
+    return 0;
+}
+
+void after_fork() {
+    if (Py_IsInitialized()) Py_AddPendingCall(restart_helper, nullptr);
+}
+
+// What the walker reads must be what the interpreter says of itself; else this is not an
+// interpreter that we know, and we do not touch it.
+std::optional<std::string> disagreement(const Walker& walker) {
+    int attached = 0;
+    const auto* tstate = static_cast<const uint8_t*>(tg_own_thread_state(&attached));
+    if (!tstate || !attached) return "the calling thread's state was not found";
+    std::vector<RawFrame> frames(1024);
+    uint8_t state = 0;
+    uint8_t opcode = 0;
+    const size_t count = walker.collect(tstate, frames.data(), frames.size(), &state, &opcode);
+    auto frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+    for (size_t i = 0; i < count; ++i) {
+        if (!frame) return "the walk found more frames than there are";
+        auto* object = reinterpret_cast<PyFrameObject*>(frame.ptr());
+        const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(object)));
+        if (reinterpret_cast<const uint8_t*>(code.ptr()) != frames[i].code) return "a frame has another code object";
+        frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(object)));
+    }
+    if (state == TG_STACK_WHOLE && frame) return "the walk found fewer frames than there are";
+    if (state != TG_STACK_WHOLE && state != TG_STACK_TRUNCATED) return "the stack could not be walked";
+    return std::nullopt;
+}
+
+std::optional<std::string> supported() {
+    if (!find_api()) return "libtachograph.so is not preloaded";
+    if (!tg_offsets_of_runtime()) return "this interpreter is not the one that the extension module was built for";
+    return std::nullopt;
+}
+
+void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused, uint64_t segment_size) {
+    if (const auto reason = supported()) throw std::runtime_error(*reason);
+    const tg_offsets* offsets = tg_offsets_of_runtime();
+    const auto* walker = new Walker(g_api, offsets, &PyCode_Type);
+    if (const auto reason = disagreement(*walker)) {
+        delete walker;
+        throw std::runtime_error("this interpreter's frames are not laid out as expected: " + *reason);
+    }
+    g_walker = walker;
+    watch_code_deaths();
+    const tg_options options{spool.c_str(), interval_ns, waits ? 1 : 0, paused ? 1 : 0, segment_size};
+    const tg_walker functions{
+        .walk_self = [](tg_walk* out) { g_walker->self(out); },
+        .walk_other = [](pid_t tid, void** hint, tg_walk* out) { g_walker->other(tid, hint, out); },
+        .thread_name = name_of_starting_thread,
+        .after_fork = after_fork,
+        .evaluation_loop = tg_evaluation_loop(),
+    };
+    char error[512] = {};
+    if (g_api->arm(&options, &functions, error, sizeof error) != 0) throw std::runtime_error(error);
+}
+
+} // namespace
+} // namespace tachograph
+
+PYBIND11_MODULE(_native, module) {
+    using namespace tachograph;
+    module.doc() = "The native recorder (see recorder/_native.pyi).";
+    module.def("arm", &arm, py::arg("spool"), py::arg("interval_ns"), py::arg("waits"), py::arg("paused"), py::arg("segment_size"));
+    module.def("pause", [] {
+        if (find_api()) g_api->pause();
+    });
+    module.def("resume", [] {
+        if (find_api()) g_api->resume();
+    });
+    module.def("active", [] { return find_api() && g_api->active() != 0; });
+    module.def("meta", [](const std::string& key, const std::string& value) {
+        if (find_api()) g_api->meta(key.c_str(), value.c_str());
+    }, py::arg("key"), py::arg("value"));
+    module.def("supported", &supported);
+    module.def("resolve", &resolve_symbols, py::arg("path"), py::arg("offsets"), py::call_guard<py::gil_scoped_release>());
+}

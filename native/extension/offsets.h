@@ -1,0 +1,73 @@
+// Where CPython keeps what a stack walk reads: the one place that knows its versions.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tg_offsets {
+    // PyThreadState
+    size_t tstate_next;
+    size_t tstate_native_thread_id;
+    size_t tstate_frame;  // current_frame, or the _PyCFrame that holds it
+    int frame_in_cframe;  // 3.11 and 3.12: the frame is one step further, in the _PyCFrame
+    size_t cframe_frame;  // its offset there
+    size_t tstate_chunk;  // datastack_chunk
+    // _PyStackChunk
+    size_t chunk_previous;
+    size_t chunk_size;
+    // PyInterpreterState, _PyRuntimeState
+    size_t interpreter_next;
+    size_t interpreter_threads;
+    size_t runtime_interpreters;
+    // _PyInterpreterFrame
+    size_t frame_size; // bytes to read, up to and with `owner`
+    size_t frame_code;
+    size_t frame_previous;
+    size_t frame_instruction;
+    size_t frame_owner;
+    uintptr_t code_tag_mask;     // tag bits of the code reference
+    uint8_t owner_generator;     // frames of this owner lie anywhere,
+    uint8_t owner_shim_first;    // of these owners have no code (255: there are none),
+    uint8_t owner_shim_last;     // all others but `thread` (0) are not walked
+    int instruction_is_previous; // 3.11, 3.12: the unit before the next one, may be before the first
+    // PyCodeObject
+    size_t code_flags;
+    size_t code_first_line;
+    size_t code_filename;
+    size_t code_qualname;
+    size_t code_line_table;
+    size_t code_units; // ob_size
+    size_t code_instructions;
+    // PyBytesObject, PyObject
+    size_t bytes_size;
+    size_t bytes_data;
+    size_t object_type;
+};
+
+// Offsets for the running interpreter: compiled in, checked against what 3.13+ publishes of itself.
+// NULL if the two disagree in a way that we cannot follow.
+const struct tg_offsets* tg_offsets_of_runtime(void);
+
+// The shape of a string from a copy of its first tg_unicode_header bytes; 0 if it is not compact.
+extern const size_t tg_unicode_header;
+struct tg_unicode_shape {
+    size_t length; // characters
+    size_t width;  // bytes per character
+    size_t data;   // offset of the first
+};
+int tg_unicode_shape_of(const void* header, struct tg_unicode_shape* shape);
+
+// Address of _PyRuntime.
+const void* tg_runtime(void);
+// The calling thread's state; `attached` = it holds the GIL. Safe in a signal handler.
+void* tg_own_thread_state(int* attached);
+// An address in the evaluation loop.
+const void* tg_evaluation_loop(void);
+
+#ifdef __cplusplus
+}
+#endif

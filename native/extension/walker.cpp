@@ -1,0 +1,170 @@
+#include "walker.h"
+
+#include "codes.h"
+
+#include <cstring>
+
+namespace tachograph {
+namespace {
+
+constexpr size_t kMostFrames = 4096;
+constexpr size_t kMostThreadStates = 10'000;
+constexpr size_t kMostInterpreters = 64;
+constexpr size_t kFrameCopy = 128;
+constexpr size_t kMostShims = 100'000;
+
+bool plausible(const void* pointer) {
+    const auto address = reinterpret_cast<uintptr_t>(pointer);
+    return address >= 4096 && address % 8 == 0 && address < (uintptr_t{1} << 47);
+}
+
+template <typename T> T field(const uint8_t* copy, size_t offset) {
+    T value;
+    memcpy(&value, copy + offset, sizeof value);
+    return value;
+}
+
+} // namespace
+
+// The thread's data stack: frames that are not a generator's lie in one of its chunks.
+class Walker::Chunks {
+  public:
+    Chunks(const Walker& walker, const uint8_t* tstate) : walker_(walker) {
+        if (!walker.load(tstate, walker.at_->tstate_chunk, &next_)) next_ = nullptr;
+    }
+
+    bool hold(const uint8_t* frame) {
+        for (size_t i = count_; i-- > 0;)
+            if (frame >= starts_[i] && frame < starts_[i] + sizes_[i]) return true;
+        while (next_ && plausible(next_) && count_ < kMost) {
+            const uint8_t* chunk = next_;
+            size_t size = 0;
+            if (!walker_.load(chunk, walker_.at_->chunk_size, &size) || size > (size_t{1} << 32) ||
+                !walker_.load(chunk, walker_.at_->chunk_previous, &next_))
+                return false;
+            starts_[count_] = chunk;
+            sizes_[count_++] = size;
+            if (frame >= chunk && frame < chunk + size) return true;
+        }
+        return count_ == kMost; // deeper than we look: no proof against it
+    }
+
+  private:
+    static constexpr size_t kMost = 64;
+    const Walker& walker_;
+    const uint8_t* next_ = nullptr;
+    const uint8_t* starts_[kMost];
+    size_t sizes_[kMost];
+    size_t count_ = 0;
+};
+
+size_t Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state, uint8_t* opcode) const {
+    *state = TG_STACK_TORN;
+    *opcode = 0;
+    const uint8_t* frame = nullptr;
+    if (!load(tstate, at_->tstate_frame, &frame)) return 0;
+    // A _PyCFrame is a C local that is linked before it is filled (3.11, 3.12): hence the checks.
+    if (at_->frame_in_cframe && (!plausible(frame) || !load(frame, at_->cframe_frame, &frame))) return 0;
+
+    Chunks chunks(*this, tstate);
+    size_t count = 0;
+    for (size_t steps = 0; frame; ++steps) {
+        uint8_t copy[kFrameCopy];
+        if (!plausible(frame) || steps > kMostShims || !api_->read(copy, frame, at_->frame_size)) return 0;
+        const auto owner = field<uint8_t>(copy, at_->frame_owner);
+        const auto* previous = field<const uint8_t*>(copy, at_->frame_previous);
+        if (owner >= at_->owner_shim_first && owner <= at_->owner_shim_last) {
+            frame = previous;
+            continue;
+        }
+        if (owner != at_->owner_generator && (owner != 0 || !chunks.hold(frame))) return 0;
+        if (count == most) {
+            *state = TG_STACK_TRUNCATED;
+            return count;
+        }
+        const auto tagged = field<uintptr_t>(copy, at_->frame_code);
+        const auto* code = reinterpret_cast<const uint8_t*>(tagged & ~at_->code_tag_mask);
+        const auto* instruction = field<const uint8_t*>(copy, at_->frame_instruction);
+        const void* type = nullptr;
+        int64_t units = 0;
+        if (!plausible(code) || !load(code, at_->object_type, &type) || type != code_type_ ||
+            !load(code, at_->code_units, &units))
+            return 0;
+        const int64_t offset = instruction - (code + at_->code_instructions);
+        const int64_t first = at_->instruction_is_previous ? -2 : 0;
+        if (offset < first || offset >= units * 2 || offset % 2 != 0) return 0;
+        if (count == 0 && offset >= 0 && !api_->read(opcode, instruction, 1)) return 0;
+        frames[count++] = {code, offset < 0 ? -1 : static_cast<int32_t>(offset), TG_NONE};
+        frame = previous;
+    }
+    *state = count ? TG_STACK_WHOLE : TG_STACK_NONE;
+    return count;
+}
+
+void Walker::walk(const uint8_t* tstate, tg_walk* out) const {
+    size_t room = 0;
+    auto* frames = static_cast<RawFrame*>(api_->borrow_scratch(&room));
+    if (!frames) {
+        out->state = TG_STACK_LOST;
+        return;
+    }
+    room /= sizeof(RawFrame);
+    size_t count = collect(tstate, frames, room < kMostFrames ? room : kMostFrames, &out->state, &out->opcode);
+    const Codes codes(api_, at_);
+    for (size_t i = 0; i < count; ++i)
+        if (!codes.intern(frames[i].code, &frames[i].id)) {
+            out->state = TG_STACK_TORN;
+            count = 0;
+        }
+    uint32_t node = TG_NONE;
+    while (count > 0) {
+        --count;
+        node = api_->intern_stack(node, frames[count].id, frames[count].instruction);
+        if (node == TG_NONE) {
+            out->state = TG_STACK_LOST;
+            break;
+        }
+    }
+    out->stack = node;
+    api_->return_scratch(frames);
+}
+
+void Walker::self(tg_walk* out) const {
+    int attached = 0;
+    const auto* tstate = static_cast<const uint8_t*>(tg_own_thread_state(&attached));
+    out->gil = attached ? 1 : 0;
+    if (tstate) walk(tstate, out);
+}
+
+bool Walker::belongs(const uint8_t* tstate, pid_t tid) const {
+    unsigned long native = 0;
+    return plausible(tstate) && load(tstate, at_->tstate_native_thread_id, &native) &&
+           native == static_cast<unsigned long>(tid);
+}
+
+// The list may change under us: every step is guarded, and the caller checks what comes of it.
+const uint8_t* Walker::find_thread_state(pid_t tid) const {
+    const uint8_t* interpreter = nullptr;
+    if (!load(static_cast<const uint8_t*>(tg_runtime()), at_->runtime_interpreters, &interpreter)) return nullptr;
+    for (size_t i = 0; plausible(interpreter) && i < kMostInterpreters; ++i) {
+        const uint8_t* tstate = nullptr;
+        if (!load(interpreter, at_->interpreter_threads, &tstate)) return nullptr;
+        for (size_t n = 0; plausible(tstate) && n < kMostThreadStates; ++n) {
+            if (belongs(tstate, tid)) return tstate;
+            if (!load(tstate, at_->tstate_next, &tstate)) break;
+        }
+        if (!load(interpreter, at_->interpreter_next, &interpreter)) break;
+    }
+    return nullptr;
+}
+
+void Walker::other(pid_t tid, void** hint, tg_walk* out) const {
+    const auto* tstate = static_cast<const uint8_t*>(*hint);
+    if (!belongs(tstate, tid)) {
+        tstate = find_thread_state(tid);
+        *hint = const_cast<uint8_t*>(tstate);
+    }
+    if (tstate) walk(tstate, out);
+}
+
+} // namespace tachograph

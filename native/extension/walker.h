@@ -1,0 +1,45 @@
+// Walks CPython's frames through guarded reads: in a signal handler for the thread that was
+// interrupted, or from the helper thread for one that stands still.
+#pragma once
+
+#include "offsets.h"
+#include "tachograph/api.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph {
+
+// One frame as it was read; `code` may be freed by the time anybody looks.
+struct RawFrame {
+    const uint8_t* code;
+    int32_t instruction; // bytes, -1 unknown
+    uint32_t id;
+};
+
+class Walker {
+  public:
+    Walker(const tg_api* api, const tg_offsets* offsets, const void* code_type)
+        : api_(api), at_(offsets), code_type_(code_type) {}
+
+    void self(tg_walk* out) const;
+    void other(pid_t tid, void** hint, tg_walk* out) const;
+
+    // Leaf first. Returns the number of frames; `state` says whether they are all there.
+    size_t collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state, uint8_t* opcode) const;
+
+  private:
+    class Chunks;
+    template <typename T> bool load(const uint8_t* object, size_t offset, T* to) const {
+        return api_->read(to, object + offset, sizeof(T)) != 0;
+    }
+    void walk(const uint8_t* tstate, tg_walk* out) const;
+    const uint8_t* find_thread_state(pid_t tid) const;
+    bool belongs(const uint8_t* tstate, pid_t tid) const;
+
+    const tg_api* api_;
+    const tg_offsets* at_;
+    const void* code_type_;
+};
+
+} // namespace tachograph

@@ -1,0 +1,164 @@
+#include "contexts.h"
+
+#include "kernel.h"
+#include "layout.h"
+#include "spool.h"
+
+#include <atomic>
+#include <sys/mman.h>
+
+namespace tachograph::contexts {
+namespace {
+
+constexpr uint32_t kMostNodes = 1u << 22;
+constexpr uint32_t kFewestNodes = 1u << 16;
+constexpr uint32_t kCodes = 1u << 18;
+constexpr uint32_t kScratches = 32;
+constexpr size_t kScratchSize = 64 * 1024; // 4,096 frames of 16 bytes
+constexpr uint32_t kProbes = 256;
+
+struct Node {
+    uint32_t parent;
+    uint32_t code;
+    int32_t instruction;
+    std::atomic<uint8_t> written;
+};
+
+enum : uint8_t { kUnwritten = 0, kWriting = 1, kWritten = 2 };
+
+struct State {
+    uint32_t nodes_capacity = 0;
+    uint32_t slots_mask = 0;
+    Node* nodes = nullptr;
+    std::atomic<uint32_t>* slots = nullptr; // node id + 1, 0 = free
+    std::atomic<uint32_t> nodes_used{0};
+    std::atomic<uint64_t>* identities = nullptr; // code id = place in this table
+    std::atomic<uint8_t>* written = nullptr;
+    uint8_t* scratch = nullptr;
+    std::atomic<uint32_t> scratch_taken{0};
+};
+State g;
+
+template <typename T> bool map(T** to, size_t bytes) {
+    const long got = kernel::call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got < 0 && got > -4096) return false;
+    *to = reinterpret_cast<T*>(got);
+    return true;
+}
+
+uint64_t mix(uint64_t x) { // splitmix64's finaliser
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
+bool same(const Node& node, uint32_t parent, uint32_t code, int32_t instruction) {
+    return node.parent == parent && node.code == code && node.instruction == instruction;
+}
+
+// True for the one caller that must write the record now; a failed write may be tried again.
+bool claim(std::atomic<uint8_t>& written) {
+    uint8_t state = kUnwritten;
+    return written.load(std::memory_order_acquire) == kUnwritten &&
+           written.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel);
+}
+
+void write_stack(uint32_t id, Node& node) {
+    if (!claim(node.written)) return;
+    const spool::Ticket ticket = spool::reserve(Kind::stack, sizeof(StackRecord));
+    if (ticket.record) {
+        auto* record = reinterpret_cast<StackRecord*>(ticket.record);
+        record->stack = id;
+        record->parent = node.parent;
+        record->code = node.code;
+        record->instruction = node.instruction;
+        spool::commit(ticket);
+    }
+    node.written.store(ticket.record ? kWritten : kUnwritten, std::memory_order_release);
+}
+
+} // namespace
+
+bool open() {
+    // A tight RLIMIT_AS gets a smaller tree instead of none.
+    for (uint32_t capacity = kMostNodes; capacity >= kFewestNodes; capacity /= 4) {
+        if (!map(&g.nodes, sizeof(Node) * capacity)) continue;
+        if (map(&g.slots, sizeof(uint32_t) * 2 * capacity)) {
+            g.nodes_capacity = capacity;
+            g.slots_mask = 2 * capacity - 1;
+            break;
+        }
+        kernel::call(SYS_munmap, kernel::address(g.nodes), static_cast<long>(sizeof(Node) * capacity));
+    }
+    return g.nodes_capacity != 0 && map(&g.identities, sizeof(uint64_t) * kCodes) &&
+           map(&g.written, kCodes) && map(&g.scratch, kScratches * kScratchSize);
+}
+
+uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction) {
+    const uint64_t key = mix(static_cast<uint64_t>(parent) << 32 | code) ^ static_cast<uint32_t>(instruction);
+    uint64_t place = mix(key);
+    uint32_t mine = kNone; // a node made ahead of its publication
+    for (uint32_t probe = 0; probe < kProbes; ++probe, ++place) {
+        std::atomic<uint32_t>& slot = g.slots[place & g.slots_mask];
+        uint32_t found = slot.load(std::memory_order_acquire);
+        if (found == 0) {
+            if (mine == kNone) {
+                if (g.nodes_used.load(std::memory_order_relaxed) >= g.nodes_capacity) return kNone;
+                mine = g.nodes_used.fetch_add(1, std::memory_order_relaxed);
+                if (mine >= g.nodes_capacity) return kNone;
+                Node& node = g.nodes[mine];
+                node.parent = parent;
+                node.code = code;
+                node.instruction = instruction;
+            }
+            if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel)) found = mine + 1;
+        }
+        // Another thread may have published the same node: then ours stays an unused number.
+        Node& node = g.nodes[found - 1];
+        if (!same(node, parent, code, instruction)) continue;
+        write_stack(found - 1, node);
+        return found - 1;
+    }
+    return kNone;
+}
+
+uint32_t intern_code(uint64_t identity, int* emit) {
+    *emit = 0;
+    if (identity == 0) identity = 1;
+    uint64_t place = mix(identity);
+    for (uint32_t probe = 0; probe < kProbes; ++probe, ++place) {
+        const auto id = static_cast<uint32_t>(place & (kCodes - 1));
+        uint64_t found = g.identities[id].load(std::memory_order_acquire);
+        if (found == 0 &&
+            g.identities[id].compare_exchange_strong(found, identity, std::memory_order_acq_rel))
+            found = identity;
+        if (found != identity) continue;
+        *emit = claim(g.written[id]) ? 1 : 0;
+        return id;
+    }
+    return kNone;
+}
+
+void code_written(uint32_t code, bool written) {
+    g.written[code].store(written ? kWritten : kUnwritten, std::memory_order_release);
+}
+
+void* borrow_scratch(size_t* size) {
+    uint32_t taken = g.scratch_taken.load(std::memory_order_relaxed);
+    while (taken != ~0u) {
+        const int free = __builtin_ctz(~taken);
+        if (g.scratch_taken.compare_exchange_weak(taken, taken | 1u << free, std::memory_order_acquire)) {
+            *size = kScratchSize;
+            return g.scratch + static_cast<size_t>(free) * kScratchSize;
+        }
+    }
+    return nullptr;
+}
+
+void return_scratch(void* scratch) {
+    const auto place = (static_cast<uint8_t*>(scratch) - g.scratch) / static_cast<ptrdiff_t>(kScratchSize);
+    g.scratch_taken.fetch_and(~(1u << place), std::memory_order_release);
+}
+
+} // namespace tachograph::contexts

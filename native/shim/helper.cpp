@@ -1,0 +1,123 @@
+#include "helper.h"
+
+#include "fault.h"
+#include "interpose.h"
+#include "kernel.h"
+#include "layout.h"
+#include "lifecycle.h"
+#include "modules.h"
+#include "recorder.h"
+#include "safe_read.h"
+#include "spool.h"
+#include "waits.h"
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <linux/close_range.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+
+namespace tachograph::helper {
+namespace {
+
+constexpr int64_t kSurveyPeriodNs = 1'000'000'000;
+constexpr int64_t kStopLimitNs = 500'000'000;
+
+struct State {
+    std::atomic<int> stop{0};     // futex: 1 = end
+    std::atomic<int> running{0};  // futex: 1 = the thread is there
+    std::atomic<int> tid{0};
+};
+State g;
+
+long futex(std::atomic<int>* word, int operation, int value, int64_t timeout_ns) {
+    const timespec timeout = kernel::to_timespec(timeout_ns);
+    return kernel::call(SYS_futex, kernel::address(word), operation | FUTEX_PRIVATE_FLAG, value,
+                        timeout_ns > 0 ? kernel::address(&timeout) : 0);
+}
+
+void separate_descriptors() {
+    if (kernel::call(SYS_close_range, 0, UINT_MAX, CLOSE_RANGE_UNSHARE) == 0) return;
+    // Before Linux 5.9: a table of our own, emptied one by one.
+    if (kernel::call(SYS_unshare, 0x00000400 /* CLONE_FILES */) != 0) return;
+    for (int fd = 0; fd < 65536; ++fd) kernel::call(SYS_close, fd);
+}
+
+void* run(void*) {
+    prctl(PR_SET_NAME, "tachograph");
+    g.tid.store(kernel::gettid(), std::memory_order_release);
+    separate_descriptors();
+    uint32_t random = 0x9E3779B9u ^ static_cast<uint32_t>(kernel::gettid());
+    int64_t surveyed = 0;
+    const int64_t interval = recorder().interval_ns;
+    int64_t last = kernel::monotonic_ns();
+    while (g.stop.load(std::memory_order_acquire) == 0 && recording()) {
+        safe_read::use_kernel(!fault::verify());
+        if (const int error = spool::maintain(); error != 0) {
+            stop_early(error);
+            break;
+        }
+        const int64_t now = kernel::monotonic_ns();
+        const bool survey = now - surveyed > kSurveyPeriodNs;
+        modules::refresh(survey);
+        if (survey) {
+            surveyed = now;
+            lifecycle::sweep_threads(false);
+        }
+        if (now - last > 3 * interval) spool::count(Loss::sampler_late);
+        last = now;
+        waits::tick(now);
+        __atomic_store_n(&spool::control()->helper_cpu_ns, kernel::own_cpu_ns(), __ATOMIC_RELAXED);
+
+        random = random * 1664525u + 1013904223u;
+        const int64_t pause = interval / 2 + static_cast<int64_t>(random >> 22) * interval / 1024;
+        futex(&g.stop, FUTEX_WAIT, 0, pause);
+    }
+    waits::close_all();
+    g.tid.store(0, std::memory_order_release);
+    g.running.store(0, std::memory_order_release);
+    futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
+    return nullptr;
+}
+
+} // namespace
+
+int tid() { return g.tid.load(std::memory_order_acquire); }
+
+bool start() {
+    int expected = 0;
+    if (!g.running.compare_exchange_strong(expected, 1)) return true;
+    g.stop.store(0);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, 256 * 1024);
+    // The new thread inherits the mask: every signal is the program's, but faults are our own.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS}) sigdelset(&all, fault);
+    real::pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    const int failed = real::pthread_create(&thread, &attributes, run, nullptr);
+    real::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_attr_destroy(&attributes);
+    if (failed) g.running.store(0);
+    return failed == 0;
+}
+
+void stop() {
+    g.stop.store(1, std::memory_order_release);
+    futex(&g.stop, FUTEX_WAKE, INT_MAX, 0);
+    const int64_t limit = kernel::monotonic_ns() + kStopLimitNs;
+    while (g.running.load(std::memory_order_acquire) != 0) {
+        const int64_t left = limit - kernel::monotonic_ns();
+        if (left <= 0) break;
+        futex(&g.running, FUTEX_WAIT, 1, left);
+    }
+}
+
+} // namespace tachograph::helper

@@ -1,0 +1,16 @@
+// The recorder's one thread in the program: prepares segments, samples waiting, reads mappings.
+//
+// It has its own file descriptor table, so that the descriptors it opens can never take a number
+// that the program is about to get; it blocks every signal; and it stops before a fork, because
+// CPython counts threads then and warns.
+#pragma once
+
+namespace tachograph::helper {
+
+bool start();
+// Asks it to end and waits for it, half a second at most.
+void stop();
+// Its thread id, 0 while it is not there.
+int tid();
+
+} // namespace tachograph::helper

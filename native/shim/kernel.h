@@ -1,0 +1,53 @@
+// Raw system calls and clocks: no errno, no cancellation points, no PLT, so they are safe in signal
+// handlers and in the helper thread.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace tachograph::kernel {
+
+// Returns the kernel's result: negative errno on failure.
+inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+template <typename T> long address(T* pointer) { return reinterpret_cast<long>(pointer); }
+
+inline pid_t gettid() { return static_cast<pid_t>(call(SYS_gettid)); }
+inline pid_t getpid() { return static_cast<pid_t>(call(SYS_getpid)); }
+
+inline int64_t clock_ns(clockid_t clock) {
+    timespec t{};
+    if (call(SYS_clock_gettime, clock, address(&t)) != 0) return -1;
+    return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+// The vDSO's clock_gettime is async-signal-safe and costs no system call.
+inline int64_t monotonic_ns() {
+    timespec t{};
+    ::clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+// CPU clock of a thread of this process (see clock_getcpuclockid in the kernel's posix-timers.h).
+inline clockid_t thread_clock(pid_t tid) { return static_cast<clockid_t>((~tid << 3) | 6); }
+
+inline int64_t own_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+inline timespec to_timespec(int64_t ns) {
+    return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+}
+
+} // namespace tachograph::kernel

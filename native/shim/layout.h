@@ -1,0 +1,199 @@
+// The spool's bytes, as format-spec/SPEC.md defines them. Little-endian x86-64 only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph {
+
+inline constexpr uint32_t kNone = 0xFFFFFFFFu;
+inline constexpr size_t kControlSize = 4096;
+inline constexpr size_t kSegmentHeader = 64;
+
+enum class Kind : uint8_t {
+    meta = 1,
+    thread_start = 2,
+    thread_name = 3,
+    thread_end = 4,
+    code = 5,
+    stack = 6,
+    module = 7,
+    cpu = 8,
+    wait = 9,
+    state = 10,
+    abandoned = 255, // reserved, then not filled: readers skip it as they skip every unknown kind
+};
+
+// Index = place in the `losses` list of tables.toml.
+enum class Loss : uint32_t {
+    records_dropped,
+    stacks_torn,
+    stacks_truncated,
+    stacks_lost,
+    timers_refused,
+    threads_missed,
+    recording_stopped,
+    forks_unrecorded,
+    signal_conflicts,
+    slow_reads,
+    samples_remote,
+    sampler_late,
+    waits_torn,
+    execs,
+};
+
+enum class ControlState : uint32_t { recording = 1, ended = 2, stopped = 3 };
+enum class Origin : uint8_t { timer = 0, remote = 1 };
+enum class Target : uint8_t { unknown, file, socket, pipe, terminal, gpu, other, cpu };
+enum class StateEvent : uint32_t { paused = 1, resumed = 2, forked = 3, exec = 4, stopped = 5 };
+
+struct Control {
+    char magic[8];
+    uint32_t major;
+    uint32_t minor;
+    int32_t pid;
+    int32_t parent_pid;
+    int64_t start_ns;
+    int64_t start_utc_ns;
+    uint64_t segment_size;
+    uint32_t current_segment;
+    uint32_t state;
+    uint32_t stop_errno;
+    uint32_t paused;
+    int64_t end_ns;
+    int64_t helper_cpu_ns;
+    int64_t handler_cpu_ns;
+    uint64_t samples;
+    uint64_t wait_ticks;
+    uint8_t reserved[24];
+    uint64_t losses[64];
+};
+static_assert(offsetof(Control, start_ns) == 24 && offsetof(Control, current_segment) == 48);
+static_assert(offsetof(Control, end_ns) == 64 && offsetof(Control, samples) == 88);
+static_assert(offsetof(Control, losses) == 128);
+
+struct SegmentHeader {
+    char magic[8];
+    uint32_t sequence;
+    uint32_t size;
+    int32_t pid;
+    uint32_t reserved;
+    int64_t start_ns;
+    uint8_t zero[32];
+};
+static_assert(sizeof(SegmentHeader) == kSegmentHeader);
+
+struct ThreadStartRecord {
+    uint64_t header;
+    uint32_t thread;
+    int32_t tid;
+    int64_t time_ns;
+    uint32_t flags;
+    uint32_t zero;
+};
+
+struct ThreadNameRecord {
+    uint64_t header;
+    uint32_t thread;
+    uint16_t source;
+    uint16_t length;
+};
+
+struct ThreadEndRecord {
+    uint64_t header;
+    uint32_t thread;
+    uint32_t zero;
+    int64_t time_ns;
+    int64_t cpu_ns;
+};
+
+struct StackRecord {
+    uint64_t header;
+    uint32_t stack;
+    uint32_t parent;
+    uint32_t code;
+    int32_t instruction;
+};
+
+struct ModuleRecord {
+    uint64_t header;
+    uint32_t module;
+    uint32_t flags;
+    uint64_t start;
+    uint64_t end;
+    uint64_t file_offset;
+    int64_t time_ns;
+    uint16_t build_id_length;
+    uint16_t path_length;
+    uint32_t zero;
+};
+static_assert(sizeof(ModuleRecord) == 56);
+
+struct CpuRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t cpu_ns;
+    int64_t system_ns;
+    uint64_t pc;
+    uint32_t thread;
+    uint32_t stack;
+    uint32_t overruns;
+    uint8_t gil;
+    uint8_t opcode;
+    uint8_t origin;
+    uint8_t stack_state;
+};
+static_assert(sizeof(CpuRecord) == 56);
+
+struct WaitRecord {
+    uint64_t header;
+    int64_t start_ns;
+    int64_t end_ns;
+    int64_t off_cpu_ns;
+    uint64_t pc;
+    uint32_t thread;
+    uint32_t stack;
+    int32_t syscall;
+    uint8_t target;
+    uint8_t stack_state;
+    uint16_t zero;
+};
+static_assert(sizeof(WaitRecord) == 56);
+
+struct StateRecord {
+    uint64_t header;
+    int64_t time_ns;
+    uint32_t event;
+    uint32_t detail;
+};
+
+struct MetaRecord {
+    uint64_t header;
+    uint16_t key_length;
+    uint16_t zero;
+    uint32_t value_length;
+};
+
+// The header is written last; `check` lets a reader find the next whole record behind a torn one.
+constexpr uint64_t record_header(Kind kind, uint32_t length, uint64_t offset, uint32_t sequence) {
+    const auto k = static_cast<uint32_t>(kind);
+    const uint32_t check = (0xA5C3u ^ (length >> 3) ^ (k * 0x1F35u) ^
+                            (static_cast<uint32_t>(offset >> 3) * 0x2545u) ^ (sequence * 0x3D4Du)) &
+                           0xFFFFu;
+    return static_cast<uint64_t>(length) | static_cast<uint64_t>(k) << 32 |
+           static_cast<uint64_t>(check) << 48;
+}
+
+// The header of the same place as an abandoned record.
+constexpr uint64_t abandoned_header(uint64_t header) {
+    const auto kind = static_cast<uint32_t>(header >> 32 & 0xFF);
+    const auto length = static_cast<uint32_t>(header);
+    const auto others = static_cast<uint32_t>(header >> 48) ^ ((kind * 0x1F35u) & 0xFFFFu);
+    const auto k = static_cast<uint32_t>(Kind::abandoned);
+    return static_cast<uint64_t>(length) | static_cast<uint64_t>(k) << 32 |
+           static_cast<uint64_t>((others ^ (k * 0x1F35u)) & 0xFFFFu) << 48;
+}
+
+constexpr size_t padded(size_t size) { return (size + 7) & ~size_t{7}; }
+
+} // namespace tachograph

@@ -1,0 +1,224 @@
+#include "lifecycle.h"
+
+#include "contexts.h"
+#include "fault.h"
+#include "helper.h"
+#include "interpose.h"
+#include "kernel.h"
+#include "layout.h"
+#include "recorder.h"
+#include "sampler.h"
+#include "spool.h"
+#include "threads.h"
+#include "timers.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <pthread.h>
+
+namespace tachograph {
+namespace {
+
+// Unknown threads of one look at /proc/self/task. One that is still unknown at the next look did not
+// come through pthread_create; before that it may just be on its way.
+struct Sweep {
+    pid_t tids[256] = {};
+    uint32_t count = 0;
+
+    void add(pid_t tid) {
+        if (count < sizeof tids / sizeof tids[0]) tids[count++] = tid;
+    }
+    bool has(pid_t tid) const {
+        for (uint32_t i = 0; i < count; ++i)
+            if (tids[i] == tid) return true;
+        return false;
+    }
+};
+
+struct State {
+    Recorder recorder;
+    pid_t pid = 0;
+    bool armed = false;
+    pthread_key_t thread_key{};
+    Sweep last_sweep;
+};
+State g;
+
+void write_state(StateEvent event, uint32_t detail = 0) {
+    const spool::Ticket ticket = spool::reserve(Kind::state, sizeof(StateRecord));
+    if (!ticket.record) return;
+    auto* record = reinterpret_cast<StateRecord*>(ticket.record);
+    record->time_ns = kernel::monotonic_ns();
+    record->event = static_cast<uint32_t>(event);
+    record->detail = detail;
+    spool::commit(ticket);
+}
+
+void disarm_all() {
+    for (uint32_t index = 0; index < threads::high_water(); ++index)
+        if (threads::Thread* thread = threads::at(index); thread->tid.load(std::memory_order_acquire) > 0)
+            timers::disarm(thread);
+}
+
+void on_thread_exit(void* value) {
+    auto* thread = static_cast<threads::Thread*>(value);
+    if (recording() && threads::own() == thread) {
+        timers::disarm(thread);
+        threads::end(thread, kernel::monotonic_ns());
+    }
+    threads::set_own(nullptr);
+}
+
+void before_fork() {
+    if (recording()) helper::stop();
+}
+
+void after_fork_in_parent() {
+    if (!recording()) return;
+    write_state(StateEvent::forked);
+    spool::count(Loss::forks_unrecorded);
+    // Not started again here: CPython counts the threads right after the fork.
+    g.recorder.walker.after_fork();
+}
+
+void after_fork_in_child() {
+    if (!g.armed) return;
+    g.recorder.recording.store(false);
+    threads::set_own(nullptr);
+    timers::remove();
+    fault::remove();
+}
+
+// Runs after everybody else's destructors, as preloaded libraries are initialised first.
+__attribute__((destructor)) void on_exit() {
+    if (!recording() || kernel::getpid() != g.pid) return;
+    helper::stop();
+    const int64_t now = kernel::monotonic_ns();
+    disarm_all();
+    for (uint32_t index = 0; index < threads::high_water(); ++index) threads::end(threads::at(index), now);
+    g.recorder.recording.store(false);
+    Control* control = spool::control();
+    control->end_ns = now;
+    __atomic_store_n(&control->state, static_cast<uint32_t>(ControlState::ended), __ATOMIC_RELEASE);
+}
+
+} // namespace
+
+Recorder& recorder() { return g.recorder; }
+
+void stop_early(int error) {
+    if (!g.recorder.recording.exchange(false)) return;
+    disarm_all();
+    Control* control = spool::control();
+    control->stop_errno = static_cast<uint32_t>(error);
+    control->end_ns = kernel::monotonic_ns();
+    spool::count(Loss::recording_stopped);
+    __atomic_store_n(&control->state, static_cast<uint32_t>(ControlState::stopped), __ATOMIC_RELEASE);
+}
+
+namespace lifecycle {
+
+int arm(const tg_options& options, const tg_walker& walker, char* error, size_t error_size) {
+    if (g.armed) {
+        snprintf(error, error_size, "recording is on already in this process");
+        return -1;
+    }
+    g.recorder.interval_ns = options.interval_ns;
+    g.recorder.waits = options.waits != 0;
+    g.recorder.paused.store(options.paused != 0);
+    g.recorder.walker = walker;
+    g.pid = kernel::getpid();
+    if (!threads::open() || !contexts::open()) {
+        snprintf(error, error_size, "no memory for the recorder's tables (a limit on address space?)");
+        return -1;
+    }
+    if (const int failed = spool::open(options.spool, options.segment_size, kernel::monotonic_ns()); failed != 0) {
+        snprintf(error, error_size, "the spool could not be made in %s: %s", options.spool, strerror(failed));
+        return -1;
+    }
+    g.armed = true;
+    spool::control()->paused = options.paused != 0 ? 1 : 0;
+    if (const int failed = timers::install(); failed != 0) {
+        snprintf(error, error_size, "no signal is free for sampling");
+        stop_early(failed);
+        return -1;
+    }
+    fault::install();
+    pthread_key_create(&g.thread_key, on_thread_exit);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    g.recorder.recording.store(true, std::memory_order_release);
+    begin_thread("MainThread", 10);
+    sweep_threads(true);
+    if (!helper::start()) spool::count(Loss::sampler_late);
+    return 0;
+}
+
+void pause(bool yes) {
+    if (!recording() || g.recorder.paused.exchange(yes) == yes) return;
+    __atomic_store_n(&spool::control()->paused, yes ? 1u : 0u, __ATOMIC_RELEASE);
+    write_state(yes ? StateEvent::paused : StateEvent::resumed);
+}
+
+void restart_helper() {
+    if (recording()) helper::start();
+}
+
+void begin_thread(const char* python_name, size_t length) {
+    const pid_t tid = kernel::gettid();
+    threads::Thread* thread = threads::find(tid); // the sweep may have come first
+    const bool swept = thread != nullptr;
+    if (!swept) thread = threads::add(tid, tid == g.pid, kernel::monotonic_ns());
+    if (!thread) return;
+    threads::write_name(*thread, true, python_name, length);
+    threads::set_own(thread);
+    pthread_setspecific(g.thread_key, thread);
+    if (swept) return;
+    sampler::begin(thread);
+    timers::arm(thread);
+}
+
+bool before_exec() {
+    threads::Thread* own = threads::own();
+    if (!recording() || !own || kernel::getpid() != g.pid) return false;
+    timers::disarm(own);
+    write_state(StateEvent::exec);
+    __atomic_fetch_add(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+void after_failed_exec() {
+    __atomic_fetch_sub(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1, __ATOMIC_RELAXED);
+    timers::arm(threads::own());
+}
+
+void sweep_threads(bool at_once) {
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/task"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    Sweep now;
+    alignas(8) char buffer[4096];
+    for (;;) {
+        const long got = kernel::call(SYS_getdents64, fd, kernel::address(buffer), sizeof buffer);
+        if (got <= 0) break;
+        for (long at = 0; at < got;) {
+            unsigned short length;
+            memcpy(&length, buffer + at + 16, sizeof length); // struct linux_dirent64
+            pid_t tid = 0;
+            for (const char* digit = buffer + at + 19; *digit >= '0' && *digit <= '9'; ++digit)
+                tid = tid * 10 + (*digit - '0');
+            at += length;
+            if (tid <= 0 || tid == helper::tid() || threads::find(tid)) continue;
+            if (!at_once && !g.last_sweep.has(tid)) {
+                now.add(tid);
+                continue;
+            }
+            if (threads::Thread* thread = threads::add(tid, tid == g.pid, kernel::monotonic_ns())) timers::arm(thread);
+        }
+    }
+    kernel::call(SYS_close, fd);
+    g.last_sweep = now;
+}
+
+} // namespace lifecycle
+} // namespace tachograph

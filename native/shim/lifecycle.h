@@ -1,0 +1,26 @@
+// Arming, pausing, forking and ending: the order in which the parts start and stop.
+#pragma once
+
+#include "tachograph/api.h"
+
+#include <cstddef>
+#include <sys/types.h>
+
+namespace tachograph::lifecycle {
+
+int arm(const tg_options& options, const tg_walker& walker, char* error, size_t error_size);
+void pause(bool yes);
+void restart_helper();
+
+// The calling thread begins; `python_name` may be empty.
+void begin_thread(const char* python_name, size_t length);
+
+// Before and after an exec of the calling process (not of a vfork child): no timer signal may be
+// left pending for the new program.
+bool before_exec();
+void after_failed_exec();
+
+// Finds threads that no pthread_create of ours made (`at_once`: all that are unknown now).
+void sweep_threads(bool at_once);
+
+} // namespace tachograph::lifecycle

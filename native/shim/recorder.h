@@ -1,0 +1,27 @@
+// What the parts of the shim share: whether we record, how, and who walks Python stacks.
+#pragma once
+
+#include "tachograph/api.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace tachograph {
+
+struct Recorder {
+    std::atomic<bool> recording{false}; // armed, not ended, not in a forked child
+    std::atomic<bool> paused{false};
+    int64_t interval_ns = 0;
+    bool waits = false;
+    tg_walker walker{};
+};
+
+// The one recorder of this process.
+Recorder& recorder();
+
+inline bool recording() { return recorder().recording.load(std::memory_order_acquire); }
+
+// Ends recording because of `error` (an errno): the program goes on, the control file says why.
+void stop_early(int error);
+
+} // namespace tachograph

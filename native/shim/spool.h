@@ -1,0 +1,34 @@
+// The spool: memory-mapped segments, appended to without locks, also from signal handlers.
+#pragma once
+
+#include "layout.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph::spool {
+
+// Makes the control file and the first two segments. Returns 0 or errno.
+int open(const char* directory, uint64_t segment_size, int64_t start_ns);
+
+// Room for a record of `size` bytes (padded by us, zeroed), or nullptr, which is counted. What is
+// reserved must be committed; nothing is visible to readers before.
+struct Ticket {
+    uint8_t* record = nullptr;
+    uint64_t header = 0;
+    uint32_t sequence = 0;
+};
+Ticket reserve(Kind kind, size_t size);
+void commit(const Ticket& ticket);
+
+// Whether segment `sequence` is the one being filled (only a record in it may still grow).
+bool is_current(uint32_t sequence);
+
+// Helper thread: maps the next segment ahead of need, unmaps those that no writer can still hold.
+// Returns 0, or the errno of a failed allocation (the recording must then stop).
+int maintain();
+
+void count(Loss loss, uint64_t n = 1);
+Control* control();
+
+} // namespace tachograph::spool

@@ -1,0 +1,49 @@
+// The threads of the process: one slot each, from their start to their end.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <sys/types.h>
+
+namespace tachograph::threads {
+
+struct Thread {
+    std::atomic<pid_t> tid{0}; // 0 = the slot is free
+    uint32_t id = 0;           // dense id in the recording
+    int64_t start_ns = 0;
+    int64_t start_cpu_ns = 0;
+
+    // CPU timer. `arming` guards it between the thread itself, the helper and a signal change.
+    std::atomic_flag arming = ATOMIC_FLAG_INIT;
+    int timer = -1;
+    std::atomic<int64_t> target_cpu_ns{0};
+
+    // Last sample, as the thread's own clocks had it.
+    std::atomic<int64_t> sampled_cpu_ns{0};
+    int64_t sampled_system_ns = 0;
+    std::atomic<int64_t> unrecorded_cpu_ns{0}; // spent in our handlers or while paused
+    uint32_t random = 0;
+};
+
+inline constexpr uint32_t kMostThreads = 8192;
+
+bool open();
+// Takes a slot for the calling thread or, at arming, for another one. nullptr when full (counted).
+Thread* add(pid_t tid, bool main, int64_t time_ns);
+// Writes THREAD_END, once, and frees the slot. `cpu_ns` is used where its clock is gone already.
+void end(Thread* thread, int64_t time_ns, int64_t cpu_ns = -1);
+void write_name(const Thread& thread, bool python, const char* name, size_t length);
+
+// Slots [0, high_water()) may be in use.
+Thread* at(uint32_t index);
+uint32_t high_water();
+Thread* find(pid_t tid);
+// Whether the pointer that a signal brought is one of our slots.
+bool is_slot(const void* pointer);
+
+// The calling thread's slot, if it was added by itself.
+Thread* own();
+void set_own(Thread* thread);
+
+} // namespace tachograph::threads

@@ -1,0 +1,174 @@
+#include "timers.h"
+
+#include "interpose.h"
+#include "kernel.h"
+#include "layout.h"
+#include "recorder.h"
+#include "sampler.h"
+#include "spool.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+namespace tachograph::timers {
+namespace {
+
+struct State {
+    std::atomic<int> signal{0};
+    struct sigaction before {};
+};
+State g;
+
+// SIGSTKFLT has had no use since the 387 emulator, which leaves it to us; after it the real-time
+// signals from the top, where libraries look last.
+int candidate(int index) { return index == 0 ? SIGSTKFLT : SIGRTMAX - 1 - index; }
+constexpr int kCandidates = 12;
+
+// sigevent as the kernel has it (glibc names the member only through a macro of its own).
+struct KernelSigevent {
+    void* value;
+    int signal;
+    int notify;
+    int tid;
+    int padding[11];
+};
+static_assert(sizeof(KernelSigevent) == 64);
+constexpr int kNotifyThread = 4; // SIGEV_THREAD_ID
+
+uint32_t next_random(uint32_t* state) { // xorshift32: only jitter, never secrecy
+    uint32_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return *state = x;
+}
+
+// Uniform in [0.5, 1.5) intervals: the mean is the interval, and no period of the program's can
+// keep step with it.
+int64_t jittered(threads::Thread* thread) {
+    const int64_t interval = recorder().interval_ns;
+    return interval / 2 + static_cast<int64_t>(next_random(&thread->random) % 1024) * interval / 1024;
+}
+
+void set(int timer, int64_t at_cpu_ns) {
+    itimerspec when{};
+    when.it_value = kernel::to_timespec(at_cpu_ns);
+    kernel::call(SYS_timer_settime, timer, TIMER_ABSTIME, kernel::address(&when), 0);
+}
+
+void create(threads::Thread* thread, pid_t tid) {
+    KernelSigevent event;
+    memset(&event, 0, sizeof event);
+    event.value = thread;
+    event.signal = signal_number();
+    event.notify = kNotifyThread;
+    event.tid = tid;
+    int timer = -1;
+    if (kernel::call(SYS_timer_create, kernel::thread_clock(tid), kernel::address(&event),
+                     kernel::address(&timer)) != 0) {
+        spool::count(Loss::timers_refused);
+        return;
+    }
+    thread->timer = timer;
+    set(timer, thread->target_cpu_ns.load(std::memory_order_relaxed));
+}
+
+void destroy(threads::Thread* thread) {
+    if (thread->timer >= 0) kernel::call(SYS_timer_delete, thread->timer);
+    thread->timer = -1;
+}
+
+class Arming { // held for a few system calls, never in the handler
+  public:
+    explicit Arming(threads::Thread* thread) : flag_(thread->arming) {
+        while (flag_.test_and_set(std::memory_order_acquire)) {
+        }
+    }
+    ~Arming() { flag_.clear(std::memory_order_release); }
+    Arming(const Arming&) = delete;
+    Arming& operator=(const Arming&) = delete;
+
+  private:
+    std::atomic_flag& flag_;
+};
+
+bool take(int signal) {
+    struct sigaction now;
+    if (real::sigaction(signal, nullptr, &now) != 0) return false;
+    if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return false;
+    struct sigaction ours;
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = sampler::on_timer;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    // No handler of the program's may run, and jump, in the middle of ours; faults must get through.
+    sigfillset(&ours.sa_mask);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS})
+        sigdelset(&ours.sa_mask, fault);
+    if (real::sigaction(signal, &ours, nullptr) != 0) return false;
+    g.before = now;
+    g.signal.store(signal, std::memory_order_release);
+    return true;
+}
+
+} // namespace
+
+int signal_number() { return g.signal.load(std::memory_order_acquire); }
+
+int install() {
+    for (int index = 0; index < kCandidates; ++index)
+        if (take(candidate(index))) return 0;
+    return EBUSY;
+}
+
+void remove() {
+    const int signal = g.signal.exchange(0);
+    if (signal != 0) real::sigaction(signal, &g.before, nullptr);
+}
+
+void arm(threads::Thread* thread) {
+    const pid_t tid = thread->tid.load(std::memory_order_acquire);
+    const int64_t now = kernel::clock_ns(kernel::thread_clock(tid));
+    const Arming hold(thread);
+    thread->target_cpu_ns.store((now < 0 ? 0 : now) + jittered(thread), std::memory_order_relaxed);
+    create(thread, tid);
+}
+
+void disarm(threads::Thread* thread) {
+    const Arming hold(thread);
+    destroy(thread);
+}
+
+uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns) {
+    // The schedule is absolute in CPU time, so the kernel's tick delays samples but does not thin them.
+    int64_t target = thread->target_cpu_ns.load(std::memory_order_relaxed);
+    uint32_t passed = 0;
+    while (target <= cpu_ns && passed < 1000) {
+        target += jittered(thread);
+        ++passed;
+    }
+    if (target <= cpu_ns) target = cpu_ns + recorder().interval_ns; // after a long pause
+    thread->target_cpu_ns.store(target, std::memory_order_relaxed);
+    set(thread->timer, target);
+    return passed > 0 ? passed - 1 : 0;
+}
+
+void yield_signal() {
+    const int lost = signal_number();
+    int index = 0;
+    while (index < kCandidates && candidate(index) != lost) ++index;
+    bool found = false;
+    while (!found && ++index < kCandidates) found = take(candidate(index));
+    if (!found) return stop_early(EBUSY);
+    spool::count(Loss::signal_conflicts);
+    for (uint32_t slot = 0; slot < threads::high_water(); ++slot) {
+        threads::Thread* thread = threads::at(slot);
+        const pid_t tid = thread->tid.load(std::memory_order_acquire);
+        if (tid <= 0) continue;
+        const Arming hold(thread);
+        destroy(thread);
+        create(thread, tid);
+    }
+}
+
+} // namespace tachograph::timers
