@@ -1,7 +1,7 @@
 """The recording side of tachograph.
 
-``from tachograph.recorder import pause, resume`` work inside a recorded program and do nothing anywhere else. This module is
-imported in the profiled process and therefore imports next to nothing itself.
+``from tachograph.recorder import pause, resume`` work inside a recorded program and do nothing anywhere else. This
+module is imported in the profiled process and therefore imports next to nothing itself.
 """
 
 import sys

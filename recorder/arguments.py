@@ -1,7 +1,7 @@
 """Parts the command line of ``tachograph record`` into our options and the program with its arguments.
 
-As with python itself, everything behind the script, ``-m MODULE`` or ``-c CODE`` belongs to the program, whatever it looks like;
-click has no such rule, so the line is divided before click sees it.
+As with python itself, everything behind the script, ``-m MODULE`` or ``-c CODE`` belongs to the program, whatever it
+looks like; click has no such rule, so the line is divided before click sees it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _ENDS = {"m": Kind.MODULE, "c": Kind.CODE}
 def divide(args: Sequence[str], takes_value: frozenset[str]) -> tuple[list[str], Target | None]:
     """Our options and the target; the target is None if there is none.
 
-    ``takes_value`` has the options that take a value (``--output``, ``-o``). Raises click.UsageError if -m or -c lacks its value.
+    ``takes_value`` has the options that take a value (``--output``, ``-o``). Raises click.UsageError if -m or -c
+    lacks its value.
     """
     index = 0
     while index < len(args):

@@ -1,8 +1,8 @@
 """Arms the recorder inside the profiled process, before the program's first line.
 
-``tachograph.pth`` calls :func:`from_environment` at interpreter start when a recording is on. Whatever goes wrong here, the
-program must run as if nothing had been there: the reason is left in the spool (``arm-error.txt``) for the recording command to
-print. Only the standard library and our own extension module are imported in this process.
+``tachograph.pth`` calls :func:`from_environment` at interpreter start when a recording is on. Whatever goes wrong
+here, the program must run as if nothing had been there: the reason is left in the spool (``arm-error.txt``) for the
+recording command to print. Only the standard library and our own extension module are imported in this process.
 """
 
 import os
@@ -24,9 +24,10 @@ def from_environment() -> None:
 
 
 def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
-    """Remove our variables from ``environ``, put ``LD_PRELOAD`` back as the user had it; the spool's path and the settings.
+    """Remove our variables from ``environ`` and put ``LD_PRELOAD`` back; the spool's path and the settings.
 
-    The settings are ``interval_ns``, ``waits``, ``paused``, ``segment`` (numbers) and ``sampler`` (``native`` or ``signal``).
+    The settings are ``interval_ns``, ``waits``, ``paused``, ``segment`` (numbers) and ``sampler`` (``native`` or
+    ``signal``).
     """
     spool = environ.pop(SPOOL)
     pairs = (item.partition("=") for item in environ.pop(CONFIG, "").split(",") if item)
@@ -76,7 +77,8 @@ def leave_reason(spool: str, error: Exception) -> None:
     """Write into the spool why the process is not recorded (one line); never fails."""
     text = " ".join(f"{error}".split()) or type(error).__name__
     try:
-        descriptor = os.open(os.path.join(spool, ERROR_FILE), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(f"{spool}/{ERROR_FILE}", flags, 0o600)
     except OSError:
         return  # a second failing process of the recording, or a full disk: the recording command says what it knows
     try:

@@ -1,9 +1,9 @@
 """The calls that the signal sampler replaces while it runs (Scalene 2023, section 2.2).
 
-The published algorithm replaces blocking calls by ones that mark their thread as sleeping, and gives joins of the main thread
-timeouts, so that it comes back to the interpreter and takes its signals. That is the least that makes the method work: joins,
-condition variables (events, queues, semaphores and barriers wait on them) and ``time.sleep``. ``os.execv`` and ``os.execve`` are there for
-another reason: see SignalSampler. The native sampler patches nothing.
+The published algorithm replaces blocking calls by ones that mark their thread as sleeping, and gives joins of the
+main thread timeouts, so that it comes back to the interpreter and takes its signals. That is the least that makes the
+method work: joins, condition variables (events, queues, semaphores and barriers wait on them) and ``time.sleep``.
+``os.execv`` and ``os.execve`` are there for another reason: see SignalSampler. The native sampler patches nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import wraps
-from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -47,12 +46,6 @@ class BlockingCalls:
     def is_sleeping(self, ident: int | None) -> bool:
         """Whether that thread is inside one of the calls."""
         return ident in self._sleeping
-
-    def callers_frame(self, frame: FrameType | None) -> FrameType | None:
-        """``frame``, or the innermost one below it that is not of this module: what the program itself was doing."""
-        while frame is not None and frame.f_code.co_filename == __file__:
-            frame = frame.f_back
-        return frame
 
     def _replace(self, owner: Any, name: str, replacement: Any) -> None:
         self._originals.append((owner, name, getattr(owner, name), replacement))

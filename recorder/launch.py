@@ -1,7 +1,7 @@
 """Starts the program and stays beside it: signals are passed on, stops are shared, its end is waited for.
 
-The program must not notice that it has a parent of a new kind: it keeps the signal mask, the dispositions, the file descriptors,
-the process group and the terminal that this command was started with.
+The program must not notice that it has a parent of a new kind: it keeps the signal mask, the dispositions, the file
+descriptors, the process group and the terminal that this command was started with.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def start(interpreter: str, arguments: Sequence[str], environment: Mapping[str, 
         )
     except OSError as error:
         raise Refused(f"cannot start {interpreter}: {reason(error)}") from None
-    # Whoever started us may ignore SIGCHLD; the end of the program would then go unseen. The program has its own copy by now.
+    # Whoever started us may ignore SIGCHLD; the end of the program would then go unseen. The program has its own copy
+    # by now.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return pid
 
@@ -151,14 +152,15 @@ class Watch:
             return
         if number in _STOPS:
             self._stop_with_it = True
-        # What the terminal sends (Ctrl-C, Ctrl-Z, a new size), the program has had already: it is in the same process group.
+        # What the terminal sends (Ctrl-C, Ctrl-Z, a new size), the program has had already: it is in the same process
+        # group.
         if not by_terminal:
             os.kill(self._pid, number)
         self._share_stop()
 
     def _share_stop(self) -> None:
-        # The shell looks at us: we stand still when the program does, but only if we were asked to; a program that takes
-        # Ctrl-Z for itself goes on, and one that somebody else stopped is not ours to wait for.
+        # The shell looks at us: we stand still when the program does, but only if we were asked to; a program that
+        # takes Ctrl-Z for itself goes on, and one that somebody else stopped is not ours to wait for.
         if self._stop_with_it and self._stopped:
             self._stop_with_it = False
             os.kill(os.getpid(), signal.SIGSTOP)

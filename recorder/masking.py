@@ -1,7 +1,7 @@
 """Masks what looks like a secret in a command line, before it is stored.
 
-A recording travels; a password that was typed on the command line must not travel with it. Rather one value too many is masked
-than one too few: an argument is stored to remind people of what they ran, nothing is computed from it.
+A recording travels; a password that was typed on the command line must not travel with it. Rather one value too many
+is masked than one too few: an argument is stored to remind people of what they ran, nothing is computed from it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ MAX_LENGTH = 4096
 """Characters kept of one argument."""
 
 # A name is suspicious if one of these is among its words ...
-_SECRET_WORDS = frozenset(
-    "password passwd passphrase pwd pass pw secret secrets token auth authorization bearer credential credentials apikey "
-    "accesskey secretkey privatekey cookie cookies session sessionid sid signature pin otp pat dsn".split()
-)
+_SECRET_WORDS = {
+    *("password", "passwd", "passphrase", "pwd", "pass", "pw", "pin", "otp", "pat"),
+    *("secret", "secrets", "token", "auth", "authorization", "bearer", "credential", "credentials", "signature"),
+    *("apikey", "accesskey", "secretkey", "privatekey", "cookie", "cookies", "session", "sessionid", "sid", "dsn"),
+}
 # ... or the last one, ...
-_LAST_WORDS = frozenset({"key", "keys"})
+_LAST_WORDS = {"key", "keys"}
 # ... unless it names a place or a way and not the secret itself.
-_HARMLESS_ENDS = frozenset("file path dir folder name type method mode url host port length count limit size timeout".split())
+_HARMLESS_ENDS = {
+    *("file", "path", "dir", "folder", "name", "type", "method", "mode", "url", "host", "port"),
+    *("length", "count", "limit", "size", "timeout"),
+}
 
 _NAME = r"[A-Za-z][A-Za-z0-9_.-]*"
 _OPTION = re.compile(rf"(?P<dashes>--?)(?P<name>{_NAME})(?P<value>=.*)?", re.DOTALL)
@@ -62,7 +66,7 @@ def mask_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def mask_text(text: str) -> str:
-    """``text`` with logins in URLs, values of suspicious names, known kinds of tokens and long random strings masked."""
+    """``text`` with logins in URLs, values of suspicious names, known tokens and long random strings masked."""
     text = _KNOWN_TOKENS.sub(MASK, text)
     text = _URL_LOGIN.sub(rf"\g<scheme>{MASK}@", text)
     text = _ASSIGNMENT.sub(_mask_assignment, text)
@@ -83,7 +87,7 @@ def is_suspicious(name: str) -> bool:
 
 
 def looks_random(text: str) -> bool:
-    """Whether a long word has capitals, small letters and digits in such a mixture that nobody would have thought it up."""
+    """Whether capitals, small letters and digits are mixed as nobody would have thought them up."""
     if not (re.search(r"[A-Z]", text) and re.search(r"[a-z]", text) and re.search(r"[0-9]", text)):
         return False
     entropy = -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())

@@ -1,4 +1,4 @@
-"""Where a recording goes: its name, making its directory, replacing an old one, and whether its disk can hold a spool."""
+"""Where a recording goes: its name and its directory, replacing an old one, room on the disk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def default_path(stem: str) -> Path:
     try:
         names = os.listdir()
     except OSError as error:
-        raise Refused(f"cannot list the working directory: {reason(error)}; say where to put the recording with -o") from None
+        raise Refused(f"cannot list the working directory: {reason(error)}; use -o") from None
     numbers = [int(match[1]) for name in names if (match := taken.fullmatch(name))]
     return Path(f"{stem}-{max(numbers, default=0) + 1:03}{SUFFIX}")
 
@@ -41,16 +41,37 @@ def default_path(stem: str) -> Path:
 def claim(path: Path, *, force: bool) -> Path:
     """Make the directory of the recording (mode 0700) and its spool; the spool's absolute path.
 
-    Raises Refused if something is there already (with ``force``: something that is not a finished recording), or if the directory
-    cannot be made.
+    Raises Refused if something is there already (with ``force``: something that is not a finished recording), or if
+    the directory cannot be made.
     """
     try:
         _make_way(path, force=force)
-        spool = path.absolute() / SPOOL
-        make_private(spool)
+        return _make_spool(path)
     except OSError as error:
-        raise Refused(f"cannot write the recording {path}: {reason(error)}; say where to put it with -o") from None
+        raise _cannot_write(path, error) from None
+
+
+def claim_numbered(stem: str) -> tuple[Path, Path]:
+    """Like :func:`claim`, for the next free number; the recording's path and its spool's."""
+    while True:
+        path = default_path(stem)
+        try:
+            make_private(path)
+            return path, _make_spool(path)
+        except FileExistsError:
+            continue  # another recording has taken the number at this moment
+        except OSError as error:
+            raise _cannot_write(path, error) from None
+
+
+def _make_spool(path: Path) -> Path:
+    spool = path.absolute() / SPOOL
+    make_private(spool)
     return spool
+
+
+def _cannot_write(path: Path, error: OSError) -> Refused:
+    return Refused(f"cannot write the recording {path}: {reason(error)}; say where to put it with -o")
 
 
 def make_private(directory: Path) -> None:
@@ -142,7 +163,7 @@ def discard(path: Path) -> None:
 
 
 def probe(spool: Path) -> None:
-    """Refuse if the disk below ``spool`` has no room or cannot hold memory-mapped files with blocks allocated beforehand."""
+    """Refuse if the disk below ``spool`` has no room, or cannot allocate blocks beforehand and map them."""
     file = spool / "probe.tmp"
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -157,7 +178,7 @@ def probe(spool: Path) -> None:
     except OSError as error:
         raise Refused(_why_not(spool.parent, error)) from None
     if not same:
-        raise Refused(f"the file system of {spool.parent} does not share mapped files; name a place on a local disk with -o")
+        raise Refused(f"the file system of {spool.parent} does not share mappings; use -o with a place on a local disk")
 
 
 def _why_not(path: Path, error: OSError) -> str:
@@ -167,5 +188,5 @@ def _why_not(path: Path, error: OSError) -> str:
     if error.errno == errno.EFBIG:
         return f"files of {room} MB may not be written here (ulimit -f), and recording needs them"
     if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV, errno.ENOSYS):
-        return f"the file system of {path} has no fallocate or no shared mappings; name a place on a local disk with -o"
-    return f"cannot write the recording {path}: {reason(error)}; say where to put it with -o"
+        return f"the file system of {path} has no fallocate or no shared mappings; use -o with a place on a local disk"
+    return _cannot_write(path, error).message

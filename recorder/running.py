@@ -34,7 +34,8 @@ def boot_id() -> str:
 def note_recorder(spool: Path, program: int) -> None:
     """Note in the spool that this process records ``program`` (a process id) into it."""
     pids = (os.getpid(), program)
-    note = {"boot": boot_id(), "processes": [[pid, start_time(pid)] for pid in pids]}
+    processes = [[pid, start_time(pid)] for pid in pids]
+    note = {"boot": boot_id(), "processes": processes, "directory": os.fsdecode(Path.cwd())}
     descriptor = os.open(spool / NOTE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         json.dump(note, file)
@@ -49,6 +50,14 @@ def living_processes(spool: Path) -> list[int]:
         return [int(pid) for pid, start in note["processes"] if start is not None and start_time(int(pid)) == start]
     except (OSError, ValueError, KeyError, TypeError):
         return []  # no note, or one that was not ours
+
+
+def working_directory(spool: Path) -> Path:
+    """Where the program was started, as far as that was noted; else the present working directory."""
+    try:
+        return Path(json.loads((spool / NOTE).read_text(encoding="ascii"))["directory"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return Path()
 
 
 def is_being_recorded(spool: Path) -> bool:

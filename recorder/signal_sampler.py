@@ -1,9 +1,10 @@
-"""The signal sampler: the algorithm published for Scalene (OSDI 2023, section 2; arXiv 2020, section 3.1), in pure Python.
+"""The signal sampler: Scalene's published algorithm (OSDI 2023, section 2; arXiv 2020, section 3.1) in pure Python.
 
-A timer in virtual time interrupts the main thread. The virtual time since the interruption before is T, the interval asked for is
-the quantum q: a delay T - q can only come from native code, because the interpreter takes signals between instructions. Other
-threads, which never take a signal, are enumerated, and the instruction at their leaf tells whether they are in a call. Here only
-the facts are written down (T, stacks, opcodes); the analyzer applies the rule.
+A timer in virtual time interrupts the main thread. The virtual time since the interruption before is T, the interval
+asked for is the quantum q: a delay T - q can only come from native code, because the interpreter takes signals
+between instructions. Other threads, which never take a signal, are enumerated, and the instruction at their leaf
+tells whether they are in a call. Here only the facts are written down (T, stacks, opcodes); the analyzer applies the
+rule.
 
 Runs in the profiled process, where the native recorder cannot; standard library only.
 """
@@ -21,7 +22,7 @@ from collections.abc import Iterable
 from opcode import opmap
 from types import CodeType, FrameType
 
-from tachograph.recorder.blocking_calls import BlockingCalls
+from tachograph.recorder import blocking_calls
 from tachograph.recorder.spool_writer import (
     CODE,
     CPU,
@@ -47,6 +48,8 @@ STATE_WHOLE, STATE_NONE, STATE_TRUNCATED, STATE_LOST = 0, 1, 3, 4
 GIL_YES, GIL_UNKNOWN = 1, 2
 EVENT_PAUSED, EVENT_RESUMED, EVENT_EXEC = 1, 2, 4
 NAME_FROM_PYTHON = 1
+
+OWN_FILES = frozenset((__file__, blocking_calls.__file__))
 
 UNKNOWN_CPU = -1
 """CPU time of a thread whose clock is gone with it."""
@@ -129,7 +132,8 @@ class SignalSampler:
         self._writer = writer
         self._interval_s = interval_ns / 1e9
         self._stacks = StackTable(writer)
-        # By id(): a program's subclass of Thread need not be hashable. Holding the thread keeps its id() from being used again.
+        # By id(): a program's subclass of Thread need not be hashable. Holding the thread keeps its id() from being
+        # used again.
         self._threads: dict[int, tuple[threading.Thread, int]] = {}
         self._names: dict[int, str] = {}
         self._pid = os.getpid()
@@ -141,7 +145,7 @@ class SignalSampler:
         self._lock = threading.Lock()
         self._last_ns = 0
         self._paused = True
-        self._blocking = BlockingCalls()
+        self._blocking = blocking_calls.BlockingCalls()
         for key, value in facts.items():
             writer.append(META, meta_body(key, value))
         self._thread(self._main)
@@ -149,7 +153,7 @@ class SignalSampler:
     def start(self, paused: bool) -> None:
         """Take the signal, patch the blocking calls and, unless ``paused``, start the timer."""
         signal.signal(signal.SIGVTALRM, self.tick)
-        signal.siginterrupt(signal.SIGVTALRM, False)
+        signal.siginterrupt(signal.SIGVTALRM, False)  # noqa: FBT003 - the function takes no keywords
         self._blocking.install(before_exec=self._before_exec, exec_failed=self._exec_failed)
         atexit.register(self.stop)
         os.register_at_fork(after_in_parent=self._forked, after_in_child=self._in_child)
@@ -167,7 +171,8 @@ class SignalSampler:
             if threading.current_thread() is self._main:
                 signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
         else:
-            self._writer.count_loss(SIGNAL_CONFLICTS)  # the program took the signal: from then on there were no samples
+            # The program took the signal for itself: from then on there were no samples.
+            self._writer.count_loss(SIGNAL_CONFLICTS)
         self._blocking.remove()
         self._count_main_cpu()
         with self._lock:
@@ -196,14 +201,13 @@ class SignalSampler:
 
     def tick(self, _number: int, frame: FrameType | None) -> None:
         """Handle one signal: one row for the main thread and for each other thread that is executing."""
-        cpu_ns = time.process_time_ns()
-        elapsed, self._last_ns = cpu_ns - self._last_ns, cpu_ns
-        if self._paused or os.getpid() != self._pid:
-            return
-        if not self._lock.acquire(blocking=False):
-            self._writer.count_loss(RECORDS_DROPPED)
+        # Where the lock is held, the spool is being written to this very moment: the next tick has this one's time as
+        # well.
+        if self._paused or os.getpid() != self._pid or not self._lock.acquire(blocking=False):
             return
         try:
+            cpu_ns = time.process_time_ns()
+            elapsed, self._last_ns = cpu_ns - self._last_ns, cpu_ns
             self._sample(time.monotonic_ns(), elapsed, frame)
             self._writer.count_sample(time.process_time_ns() - cpu_ns)
         except (RecursionError, MemoryError):  # the program is at its limits: it must not notice that we are, too
@@ -223,8 +227,10 @@ class SignalSampler:
                 self._row(now_ns, elapsed_ns, thread, frames[thread.ident], ORIGIN_SIGNAL_THREAD)
         self._note_ended(now_ns, threads)
 
-    def _row(self, now_ns: int, elapsed_ns: int, thread: threading.Thread, frame: FrameType | None, origin: int) -> None:
-        frame = self._blocking.callers_frame(frame)
+    def _row(
+        self, now_ns: int, elapsed_ns: int, thread: threading.Thread, frame: FrameType | None, origin: int
+    ) -> None:
+        frame = programs_frame(frame)
         stack, state = self._stacks.stack(frame)
         opcode = 0 if frame is None else call_opcode(frame)
         gil = GIL_YES if thread is self._main else GIL_UNKNOWN
@@ -288,6 +294,13 @@ class SignalSampler:
         self._writer.open = False
         self._paused = True
         self._blocking.remove()
+
+
+def programs_frame(frame: FrameType | None) -> FrameType | None:
+    """``frame``, or the innermost one below it that is not the recorder's: what the program itself was doing."""
+    while frame is not None and frame.f_code.co_filename in OWN_FILES:
+        frame = frame.f_back
+    return frame
 
 
 def call_opcode(frame: FrameType) -> int:

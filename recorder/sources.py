@@ -1,4 +1,4 @@
-"""The source texts of the files that have samples, read early: a file that is edited while the program runs was another one."""
+"""The source texts of the files that have samples, read early: a file that is edited later was another one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,23 @@ MAX_FILE = 4 << 20
 MAX_TOTAL = 128 << 20
 """Bytes of all files that are kept."""
 
+CHUNK = 64 << 10
+"""Bytes of a segment that are looked at in one read."""
+
 CODE_FILE = "<string>"
 """co_filename of what ``python -c`` runs."""
 
 
 class SourceStore:
-    """Reads files once and keeps their bytes. Paths are relative to ``directory``, where the program was started."""
+    """Reads files once and keeps their bytes.
 
-    def __init__(self, directory: Path, code: str | None = None) -> None:
+    Paths are relative to ``directory``, where the program was started. ``code`` is what ``python -c`` runs. A file
+    that was modified after ``not_after_ns`` (ns since the epoch) is no longer what ran, and is not read.
+    """
+
+    def __init__(self, directory: Path, code: str | None = None, not_after_ns: int | None = None) -> None:
         self._directory = directory
+        self._not_after_ns = not_after_ns
         self._room = MAX_TOTAL
         self._files: dict[str, bytes | None] = {}
         if code is not None:
@@ -32,13 +40,15 @@ class SourceStore:
     def read(self, path: str) -> bytes | None:
         """The bytes of the file that ``co_filename`` names; None if there is no such file or it is too large."""
         if path not in self._files:
-            content = None if path.startswith("<") else read_bounded(self._directory / path, min(MAX_FILE, self._room))
+            content = None
+            if not path.startswith("<"):
+                content = read_bounded(self._directory / path, min(MAX_FILE, self._room), self._not_after_ns)
             self._files[path] = content
             self._room -= len(content or b"")
         return self._files[path]
 
 
-def read_bounded(path: Path, limit: int) -> bytes | None:
+def read_bounded(path: Path, limit: int, not_after_ns: int | None = None) -> bytes | None:
     """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file or cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -48,6 +58,8 @@ def read_bounded(path: Path, limit: int) -> bytes | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
+        if not_after_ns is not None and status.st_mtime_ns > not_after_ns:
+            return None
         try:
             content = file.read(limit + 1)
         except OSError:
@@ -56,7 +68,7 @@ def read_bounded(path: Path, limit: int) -> bytes | None:
 
 
 class SourceScout:
-    """Follows the segments that are being written and reads the files of new code objects while they are still as they ran."""
+    """Follows the segments that are being written and reads the files of new code objects early."""
 
     def __init__(self, store: SourceStore) -> None:
         self._store = store
@@ -78,20 +90,31 @@ class SourceScout:
     def _follow(self, path: Path, sequence: int, position: int) -> int:
         """Go through the committed records from ``position``; the position of the first that is not there yet."""
         try:
-            with path.open("rb") as file:
-                file.seek(position)
-                data = file.read()
+            with path.open("rb", buffering=0) as file:
+                wanted = CHUNK
+                while True:
+                    data = os.pread(file.fileno(), wanted, position)
+                    used, needed = self._scan(data, position, sequence)
+                    position += used
+                    if len(data) < wanted or not needed:
+                        return position
+                    wanted = max(CHUNK, needed)
         except OSError:
             return position  # made into a part, whose files were read before
+
+    def _scan(self, data: bytes, position: int, sequence: int) -> tuple[int, int]:
+        """Bytes of ``data`` that were whole records, and bytes that the next one needs (0: there is none yet)."""
         at = 0
         while at + 8 <= len(data):
             header = int.from_bytes(data[at : at + 8], "little")
             length, kind = header & NONE, header >> 32 & 0xFF
             if length < 8 or header >> 48 != record_check(position + at, length, kind, sequence):
-                break
+                return at, 0
+            if at + length > len(data):
+                return at, length
             if kind == CODE:
                 record = decode_record(kind, data[at : at + length])
                 if isinstance(record, Code):
                     self._store.read(record.filename)
             at += length
-        return position + at
+        return at, 8

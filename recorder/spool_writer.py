@@ -1,10 +1,10 @@
 """Writes the spool in pure Python, for the signal sampler: SPEC.md, "The spool".
 
-The native recorder has its own writer of the same layout. This one is used under the GIL by one thread at a time; the reader may
-look at the files at any moment, so a record's header is stored after the rest of it.
+The native recorder has its own writer of the same layout. This one is used under the GIL by one thread at a time; the
+reader may look at the files at any moment, so a record's header is stored after the rest of it.
 """
 
-# ruff: noqa: PTH - runs in the profiled process, where pathlib would be an import too many
+# Runs in the profiled process, where pathlib would be one import too many.
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def text_bytes(text: str) -> tuple[int, bytes]:
 class SpoolWriter:
     """The control file and the segments of this process.
 
-    Raises OSError if the first files cannot be made. Later a segment that cannot be made ends the recording (state 3 with the
-    errno, in the control file); records are then dropped and the program goes on.
+    Raises OSError if the first files cannot be made. Later a segment that cannot be made ends the recording (state 3
+    with the errno, in the control file); records are then dropped and the program goes on.
     """
 
     def __init__(self, spool: str, segment_size: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
 from pathlib import Path
 
 from tachograph.recorder.problems import Refused
@@ -15,10 +16,12 @@ PRELOAD_LIBRARY = PACKAGE / "libtachograph.so"
 
 
 def check_support(sampler: str) -> None:
-    """Refuse in one line if ``sampler`` (``native`` or ``signal``) cannot record here; name the other if that one could."""
+    """Refuse in one line if ``sampler`` (native or signal) cannot record here; name the other if that one could."""
     why_not = why_no_recording()
     if why_not is not None:
         raise Refused(f"cannot record here: {why_not}; 'tachograph analyze' works here on recordings made elsewhere")
+    if find_spec("pyarrow") is None:
+        raise Refused("recording needs pyarrow, which is not installed here; install it with: pip install pyarrow")
     if sampler == "native":
         why_not = why_not_native()
         if why_not is not None:
@@ -46,7 +49,8 @@ def why_not_native() -> str | None:
         return f"it needs an x86-64 processor, this is {machine}"
     if not _has_glibc():
         return "it needs the C library glibc"
-    if not PRELOAD_LIBRARY.exists() or not any((PACKAGE / f"_native{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+    extensions = [PACKAGE / f"_native{suffix}" for suffix in EXTENSION_SUFFIXES]
+    if not PRELOAD_LIBRARY.exists() or not any(extension.exists() for extension in extensions):
         return "tachograph was installed without its native parts"
     return None
 

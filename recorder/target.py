@@ -53,7 +53,7 @@ class Target:
         return re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-")[:MAX_NAME] or "program"
 
     def check(self) -> None:
-        """Refuse what python could not run anyway, before anything is made; a syntax error is the program's own business."""
+        """Refuse what python could not run anyway; a syntax error is the program's own business."""
         if self.kind is Kind.SCRIPT and self.what != "-":
             check_script(Path(self.what))
 

@@ -1,17 +1,22 @@
 """The ``tachograph`` command: the only place that knows both the recorder and the analyzer.
 
-Each subcommand is imported when it is used and no sooner, so that ``record`` starts its program without waiting for pyarrow.
+Each subcommand is imported when it is used and no sooner, so that ``record`` starts its program without waiting for
+pyarrow.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module
+from typing import Any, NoReturn
 
 import click
 
 from tachograph import __version__
 
-# Subcommand -> (module that has it, name there, its line in --help). The line stands here so that --help imports nothing.
+# Subcommand -> (module that has it, name there, its line in --help). The line stands here so that --help imports
+# nothing.
 SUBCOMMANDS = {
     "record": ("tachograph.recorder.record_command", "record", "Run a Python program and record it."),
     "recover": ("tachograph.recorder.recover_command", "recover", "Finish a recording that a crash left unfinished."),
@@ -21,7 +26,22 @@ SUBCOMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A click group whose subcommands are imported on use."""
+    """A click group whose subcommands are imported on use, and whose refusals are one line each."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
+        """Run the command; bad input ends it with one line on the standard error and exit status 2."""
+        try:
+            status = super().main(args, *rest, **{**options, "standalone_mode": False})
+        except click.ClickException as error:
+            click.echo(f"tachograph: {refusal(error)}", err=True)
+            sys.exit(2)
+        except click.Abort:
+            sys.exit(130)
+        except BrokenPipeError:
+            # Whoever read our output (a pager, head) has gone; python would complain once more when it flushes.
+            sys.stdout = None
+            sys.exit(141)
+        sys.exit(status if isinstance(status, int) else 0)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All subcommands, in the order in which one uses them."""
@@ -45,13 +65,24 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, _, line) in SUBCOMMANDS.items()])
 
 
+def refusal(error: click.ClickException) -> str:
+    """The line for bad input, without line breaks, and with the way to help where the command line itself was wrong."""
+    text = " ".join(error.format_message().split()).rstrip(".")
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{text[:1].lower()}{text[1:]}; see '{error.ctx.command_path} --help'"
+    return text
+
+
 def missing_dependency(command: str, module: str) -> str:
     """One line that says what to install when ``command`` cannot import ``module``."""
     wanted = "tachograph[analyze]" if command in ("analyze", "info") else "tachograph"
-    return f"'tachograph {command}' needs {module}, which is not installed here; install it with: pip install '{wanted}'"
+    return f"'tachograph {command}' needs {module}, which is not installed here; type: pip install '{wanted}'"
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tachograph")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Record a Python program where it runs; read the recording anywhere else, as often as wanted."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,95 @@
+"""Works beside the program while it runs: keeps the spool small, reads sources early, and gets ready for the end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tachograph.format import SpoolDirectory, SpoolProcess
+    from tachograph.recorder.sources import SourceScout
+
+FIRST_POLL_S, LONGEST_POLL_S = 0.5, 4.0
+SETTLING_S = 1.0
+"""A segment may still change for this long after the next one was begun (SPEC.md, "The spool")."""
+
+SEGMENTS_PER_PART = 4
+NICENESS = 10
+"""The program comes first where there are not enough processors for both."""
+
+
+class Collector:
+    """The thread beside the program. ``prepare`` is called in it first: imports that the end will need, and notes."""
+
+    def __init__(self, spool: Path, prepare: Callable[[], SourceScout]) -> None:
+        self._spool_path = spool
+        self._prepare = prepare
+        self._done = threading.Event()
+        self._currents: dict[str, tuple[int, float]] = {}
+        self._settled: dict[str, int] = {}
+        self._makes_parts = True
+        self._thread = threading.Thread(target=self._run, name="tachograph collector", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, after the step that is being done."""
+        self._done.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        scout = self._prepare()
+        from tachograph.format import SpoolDirectory
+
+        spool = SpoolDirectory(self._spool_path)
+        poll = FIRST_POLL_S
+        while not self._done.wait(poll):
+            poll = min(2 * poll, LONGEST_POLL_S)
+            self.step(spool, scout, time.monotonic())
+
+    def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> None:
+        """Look once: read the sources of new code, turn settled segments into parts. ``now`` is in seconds."""
+        from tachograph.format import FormatError
+
+        try:
+            scout.look(spool)
+            for process in spool.processes():
+                self._note_settled(process, now)
+                if self._makes_parts:
+                    self._make_parts(spool, process)
+        except FormatError:
+            return  # the spool has been taken away; the end will say so
+        except OSError:
+            # No room for a part, most likely. The segments stay as they are: nothing is lost, the end only takes
+            # longer.
+            self._makes_parts = False
+
+    def _note_settled(self, process: SpoolProcess, now: float) -> None:
+        if process.control is None:
+            return
+        current = process.control.current_seq
+        seen, since = self._currents.setdefault(process.prefix, (current, now))
+        if current != seen:
+            self._currents[process.prefix] = current, now
+        elif now - since >= SETTLING_S:
+            self._settled[process.prefix] = current
+
+    def _make_parts(self, spool: SpoolDirectory, process: SpoolProcess) -> None:
+        from tachograph.format import write_part
+
+        settled = self._settled.get(process.prefix, 0)
+        ready = [sequence for sequence in process.segments if sequence < settled]
+        while len(ready) >= SEGMENTS_PER_PART:
+            batch, ready = ready[:SEGMENTS_PER_PART], ready[SEGMENTS_PER_PART:]
+            if batch[-1] - batch[0] != SEGMENTS_PER_PART - 1:
+                return  # one is missing in between: the end counts it
+            write_part(spool, process.prefix, [process.segment(sequence) for sequence in batch])
+            for sequence in batch:
+                process.segment_path(sequence).unlink()

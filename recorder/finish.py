@@ -1,0 +1,104 @@
+"""Makes the finished recording of a spool: after a run, and by ``tachograph recover`` after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.recorder.output import MANIFEST, SPOOL, remove_spool
+from tachograph.recorder.problems import reason
+
+if TYPE_CHECKING:
+    from tachograph.format import LossSpec, Manifest
+    from tachograph.recorder.sources import SourceStore
+
+
+class UnfinishedError(Exception):
+    """The tables could not be written. The spool is whole and stays; the message is a reason in a few words."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a finished recording holds: rows, bytes, and the losses that matter (name -> count)."""
+
+    samples: int
+    waits: int
+    size: int
+    processes: int
+    lost: Mapping[str, int]
+
+
+def finish(
+    directory: Path,
+    manifest: Manifest,
+    sources: SourceStore,
+    *,
+    state: str = "complete",
+    exit_statuses: Mapping[int, int] | None = None,
+) -> Finished:
+    """Write the tables and the manifest of the recording in ``directory``, then remove its spool.
+
+    Raises UnfinishedError, with the spool as it was, if that is not possible.
+    """
+    import pyarrow as pa
+
+    from tachograph.format import FormatError, SpoolDirectory, assemble, load_specification, write_recording
+
+    spec = load_specification()
+    try:
+        assembled = assemble(
+            SpoolDirectory(directory / SPOOL),
+            spec,
+            resolve=resolve_symbols,
+            read_source=sources.read,
+            store_sources=bool(manifest.parameters.get("sources", True)),
+            exit_statuses=exit_statuses or {},
+        )
+        tables = write_recording(assembled, directory)
+        manifest.state = state
+        manifest.tables = dict(tables)
+        manifest.quality = assembled.quality
+        manifest.sampler_cost = assembled.sampler_cost
+        manifest.clock = assembled.clock or manifest.clock
+        manifest.ended_ns = assembled.ended_ns
+        manifest.write(directory / MANIFEST)
+    except (OSError, FormatError, pa.ArrowException) as error:
+        # Half a set of tables is of no use, and the room may be needed.
+        for name in spec.tables:
+            (directory / f"{name}.parquet").unlink(missing_ok=True)
+        raise UnfinishedError(reason(error) if isinstance(error, OSError) else str(error)) from error
+    remove_spool(directory / SPOOL)
+    return Finished(
+        samples=tables["cpu"]["rows"],
+        waits=tables["waits"]["rows"],
+        size=sum(table["bytes"] for table in tables.values()) + (directory / MANIFEST).stat().st_size,
+        processes=tables["processes"]["rows"],
+        lost=losses(manifest.quality, spec.losses),
+    )
+
+
+def losses(quality: Sequence[Mapping[str, object]], specs: Sequence[LossSpec]) -> dict[str, int]:
+    """The entries of the quality ledger that mean missing data, summed over the processes."""
+    severities = {spec.name: spec.severity for spec in specs}
+    lost: dict[str, int] = {}
+    for entry in quality:
+        name, count = str(entry["loss"]), entry["count"]
+        if severities.get(name, "loss") == "loss" and isinstance(count, int) and count:
+            lost[name] = lost.get(name, 0) + count
+    return lost
+
+
+def resolve_symbols(path: str, offsets: list[int]) -> list[str | None]:
+    """Names of the functions at ``offsets`` of the file of a mapping; None where there is none to be had."""
+    try:
+        from tachograph.recorder._native import resolve
+    except ImportError:
+        return [None] * len(offsets)
+    if not path.startswith("/"):
+        return [None] * len(offsets)  # the kernel's name for a mapping without a file
+    try:
+        return list(resolve(path, offsets))
+    except (RuntimeError, OSError):
+        return [None] * len(offsets)  # the file has been replaced or removed since

@@ -1,0 +1,77 @@
+"""Finishes the recording that a crash left."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.recorder.finish import UnfinishedError, finish
+from tachograph.recorder.output import MANIFEST, SPOOL, remove_spool
+from tachograph.recorder.problems import Refused
+from tachograph.recorder.running import living_processes, working_directory
+from tachograph.recorder.session import new_manifest
+from tachograph.recorder.sources import SourceStore
+from tachograph.recorder.summary import bytes_text, lost, recorded
+
+if TYPE_CHECKING:
+    from tachograph.format import Manifest
+
+
+def recover_recording(directory: Path) -> str:
+    """Finish the recording in ``directory``; a line about what was done.
+
+    Raises Refused if there is no recording, if it is still being recorded, or if the tables cannot be written.
+    """
+    check_directory(directory)
+    manifest = read_manifest(directory)
+    where, spool = shlex.quote(str(directory)), directory / SPOOL
+    if manifest.state != "recording":
+        remove_spool(spool)  # one that is left lost only the last step of its own finish
+        return f"{where} is finished already ({manifest.state}); next: tachograph analyze {where}"
+    living = living_processes(spool)
+    if living:
+        which = ", ".join(map(str, living))
+        raise Refused(f"{directory} is still being recorded (process {which}): wait for its end")
+    if not spool.is_dir():
+        raise Refused(f"{directory} is unfinished and has no spool, so there is nothing to recover it from")
+    sources = SourceStore(working_directory(spool), not_after_ns=last_write_ns(spool))
+    manifest.notes.append("recovered after the recording command had not finished it")
+    try:
+        finished = finish(directory, manifest, sources, state="recovered")
+    except UnfinishedError as error:
+        raise Refused(f"cannot recover {directory}: {error}; nothing was changed") from None
+    size = bytes_text(finished.size)
+    return f"recovered {where}: {recorded(finished)}, {size}; {lost(finished)}; next: tachograph analyze {where}"
+
+
+def check_directory(directory: Path) -> None:
+    """Refuse what is not a directory that could be a recording."""
+    if directory.is_file():
+        unpack = "; unpack it first" if directory.suffix == ".zip" else ""
+        raise Refused(f"{directory} is a file; recover works on the directory of a recording{unpack}")
+    if not directory.is_dir():
+        raise Refused(f"there is no recording {directory}")
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        raise Refused(f"{directory} cannot be written by this user; copy it, and recover the copy")
+    # Some directories that are none of ours have a "spool", too: /var for one.
+    if not (directory / MANIFEST).exists() and not any((directory / SPOOL).glob("*.seg")):
+        raise Refused(f"{directory} is not a recording: it has neither a {MANIFEST} nor a spool with segments")
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """The recording's manifest, or a new one where the crash came before it was written."""
+    from tachograph.format import FormatError, Manifest
+
+    if not (directory / MANIFEST).exists():
+        return new_manifest({}, [], None)
+    try:
+        return Manifest.read(directory / MANIFEST)
+    except FormatError as error:
+        raise Refused(str(error)) from None
+
+
+def last_write_ns(spool: Path) -> int:
+    """Time of the last write into the spool, ns since the epoch: sources that changed later are not what ran."""
+    return max([spool.stat().st_mtime_ns, *(entry.lstat().st_mtime_ns for entry in spool.glob("*.seg"))])

@@ -1,0 +1,141 @@
+"""One recording from its start to its end, seen from the recording command. Imported when the program runs already."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tachograph import __version__
+from tachograph.recorder.arm import ERROR_FILE
+from tachograph.recorder.collector import Collector
+from tachograph.recorder.finish import Finished, UnfinishedError, finish
+from tachograph.recorder.masking import mask_arguments
+from tachograph.recorder.output import MANIFEST, SPOOL
+from tachograph.recorder.problems import one_line
+from tachograph.recorder.running import note_recorder
+
+if TYPE_CHECKING:
+    from tachograph.format import Manifest
+    from tachograph.recorder.sources import SourceScout, SourceStore
+
+MAX_REASON = 500
+"""Characters read of a reason that the profiled process left."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a recording ended: what it holds, or why it is unfinished, and why the program was not recorded, if so."""
+
+    finished: Finished | None
+    unfinished: str | None
+    not_recorded: str | None
+    stopped_early: str | None
+    seconds: float
+
+
+class Session:
+    """Everything that the recording command does beside waiting for the program ``pid``."""
+
+    def __init__(self, directory: Path, pid: int, command: Sequence[str], code: str | None, parameters: dict[str, Any]):
+        self._directory = directory
+        self._spool = directory / SPOOL
+        self._pid = pid
+        self._command = command
+        self._code = code
+        self._parameters = parameters
+        self._clock = {"monotonic_ns": time.monotonic_ns(), "utc_ns": time.time_ns()}
+        self._working_directory = Path.cwd()
+        self._manifest: Manifest | None = None
+        self._sources: SourceStore | None = None
+        self._collector = Collector(self._spool, self._prepare)
+
+    def begin(self) -> None:
+        """Start to work beside the program."""
+        self._collector.start()
+
+    def end(self, exit_status: int) -> Outcome:
+        """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal)."""
+        ended_ns = time.monotonic_ns()
+        self._collector.stop()
+        assert self._manifest is not None
+        assert self._sources is not None
+        outcome = Outcome(
+            finished=None,
+            unfinished=None,
+            not_recorded=self._why_not_recorded(),
+            stopped_early=self._why_stopped_early(),
+            seconds=(ended_ns - self._clock["monotonic_ns"]) / 1e9,
+        )
+        self._manifest.notes += [note for note in (outcome.not_recorded, outcome.stopped_early) if note]
+        self._manifest.ended_ns = ended_ns
+        try:
+            finished = finish(self._directory, self._manifest, self._sources, exit_statuses={self._pid: exit_status})
+        except UnfinishedError as error:
+            return replace(outcome, unfinished=str(error))
+        return replace(outcome, finished=finished)
+
+    def _prepare(self) -> SourceScout:
+        """Note what is being recorded, then import all that the end will need."""
+        from tachograph.recorder.sources import SourceScout, SourceStore
+
+        self._manifest = new_manifest(self._parameters, mask_arguments(self._command), self._clock)
+        self._sources = SourceStore(self._working_directory, self._code)
+        try:
+            note_recorder(self._spool, self._pid)
+            self._manifest.write(self._directory / MANIFEST)
+        except OSError:
+            pass  # the disk has become full since the start: the end will say so, and recover does without either
+        import pyarrow.compute
+        import pyarrow.parquet  # noqa: F401 - imported now, so that the end need not wait for it
+
+        from tachograph.format import assemble, write_recording  # noqa: F401 - the same
+
+        return SourceScout(self._sources)
+
+    def _why_not_recorded(self) -> str | None:
+        if any(self._spool.glob("*.ctl")):
+            return None
+        try:
+            text = (self._spool / ERROR_FILE).read_text(encoding="utf-8", errors="replace")[:MAX_REASON]
+        except OSError:
+            text = ""
+        return one_line(text) or "it ended before Python had started, or its Python does not have tachograph installed"
+
+    def _why_stopped_early(self) -> str | None:
+        from tachograph.format import SpoolDirectory
+
+        for process in SpoolDirectory(self._spool).processes():
+            if process.control is not None and process.control.state == STOPPED_EARLY:
+                why = os.strerror(process.control.error).lower() if process.control.error else "of an error"
+                return f"recording stopped before the program ended: {why}"
+        return None
+
+
+STOPPED_EARLY = 3
+"""State of a control file whose process could not go on recording."""
+
+
+def new_manifest(parameters: dict[str, Any], argv: list[str], clock: dict[str, int] | None) -> Manifest:
+    """The manifest of a recording that begins on this machine now."""
+    from tachograph.format import Manifest
+
+    system = os.uname()
+    return Manifest(
+        uuid=str(uuid.uuid4()),
+        state="recording",
+        created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        tachograph_version=__version__,
+        host=system.nodename,
+        os=f"{system.sysname} {system.release}",
+        machine=system.machine,
+        cpu_count=len(os.sched_getaffinity(0)),
+        clock=clock,
+        argv=argv,
+        parameters=parameters,
+    )

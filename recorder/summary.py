@@ -1,0 +1,64 @@
+"""The line at the end of a recording: what was recorded, how big it is, what was lost, and what to type next."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.recorder.problems import one_line
+
+if TYPE_CHECKING:
+    from tachograph.recorder.finish import Finished
+    from tachograph.recorder.session import Outcome
+
+
+def summary(title: str, path: Path, outcome: Outcome) -> str:
+    """One line about the recording at ``path`` of the program ``title``."""
+    where = shlex.quote(str(path))
+    if outcome.unfinished is not None:
+        return (
+            f"{title} has run, but its recording could not be finished ({outcome.unfinished}); "
+            f"all that was recorded is in {where}; when that is mended: tachograph recover {where}"
+        )
+    assert outcome.finished is not None
+    if outcome.not_recorded is not None:
+        return f"{title} was not recorded: {outcome.not_recorded}; {where} holds no samples"
+    what = recorded(outcome.finished)
+    early = "" if outcome.stopped_early is None else f"; {outcome.stopped_early}"
+    return (
+        f"recorded {outcome.seconds:.1f} s of {title}: {what}, {bytes_text(outcome.finished.size)} in {where}{early}; "
+        f"{lost(outcome.finished)}; next: tachograph analyze {where}"
+    )
+
+
+def recorded(finished: Finished) -> str:
+    """How many rows of what."""
+    counts = [(finished.samples, "CPU sample"), (finished.waits, "wait")]
+    return ", ".join(f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in counts if n or word == "CPU sample")
+
+
+def lost(finished: Finished) -> str:
+    """What was lost, by cause."""
+    if not finished.lost:
+        return "nothing lost"
+    return "lost: " + ", ".join(f"{count:,} {name}" for name, count in finished.lost.items())
+
+
+def bytes_text(size: int) -> str:
+    """A size for people: ``31 KB``."""
+    if size < 1_000_000:
+        return f"{size / 1000:.0f} KB"
+    return f"{size / 1e6:.1f} MB"
+
+
+def say(line: str) -> None:
+    """Write a line on the standard error, if there still is one; the standard output is the program's."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(f"tachograph: {one_line(line)}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return  # whoever read it has gone; the recording is there all the same
