@@ -21,7 +21,7 @@ def run(*command: str | Path, cwd: Path, status: int = 0) -> subprocess.Complete
 
 def pip(*arguments: str | Path, cwd: Path, python: Path = Path(sys.executable)) -> None:
     """Runs our pip for the environment of `python`."""
-    options = ["--disable-pip-version-check", "install", "--no-deps"]
+    options = ["--disable-pip-version-check", "install", "--no-deps", "--ignore-installed"]
     run(sys.executable, "-m", "pip", "--python", python, *options, *arguments, cwd=cwd)
 
 
