@@ -1,7 +1,7 @@
 """The contract between the recorder and the analyzer: specification, manifest, spool, tables, containers.
 
-``SPEC.md`` beside this file says what a recording is; ``tables.toml`` is its machine-readable half. Names are imported when
-they are used, and pyarrow only by what needs it, so ``import tachograph.format`` costs next to nothing.
+``SPEC.md`` beside this file says what a recording is; ``tables.toml`` is its machine-readable half. Names are imported
+when they are used, and pyarrow only by what needs it, so ``import tachograph.format`` costs next to nothing.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ __all__ = [
     "Manifest",
     "Part",
     "Segment",
+    "Specification",
     "SpoolDirectory",
     "SpoolProcess",
-    "Specification",
     "TableSpec",
     "TableWriter",
     "assemble",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .columns import column, scalar, table_of
 from .contexts import ContextTree, ReadSource
 from .definitions import ProcessFacts
 from .native_frames import NativeFrames, Resolve
@@ -33,8 +34,8 @@ class _ProcessMaps:
 class Assembled:
     """The tables of a recording, made of a spool.
 
-    ``tables`` are the dimension tables, ``quality`` the ledger of what was lost, ``clock``, ``sampler_cost``, ``parameters``
-    and ``ended_ns`` what the manifest wants to know.
+    ``tables`` are the dimension tables, ``quality`` the ledger of what was lost, ``clock``, ``sampler_cost``,
+    ``parameters`` and ``ended_ns`` what the manifest wants to know.
     """
 
     def __init__(
@@ -62,14 +63,14 @@ class Assembled:
 
         kind = ROW_KINDS[name]
         chunks = sorted(self._chunks[name], key=lambda item: item[1].first_ns)
-        pending = self.spec.tables[name].schema.empty_table()
+        pending = table_of([], self.spec.tables[name].schema)
         for index, (process, chunk) in enumerate(chunks):
             pieces = [pending, *(self._final(kind, raw, process) for raw in chunk.read(kind))]
             merged = pa.concat_tables(pieces).sort_by(kind.time)
             ready = merged.num_rows
             if index + 1 < len(chunks):
                 later = chunks[index + 1][1].first_ns
-                ready = pc.sum(pc.less(merged.column(kind.time), later)).as_py() or 0
+                ready = pc.sum(pc.less(merged.column(kind.time), scalar(later, pa.int64()))).as_py() or 0
             for start in range(0, ready, MAX_ROWS_AT_ONCE):
                 yield merged.slice(start, min(MAX_ROWS_AT_ONCE, ready - start))
             pending = merged.slice(ready)
@@ -80,7 +81,7 @@ class Assembled:
 
         if name in self.tables:
             return self.tables[name]
-        return pa.concat_tables([self.spec.tables[name].schema.empty_table(), *self.batches(name)])
+        return pa.concat_tables([table_of([], self.spec.tables[name].schema), *self.batches(name)])
 
     @property
     def quality(self) -> list[dict[str, Any]]:
@@ -155,11 +156,12 @@ def assemble(
 ) -> Assembled:
     """Read a spool, living or dead, and give everything in it the recording's ids.
 
-    ``resolve(path, file offsets)`` names native functions and ``read_source(path)`` reads source files; both are given only on
-    the recording machine, for the paths come from the recording. ``exit_statuses`` are by pid.
+    ``resolve(path, file offsets)`` names native functions and ``read_source(path)`` reads source files; both are given
+    only on the recording machine, for the paths come from the recording. ``exit_statuses`` are by pid.
 
     Errors:
-        FormatError: the spool cannot be listed, or is of a newer major version. Damage inside is counted in ``quality``.
+        FormatError: the spool cannot be listed, or is of a newer major version. Damage inside is counted in
+            ``quality``.
     """
     processes, chunks = [], {name: [] for name in ROW_KINDS}  # type: ignore[var-annotated]
     for number, process in enumerate(spool.processes()):
@@ -189,7 +191,7 @@ def _with_remapped(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    hit = pc.is_in(raw.column("pc"), value_set=pa.array(remapped, pa.uint64()))
+    hit = pc.is_in(raw.column("pc"), value_set=column(remapped, pa.uint64()))
     rows = pa.table([raw.column("pc"), raw.column(kind.time)], names=["pc", "time"]).filter(hit).to_pydict()
     frames = []
     for address, time_ns in zip(rows["pc"], rows["time"], strict=True):
@@ -198,10 +200,6 @@ def _with_remapped(
         frames.append(holders[max(0, at - 1)][1])
     index = final.column_names.index("native_frame")
     frame = pa.chunked_array(
-        [
-            pc.replace_with_mask(
-                final.column(index).combine_chunks(), hit.combine_chunks(), pa.array(frames, pa.uint32())
-            )
-        ]
+        [pc.replace_with_mask(final.column(index).combine_chunks(), hit.combine_chunks(), column(frames, pa.uint32()))]
     )
     return final.set_column(index, final.schema.field(index), frame)

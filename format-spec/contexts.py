@@ -8,6 +8,7 @@ import tokenize
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from .columns import table_of
 from .definitions import ProcessFacts
 from .records import NONE, Code, clean_text
 from .specification import Specification
@@ -72,8 +73,6 @@ class ContextTree:
 
     def tables(self, spec: Specification, read_source: ReadSource | None, store_sources: bool) -> dict[str, pa.Table]:
         """The three tables; ``read_source`` is asked for every file once."""
-        import pyarrow as pa
-
         files = [self._files.setdefault(key[0], len(self._files)) for key in self._codes]
         codes = [
             (code, file, clean_text(qualname), line, flags - (flags >> 31 << 32), table)
@@ -99,16 +98,6 @@ class ContextTree:
             "codes": table("codes", codes),
             "stacks": table("stacks", nodes),
         }
-
-
-def table_of(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
-    """A table of rows in the order of the schema's columns."""
-    import pyarrow as pa
-
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.Table.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
-    )
 
 
 def _source(path: str, read_source: ReadSource | None, store: bool) -> tuple[str | None, int | None, str | None]:

@@ -24,8 +24,8 @@ class ThreadFacts:
 class ProcessFacts:
     """What is known of a process: its definitions by the spool's ids, and what it mentions.
 
-    ``mentions`` are the distinct ``thread``, ``stack`` and ``pc`` values of its rows. ``first_ns`` and ``last_ns`` are the
-    times of its first and last row.
+    ``mentions`` are the distinct ``thread``, ``stack`` and ``pc`` values of its rows. ``first_ns`` and ``last_ns`` are
+    the times of its first and last row.
     """
 
     prefix: str

@@ -1,4 +1,4 @@
-"""Builds the tables modules and native_frames: which mapping holds a program counter, and what the function is called."""
+"""Builds the tables modules and native_frames: which mapping holds a program counter, and the function's name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .contexts import table_of
+from .columns import table_of
 from .definitions import ProcessFacts
 from .records import Module
 from .specification import Specification

@@ -12,6 +12,7 @@ from .specification import Specification, TableSpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_DELTA_TYPES = ("int32", "uint32", "int64", "uint64")
 ROW_GROUP = 1 << 19
 """Rows in a row group of a large table: enough to compress well, few enough to hold in memory."""
 
@@ -105,13 +106,17 @@ def _open_writer(file: ReplacingFile, table: TableSpec) -> Any:
     import pyarrow.parquet as pq
 
     encodings = {column.name: column.encoding for column in table.columns if column.encoding}
+    dictionary = [column.name for column in table.columns if not column.encoding] if table.sort else []
+    if not table.sort:
+        # Small tables, hardly a value twice: a dictionary would only add pages.
+        encodings = {column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _DELTA_TYPES}
     try:
         return pq.ParquetWriter(
             file.stream,
             table.schema,
             compression="zstd",
             compression_level=9,
-            use_dictionary=[column.name for column in table.columns if not column.encoding],
+            use_dictionary=dictionary,
             column_encoding=encodings,
             write_statistics=False,
             store_schema=False,

@@ -1,7 +1,7 @@
 """Parts: full segments of the spool, turned into Parquet while the program runs.
 
-A part keeps the spool's per-process ids and raw addresses, so making one needs no state, and a crash of the recording command
-after that loses nothing.
+A part keeps the spool's per-process ids and raw addresses, so making one needs no state, and a crash of the recording
+command after that loses nothing.
 """
 
 from __future__ import annotations

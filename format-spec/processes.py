@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .contexts import table_of
+from .columns import table_of
 from .definitions import PYTHON_NAME, ProcessFacts, ThreadFacts
 from .specification import Specification
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def write_recording(assembled: Assembled, directory: Path | str) -> dict[str, dict[str, int]]:
     """Write every table into ``directory``; returns ``rows`` and ``bytes`` of each, for the manifest.
 
-    Afterwards write the manifest with its new state, and remove the spool last: until the state is changed, readers go by the
-    spool.
+    Afterwards write the manifest with its new state, and remove the spool last: until the state is changed, readers go
+    by the spool.
 
     Errors:
         OSError: a table cannot be written.

@@ -151,11 +151,11 @@ def decode_record(kind: int, data: bytes) -> Record | None:
         return None
     try:
         return decoder(data)
-    except (struct.error, _Contradiction):
+    except (struct.error, _ContradictionError):
         return None
 
 
-class _Contradiction(Exception):
+class _ContradictionError(Exception):
     """Lengths inside a record reach beyond its end."""
 
 
@@ -168,7 +168,7 @@ def clean_text(text: str) -> str:
 
 def _take(data: bytes, start: int, length: int) -> bytes:
     if start + length > len(data):
-        raise _Contradiction
+        raise _ContradictionError
     return data[start : start + length]
 
 
@@ -182,7 +182,7 @@ def _characters(data: bytes, width: int) -> str:
     except UnicodeDecodeError:
         return data.decode(_WIDTHS[width], "replace")
     except KeyError:
-        raise _Contradiction from None
+        raise _ContradictionError from None
 
 
 def _meta(data: bytes) -> Meta:

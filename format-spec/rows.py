@@ -1,6 +1,7 @@
 """CPU and WAIT records as Arrow columns, first with the spool's per-process ids, then with the recording's.
 
-No row is looked at one by one in Python: the records have a fixed length, so a column is a strided view of the joined records.
+No row is looked at one by one in Python: the records have a fixed length, so a column is a strided view of the joined
+records.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from .columns import column, scalar
 from .errors import FormatError
 from .records import CPU, NONE, ROW_LENGTH, WAIT
 
@@ -35,7 +37,8 @@ class RowKind:
         """Schema of the table in a part: the record's fields, as they are in the spool."""
         import pyarrow as pa
 
-        return pa.schema([pa.field(name, pa.type_for_alias(_ARROW[code]), False) for name, code, _ in self.fields])
+        types = [(name, pa.type_for_alias(_ARROW[code])) for name, code, _ in self.fields]
+        return pa.schema([pa.field(name, arrow, nullable=False) for name, arrow in types])
 
 
 CPU_ROWS = RowKind(
@@ -104,7 +107,7 @@ class IdMaps:
         import pyarrow as pa
 
         def pair(mapping: Mapping[int, int], keys: pa.DataType) -> tuple[pa.Array, pa.Array]:
-            return pa.array(mapping.keys(), keys), pa.array(mapping.values(), pa.uint32())
+            return column(mapping.keys(), keys), column(mapping.values(), pa.uint32())
 
         return ArrowMaps(
             pair(self.threads, pa.uint32()), pair(self.stacks, pa.uint32()), pair(self.native_frames, pa.uint64())
@@ -125,11 +128,12 @@ def final_table(kind: RowKind, raw: pa.Table, maps: ArrowMaps, schema: pa.Schema
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def mapped(column: pa.ChunkedArray, pair: tuple[pa.Array, pa.Array]) -> pa.ChunkedArray:
-        return pc.take(pair[1], pc.index_in(column, value_set=pair[0]))
+    def mapped(values: pa.ChunkedArray, pair: tuple[pa.Array, pa.Array]) -> pa.ChunkedArray:
+        return pc.take(pair[1], pc.index_in(values, value_set=pair[0]))
 
-    def null_where(column: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
-        return pc.if_else(pc.equal(column, pa.scalar(value, column.type)), pa.scalar(None, column.type), column)
+    def null_where(values: pa.ChunkedArray, unknown: int) -> pa.ChunkedArray:
+        missing = pc.equal(values, scalar(unknown, values.type))
+        return pc.if_else(missing, scalar(None, values.type), values)
 
     columns = {name: raw.column(name) for name in raw.column_names}
     columns["thread"] = mapped(columns["thread"], maps.threads)
@@ -139,7 +143,8 @@ def final_table(kind: RowKind, raw: pa.Table, maps: ArrowMaps, schema: pa.Schema
         columns["system_ns"] = null_where(columns["system_ns"], -1)
         columns["opcode"] = null_where(columns["opcode"], 0)
         gil = columns["gil"]
-        columns["gil"] = pc.if_else(pc.greater(gil, pa.scalar(1, gil.type)), None, pc.cast(gil, pa.bool_()))
+        known = pc.less(gil, scalar(2, gil.type))
+        columns["gil"] = pc.if_else(known, pc.cast(gil, pa.bool_()), scalar(None, pa.bool_()))
     else:
         columns["syscall"] = null_where(columns["syscall"], -1)
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)

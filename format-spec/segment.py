@@ -30,8 +30,8 @@ _WORD = struct.Struct("<Q")
 class Segment:
     """One segment: its bytes, and where its valid records lie.
 
-    ``cpu`` and ``waits`` hold the offsets of the rows, ``others`` (kind, offset, length) of all other records, in the order
-    of the segment. ``torn`` counts the runs of bytes that are neither records nor unused.
+    ``cpu`` and ``waits`` hold the offsets of the rows, ``others`` (kind, offset, length) of all other records, in the
+    order of the segment. ``torn`` counts the runs of bytes that are neither records nor unused.
     """
 
     data: bytes

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class ColumnSpec:
     """One column of a table.
 
-    ``type`` is the name of an Arrow type. ``references`` names the table whose ids the column holds, ``enum`` the enumeration
-    whose indexes it holds, ``encoding`` the Parquet encoding that is used instead of a dictionary.
+    ``type`` is the name of an Arrow type. ``references`` names the table whose ids the column holds, ``enum`` the
+    enumeration whose indexes it holds, ``encoding`` the Parquet encoding that is used instead of a dictionary.
     """
 
     name: str

@@ -21,9 +21,9 @@ MAX_SEGMENT_SIZE = 1 << 28
 _CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQ")
 _LOSSES = struct.Struct(f"<{LOSS_COUNTERS}Q")
 _LOSSES_AT = 128
-_SEGMENT_NAME = re.compile(r"(\d{1,10}-\d{1,19})\.(\d{6,10})\.seg")
-_CONTROL_NAME = re.compile(r"(\d{1,10}-\d{1,19})\.ctl")
-_PART_NAME = re.compile(r"(\d{1,10}-\d{1,19})\.(\d{6,10})-(\d{6,10})")
+_SEGMENT_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})\.seg")
+_CONTROL_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.ctl")
+_PART_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})-(\d{6,10})")
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ def decode_control(data: bytes) -> ControlFile:
     major, minor = fields[1:3]
     if major != 1:
         raise FormatError(f"the spool has version {major}.{minor}, this tachograph reads 1.x: use a newer tachograph")
-    about, paused, counts = fields[3:11], bool(fields[11]), fields[12:]
-    return ControlFile(*about, paused, *counts, losses=_LOSSES.unpack_from(data, _LOSSES_AT))
+    values = (*fields[3:11], bool(fields[11]), *fields[12:], _LOSSES.unpack_from(data, _LOSSES_AT))
+    return ControlFile(*values)
 
 
 @dataclass(frozen=True, order=True)

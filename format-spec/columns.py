@@ -1,0 +1,60 @@
+"""Arrow arrays made of plain Python values.
+
+``pyarrow.array`` does this too, but its first call imports pandas where that is installed: 0.3 s, more than
+finalising a recording may take.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CODES = {"uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q"}
+
+
+def column(values: Collection[Any], kind: pa.DataType) -> pa.Array:
+    """An array of the specification's types (integers, bool, string, binary) with None for null.
+
+    Errors:
+        OverflowError, TypeError: a value does not fit the type.
+    """
+    import pyarrow as pa
+
+    present = [value is not None for value in values]
+    validity = None if all(present) else pa.py_buffer(_bits(present))
+    name = str(kind)
+    if name == "bool":
+        return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(_bits(values))])
+    if name in ("string", "binary"):
+        pieces = [b"" if value is None else value.encode() if name == "string" else value for value in values]
+        offsets = array("i", accumulate(map(len, pieces), initial=0))
+        return pa.Array.from_buffers(
+            kind, len(values), [validity, pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"".join(pieces))]
+        )
+    numbers = array(_CODES[name], [0 if value is None else value for value in values])
+    return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(numbers.tobytes())])
+
+
+def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+    """One value, or null."""
+    return column([value], kind)[0]
+
+
+def table_of(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    """A table of rows in the order of the schema's columns."""
+    import pyarrow as pa
+
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [column(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _bits(flags: Iterable[object]) -> bytes:
+    """One bit for each flag, lowest first, in whole bytes."""
+    digits = "".join(["1" if flag else "0" for flag in flags])
+    return int(digits[::-1] or "0", 2).to_bytes((len(digits) + 7) // 8, "little")
