@@ -13,6 +13,8 @@ from harness.errors import BenchmarkError
 from harness.store import Row
 
 _PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
+_SOURCES = "files.parquet"
+_RECORDING = "recording.tacho"
 START_UP = "first line"
 """The name, among programs, of the one that does nothing but say when it started."""
 
@@ -77,14 +79,14 @@ class Bench:
                 whole_s=finished.elapsed_s,
                 whole_cpu_s=finished.cpu_s,
                 peak_rss_bytes=finished.peak_rss_bytes,
-                recording_bytes=_size(folder / "recording"),
+                recording_bytes=_size(folder / _RECORDING),
                 after_program_s=(finished.end_ns - report["end_ns"]) / 1e9 if report else None,
                 start_up_s=None,
             )
 
     def _start(self, arm: Arm, program: list[str], folder: Path, *, patient: bool = False) -> process.Finished:
         environment = os.environ | {"PYTHONPATH": str(self.site), "PYTHONHASHSEED": "0"}
-        command = arm.command(program, folder / "recording")
+        command = arm.command(program, folder / _RECORDING)
         if shutil.which(command[0]) is None:
             raise BenchmarkError(f"arm {arm.name!r}: there is no command {command[0]}")
         finished = process.run(command, environment=environment, folder=folder, timeout_s=self.timeout_s)
@@ -97,7 +99,8 @@ class Bench:
 
 
 def _size(recording: Path) -> int | None:
-    """Bytes that a profiler left behind; None if nothing."""
+    """Bytes that a profiler left behind, without the table that holds source texts; None if nothing."""
     if recording.is_dir():
-        return sum(file.stat().st_size for file in recording.rglob("*") if file.is_file())
+        files = [file for file in recording.rglob("*") if file.is_file() and file.name != _SOURCES]
+        return sum(file.stat().st_size for file in files)
     return recording.stat().st_size if recording.exists() else None

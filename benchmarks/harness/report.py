@@ -56,24 +56,15 @@ def table(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
     """The results for people."""
     lines: list[str] = []
     for arm in arms:
+        columns = [(arm, figure) for figure in FIGURES] + [(BARE_AGAIN, "in_program")]
         lines += [
             f"{arm}, times bare: ratio of medians (median of per-round ratios, their quartiles)",
-            f"{'':26}{'in program':<30}{'whole process':<30}{'noise: bare again, in program'}",
+            _line("", ["in program", "in program, CPU time", "whole command", "noise: bare again, in program"]),
         ]
         for program in programs:
-            cells = [
-                _cell(found["ratios"][arm]["in_program"].get(program)),
-                _cell(found["ratios"][arm]["whole_process"].get(program)),
-                _cell(found["ratios"][BARE_AGAIN]["in_program"].get(program)),
-            ]
-            lines.append(f"  {program:<24}" + "".join(f"{cell:<30}" for cell in cells).rstrip())
+            lines.append(_line(program, [_cell(found["ratios"][who][figure].get(program)) for who, figure in columns]))
         for name in ("median", "worst"):
-            cells = [
-                _overall(found, arm, "in_program", name),
-                _overall(found, arm, "whole_process", name),
-                _overall(found, BARE_AGAIN, "in_program", name),
-            ]
-            lines.append(f"  {name:<24}" + "".join(f"{cell:<30}" for cell in cells).rstrip())
+            lines.append(_line(name, [_overall(found, who, figure, name) for who, figure in columns]))
         lines += [
             f"  start-up, until the first line runs: {_over_bare(found['start_up_s'], arm)}",
             f"  from the end of a long run's work to the command's: {_over_bare(found['after_program_s'], arm)}",
@@ -81,6 +72,10 @@ def table(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
             "",
         ]
     return "\n".join(lines)
+
+
+def _line(head: str, cells: list[str]) -> str:
+    return (f"  {head:<25}" + "".join(f"{cell:<30}" for cell in cells)).rstrip()
 
 
 def _cell(value: dict[str, Any] | None) -> str:
@@ -105,7 +100,7 @@ def _long(values: dict[str, float | None]) -> str:
     shown: list[str] = []
     formats: dict[str, Callable[[float], str]] = {
         "in_program_s": lambda value: f"{value:.1f} s",
-        "recording_bytes": lambda value: f"recording of {value / 1024:.1f} KiB",
+        "recording_bytes": lambda value: f"recording of {value / 1024:.1f} KiB without source texts",
     }
     for name, form in formats.items():
         value = values[name]

@@ -22,6 +22,7 @@ class Row:
     whole_cpu_s: float
     peak_rss_bytes: int
     recording_bytes: int | None
+    """Size of what the profiler wrote, source texts left out where they are apart."""
     after_program_s: float | None
     """From the end of the program's own work until the command was gone."""
     start_up_s: float | None
