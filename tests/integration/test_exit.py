@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -57,13 +59,14 @@ def handle(number, frame):
     sys.exit(5)
 signal.signal(signal.SIGTERM, handle)
 signal.signal(signal.SIGHUP, handle)
+signal.signal(signal.SIGINT, handle)
 signal.signal(signal.SIGUSR1, lambda *a: print("again", flush=True))
 print("ready", flush=True)
 while True: time.sleep(0.01)
 """
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_signals_are_passed_on(tmp_path: Path, sampler: str, name: str) -> None:
     with support.start(["-c", HANDLES], tmp_path, "--sampler", sampler) as process:
         assert process.stdout is not None
@@ -96,15 +99,27 @@ def test_ctrl_c_reaches_the_program_once(tmp_path: Path, sampler: str) -> None:
         "    except KeyboardInterrupt:\n        count += 1\n"
         "print('interrupts', count)\nraise SystemExit(6)"
     )
-    with support.start(["-c", code], tmp_path, "--sampler", sampler) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+    master, slave = os.openpty()
+    attributes = termios.tcgetattr(slave)
+    attributes[3] &= ~termios.ECHO
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
+    process = subprocess.Popen(
+        [*support.COMMAND, "record", "-q", "-o", "run.tacho", "--sampler", sampler, "-c", code],
+        cwd=tmp_path,
+        env=support.environment(),
+        preexec_fn=lambda: os.login_tty(slave),  # a session of its own, with this terminal
+    )
+    os.close(slave)
+    try:
+        assert os.read(master, 100) == b"ready\r\n"
         time.sleep(0.1)
-        os.killpg(process.pid, signal.SIGINT)
-        rest, errors = process.communicate(timeout=30)
-    assert rest == "interrupts 1\n"
-    assert errors == ""
-    assert process.returncode == 6
+        os.write(master, b"\x03")
+        assert os.read(master, 100) == b"interrupts 1\r\n"
+        assert process.wait(timeout=30) == 6
+    finally:
+        support.kill_quietly(process.pid)
+        process.wait(timeout=10)
+        os.close(master)
     assert (tmp_path / "run.tacho" / "cpu.parquet").exists()
 
 
