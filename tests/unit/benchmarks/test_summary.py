@@ -1,0 +1,56 @@
+"""Ratios from rows made by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.arms import BARE, BARE_AGAIN
+from harness.report import summary, table
+from harness.store import Row
+from harness.summary import ratio
+
+ROW = Row(
+    round=0,
+    program="mdp",
+    arm=BARE,
+    loops=2,
+    in_program_s=4.0,
+    in_program_cpu_s=4.0,
+    whole_s=5.0,
+    whole_cpu_s=5.0,
+    peak_rss_bytes=1 << 20,
+    recording_bytes=None,
+    after_program_s=0.1,
+    start_up_s=None,
+)
+
+
+def rounds(arm: str, *times: float) -> list[Row]:
+    return [replace(ROW, round=number, arm=arm, in_program_s=time) for number, time in enumerate(times)]
+
+
+def in_program(row: Row) -> float | None:
+    return row.in_program_s
+
+
+def test_ratios_are_taken_within_a_round() -> None:
+    # The machine slows down threefold over the rounds; the arm always costs a tenth more.
+    rows = rounds(BARE, 1, 2, 3) + rounds("peer", 1.1, 2.2, 3.3)
+    found = ratio(rows, "mdp", "peer", BARE, in_program)
+    assert found is not None
+    assert (found.median, found.of_medians, found.rounds) == (pytest.approx(1.1), pytest.approx(1.1), 3)
+    assert (found.low, found.high) == (pytest.approx(1.1), pytest.approx(1.1))
+
+
+def test_only_rounds_with_both_arms_count() -> None:
+    rows = rounds(BARE, 1, 1, 1) + rounds("peer", 2)
+    found = ratio(rows, "mdp", "peer", BARE, in_program)
+    assert found is not None
+    assert found.rounds == 1
+
+
+def test_an_arm_that_never_ends_has_no_ratio_and_is_shown_so() -> None:
+    unended = [replace(row, in_program_s=None, loops=0) for row in rounds("peer", 1, 1)]
+    rows = rounds(BARE, 1, 1) + rounds(BARE_AGAIN, 1, 1) + unended
+    assert ratio(rows, "mdp", "peer", BARE, in_program) is None
+    assert "never ended" in table(summary(rows, ["mdp"], ["peer"], "long"), ["mdp"], ["peer"])
