@@ -1,0 +1,78 @@
+"""What a native program counter tells: is it in the evaluation loop, elsewhere in the interpreter, or outside of it?"""
+
+from __future__ import annotations
+
+import enum
+import re
+from pathlib import PurePosixPath
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+class FrameClass(enum.IntEnum):
+    """Where a program counter lies."""
+
+    UNKNOWN = 0
+    """No program counter was recorded."""
+    OUTSIDE = 1
+    """Outside of the module that holds the interpreter: an extension module, the C library, generated code."""
+    LOOP = 2
+    """In CPython's evaluation loop."""
+    MACHINERY = 3
+    """In the interpreter, in code that prepares or ends calls."""
+    INTERIOR = 4
+    """Elsewhere in the interpreter: built-in types and functions, the allocator, the collector."""
+
+
+LOOP = re.compile(r"_PyEval_EvalFrameDefault|_TAIL_CALL_")
+"""Functions of the evaluation loop: one big one, or one for each opcode in builds with tail calls (3.14 on)."""
+
+MACHINERY = re.compile(
+    r"_?PyEval_|_PyFunction_Vectorcall|_PyFrame|_?PyObject_Call|_?PyObject_Vectorcall|_PyObject_MakeTpCall|_?PyVectorcall"
+    r"|_PyThreadState_(Push|Pop)Frame|_PyStack_|_Py_CheckFunctionResult|_Py_Specialize|_PyEvalFrame|_PyCode"
+    r"|method_vectorcall\b|object_vacall\b|initialize_locals\b|clear_(thread|gen)_frame\b|slot_tp_(call|init|new)\b"
+    r"|type_call\b|vectorcall_(method|maybe)\b|specialize\b"
+)
+"""Functions that CPython runs to make a call of any callable, a Python function too."""
+
+GPU_DRIVER = re.compile(r"lib(cuda|nvidia-|amdhip64|hsa-runtime64|ze_)")
+"""Names of the user-space drivers through which a thread waits for a GPU."""
+
+
+def frame_classes(frames: pa.Table, modules: pa.Table) -> NDArray[np.uint8]:
+    """The class of each row of ``native_frames``, then UNKNOWN for rows without a native frame."""
+    interpreter = _interpreter_modules(modules)
+    module = frames.column("module").fill_null(modules.num_rows).to_numpy().astype(np.int64)
+    inside = np.append(interpreter, False)[module]
+    classes = np.full(frames.num_rows + 1, FrameClass.OUTSIDE, np.uint8)
+    classes[-1] = FrameClass.UNKNOWN
+    symbols = frames.column("symbol")
+    for index in np.flatnonzero(inside):
+        classes[index] = _interpreter_class(symbols[index].as_py())
+    return classes
+
+
+def gpu_frames(frames: pa.Table, modules: pa.Table) -> NDArray[np.bool_]:
+    """Whether each row of ``native_frames`` lies in a GPU driver, then False for rows without one."""
+    names = [PurePosixPath(path).name for path in modules.column("path").to_pylist()]
+    drivers = np.array([bool(GPU_DRIVER.match(name)) for name in [*names, ""]], np.bool_)
+    module = frames.column("module").fill_null(modules.num_rows).to_numpy().astype(np.int64)
+    return np.append(drivers[module], False)
+
+
+def _interpreter_class(symbol: str | None) -> FrameClass:
+    if symbol is None:
+        return FrameClass.INTERIOR
+    if LOOP.match(symbol):
+        return FrameClass.LOOP
+    return FrameClass.MACHINERY if MACHINERY.match(symbol) else FrameClass.INTERIOR
+
+
+def _interpreter_modules(modules: pa.Table) -> NDArray[np.bool_]:
+    """Whether each module is the interpreter: the mapping with the evaluation loop, and others of the same file."""
+    keys = list(zip(modules.column("process").to_pylist(), modules.column("path").to_pylist(), strict=True))
+    marked = modules.column("interpreter").to_pylist()
+    files = {key for key, interpreter in zip(keys, marked, strict=True) if interpreter}
+    return np.array([key in files for key in keys], np.bool_)

@@ -1,0 +1,96 @@
+"""A profile: the answer to a question about a recording, as tidy frames that renderers show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from .attribution import Attribution
+from .quality import Quality
+from .sources import Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a recording; the defaults ask for everything."""
+
+    scope: str | None = None
+    """``project``, ``all`` or a glob; None: ``project``, or ``all`` where little time is the project's."""
+    thread: str | None = None
+    """A thread's name (or a glob of it), its operating system id, or ``main``."""
+    start_s: float | None = None
+    """Beginning of the window, seconds from the start of the recording; negative: from its end."""
+    end_s: float | None = None
+    attribution: Attribution = Attribution.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over the whole question. Seconds; None is unknown. ``main_wait_s`` is the main thread's part of ``wait_s``."""
+
+    wall_s: float | None
+    cpu_s: float
+    python_s: float | None
+    native_s: float | None
+    kernel_s: float | None
+    unknown_s: float
+    wait_s: float | None
+    main_wait_s: float | None
+    gpu_wait_s: float | None
+    clock_cpu_s: float | None
+    """CPU time as the threads' own clocks have it, where all of them were read; only for the whole recording."""
+    samples: int
+    effective_samples: float
+    threads: int
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The recording that was asked. Text is printable; times are UTC in ISO 8601."""
+
+    path: str
+    uuid: str
+    program: str
+    argv: list[str]
+    created_utc: str | None
+    host: str | None
+    os: str | None
+    machine: str | None
+    cpu_count: int | None
+    python_versions: list[str]
+    samplers: list[str]
+    interval_s: float | None
+    format_version: str
+    tachograph_version: str | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The answer to a question. All frames are sorted by CPU time, largest first.
+
+    Columns common to ``lines``, ``functions`` and ``files``:
+
+    samples, cpu_s, python_s, native_s, kernel_s, unknown_s, wait_s, main_wait_s, gpu_wait_s (self), the same with
+    ``total_`` in front, cpu_share, cpu_share_low, cpu_share_high (of all CPU time in question, with the ends of the
+    95 % interval) and the same with ``total_`` in front. Seconds; NaN is unknown.
+    """
+
+    question: Question
+    scope: str
+    """The scope that was applied."""
+    widened: bool
+    """Whether ``scope`` is ``all`` because hardly any time was the project's."""
+    about: About
+    totals: Totals
+    quality: Quality
+    lines: pd.DataFrame
+    """file, line, function, source, file_id (-1 for rows such as ``<no Python stack>``), and the common columns."""
+    functions: pd.DataFrame
+    """function, file, line (its first), file_id, and the common columns."""
+    files: pd.DataFrame
+    """file, file_id, and the common columns."""
+    threads: pd.DataFrame
+    """name, tid, process, main, and samples, the self columns, cpu_share and its interval."""
+    sources: Sources

@@ -1,0 +1,53 @@
+"""Whose lines are charged: scopes, applied after the fact.
+
+The time of a frame that is out of scope (a library's) is charged to the nearest of its callers that is in scope, as
+Scalene does while it samples (2023, section 2.1); here another scope costs no second run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import translate
+
+PROJECT, ALL = "project", "all"
+
+_LIBRARY = re.compile(
+    r"(^|/)(site-packages|dist-packages)/"  # installed packages
+    r"|(^|/)(lib|lib64|Lib)/(python|pypy)\d+\.\d+t?/"  # the standard library of an installation
+    r"|(^|/)python\d+\.zip/"  # the standard library of an embedded interpreter
+    r"|^[A-Za-z]:/.*/Lib/(?!.*/Lib/)[^/]*\.py$",  # Windows: C:/Python313/Lib/json.py
+)
+_NO_FILE = re.compile(r"^<.*>$", re.DOTALL)
+_OWN_CODE = ("<string>", "<stdin>")  # python -c, python < script
+_NOTEBOOK = "<ipython-input"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A choice of files. ``text`` is ``project``, ``all`` or a glob."""
+
+    text: str = PROJECT
+    interpreters: tuple[str, ...] = ()
+    """Directories of the interpreters that ran: what lies beside them (``pip``, ``pytest``) is not the project."""
+
+    def includes(self, path: str) -> bool:
+        """Whether a file is in scope."""
+        path = path.replace("\\", "/")
+        if self.text == ALL:
+            return True
+        if self.text == PROJECT:
+            return self._is_project(path)
+        return any(re.match(translate(pattern), path) for pattern in self._patterns())
+
+    def _patterns(self) -> list[str]:
+        """A glob may match a whole path, the end of one, or a folder in it; ``*`` matches ``/`` too."""
+        glob = self.text.replace("\\", "/").rstrip("/")
+        return [glob, f"*/{glob}", f"{glob}/*", f"*/{glob}/*"]
+
+    def _is_project(self, path: str) -> bool:
+        if _NO_FILE.match(path):
+            return path in _OWN_CODE or path.startswith(_NOTEBOOK)
+        if path.rpartition("/")[0] in self.interpreters:
+            return False
+        return not _LIBRARY.search(path)

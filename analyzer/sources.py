@@ -1,0 +1,29 @@
+"""Source text from the recording. No path is opened: what the recording does not hold is not shown."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+
+from .text import source_line
+
+
+class Sources:
+    """The lines of the recorded files, by file id."""
+
+    def __init__(self, files: pa.Table) -> None:
+        self._texts = files.column("source")
+        self._lines = lru_cache(maxsize=64)(self._split)
+
+    def line(self, file: int, number: int) -> str | None:
+        """Line ``number`` (from 1) of a file, printable and without its end; None if it is not in the recording."""
+        if not 0 <= file < len(self._texts) or number < 1:
+            return None
+        lines = self._lines(file)
+        return source_line(lines[number - 1]) if number <= len(lines) else None
+
+    def _split(self, file: int) -> list[str]:
+        text: str | None = self._texts[file].as_py()
+        # Not splitlines(): Python's own line numbers know only these line ends.
+        return text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if text else []
