@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from oracle.support import COMMAND, analyze, compile_library, environment, native_recorder, tachograph
 
 __all__ = [
+    "COMMAND",
     "PROGRAMS",
     "Outcome",
     "analyze",
