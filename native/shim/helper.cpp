@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstring>
+#include <initializer_list>
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -53,6 +55,7 @@ void* run(void*) {
     uint32_t random = 0x9E3779B9u ^ static_cast<uint32_t>(kernel::gettid());
     int64_t surveyed = 0;
     const int64_t interval = recorder().interval_ns;
+    const int64_t earlier_cpu_ns = spool::control()->helper_cpu_ns;
     int64_t last = kernel::monotonic_ns();
     while (g.stop.load(std::memory_order_acquire) == 0 && recording()) {
         safe_read::use_kernel(!fault::verify());
@@ -70,7 +73,8 @@ void* run(void*) {
         if (now - last > 3 * interval) spool::count(Loss::sampler_late);
         last = now;
         waits::tick(now);
-        __atomic_store_n(&spool::control()->helper_cpu_ns, kernel::own_cpu_ns(), __ATOMIC_RELAXED);
+        // It is another thread after each fork, with a clock of its own.
+        __atomic_store_n(&spool::control()->helper_cpu_ns, earlier_cpu_ns + kernel::own_cpu_ns(), __ATOMIC_RELAXED);
 
         random = random * 1664525u + 1013904223u;
         const int64_t pause = interval / 2 + static_cast<int64_t>(random >> 22) * interval / 1024;
