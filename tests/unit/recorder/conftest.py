@@ -1,0 +1,51 @@
+"""The recording command as a subprocess, whether tachograph is installed here or only lies on the path."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tachograph
+import tachograph.recorder
+
+PTH = Path(tachograph.recorder.__file__).parent / "tachograph.pth"
+ARMED = "import sys; sys.exit('tachograph.recorder.arm' not in sys.modules)"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables under which ``python -m tachograph`` works and Python processes arm themselves."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("TACHOGRAPH_", "COV_"))}
+    trial = {**plain, "TACHOGRAPH_SPOOL": str(tmp_path_factory.mktemp("none") / "missing")}
+    folder = tmp_path_factory.mktemp("elsewhere")
+    installed = subprocess.run([sys.executable, "-c", ARMED], env=trial, cwd=folder, check=False, capture_output=True)
+    if installed.returncode == 0:
+        return plain
+    site = tmp_path_factory.mktemp("site")
+    (site / "tachograph.pth").write_text(PTH.read_text(), encoding="utf-8")
+    (site / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(site)!r})\n", encoding="utf-8")
+    paths = [str(site), str(Path(tachograph.__file__).parent.parent), plain.get("PYTHONPATH", "")]
+    return {**plain, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+@pytest.fixture
+def tachograph_command() -> list[str]:
+    """The command."""
+    return [sys.executable, "-m", "tachograph"]
+
+
+@pytest.fixture
+def run(environment: dict[str, str], tachograph_command: list[str], tmp_path: Path) -> Run:
+    """Runs ``tachograph ARGS...`` in ``tmp_path``."""
+
+    def run_it(*args: str | Path, timeout: float = 60, **options: object) -> subprocess.CompletedProcess[str]:
+        command = [*tachograph_command, *map(str, args)]
+        settings = {"env": environment, "cwd": tmp_path, "text": True, "capture_output": True, **options}
+        return subprocess.run(command, timeout=timeout, check=False, **settings)  # type: ignore[call-overload,no-any-return]
+
+    return run_it
