@@ -121,6 +121,17 @@ class Run:
             Times(),
         )
 
+    def function(self, *names: str) -> Times:
+        """All that was reported for the lines of the program's functions of these names."""
+        return sum(
+            (
+                times(row)
+                for row in self.report["lines"]
+                if row["function"] in names and Path(row["file"] or "").name == self.program.name
+            ),
+            Times(),
+        )
+
     @cached_property
     def totals(self) -> Times:
         return times(self.report["totals"])
@@ -133,23 +144,27 @@ class Run:
         """The part that ``names`` have of the CPU time of ``among``, by the program's clocks."""
         return sum(self.spent[name] for name in names) / sum(self.spent[name] for name in among)
 
-    def reported_share(self, names: Sequence[str], among: Iterable[str]) -> Share:
-        """The part that the lines of ``names`` have of the CPU time of the lines of ``among``, by the analysis."""
-        whole = self.line(*among)
+    def reported_share(self, names: Sequence[str], among: Iterable[str], *, by: str = "line") -> Share:
+        """The part that ``names`` (of lines or functions) have of the CPU time of ``among``, by the analysis."""
+        of = self.line if by == "line" else self.function
+        whole = of(*among)
         assert whole.samples > 0, f"no sample of {self.program.name} was reported; stderr: {self.stderr!r}"
-        return Share(self.line(*names).cpu_s / whole.cpu_s, whole.samples)
+        return Share(of(*names).cpu_s / whole.cpu_s, whole.samples)
 
-    def check_shares(self, *groups: str | tuple[str, ...]) -> None:
-        """Assert that each group's share of all groups together agrees with the clocks, within :func:`tolerance`."""
+    def check_shares(self, *groups: str | tuple[str, ...], by: str = "line") -> None:
+        """Assert that each group's share of all groups together agrees with the clocks, within :func:`tolerance`.
+
+        ``by`` is ``"line"`` for the lines marked with the names, ``"function"`` for all lines of functions of the names.
+        """
         sets = [group if isinstance(group, tuple) else (group,) for group in groups]
         among = [name for group in sets for name in group]
         wrong = []
         for group in sets:
-            true, reported = self.true_share(group, among), self.reported_share(group, among)
+            true, reported = self.true_share(group, among), self.reported_share(group, among, by=by)
             allowed = tolerance(true, reported.samples)
             if abs(reported.part - true) > allowed:
                 wrong.append(f"{'+'.join(group)}: {reported.part:.4f} for {true:.4f} ± {allowed:.4f}")
-        assert not wrong, f"of {self.line(*among).samples} samples: " + "; ".join(wrong)
+        assert not wrong, f"of {reported.samples} samples: " + "; ".join(wrong)
 
     def loss(self, name: str) -> int:
         """How often the quality ledger says that ``name`` was lost."""

@@ -1,0 +1,126 @@
+"""SPEC.md and tables.toml say the same, and what is written is what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tachograph.format import Specification, load_specification
+
+SPEC_PATH = Path(__file__).parents[3] / "format-spec" / "SPEC.md"
+
+
+@pytest.fixture(scope="module")
+def spec() -> Specification:
+    return load_specification()
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return SPEC_PATH.read_text(encoding="utf-8")
+
+
+def markdown_tables(text: str) -> dict[str, list[list[str]]]:
+    """The rows of the first table after each heading."""
+    found: dict[str, list[list[str]]] = {}
+    heading, done = "", False
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading, done = line.lstrip("# ").strip("`"), False
+        elif line.startswith("|"):
+            if not done:
+                found.setdefault(heading, []).append([cell.strip() for cell in line.strip("|").split("|")])
+        elif heading in found:
+            done = True
+    return {name: rows[2:] for name, rows in found.items()}
+
+
+def test_every_table_agrees_column_by_column(spec: Specification, text: str) -> None:
+    tables = markdown_tables(text)
+    for table in spec.tables.values():
+        expected = [
+            [
+                f"`{column.name}`",
+                column.type,
+                "yes" if column.nullable else "no",
+                column.unit or "",
+                f"`{column.references}`" if column.references else f"enum `{column.enum}`" if column.enum else "",
+                column.doc,
+            ]
+            for column in table.columns
+        ]
+        assert tables[table.name] == expected, table.name
+
+
+def test_the_tables_section_has_no_other_table(spec: Specification, text: str) -> None:
+    section = text[text.index("\n## Tables\n") : text.index("### Notes on the tables")]
+    assert re.findall(r"^### (\w+)$", section, re.MULTILINE) == list(spec.tables)
+    for name, table in spec.tables.items():
+        start = section.index(f"### {name}\n")
+        body = section[start : section.find("|", start)]
+        assert table.doc in body
+        assert ("Sorted by" in body) == bool(table.sort)
+
+
+def test_enumerations_agree(spec: Specification, text: str) -> None:
+    tables = markdown_tables(text)
+    for name, values in spec.enums.items():
+        expected = [[str(index), f"`{value.name}`", value.doc] for index, value in enumerate(values)]
+        assert tables[f"Enumeration `{name}"] == expected
+    assert len(re.findall("^### Enumeration", text, re.MULTILINE)) == len(spec.enums)
+
+
+def test_losses_agree(spec: Specification, text: str) -> None:
+    expected = [
+        [str(loss.index), f"`{loss.name}`", loss.severity, loss.doc, loss.advice]  #
+        for loss in spec.losses
+    ]
+    assert markdown_tables(text)["Losses"] == expected
+
+
+def test_version_and_reserved_names_agree(spec: Specification, text: str) -> None:
+    assert f"\nVersion: {spec.version}\n" in text
+    assert ", ".join(f"`{name}`" for name in spec.reserved_tables) in text
+    assert not set(spec.reserved_tables) & set(spec.tables)
+
+
+def test_references_and_enums_exist(spec: Specification) -> None:
+    for table in spec.tables.values():
+        for column in table.columns:
+            assert column.references is None or column.references in spec.tables
+            assert column.enum is None or column.enum in spec.enums
+        assert set(table.sort) <= set(table.by_name)
+
+
+def test_manifest_fields_agree(text: str) -> None:
+    from dataclasses import fields
+
+    from tachograph.format import Manifest
+
+    documented = [row[0].strip("`") for row in markdown_tables(text)["Manifest"]]
+    assert set(documented) == {field.name for field in fields(Manifest)} - {"extra"}
+
+
+def test_record_layouts_agree(text: str) -> None:
+    """Offsets in SPEC.md follow one another, and the rows are those that the decoder reads."""
+    from tachograph.format.rows import CPU_ROWS, WAIT_ROWS
+
+    sizes = {"q": "i64", "Q": "u64", "I": "u32", "i": "i32", "B": "u8"}
+    for kind, heading in ((CPU_ROWS, "**8 CPU**"), (WAIT_ROWS, "**9 WAIT**")):
+        body = text[text.index(heading) :].split("\n\n")[1]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.splitlines()[2:]]
+        named = [row for row in rows if row[2].startswith("`")]
+        assert [(row[2].split("`")[1], row[1], int(row[0])) for row in named] == [
+            (name, sizes[code], offset) for name, code, offset in kind.fields
+        ]
+
+
+def test_importing_costs_no_pyarrow() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, tachograph.format as f; f.load_specification(); f.Manifest; f.SpoolDirectory; f.FormatError\n"
+    code += "assert 'pyarrow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,123 @@
+"""The golden recordings are read as their expected.json says, from a directory and from a zip file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from tachograph.format import (
+    Container,
+    FormatError,
+    assemble,
+    check_batch,
+    check_schema,
+    finish_into,
+    load_specification,
+    open_container,
+)
+
+VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
+SPEC = load_specification()
+
+
+def expected(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((VECTORS / f"{name}.expected.json").read_text(encoding="utf-8"))
+    return document
+
+
+def read_tables(container: Container) -> dict[str, pa.Table]:
+    manifest = container.manifest()
+    if manifest.state == "recording":
+        spool = container.spool()
+        assert spool is not None
+        assembled = assemble(spool, SPEC)
+        return {name: assembled.table(name) for name in SPEC.tables}
+    rows = {name: entry["rows"] for name, entry in manifest.tables.items()}
+    tables = {}
+    for name, table in SPEC.tables.items():
+        with container.parquet(f"{name}.parquet") as file:
+            columns = check_schema(table, file.schema_arrow, name)
+            tables[name] = file.read(columns=columns)
+        check_batch(table, tables[name], rows, name)
+        assert tables[name].num_rows == rows[name]
+    return tables
+
+
+def check_values(tables: dict[str, pa.Table], answer: dict[str, Any]) -> None:
+    assert {name: table.num_rows for name, table in tables.items()} == answer["rows"]
+    assert pc.sum(tables["cpu"]["cpu_ns"]).as_py() == answer["sums"]["cpu_ns"]
+    assert pc.sum(tables["waits"]["off_cpu_ns"]).as_py() == answer["sums"]["off_cpu_ns"]
+    for name, picks in answer["values"].items():
+        for pick in picks:
+            row = tables[name].slice(pick["row"], 1).to_pylist()[0]
+            found = {key: value.hex() if isinstance(value, bytes) else value for key, value in row.items()}
+            assert {key: found[key] for key in pick if key != "row"} == {k: v for k, v in pick.items() if k != "row"}
+
+
+def packed(path: Path, target: Path, method: int, folder: str) -> Path:
+    with zipfile.ZipFile(target, "w", method) as file:
+        for member in sorted(path.rglob("*")):
+            file.write(member, folder + member.relative_to(path).as_posix())
+    return target
+
+
+@pytest.mark.parametrize("name", ["whole", "extra", "killed"])
+@pytest.mark.parametrize("shape", ["directory", "stored", "deflated"])
+def test_vector(name: str, shape: str, tmp_path: Path) -> None:
+    path = VECTORS / f"{name}.tacho"
+    if shape == "stored":
+        path = packed(path, tmp_path / "a.zip", zipfile.ZIP_STORED, "")
+    elif shape == "deflated":
+        path = packed(path, tmp_path / "a.zip", zipfile.ZIP_DEFLATED, f"{name}.tacho/")
+    answer = expected(name)
+    with open_container(path) as container:
+        manifest = container.manifest()
+        assert manifest.state == answer["state"]
+        check_values(read_tables(container), answer)
+        if manifest.state == "complete":
+            assert manifest.quality == answer["quality"]
+        else:
+            spool = container.spool()
+            assert spool is not None
+            assert assemble(spool, SPEC).quality == answer["quality"]
+        assert answer.get("unknown_keys", {}) == manifest.extra
+
+
+def test_newer_major_is_refused() -> None:
+    with open_container(VECTORS / "newer-major.tacho") as container, pytest.raises(FormatError) as error:
+        container.manifest()
+    assert str(error.value) == expected("newer-major")["error"]
+
+
+def test_finishing_the_killed_one_leaves_it_alone(tmp_path: Path) -> None:
+    source, target = tmp_path / "killed.tacho", tmp_path / "out"
+    shutil.copytree(VECTORS / "killed.tacho", source)
+    target.mkdir()
+    before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
+    manifest = finish_into(source, target)
+    assert {path: path.read_bytes() for path in source.rglob("*") if path.is_file()} == before
+    assert manifest.state == "recovered"
+    answer = expected("killed")
+    assert manifest.quality == answer["quality"]
+    assert manifest.clock is not None
+    with open_container(target) as container:
+        check_values(read_tables(container), answer)
+
+
+def test_finishing_in_place_twice(tmp_path: Path) -> None:
+    source = tmp_path / "killed.tacho"
+    shutil.copytree(VECTORS / "killed.tacho", source)
+    first = finish_into(source, source)
+    assert finish_into(source, source).quality == first.quality
+
+
+def test_vectors_are_small() -> None:
+    for vector in VECTORS.glob("*.tacho"):
+        assert sum(path.stat().st_size for path in vector.rglob("*") if path.is_file()) < 60_000
