@@ -6,8 +6,8 @@ It cannot see, and is not asked about:
 - the kernel's share: its timer runs in user mode only, its clock in both, so that kernel time is a delay like another;
 - threads without Python state, and which of several threads ran native code: their CPU time is in the process's clock,
   but nothing tells whose it was, so it is shared out among the threads that are executing;
-- the line of an operator: the delayed signal is handled where the interpreter next looks, which it does behind a call and
-  at the loop's end, but not behind an operator. The function is right, and is what is compared there.
+- the line of an operator: the delayed signal is handled where the interpreter next looks, which it does behind a call
+  and at the loop's end, but not behind an operator. The function is right, and is what is compared there.
 
 Its bar is the paper's figure 5, a reported share on the diagonal of the true one, held to the oracle's own tolerance.
 A virtual-time signal is only handled between bytecodes and the kernel delivers it on a tick, so the quantum is one that
