@@ -15,6 +15,8 @@ DEFINITIONS_SEQ = 0xFFFFFFFF
 """Sequence number of the segment of definitions in a part."""
 
 META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, MODULE, CPU, WAIT, STATE = range(1, 11)
+ABANDONED = 255
+"""Kind of a record whose room was taken and not used."""
 ROW_LENGTH = 56
 """Length in bytes of a CPU and of a WAIT record."""
 

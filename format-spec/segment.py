@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from .errors import FormatError
 from .records import (
+    ABANDONED,
     CPU,
     DEFINITIONS_SEQ,
     ROW_LENGTH,
@@ -124,7 +125,7 @@ def definitions_segment(segments: Sequence[Segment]) -> bytes:
     out = bytearray(SEGMENT_HEADER)
     for segment in segments:
         for kind, offset, length in segment.others:
-            if kind in (CPU, WAIT):
+            if kind in (CPU, WAIT, ABANDONED):
                 continue
             check = record_check(len(out), length, kind, DEFINITIONS_SEQ)
             out += _WORD.pack(check << 48 | kind << 32 | length)

@@ -93,9 +93,7 @@ class SegmentBuilder:
         build_id: bytes = b"",
     ) -> None:
         data = path.encode()
-        head = struct.pack(
-            "<IIQQQqHHI", module, interpreter, start, end, offset, time_ns, len(build_id), len(data), 0
-        )
+        head = struct.pack("<IIQQQqHHI", module, interpreter, start, end, offset, time_ns, len(build_id), len(data), 0)
         self.add(7, head + build_id + data)
 
     def cpu(
