@@ -44,6 +44,7 @@ struct State {
     Watched watched[threads::kMostThreads];
     uint32_t cursor = 0;
     uint32_t walks = 0;
+    bool calm = true;
 };
 State g;
 
@@ -137,7 +138,9 @@ void place_wait(const Thread& thread, Watched* watched, pid_t tid, Look look, in
     WaitRecord* record = open_record(watched);
     if (record && look.cpu == watched->wait.cpu_ns) return grow(record, look.now, look.off);
     Place place;
-    const bool stands = look.off > wall / 8 && find_place(watched, tid, look.cpu, &place);
+    const bool waited = look.off > wall / 8;
+    if (waited || record) g.calm = false;
+    const bool stands = waited && find_place(watched, tid, look.cpu, &place);
     if (!stands) {
         if (record)
             grow(record, look.now, look.off);
@@ -195,8 +198,9 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
 
 } // namespace
 
-void tick(int64_t now_ns) {
-    if (!recorder().waits) return;
+bool tick(int64_t now_ns) {
+    if (!recorder().waits) return true;
+    g.calm = true;
     __atomic_fetch_add(&spool::control()->wait_ticks, 1, __ATOMIC_RELAXED);
     g.walks = 0;
     const uint32_t high = threads::high_water();
@@ -210,6 +214,7 @@ void tick(int64_t now_ns) {
         ++looks;
         look_at(thread, &g.watched[index], tid, now_ns);
     }
+    return g.calm;
 }
 
 void close_all() {

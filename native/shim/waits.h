@@ -9,7 +9,8 @@
 
 namespace tachograph::waits {
 
-void tick(int64_t now_ns);
+// Looks once at the threads. True if nothing changed: each either ran all the time or stood still.
+bool tick(int64_t now_ns);
 void close_all();
 
 } // namespace tachograph::waits
