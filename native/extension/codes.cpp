@@ -9,7 +9,7 @@ namespace tachograph {
 namespace {
 
 constexpr uint8_t kCodeRecord = 5;
-constexpr size_t kCodeHeader = 40; // bytes before the texts
+constexpr size_t kCodeHeader = 40;  // bytes before the texts
 constexpr size_t kMostCharacters = 4096;
 constexpr size_t kMostLineTable = 256 * 1024;
 constexpr size_t kMostCopy = 512;
@@ -17,7 +17,7 @@ constexpr size_t kMostCopy = 512;
 constexpr size_t kGenerations = 1 << 16;
 
 struct State {
-    std::atomic<uint32_t> deaths[kGenerations]; // of code objects, by hash of the address
+    std::atomic<uint32_t> deaths[kGenerations];  // of code objects, by hash of the address
 };
 State g;
 
@@ -28,16 +28,21 @@ uint64_t mix(uint64_t h, uint64_t value) {
 }
 
 std::atomic<uint32_t>& deaths_at(const void* code) {
-    return g.deaths[(reinterpret_cast<uintptr_t>(code) >> 4) * 0x9E3779B1u >> 8 & (kGenerations - 1)];
+    return g
+        .deaths[(reinterpret_cast<uintptr_t>(code) >> 4) * 0x9E3779B1u >> 8 & (kGenerations - 1)];
 }
 
-template <typename T> T field(const uint8_t* copy, size_t offset) {
+template <typename T>
+T field(const uint8_t* copy, size_t offset) {
     T value;
     memcpy(&value, copy + offset, sizeof value);
     return value;
 }
 
-template <typename T> void put(uint8_t* record, size_t offset, T value) { memcpy(record + offset, &value, sizeof value); }
+template <typename T>
+void put(uint8_t* record, size_t offset, T value) {
+    memcpy(record + offset, &value, sizeof value);
+}
 
 #if PY_VERSION_HEX >= 0x030C0000
 int on_code_event(PyCodeEvent event, PyCodeObject* code) {
@@ -46,11 +51,12 @@ int on_code_event(PyCodeEvent event, PyCodeObject* code) {
 }
 #endif
 
-} // namespace
+}  // namespace
 
 void watch_code_deaths() {
 #if PY_VERSION_HEX >= 0x030C0000
-    if (PyCode_AddWatcher(on_code_event) < 0) PyErr_Clear(); // all places taken: the fingerprint has to do
+    if (PyCode_AddWatcher(on_code_event) < 0)
+        PyErr_Clear();  // all places taken: the fingerprint has to do
 #endif
 }
 
@@ -62,8 +68,10 @@ struct Codes::Text {
 
 bool Codes::intern(const uint8_t* code, uint32_t* id) const {
     uint8_t copy[kMostCopy];
-    if (at_->code_instructions > sizeof copy || !api_->read(copy, code, at_->code_instructions)) return false;
-    uint64_t identity = mix(reinterpret_cast<uint64_t>(code), deaths_at(code).load(std::memory_order_relaxed));
+    if (at_->code_instructions > sizeof copy || !api_->read(copy, code, at_->code_instructions))
+        return false;
+    uint64_t identity =
+        mix(reinterpret_cast<uint64_t>(code), deaths_at(code).load(std::memory_order_relaxed));
     identity = mix(identity, field<uint64_t>(copy, at_->code_units));
     identity = mix(identity, field<uint32_t>(copy, at_->code_first_line));
     identity = mix(identity, field<uint64_t>(copy, at_->code_filename));
@@ -72,7 +80,8 @@ bool Codes::intern(const uint8_t* code, uint32_t* id) const {
     identity = mix(identity, reinterpret_cast<uint64_t>(line_table));
 #if PY_VERSION_HEX < 0x030C0000
     uint64_t content[4] = {};
-    if (!api_->read(content, line_table + at_->bytes_data - sizeof(uint64_t), sizeof content)) return false;
+    if (!api_->read(content, line_table + at_->bytes_data - sizeof(uint64_t), sizeof content))
+        return false;
     for (const uint64_t part : content) identity = mix(identity, part);
 #endif
     int emit = 0;
@@ -85,7 +94,8 @@ bool Codes::intern(const uint8_t* code, uint32_t* id) const {
 
 bool Codes::read_text(const uint8_t* string, Text* text) const {
     alignas(8) uint8_t header[128];
-    if (tg_unicode_header > sizeof header || !api_->read(header, string, tg_unicode_header)) return false;
+    if (tg_unicode_header > sizeof header || !api_->read(header, string, tg_unicode_header))
+        return false;
     if (!tg_unicode_shape_of(header, &text->shape)) return false;
     if (text->shape.length > kMostCharacters) text->shape.length = kMostCharacters;
     text->data = string + text->shape.data;
@@ -105,7 +115,8 @@ bool Codes::write(uint32_t id, const uint8_t* copy) const {
     if (!stored) lines = 0;
 
     uint64_t ticket = 0;
-    uint8_t* record = api_->reserve(kCodeRecord, kCodeHeader + filename.bytes() + qualname.bytes() + lines, &ticket);
+    uint8_t* record = api_->reserve(
+        kCodeRecord, kCodeHeader + filename.bytes() + qualname.bytes() + lines, &ticket);
     if (!record) return false;
     put(record, 8, id);
     put(record, 12, field<int32_t>(copy, at_->code_first_line));
@@ -125,4 +136,4 @@ bool Codes::write(uint32_t id, const uint8_t* copy) const {
     return whole;
 }
 
-} // namespace tachograph
+}  // namespace tachograph

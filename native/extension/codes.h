@@ -28,4 +28,4 @@ class Codes {
     const tg_offsets* at_;
 };
 
-} // namespace tachograph
+}  // namespace tachograph

@@ -7,9 +7,9 @@
 #include "walker.h"
 
 #include <dlfcn.h>
-#include <optional>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -50,36 +50,45 @@ std::optional<std::string> disagreement(const Walker& walker) {
     uint8_t state = 0;
     uint8_t opcode = 0;
     const size_t count = walker.collect(tstate, frames.data(), frames.size(), &state, &opcode);
-    auto frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+    auto frame = py::reinterpret_steal<py::object>(
+        reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
     for (size_t i = 0; i < count; ++i) {
         if (!frame) return "the walk found more frames than there are";
         auto* object = reinterpret_cast<PyFrameObject*>(frame.ptr());
-        const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(object)));
-        if (reinterpret_cast<const uint8_t*>(code.ptr()) != frames[i].code) return "a frame has another code object";
-        frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(object)));
+        const auto code =
+            py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(object)));
+        if (reinterpret_cast<const uint8_t*>(code.ptr()) != frames[i].code)
+            return "a frame has another code object";
+        frame =
+            py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(object)));
     }
     if (state == TG_STACK_WHOLE && frame) return "the walk found fewer frames than there are";
-    if (state != TG_STACK_WHOLE && state != TG_STACK_TRUNCATED) return "the stack could not be walked";
+    if (state != TG_STACK_WHOLE && state != TG_STACK_TRUNCATED)
+        return "the stack could not be walked";
     return std::nullopt;
 }
 
 std::optional<std::string> supported() {
     if (!find_api()) return "libtachograph.so is not preloaded";
-    if (!tg_offsets_of_runtime()) return "this interpreter is not the one that the extension module was built for";
+    if (!tg_offsets_of_runtime())
+        return "this interpreter is not the one that the extension module was built for";
     return std::nullopt;
 }
 
-void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused, uint64_t segment_size) {
+void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
+         uint64_t segment_size) {
     if (const auto reason = supported()) throw std::runtime_error(*reason);
     const tg_offsets* offsets = tg_offsets_of_runtime();
     const auto* walker = new Walker(g_api, offsets, &PyCode_Type);
     if (const auto reason = disagreement(*walker)) {
         delete walker;
-        throw std::runtime_error("this interpreter's frames are not laid out as expected: " + *reason);
+        throw std::runtime_error("this interpreter's frames are not laid out as expected: " +
+                                 *reason);
     }
     g_walker = walker;
     watch_code_deaths();
-    const tg_options options{spool.c_str(), interval_ns, waits ? 1 : 0, paused ? 1 : 0, segment_size};
+    const tg_options options{spool.c_str(), interval_ns, waits ? 1 : 0, paused ? 1 : 0,
+                             segment_size};
     const tg_walker functions{
         .walk_self = [](tg_walk* out) { g_walker->self(out); },
         .walk_other = [](pid_t tid, void** hint, tg_walk* out) { g_walker->other(tid, hint, out); },
@@ -91,13 +100,14 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
     if (g_api->arm(&options, &functions, error, sizeof error) != 0) throw std::runtime_error(error);
 }
 
-} // namespace
-} // namespace tachograph
+}  // namespace
+}  // namespace tachograph
 
 PYBIND11_MODULE(_native, module) {
     using namespace tachograph;
     module.doc() = "The native recorder (see recorder/_native.pyi).";
-    module.def("arm", &arm, py::arg("spool"), py::arg("interval_ns"), py::arg("waits"), py::arg("paused"), py::arg("segment_size"));
+    module.def("arm", &arm, py::arg("spool"), py::arg("interval_ns"), py::arg("waits"),
+               py::arg("paused"), py::arg("segment_size"));
     module.def("pause", [] {
         if (find_api()) g_api->pause();
     });
@@ -105,9 +115,13 @@ PYBIND11_MODULE(_native, module) {
         if (find_api()) g_api->resume();
     });
     module.def("active", [] { return find_api() && g_api->active() != 0; });
-    module.def("meta", [](const std::string& key, const std::string& value) {
-        if (find_api()) g_api->meta(key.c_str(), value.c_str());
-    }, py::arg("key"), py::arg("value"));
+    module.def(
+        "meta",
+        [](const std::string& key, const std::string& value) {
+            if (find_api()) g_api->meta(key.c_str(), value.c_str());
+        },
+        py::arg("key"), py::arg("value"));
     module.def("supported", &supported);
-    module.def("resolve", &resolve_symbols, py::arg("path"), py::arg("offsets"), py::call_guard<py::gil_scoped_release>());
+    module.def("resolve", &resolve_symbols, py::arg("path"), py::arg("offsets"),
+               py::call_guard<py::gil_scoped_release>());
 }

@@ -2,8 +2,8 @@
 
 #include <Python.h>
 
-#include <cstring>
 #include <pybind11/pybind11.h>
+#include <cstring>
 #include <string_view>
 
 namespace py = pybind11;
@@ -16,7 +16,9 @@ py::object local_self(PyFrameObject* frame) {
     return py::reinterpret_steal<py::object>(PyFrame_GetVarString(frame, "self"));
 #else
     const auto locals = py::reinterpret_steal<py::object>(PyFrame_GetLocals(frame));
-    return locals ? py::reinterpret_steal<py::object>(PyObject_GetItem(locals.ptr(), py::str("self").ptr())) : py::object();
+    return locals ? py::reinterpret_steal<py::object>(
+                        PyObject_GetItem(locals.ptr(), py::str("self").ptr()))
+                  : py::object();
 #endif
 }
 
@@ -25,14 +27,16 @@ bool is_text(PyObject* object, const char* text) {
 }
 
 size_t read_name(char* buffer, size_t size) {
-    PyFrameObject* frame = PyEval_GetFrame(); // borrowed
+    PyFrameObject* frame = PyEval_GetFrame();  // borrowed
     if (!frame) return 0;
-    const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    const auto code =
+        py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
     const auto* fields = reinterpret_cast<PyCodeObject*>(code.ptr());
     if (!is_text(fields->co_qualname, "Thread.start")) return 0;
     const py::object thread = local_self(frame);
     if (!thread) return 0;
-    const auto name = py::reinterpret_steal<py::object>(PyObject_GetAttrString(thread.ptr(), "_name"));
+    const auto name =
+        py::reinterpret_steal<py::object>(PyObject_GetAttrString(thread.ptr(), "_name"));
     if (!name || !PyUnicode_Check(name.ptr())) return 0;
     Py_ssize_t length = 0;
     const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
@@ -40,20 +44,21 @@ size_t read_name(char* buffer, size_t size) {
     auto kept = static_cast<size_t>(length);
     if (kept > size) {
         kept = size;
-        while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) --kept; // whole characters
+        while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80)
+            --kept;  // whole characters
     }
     memcpy(buffer, text, kept);
     return kept;
 }
 
-} // namespace
+}  // namespace
 
 size_t name_of_starting_thread(char* buffer, size_t size) {
     if (!Py_IsInitialized() || !PyGILState_Check()) return 0;
-    const py::error_scope keep; // whatever exception is on its way stays as it is
+    const py::error_scope keep;  // whatever exception is on its way stays as it is
     const size_t length = read_name(buffer, size);
     PyErr_Clear();
     return length;
 }
 
-} // namespace tachograph
+}  // namespace tachograph

@@ -9,4 +9,4 @@ namespace tachograph {
 // is not threading.Thread.start or does not hold the GIL.
 size_t name_of_starting_thread(char* buffer, size_t size);
 
-} // namespace tachograph
+}  // namespace tachograph

@@ -60,7 +60,7 @@ static struct tg_offsets offsets = {
     .owner_generator = FRAME_OWNED_BY_GENERATOR,
 #if PY_VERSION_HEX >= 0x030E0000
     .owner_shim_first = FRAME_OWNED_BY_INTERPRETER,
-    .owner_shim_last = FRAME_OWNED_BY_INTERPRETER + 1, // 3.14's CSTACK
+    .owner_shim_last = FRAME_OWNED_BY_INTERPRETER + 1,  // 3.14's CSTACK
 #elif PY_VERSION_HEX >= 0x030C0000
     .owner_shim_first = FRAME_OWNED_BY_CSTACK,
     .owner_shim_last = FRAME_OWNED_BY_CSTACK,
@@ -139,7 +139,8 @@ void* tg_own_thread_state(int* attached) {
 
 const void* tg_evaluation_loop(void) {
     const void* address;
-    PyObject* (*function)(PyThreadState*, struct _PyInterpreterFrame*, int) = _PyEval_EvalFrameDefault;
-    memcpy(&address, &function, sizeof address); // ISO C has no cast between the two
+    PyObject* (*function)(PyThreadState*, struct _PyInterpreterFrame*, int) =
+        _PyEval_EvalFrameDefault;
+    memcpy(&address, &function, sizeof address);  // ISO C has no cast between the two
     return address;
 }

@@ -24,23 +24,24 @@ struct tg_offsets {
     size_t interpreter_threads;
     size_t runtime_interpreters;
     // _PyInterpreterFrame
-    size_t frame_size; // bytes to read, up to and with `owner`
+    size_t frame_size;  // bytes to read, up to and with `owner`
     size_t frame_code;
     size_t frame_previous;
     size_t frame_instruction;
     size_t frame_owner;
-    uintptr_t code_tag_mask;     // tag bits of the code reference
-    uint8_t owner_generator;     // frames of this owner lie anywhere,
-    uint8_t owner_shim_first;    // of these owners have no code (255: there are none),
-    uint8_t owner_shim_last;     // all others but `thread` (0) are not walked
-    int instruction_is_previous; // 3.11, 3.12: the unit before the next one, may be before the first
+    uintptr_t code_tag_mask;      // tag bits of the code reference
+    uint8_t owner_generator;      // frames of this owner lie anywhere,
+    uint8_t owner_shim_first;     // of these owners have no code (255: there are none),
+    uint8_t owner_shim_last;      // all others but `thread` (0) are not walked
+    int instruction_is_previous;  // 3.11, 3.12: the unit before the next one, may be before the
+                                  // first
     // PyCodeObject
     size_t code_flags;
     size_t code_first_line;
     size_t code_filename;
     size_t code_qualname;
     size_t code_line_table;
-    size_t code_units; // ob_size
+    size_t code_units;  // ob_size
     size_t code_instructions;
     // PyBytesObject, PyObject
     size_t bytes_size;
@@ -55,9 +56,9 @@ const struct tg_offsets* tg_offsets_of_runtime(void);
 // The shape of a string from a copy of its first tg_unicode_header bytes; 0 if it is not compact.
 extern const size_t tg_unicode_header;
 struct tg_unicode_shape {
-    size_t length; // characters
-    size_t width;  // bytes per character
-    size_t data;   // offset of the first
+    size_t length;  // characters
+    size_t width;   // bytes per character
+    size_t data;    // offset of the first
 };
 int tg_unicode_shape_of(const void* header, struct tg_unicode_shape* shape);
 

@@ -18,13 +18,14 @@ bool plausible(const void* pointer) {
     return address >= 4096 && address % 8 == 0 && address < (uintptr_t{1} << 47);
 }
 
-template <typename T> T field(const uint8_t* copy, size_t offset) {
+template <typename T>
+T field(const uint8_t* copy, size_t offset) {
     T value;
     memcpy(&value, copy + offset, sizeof value);
     return value;
 }
 
-} // namespace
+}  // namespace
 
 // The thread's data stack: frames that are not a generator's lie in one of its chunks.
 class Walker::Chunks {
@@ -46,7 +47,7 @@ class Walker::Chunks {
             sizes_[count_++] = size;
             if (frame >= chunk && frame < chunk + size) return true;
         }
-        return count_ == kMost; // deeper than we look: no proof against it
+        return count_ == kMost;  // deeper than we look: no proof against it
     }
 
   private:
@@ -58,19 +59,22 @@ class Walker::Chunks {
     size_t count_ = 0;
 };
 
-size_t Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state, uint8_t* opcode) const {
+size_t Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state,
+                       uint8_t* opcode) const {
     *state = TG_STACK_TORN;
     *opcode = 0;
     const uint8_t* frame = nullptr;
     if (!load(tstate, at_->tstate_frame, &frame)) return 0;
     // A _PyCFrame is a C local that is linked before it is filled (3.11, 3.12): hence the checks.
-    if (at_->frame_in_cframe && (!plausible(frame) || !load(frame, at_->cframe_frame, &frame))) return 0;
+    if (at_->frame_in_cframe && (!plausible(frame) || !load(frame, at_->cframe_frame, &frame)))
+        return 0;
 
     Chunks chunks(*this, tstate);
     size_t count = 0;
     for (size_t steps = 0; frame; ++steps) {
         uint8_t copy[kFrameCopy];
-        if (!plausible(frame) || steps > kMostShims || !api_->read(copy, frame, at_->frame_size)) return 0;
+        if (!plausible(frame) || steps > kMostShims || !api_->read(copy, frame, at_->frame_size))
+            return 0;
         const auto owner = field<uint8_t>(copy, at_->frame_owner);
         const auto* previous = field<const uint8_t*>(copy, at_->frame_previous);
         if (owner >= at_->owner_shim_first && owner <= at_->owner_shim_last) {
@@ -109,7 +113,8 @@ void Walker::walk(const uint8_t* tstate, tg_walk* out) const {
         return;
     }
     room /= sizeof(RawFrame);
-    size_t count = collect(tstate, frames, room < kMostFrames ? room : kMostFrames, &out->state, &out->opcode);
+    size_t count =
+        collect(tstate, frames, room < kMostFrames ? room : kMostFrames, &out->state, &out->opcode);
     const Codes codes(api_, at_);
     for (size_t i = 0; i < count; ++i)
         if (!codes.intern(frames[i].code, &frames[i].id)) {
@@ -145,7 +150,8 @@ bool Walker::belongs(const uint8_t* tstate, pid_t tid) const {
 // The list may change under us: every step is guarded, and the caller checks what comes of it.
 const uint8_t* Walker::find_thread_state(pid_t tid) const {
     const uint8_t* interpreter = nullptr;
-    if (!load(static_cast<const uint8_t*>(tg_runtime()), at_->runtime_interpreters, &interpreter)) return nullptr;
+    if (!load(static_cast<const uint8_t*>(tg_runtime()), at_->runtime_interpreters, &interpreter))
+        return nullptr;
     for (size_t i = 0; plausible(interpreter) && i < kMostInterpreters; ++i) {
         const uint8_t* tstate = nullptr;
         if (!load(interpreter, at_->interpreter_threads, &tstate)) return nullptr;
@@ -167,4 +173,4 @@ void Walker::other(pid_t tid, void** hint, tg_walk* out) const {
     if (tstate) walk(tstate, out);
 }
 
-} // namespace tachograph
+}  // namespace tachograph

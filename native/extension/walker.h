@@ -13,7 +13,7 @@ namespace tachograph {
 // One frame as it was read; `code` may be freed by the time anybody looks.
 struct RawFrame {
     const uint8_t* code;
-    int32_t instruction; // bytes, -1 unknown
+    int32_t instruction;  // bytes, -1 unknown
     uint32_t id;
 };
 
@@ -26,11 +26,13 @@ class Walker {
     void other(pid_t tid, void** hint, tg_walk* out) const;
 
     // Leaf first. Returns the number of frames; `state` says whether they are all there.
-    size_t collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state, uint8_t* opcode) const;
+    size_t collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state,
+                   uint8_t* opcode) const;
 
   private:
     class Chunks;
-    template <typename T> bool load(const uint8_t* object, size_t offset, T* to) const {
+    template <typename T>
+    bool load(const uint8_t* object, size_t offset, T* to) const {
         return api_->read(to, object + offset, sizeof(T)) != 0;
     }
     void walk(const uint8_t* tstate, tg_walk* out) const;
@@ -42,4 +44,4 @@ class Walker {
     const void* code_type_;
 };
 
-} // namespace tachograph
+}  // namespace tachograph

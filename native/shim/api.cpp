@@ -22,7 +22,8 @@ int api_meta(const char* key, const char* value) {
     if (!recording()) return -1;
     const size_t key_length = strlen(key);
     const size_t value_length = strlen(value);
-    const spool::Ticket ticket = spool::reserve(Kind::meta, sizeof(MetaRecord) + key_length + value_length);
+    const spool::Ticket ticket =
+        spool::reserve(Kind::meta, sizeof(MetaRecord) + key_length + value_length);
     if (!ticket.record) return -1;
     auto* record = reinterpret_cast<MetaRecord*>(ticket.record);
     record->key_length = static_cast<uint16_t>(key_length);
@@ -52,7 +53,8 @@ constexpr tg_api kApi = {
     .active = [] { return recording() ? 1 : 0; },
     .meta = api_meta,
     .restart_helper = lifecycle::restart_helper,
-    .read = [](void* to, const void* from, size_t size) { return safe_read::copy(to, from, size) ? 1 : 0; },
+    .read = [](void* to, const void* from,
+               size_t size) { return safe_read::copy(to, from, size) ? 1 : 0; },
     .intern_stack = contexts::intern_stack,
     .intern_code = contexts::intern_code,
     .code_written = [](uint32_t code, int written) { contexts::code_written(code, written != 0); },
@@ -62,7 +64,9 @@ constexpr tg_api kApi = {
     .return_scratch = contexts::return_scratch,
 };
 
-} // namespace
-} // namespace tachograph
+}  // namespace
+}  // namespace tachograph
 
-extern "C" __attribute__((visibility("default"))) const tg_api* tachograph_api() { return &tachograph::kApi; }
+extern "C" __attribute__((visibility("default"))) const tg_api* tachograph_api() {
+    return &tachograph::kApi;
+}

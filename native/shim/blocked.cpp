@@ -2,8 +2,8 @@
 
 #include "kernel.h"
 
-#include <cstring>
 #include <fcntl.h>
+#include <cstring>
 
 namespace tachograph::blocked {
 namespace {
@@ -11,28 +11,28 @@ namespace {
 // Calls whose first argument is the descriptor that they wait for.
 bool waits_for_descriptor(long number) {
     switch (number) {
-    case SYS_read:
-    case SYS_write:
-    case SYS_pread64:
-    case SYS_pwrite64:
-    case SYS_readv:
-    case SYS_writev:
-    case SYS_ioctl:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_connect:
-    case SYS_sendto:
-    case SYS_recvfrom:
-    case SYS_sendmsg:
-    case SYS_recvmsg:
-    case SYS_fsync:
-    case SYS_fdatasync:
-    case SYS_flock:
-    case SYS_getdents64:
-    case SYS_splice:
-        return true;
-    default:
-        return false;
+        case SYS_read:
+        case SYS_write:
+        case SYS_pread64:
+        case SYS_pwrite64:
+        case SYS_readv:
+        case SYS_writev:
+        case SYS_ioctl:
+        case SYS_accept:
+        case SYS_accept4:
+        case SYS_connect:
+        case SYS_sendto:
+        case SYS_recvfrom:
+        case SYS_sendmsg:
+        case SYS_recvmsg:
+        case SYS_fsync:
+        case SYS_fdatasync:
+        case SYS_flock:
+        case SYS_getdents64:
+        case SYS_splice:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -60,10 +60,12 @@ Target target_of(pid_t tid, uint64_t descriptor) {
     at = put(at, descriptor);
     *at = 0;
     char link[128];
-    const long length = kernel::call(SYS_readlinkat, AT_FDCWD, kernel::address(path), kernel::address(link), sizeof link - 1);
+    const long length = kernel::call(SYS_readlinkat, AT_FDCWD, kernel::address(path),
+                                     kernel::address(link), sizeof link - 1);
     if (length <= 0) return Target::unknown;
     link[length] = 0;
-    if (starts(link, "/dev/nvidia") || starts(link, "/dev/dri/") || starts(link, "/dev/kfd")) return Target::gpu;
+    if (starts(link, "/dev/nvidia") || starts(link, "/dev/dri/") || starts(link, "/dev/kfd"))
+        return Target::gpu;
     if (starts(link, "socket:")) return Target::socket;
     if (starts(link, "pipe:")) return Target::pipe;
     if (starts(link, "/dev/pts/") || starts(link, "/dev/tty")) return Target::terminal;
@@ -81,7 +83,9 @@ uint64_t hexadecimal(const char* at) {
     uint64_t value = 0;
     if (at[0] == '0' && at[1] == 'x') at += 2;
     for (;; ++at) {
-        const int digit = *at >= '0' && *at <= '9' ? *at - '0' : *at >= 'a' && *at <= 'f' ? *at - 'a' + 10 : -1;
+        const int digit = *at >= '0' && *at <= '9'   ? *at - '0'
+                          : *at >= 'a' && *at <= 'f' ? *at - 'a' + 10
+                                                     : -1;
         if (digit < 0) return value;
         value = value << 4 | static_cast<uint64_t>(digit);
     }
@@ -95,18 +99,20 @@ bool read_task_file(pid_t tid, const char* name, char* text, size_t size) {
     *at = 0;
     const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(path), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
-    const long length = kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(size) - 1);
+    const long length =
+        kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(size) - 1);
     kernel::call(SYS_close, fd);
     if (length <= 0) return false;
     text[length] = 0;
     return true;
 }
 
-} // namespace
+}  // namespace
 
 size_t read_name(pid_t tid, char* to, size_t size) {
     char text[64];
-    const char* newline = read_task_file(tid, "/comm", text, sizeof text) ? strchr(text, '\n') : nullptr;
+    const char* newline =
+        read_task_file(tid, "/comm", text, sizeof text) ? strchr(text, '\n') : nullptr;
     if (!newline) return 0;
     size_t length = static_cast<size_t>(newline - text);
     if (length > size) length = size;
@@ -126,7 +132,8 @@ Call look(pid_t tid) {
     long number = 0;
     const char* field = text;
     const bool negative = *field == '-';
-    for (const char* digit = field + negative; *digit >= '0' && *digit <= '9'; ++digit) number = number * 10 + (*digit - '0');
+    for (const char* digit = field + negative; *digit >= '0' && *digit <= '9'; ++digit)
+        number = number * 10 + (*digit - '0');
     const char* arguments = skip_field(field);
     field = arguments;
     for (int fields = negative ? 1 : 7; fields > 0; --fields) field = skip_field(field);
@@ -137,4 +144,4 @@ Call look(pid_t tid) {
     return found;
 }
 
-} // namespace tachograph::blocked
+}  // namespace tachograph::blocked

@@ -3,15 +3,15 @@
 
 #include "layout.h"
 
+#include <sys/types.h>
 #include <cstddef>
 #include <cstdint>
-#include <sys/types.h>
 
 namespace tachograph::blocked {
 
 struct Call {
-    int32_t number = -1; // system call, -1 unknown
-    uint64_t pc = 0;     // user program counter, 0 unknown
+    int32_t number = -1;  // system call, -1 unknown
+    uint64_t pc = 0;      // user program counter, 0 unknown
     Target target = Target::unknown;
 };
 
@@ -20,4 +20,4 @@ Call look(pid_t tid);
 // The system's name of a thread (at most 15 bytes); returns its length.
 size_t read_name(pid_t tid, char* to, size_t size);
 
-} // namespace tachograph::blocked
+}  // namespace tachograph::blocked

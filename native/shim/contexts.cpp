@@ -4,8 +4,8 @@
 #include "layout.h"
 #include "spool.h"
 
-#include <atomic>
 #include <sys/mman.h>
+#include <atomic>
 
 namespace tachograph::contexts {
 namespace {
@@ -14,7 +14,7 @@ constexpr uint32_t kMostNodes = 1u << 22;
 constexpr uint32_t kFewestNodes = 1u << 16;
 constexpr uint32_t kCodes = 1u << 18;
 constexpr uint32_t kScratches = 32;
-constexpr size_t kScratchSize = 64 * 1024; // 4,096 frames of 16 bytes
+constexpr size_t kScratchSize = 64 * 1024;  // 4,096 frames of 16 bytes
 constexpr uint32_t kProbes = 256;
 
 struct Node {
@@ -30,16 +30,17 @@ struct State {
     uint32_t nodes_capacity = 0;
     uint32_t slots_mask = 0;
     Node* nodes = nullptr;
-    std::atomic<uint32_t>* slots = nullptr; // node id + 1, 0 = free
+    std::atomic<uint32_t>* slots = nullptr;  // node id + 1, 0 = free
     std::atomic<uint32_t> nodes_used{0};
-    std::atomic<uint64_t>* identities = nullptr; // code id = place in this table
+    std::atomic<uint64_t>* identities = nullptr;  // code id = place in this table
     std::atomic<uint8_t>* written = nullptr;
     uint8_t* scratch = nullptr;
     std::atomic<uint32_t> scratch_taken{0};
 };
 State g;
 
-template <typename T> bool map(T** to, size_t bytes) {
+template <typename T>
+bool map(T** to, size_t bytes) {
     const long got = kernel::call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got < 0 && got > -4096) return false;
@@ -47,7 +48,7 @@ template <typename T> bool map(T** to, size_t bytes) {
     return true;
 }
 
-uint64_t mix(uint64_t x) { // splitmix64's finaliser
+uint64_t mix(uint64_t x) {  // splitmix64's finaliser
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
     return x ^ (x >> 31);
@@ -78,7 +79,7 @@ void write_stack(uint32_t id, Node& node) {
     node.written.store(ticket.record ? kWritten : kUnwritten, std::memory_order_release);
 }
 
-} // namespace
+}  // namespace
 
 bool open() {
     // A tight RLIMIT_AS gets a smaller tree instead of none.
@@ -89,16 +90,18 @@ bool open() {
             g.slots_mask = 2 * capacity - 1;
             break;
         }
-        kernel::call(SYS_munmap, kernel::address(g.nodes), static_cast<long>(sizeof(Node) * capacity));
+        kernel::call(SYS_munmap, kernel::address(g.nodes),
+                     static_cast<long>(sizeof(Node) * capacity));
     }
     return g.nodes_capacity != 0 && map(&g.identities, sizeof(uint64_t) * kCodes) &&
            map(&g.written, kCodes) && map(&g.scratch, kScratches * kScratchSize);
 }
 
 uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction) {
-    const uint64_t key = mix(static_cast<uint64_t>(parent) << 32 | code) ^ static_cast<uint32_t>(instruction);
+    const uint64_t key =
+        mix(static_cast<uint64_t>(parent) << 32 | code) ^ static_cast<uint32_t>(instruction);
     uint64_t place = mix(key);
-    uint32_t mine = kNone; // a node made ahead of its publication
+    uint32_t mine = kNone;  // a node made ahead of its publication
     for (uint32_t probe = 0; probe < kProbes; ++probe, ++place) {
         std::atomic<uint32_t>& slot = g.slots[place & g.slots_mask];
         uint32_t found = slot.load(std::memory_order_acquire);
@@ -112,7 +115,8 @@ uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction) {
                 node.code = code;
                 node.instruction = instruction;
             }
-            if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel)) found = mine + 1;
+            if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel))
+                found = mine + 1;
         }
         // Another thread may have published the same node: then ours stays an unused number.
         Node& node = g.nodes[found - 1];
@@ -148,7 +152,8 @@ void* borrow_scratch(size_t* size) {
     uint32_t taken = g.scratch_taken.load(std::memory_order_relaxed);
     while (taken != ~0u) {
         const int free = __builtin_ctz(~taken);
-        if (g.scratch_taken.compare_exchange_weak(taken, taken | 1u << free, std::memory_order_acquire)) {
+        if (g.scratch_taken.compare_exchange_weak(taken, taken | 1u << free,
+                                                  std::memory_order_acquire)) {
             *size = kScratchSize;
             return g.scratch + static_cast<size_t>(free) * kScratchSize;
         }
@@ -157,8 +162,9 @@ void* borrow_scratch(size_t* size) {
 }
 
 void return_scratch(void* scratch) {
-    const auto place = (static_cast<uint8_t*>(scratch) - g.scratch) / static_cast<ptrdiff_t>(kScratchSize);
+    const auto place =
+        (static_cast<uint8_t*>(scratch) - g.scratch) / static_cast<ptrdiff_t>(kScratchSize);
     g.scratch_taken.fetch_and(~(1u << place), std::memory_order_release);
 }
 
-} // namespace tachograph::contexts
+}  // namespace tachograph::contexts

@@ -22,4 +22,4 @@ void code_written(uint32_t code, bool written);
 void* borrow_scratch(size_t* size);
 void return_scratch(void* scratch);
 
-} // namespace tachograph::contexts
+}  // namespace tachograph::contexts

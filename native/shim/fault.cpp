@@ -4,11 +4,11 @@
 #include "kernel.h"
 #include "safe_read.h"
 
+#include <ucontext.h>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <initializer_list>
-#include <ucontext.h>
 
 namespace tachograph::fault {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 // Actions are published as whole values: the handler reads a pointer, writers fill the next place.
 struct Front {
     struct sigaction actions[16];
-    std::atomic<uint32_t> published{0}; // count; the current one is actions[published % 16]
+    std::atomic<uint32_t> published{0};  // count; the current one is actions[published % 16]
 };
 
 struct State {
@@ -104,7 +104,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
         action.sa_handler(signal);
 }
 
-} // namespace
+}  // namespace
 
 void install() {
     for (const int signal : {SIGSEGV, SIGBUS}) {
@@ -131,7 +131,7 @@ bool fronts(int signal) {
 int set_program_action(int signal, const struct sigaction* action, struct sigaction* old) {
     const int index = index_of(signal);
     struct sigaction wanted;
-    if (action) wanted = *action; // before `old` is written: they may be the same object
+    if (action) wanted = *action;  // before `old` is written: they may be the same object
     if (old) *old = program_action(index);
     if (!action) return 0;
     while (g.busy.test_and_set(std::memory_order_acquire)) {
@@ -146,7 +146,8 @@ bool verify() {
     bool ours = g.installed.load(std::memory_order_acquire);
     for (const int signal : {SIGSEGV, SIGBUS}) {
         struct sigaction now;
-        if (real::sigaction(signal, nullptr, &now) != 0 || now.sa_sigaction != on_fault) ours = false;
+        if (real::sigaction(signal, nullptr, &now) != 0 || now.sa_sigaction != on_fault)
+            ours = false;
     }
     g.trusted.store(ours, std::memory_order_release);
     return ours;
@@ -154,4 +155,4 @@ bool verify() {
 
 bool trusted() { return g.trusted.load(std::memory_order_acquire); }
 
-} // namespace tachograph::fault
+}  // namespace tachograph::fault

@@ -21,4 +21,4 @@ int set_program_action(int signal, const struct sigaction* action, struct sigact
 bool verify();
 bool trusted();
 
-} // namespace tachograph::fault
+}  // namespace tachograph::fault

@@ -11,22 +11,22 @@
 #include "spool.h"
 #include "waits.h"
 
+#include <linux/close_range.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/prctl.h>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstring>
 #include <initializer_list>
-#include <linux/close_range.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <sys/prctl.h>
 
 namespace tachograph::helper {
 namespace {
 
 constexpr int64_t kSurveyPeriodNs = 1'000'000'000;
-constexpr int64_t kSlowestPace = 4; // intervals
+constexpr int64_t kSlowestPace = 4;  // intervals
 constexpr int64_t kStopLimitNs = 500'000'000;
 
 struct State {
@@ -75,9 +75,12 @@ void* run(void*) {
         if (now - last > 2 * pace + interval) spool::count(Loss::sampler_late);
         last = now;
         // Waking up is most of what a tick costs; while nothing changes there is less to see.
-        pace = !waits::tick(now) ? interval : pace * 3 / 2 < kSlowestPace * interval ? pace * 3 / 2 : kSlowestPace * interval;
+        pace = !waits::tick(now)                        ? interval
+               : pace * 3 / 2 < kSlowestPace * interval ? pace * 3 / 2
+                                                        : kSlowestPace * interval;
         // It is another thread after each fork, with a clock of its own.
-        __atomic_store_n(&spool::control()->helper_cpu_ns, earlier_cpu_ns + kernel::own_cpu_ns(), __ATOMIC_RELAXED);
+        __atomic_store_n(&spool::control()->helper_cpu_ns, earlier_cpu_ns + kernel::own_cpu_ns(),
+                         __ATOMIC_RELAXED);
 
         random = random * 1664525u + 1013904223u;
         const int64_t pause = pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024;
@@ -90,7 +93,7 @@ void* run(void*) {
     return nullptr;
 }
 
-} // namespace
+}  // namespace
 
 int tid() { return g.tid.load(std::memory_order_acquire); }
 
@@ -127,4 +130,4 @@ void stop() {
     }
 }
 
-} // namespace tachograph::helper
+}  // namespace tachograph::helper

@@ -13,4 +13,4 @@ void stop();
 // Its thread id, 0 while it is not there.
 int tid();
 
-} // namespace tachograph::helper
+}  // namespace tachograph::helper

@@ -7,12 +7,12 @@
 #include "recorder.h"
 #include "timers.h"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <dlfcn.h>
 #include <sys/types.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 
 #define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -34,7 +34,8 @@ struct Real {
 };
 Real g;
 
-template <typename F> F next(F* place, const char* name) {
+template <typename F>
+F next(F* place, const char* name) {
     if (!*place) *place = reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
     return *place;
 }
@@ -58,7 +59,8 @@ __thread bool t_believes_blocked __attribute__((tls_model("initial-exec"))) = fa
 
 // The sampling signal is never blocked: a thread that blocks all signals is sampled like any other,
 // and sigwait, signalfd and sigpending never see it. Asked for its mask, the thread gets its own.
-template <typename F> int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
+template <typename F>
+int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
     const int ours = recording() ? timers::signal_number() : 0;
     if (ours == 0) return real(how, set, old);
     const bool believed = t_believes_blocked;
@@ -103,7 +105,8 @@ void* run_thread(void* value) {
     return start.function(start.argument);
 }
 
-template <typename F, typename... A> int replace_program(F real, A... arguments) {
+template <typename F, typename... A>
+int replace_program(F real, A... arguments) {
     const bool ready = lifecycle::before_exec();
     const int result = real(arguments...);
     const int error = errno;
@@ -112,7 +115,7 @@ template <typename F, typename... A> int replace_program(F real, A... arguments)
     return result;
 }
 
-} // namespace
+}  // namespace
 
 namespace real {
 
@@ -122,12 +125,13 @@ int sigaction(int signal, const struct sigaction* action, struct sigaction* old)
 int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
     return TG_REAL(pthread_sigmask)(how, set, old);
 }
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                   void* argument) {
     return TG_REAL(pthread_create)(thread, attributes, start, argument);
 }
 
-} // namespace real
-} // namespace tachograph
+}  // namespace real
+}  // namespace tachograph
 
 using namespace tachograph;
 
@@ -135,7 +139,7 @@ TG_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigac
     if (fault::fronts(signal)) return fault::set_program_action(signal, action, old);
     if (recording() && signal == timers::signal_number()) {
         if (!action) {
-            if (old) memset(old, 0, sizeof *old); // SIG_DFL, as before us
+            if (old) memset(old, 0, sizeof *old);  // SIG_DFL, as before us
             return 0;
         }
         timers::yield_signal();
@@ -153,7 +157,7 @@ TG_EXPORT sighandler_t signal(int number, sighandler_t handler) {
     struct sigaction old;
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
-    action.sa_flags = SA_RESTART; // as glibc's signal does
+    action.sa_flags = SA_RESTART;  // as glibc's signal does
     sigaddset(&action.sa_mask, number);
     if (::sigaction(number, &action, &old) != 0) return SIG_ERR;
     return old.sa_handler;
@@ -167,8 +171,8 @@ TG_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) {
     return change_mask(TG_REAL(sigprocmask), how, set, old);
 }
 
-TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
-                             void* argument) {
+TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                             void* (*function)(void*), void* argument) {
     if (!recording()) return real::pthread_create(thread, attributes, function, argument);
     auto* start = static_cast<Start*>(malloc(sizeof(Start)));
     if (!start) return real::pthread_create(thread, attributes, function, argument);

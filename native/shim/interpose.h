@@ -1,8 +1,8 @@
 // The C library's own functions behind the ones that the shim interposes.
 #pragma once
 
-#include <csignal>
 #include <pthread.h>
+#include <csignal>
 
 namespace tachograph::real {
 
@@ -11,4 +11,4 @@ int pthread_sigmask(int how, const sigset_t* set, sigset_t* old);
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                    void* argument);
 
-} // namespace tachograph::real
+}  // namespace tachograph::real

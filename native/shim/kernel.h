@@ -2,16 +2,17 @@
 // handlers and in the helper thread.
 #pragma once
 
-#include <cstdint>
-#include <ctime>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+#include <cstdint>
+#include <ctime>
 
 namespace tachograph::kernel {
 
 // Returns the kernel's result: negative errno on failure.
-inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                 long f = 0) {
     long result;
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;
@@ -23,7 +24,10 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
     return result;
 }
 
-template <typename T> long address(T* pointer) { return reinterpret_cast<long>(pointer); }
+template <typename T>
+long address(T* pointer) {
+    return reinterpret_cast<long>(pointer);
+}
 
 inline pid_t gettid() { return static_cast<pid_t>(call(SYS_gettid)); }
 inline pid_t getpid() { return static_cast<pid_t>(call(SYS_getpid)); }
@@ -50,4 +54,4 @@ inline timespec to_timespec(int64_t ns) {
     return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }
 
-} // namespace tachograph::kernel
+}  // namespace tachograph::kernel

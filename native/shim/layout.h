@@ -21,7 +21,7 @@ enum class Kind : uint8_t {
     cpu = 8,
     wait = 9,
     state = 10,
-    abandoned = 255, // reserved, then not filled: readers skip it as they skip every unknown kind
+    abandoned = 255,  // reserved, then not filled: readers skip it as they skip every unknown kind
 };
 
 // Index = place in the `losses` list of tables.toml.
@@ -196,4 +196,4 @@ constexpr uint64_t abandoned_header(uint64_t header) {
 
 constexpr size_t padded(size_t size) { return (size + 7) & ~size_t{7}; }
 
-} // namespace tachograph
+}  // namespace tachograph

@@ -12,17 +12,17 @@
 #include "threads.h"
 #include "timers.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
-#include <pthread.h>
 
 namespace tachograph {
 namespace {
 
-// Unknown threads of one look at /proc/self/task. One that is still unknown at the next look did not
-// come through pthread_create; before that it may just be on its way.
+// Unknown threads of one look at /proc/self/task. One that is still unknown at the next look did
+// not come through pthread_create; before that it may just be on its way.
 struct Sweep {
     pid_t tids[256] = {};
     uint32_t count = 0;
@@ -58,7 +58,8 @@ void write_state(StateEvent event, uint32_t detail = 0) {
 
 void disarm_all() {
     for (uint32_t index = 0; index < threads::high_water(); ++index)
-        if (threads::Thread* thread = threads::at(index); thread->tid.load(std::memory_order_acquire) > 0)
+        if (threads::Thread* thread = threads::at(index);
+            thread->tid.load(std::memory_order_acquire) > 0)
             timers::disarm(thread);
 }
 
@@ -97,14 +98,15 @@ __attribute__((destructor)) void on_exit() {
     helper::stop();
     const int64_t now = kernel::monotonic_ns();
     disarm_all();
-    for (uint32_t index = 0; index < threads::high_water(); ++index) threads::end(threads::at(index), now);
+    for (uint32_t index = 0; index < threads::high_water(); ++index)
+        threads::end(threads::at(index), now);
     g.recorder.recording.store(false);
     Control* control = spool::control();
     control->end_ns = now;
     __atomic_store_n(&control->state, static_cast<uint32_t>(ControlState::ended), __ATOMIC_RELEASE);
 }
 
-} // namespace
+}  // namespace
 
 Recorder& recorder() { return g.recorder; }
 
@@ -115,7 +117,8 @@ void stop_early(int error) {
     control->stop_errno = static_cast<uint32_t>(error);
     control->end_ns = kernel::monotonic_ns();
     spool::count(Loss::recording_stopped);
-    __atomic_store_n(&control->state, static_cast<uint32_t>(ControlState::stopped), __ATOMIC_RELEASE);
+    __atomic_store_n(&control->state, static_cast<uint32_t>(ControlState::stopped),
+                     __ATOMIC_RELEASE);
 }
 
 namespace lifecycle {
@@ -131,11 +134,14 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     g.recorder.walker = walker;
     g.pid = kernel::getpid();
     if (!threads::open() || !contexts::open()) {
-        snprintf(error, error_size, "no memory for the recorder's tables (a limit on address space?)");
+        snprintf(error, error_size,
+                 "no memory for the recorder's tables (a limit on address space?)");
         return -1;
     }
-    if (const int failed = spool::open(options.spool, options.segment_size, kernel::monotonic_ns()); failed != 0) {
-        snprintf(error, error_size, "the spool could not be made in %s: %s", options.spool, strerror(failed));
+    if (const int failed = spool::open(options.spool, options.segment_size, kernel::monotonic_ns());
+        failed != 0) {
+        snprintf(error, error_size, "the spool could not be made in %s: %s", options.spool,
+                 strerror(failed));
         return -1;
     }
     g.armed = true;
@@ -167,7 +173,7 @@ void restart_helper() {
 
 void begin_thread(const char* python_name, size_t length) {
     const pid_t tid = kernel::gettid();
-    threads::Thread* thread = threads::find(tid); // the sweep may have come first
+    threads::Thread* thread = threads::find(tid);  // the sweep may have come first
     const bool swept = thread != nullptr;
     if (!swept) thread = threads::add(tid, tid == g.pid, kernel::monotonic_ns());
     if (!thread) return;
@@ -184,17 +190,20 @@ bool before_exec() {
     if (!recording() || !own || kernel::getpid() != g.pid) return false;
     timers::disarm(own);
     write_state(StateEvent::exec);
-    __atomic_fetch_add(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1,
+                       __ATOMIC_RELAXED);
     return true;
 }
 
 void after_failed_exec() {
-    __atomic_fetch_sub(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1,
+                       __ATOMIC_RELAXED);
     timers::arm(threads::own());
 }
 
 void sweep_threads(bool at_once) {
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/task"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/task"),
+                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     Sweep now;
     alignas(8) char buffer[4096];
@@ -203,7 +212,7 @@ void sweep_threads(bool at_once) {
         if (got <= 0) break;
         for (long at = 0; at < got;) {
             unsigned short length;
-            memcpy(&length, buffer + at + 16, sizeof length); // struct linux_dirent64
+            memcpy(&length, buffer + at + 16, sizeof length);  // struct linux_dirent64
             pid_t tid = 0;
             for (const char* digit = buffer + at + 19; *digit >= '0' && *digit <= '9'; ++digit)
                 tid = tid * 10 + (*digit - '0');
@@ -213,12 +222,13 @@ void sweep_threads(bool at_once) {
                 now.add(tid);
                 continue;
             }
-            if (threads::Thread* thread = threads::add(tid, tid == g.pid, kernel::monotonic_ns())) timers::arm(thread);
+            if (threads::Thread* thread = threads::add(tid, tid == g.pid, kernel::monotonic_ns()))
+                timers::arm(thread);
         }
     }
     kernel::call(SYS_close, fd);
     g.last_sweep = now;
 }
 
-} // namespace lifecycle
-} // namespace tachograph
+}  // namespace lifecycle
+}  // namespace tachograph

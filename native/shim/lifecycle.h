@@ -3,8 +3,8 @@
 
 #include "tachograph/api.h"
 
-#include <cstddef>
 #include <sys/types.h>
+#include <cstddef>
 
 namespace tachograph::lifecycle {
 
@@ -23,4 +23,4 @@ void after_failed_exec();
 // Finds threads that no pthread_create of ours made (`at_once`: all that are unknown now).
 void sweep_threads(bool at_once);
 
-} // namespace tachograph::lifecycle
+}  // namespace tachograph::lifecycle

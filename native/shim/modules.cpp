@@ -6,10 +6,10 @@
 #include "safe_read.h"
 #include "spool.h"
 
-#include <atomic>
-#include <cstring>
 #include <elf.h>
 #include <fcntl.h>
+#include <atomic>
+#include <cstring>
 
 namespace tachograph::modules {
 namespace {
@@ -26,7 +26,7 @@ struct Module {
 };
 
 struct State {
-    Module modules[kMostModules]; // by id; insert-only
+    Module modules[kMostModules];  // by id; insert-only
     std::atomic<uint32_t> count{0};
     std::atomic<bool> stale{false};
     char buffer[kBuffer];
@@ -42,7 +42,7 @@ struct Mapping {
     size_t path_length = 0;
 };
 
-uint64_t hash(const char* text, size_t length) { // FNV-1a
+uint64_t hash(const char* text, size_t length) {  // FNV-1a
     uint64_t h = 0xCBF29CE484222325ull;
     for (size_t i = 0; i < length; ++i) h = (h ^ static_cast<uint8_t>(text[i])) * 0x100000001B3ull;
     return h;
@@ -81,7 +81,8 @@ bool parse(const char* line, const char* end, Mapping* mapping) {
 size_t build_id(uint64_t base, uint8_t* to) {
     Elf64_Ehdr header;
     if (!safe_read::copy(&header, reinterpret_cast<void*>(base), sizeof header)) return 0;
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(Elf64_Phdr)) return 0;
+    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(Elf64_Phdr))
+        return 0;
     for (int i = 0; i < header.e_phnum && i < 64; ++i) {
         Elf64_Phdr program;
         const uint64_t at = base + header.e_phoff + static_cast<uint64_t>(i) * sizeof program;
@@ -90,14 +91,16 @@ size_t build_id(uint64_t base, uint8_t* to) {
         // Notes lie in the first segment, where address and file offset run alike.
         uint8_t notes[512];
         const size_t size = program.p_filesz < sizeof notes ? program.p_filesz : sizeof notes;
-        if (!safe_read::copy(notes, reinterpret_cast<void*>(base + program.p_offset), size)) continue;
+        if (!safe_read::copy(notes, reinterpret_cast<void*>(base + program.p_offset), size))
+            continue;
         for (size_t offset = 0; offset + sizeof(Elf64_Nhdr) <= size;) {
             Elf64_Nhdr note;
             memcpy(&note, notes + offset, sizeof note);
             const size_t name = offset + sizeof note;
             const size_t content = name + ((note.n_namesz + 3) & ~3u);
             if (note.n_descsz > kMostBuildId || content + note.n_descsz > size) break;
-            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0) {
+            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+                memcmp(notes + name, "GNU", 4) == 0) {
                 memcpy(to, notes + content, note.n_descsz);
                 return note.n_descsz;
             }
@@ -167,7 +170,7 @@ class Reader {
     uint64_t image_path_ = 0;
 };
 
-} // namespace
+}  // namespace
 
 void saw(uint64_t pc) {
     const uint32_t count = g.count.load(std::memory_order_acquire);
@@ -178,24 +181,27 @@ void saw(uint64_t pc) {
 
 void refresh(bool force) {
     if (!g.stale.exchange(false) && !force) return;
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/maps"), O_RDONLY | O_CLOEXEC);
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/maps"),
+                                 O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;
     Reader reader;
     size_t kept = 0;
     for (;;) {
-        const long got = kernel::call(SYS_read, fd, kernel::address(g.buffer + kept), static_cast<long>(kBuffer - kept));
+        const long got = kernel::call(SYS_read, fd, kernel::address(g.buffer + kept),
+                                      static_cast<long>(kBuffer - kept));
         if (got <= 0) break;
         const char* end = g.buffer + kept + got;
         const char* start = g.buffer;
-        while (const auto* newline = static_cast<const char*>(memchr(start, '\n', static_cast<size_t>(end - start)))) {
+        while (const auto* newline = static_cast<const char*>(
+                   memchr(start, '\n', static_cast<size_t>(end - start)))) {
             reader.line(start, newline);
             start = newline + 1;
         }
         kept = static_cast<size_t>(end - start);
-        if (kept >= kBuffer) kept = 0; // no mapping has so long a line
+        if (kept >= kBuffer) kept = 0;  // no mapping has so long a line
         memmove(g.buffer, start, kept);
     }
     kernel::call(SYS_close, fd);
 }
 
-} // namespace tachograph::modules
+}  // namespace tachograph::modules

@@ -11,4 +11,4 @@ void saw(uint64_t pc);
 // Helper thread (and once at arming): reads /proc/self/maps if some program counter was unknown.
 void refresh(bool force);
 
-} // namespace tachograph::modules
+}  // namespace tachograph::modules

@@ -9,7 +9,7 @@
 namespace tachograph {
 
 struct Recorder {
-    std::atomic<bool> recording{false}; // armed, not ended, not in a forked child
+    std::atomic<bool> recording{false};  // armed, not ended, not in a forked child
     std::atomic<bool> paused{false};
     int64_t interval_ns = 0;
     bool waits = false;
@@ -24,4 +24,4 @@ inline bool recording() { return recorder().recording.load(std::memory_order_acq
 // Ends recording because of `error` (an errno): the program goes on, the control file says why.
 void stop_early(int error);
 
-} // namespace tachograph
+}  // namespace tachograph

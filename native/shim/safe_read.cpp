@@ -36,7 +36,7 @@ namespace tachograph::safe_read {
 namespace {
 // initial-exec: no allocation on first use, so it may be touched in a signal handler
 __thread bool t_kernel __attribute__((tls_model("initial-exec"))) = false;
-} // namespace
+}  // namespace
 
 void use_kernel(bool yes) { t_kernel = yes; }
 bool kernel_chosen() { return t_kernel; }
@@ -56,4 +56,4 @@ uintptr_t recovery(uintptr_t pc) {
     return 0;
 }
 
-} // namespace tachograph::safe_read
+}  // namespace tachograph::safe_read

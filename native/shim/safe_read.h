@@ -1,7 +1,8 @@
 // Guarded reads of memory that may be torn, freed or unmapped.
 //
-// The fast way is one load or one string move whose fault our SIGSEGV/SIGBUS handler (fault.h) turns
-// into a failed read. Where that handler is not in place, the kernel copies (process_vm_readv).
+// The fast way is one load or one string move whose fault our SIGSEGV/SIGBUS handler (fault.h)
+// turns into a failed read. Where that handler is not in place, the kernel copies
+// (process_vm_readv).
 #pragma once
 
 #include <cstddef>
@@ -19,4 +20,4 @@ bool kernel_chosen();
 // For fault.cpp: where to go on if `pc` is one of our guarded instructions, else 0.
 uintptr_t recovery(uintptr_t pc);
 
-} // namespace tachograph::safe_read
+}  // namespace tachograph::safe_read

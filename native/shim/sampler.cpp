@@ -10,9 +10,9 @@
 #include "threads.h"
 #include "timers.h"
 
-#include <cerrno>
 #include <sys/resource.h>
 #include <ucontext.h>
+#include <cerrno>
 
 namespace tachograph::sampler {
 namespace {
@@ -92,7 +92,7 @@ void sample(threads::Thread* thread, const ucontext_t* context) {
     __atomic_fetch_add(&spool::control()->handler_cpu_ns, after - cpu, __ATOMIC_RELAXED);
 }
 
-} // namespace
+}  // namespace
 
 void begin(threads::Thread* own) {
     own->sampled_system_ns = system_ns();
@@ -111,4 +111,4 @@ void on_timer(int, siginfo_t* info, void* context) {
     errno = saved;
 }
 
-} // namespace tachograph::sampler
+}  // namespace tachograph::sampler

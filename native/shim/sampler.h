@@ -13,4 +13,4 @@ void on_timer(int signal, siginfo_t* info, void* context);
 // Takes the calling thread's clocks as the beginning of its first sample.
 void begin(threads::Thread* own);
 
-} // namespace tachograph::sampler
+}  // namespace tachograph::sampler

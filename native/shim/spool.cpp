@@ -2,12 +2,12 @@
 
 #include "kernel.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
 
 namespace tachograph::spool {
 namespace {
@@ -53,8 +53,8 @@ long create_mapped(const char* path, uint64_t size, uint8_t** base) {
     }
     long mapped = 0;
     if (failed == 0) {
-        mapped = kernel::call(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE, MAP_SHARED,
-                              fd, 0);
+        mapped = kernel::call(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
+                              MAP_SHARED, fd, 0);
         if (mapped < 0 && mapped > -4096) failed = mapped;
     }
     kernel::call(SYS_close, fd);
@@ -67,7 +67,8 @@ long create_mapped(const char* path, uint64_t size, uint8_t** base) {
 }
 
 void append_number(char* at, uint32_t value) {
-    for (int digit = 5; digit >= 0; --digit, value /= 10) at[digit] = static_cast<char>('0' + value % 10);
+    for (int digit = 5; digit >= 0; --digit, value /= 10)
+        at[digit] = static_cast<char>('0' + value % 10);
 }
 
 int prepare(uint32_t sequence) {
@@ -96,7 +97,7 @@ int prepare(uint32_t sequence) {
     return 0;
 }
 
-} // namespace
+}  // namespace
 
 Control* control() { return g.control; }
 
@@ -150,7 +151,8 @@ Ticket reserve(Kind kind, size_t size) {
             const uint64_t offset = segment.used.fetch_add(length, std::memory_order_relaxed);
             if (offset + length <= g.segment_size)
                 return {base + offset,
-                        record_header(kind, static_cast<uint32_t>(length), offset, sequence), sequence};
+                        record_header(kind, static_cast<uint32_t>(length), offset, sequence),
+                        sequence};
         }
         if (g.prepared.load(std::memory_order_acquire) == sequence) break;
         uint32_t expected = sequence;
@@ -167,9 +169,7 @@ void commit(const Ticket& ticket) {
     g.writers.fetch_sub(1, std::memory_order_release);
 }
 
-bool is_current(uint32_t sequence) {
-    return g.current.load(std::memory_order_acquire) == sequence;
-}
+bool is_current(uint32_t sequence) { return g.current.load(std::memory_order_acquire) == sequence; }
 
 int maintain() {
     const uint32_t current = g.current.load(std::memory_order_seq_cst);
@@ -177,7 +177,8 @@ int maintain() {
     while (g.unmapped < current && g.writers.load(std::memory_order_seq_cst) == 0) {
         Segment& segment = slot(g.unmapped);
         uint8_t* base = segment.base.exchange(nullptr);
-        if (base) kernel::call(SYS_munmap, kernel::address(base), static_cast<long>(g.segment_size));
+        if (base)
+            kernel::call(SYS_munmap, kernel::address(base), static_cast<long>(g.segment_size));
         ++g.unmapped;
     }
     const uint32_t prepared = g.prepared.load(std::memory_order_acquire);
@@ -188,4 +189,4 @@ int maintain() {
     return prepare(prepared + 1);
 }
 
-} // namespace tachograph::spool
+}  // namespace tachograph::spool

@@ -31,4 +31,4 @@ int maintain();
 void count(Loss loss, uint64_t n = 1);
 Control* control();
 
-} // namespace tachograph::spool
+}  // namespace tachograph::spool

@@ -4,8 +4,8 @@
 #include "layout.h"
 #include "spool.h"
 
-#include <cstring>
 #include <sys/mman.h>
+#include <cstring>
 
 namespace tachograph::threads {
 namespace {
@@ -22,11 +22,12 @@ __thread Thread* t_own __attribute__((tls_model("initial-exec"))) = nullptr;
 // Marks a slot that is being filled: no kernel thread id is negative.
 constexpr pid_t kReserved = -1;
 
-} // namespace
+}  // namespace
 
 bool open() {
-    const long got = kernel::call(SYS_mmap, 0, static_cast<long>(sizeof(Thread) * kMostThreads),
-                                  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const long got =
+        kernel::call(SYS_mmap, 0, static_cast<long>(sizeof(Thread) * kMostThreads),
+                     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got < 0 && got > -4096) return false;
     g.slots = reinterpret_cast<Thread*>(got);
     return true;
@@ -52,7 +53,8 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         thread.sampled_system_ns = -1;
         thread.target_cpu_ns.store(cpu, std::memory_order_relaxed);
         thread.unrecorded_cpu_ns.store(0, std::memory_order_relaxed);
-        thread.random = (static_cast<uint32_t>(tid) * 2654435761u ^ static_cast<uint32_t>(time_ns)) | 1u;
+        thread.random =
+            (static_cast<uint32_t>(tid) * 2654435761u ^ static_cast<uint32_t>(time_ns)) | 1u;
 
         const spool::Ticket ticket = spool::reserve(Kind::thread_start, sizeof(ThreadStartRecord));
         if (ticket.record) {
@@ -72,7 +74,8 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
 
 void end(Thread* thread, int64_t time_ns, int64_t cpu_ns) {
     pid_t tid = thread->tid.load(std::memory_order_acquire);
-    if (tid <= 0 || !thread->tid.compare_exchange_strong(tid, kReserved, std::memory_order_acq_rel)) return;
+    if (tid <= 0 || !thread->tid.compare_exchange_strong(tid, kReserved, std::memory_order_acq_rel))
+        return;
     if (const int64_t now = kernel::clock_ns(kernel::thread_clock(tid)); now >= 0) cpu_ns = now;
     if (cpu_ns >= 0) {
         const spool::Ticket ticket = spool::reserve(Kind::thread_end, sizeof(ThreadEndRecord));
@@ -90,7 +93,8 @@ void end(Thread* thread, int64_t time_ns, int64_t cpu_ns) {
 
 void write_name(const Thread& thread, bool python, const char* name, size_t length) {
     if (length == 0 || length > 4096) return;
-    const spool::Ticket ticket = spool::reserve(Kind::thread_name, sizeof(ThreadNameRecord) + length);
+    const spool::Ticket ticket =
+        spool::reserve(Kind::thread_name, sizeof(ThreadNameRecord) + length);
     if (!ticket.record) return;
     auto* record = reinterpret_cast<ThreadNameRecord*>(ticket.record);
     record->thread = thread.id;
@@ -117,4 +121,4 @@ bool is_slot(const void* pointer) {
 Thread* own() { return t_own; }
 void set_own(Thread* thread) { t_own = thread; }
 
-} // namespace tachograph::threads
+}  // namespace tachograph::threads

@@ -1,16 +1,16 @@
 // The threads of the process: one slot each, from their start to their end.
 #pragma once
 
+#include <sys/types.h>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <sys/types.h>
 
 namespace tachograph::threads {
 
 struct Thread {
-    std::atomic<pid_t> tid{0}; // 0 = the slot is free
-    uint32_t id = 0;           // dense id in the recording
+    std::atomic<pid_t> tid{0};  // 0 = the slot is free
+    uint32_t id = 0;            // dense id in the recording
     int64_t start_ns = 0;
     int64_t start_cpu_ns = 0;
 
@@ -22,7 +22,7 @@ struct Thread {
     // Last sample, as the thread's own clocks had it.
     std::atomic<int64_t> sampled_cpu_ns{0};
     int64_t sampled_system_ns = 0;
-    std::atomic<int64_t> unrecorded_cpu_ns{0}; // spent in our handlers or while paused
+    std::atomic<int64_t> unrecorded_cpu_ns{0};  // spent in our handlers or while paused
     uint32_t random = 0;
 };
 
@@ -46,4 +46,4 @@ bool is_slot(const void* pointer);
 Thread* own();
 void set_own(Thread* thread);
 
-} // namespace tachograph::threads
+}  // namespace tachograph::threads

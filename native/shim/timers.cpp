@@ -17,7 +17,7 @@ namespace {
 
 struct State {
     std::atomic<int> signal{0};
-    struct sigaction before {};
+    struct sigaction before{};
 };
 State g;
 
@@ -35,9 +35,9 @@ struct KernelSigevent {
     int padding[11];
 };
 static_assert(sizeof(KernelSigevent) == 64);
-constexpr int kNotifyThread = 4; // SIGEV_THREAD_ID
+constexpr int kNotifyThread = 4;  // SIGEV_THREAD_ID
 
-uint32_t next_random(uint32_t* state) { // xorshift32: only jitter, never secrecy
+uint32_t next_random(uint32_t* state) {  // xorshift32: only jitter, never secrecy
     uint32_t x = *state;
     x ^= x << 13;
     x ^= x >> 17;
@@ -49,7 +49,8 @@ uint32_t next_random(uint32_t* state) { // xorshift32: only jitter, never secrec
 // keep step with it.
 int64_t jittered(threads::Thread* thread) {
     const int64_t interval = recorder().interval_ns;
-    return interval / 2 + static_cast<int64_t>(next_random(&thread->random) % 1024) * interval / 1024;
+    return interval / 2 +
+           static_cast<int64_t>(next_random(&thread->random) % 1024) * interval / 1024;
 }
 
 void set(int timer, int64_t at_cpu_ns) {
@@ -80,7 +81,7 @@ void destroy(threads::Thread* thread) {
     thread->timer = -1;
 }
 
-class Arming { // held for a few system calls, never in the handler
+class Arming {  // held for a few system calls, never in the handler
   public:
     explicit Arming(threads::Thread* thread) : flag_(thread->arming) {
         while (flag_.test_and_set(std::memory_order_acquire)) {
@@ -102,7 +103,8 @@ bool take(int signal) {
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = sampler::on_timer;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    // No handler of the program's may run, and jump, in the middle of ours; faults must get through.
+    // No handler of the program's may run, and jump, in the middle of ours; faults must get
+    // through.
     sigfillset(&ours.sa_mask);
     for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS})
         sigdelset(&ours.sa_mask, fault);
@@ -112,7 +114,7 @@ bool take(int signal) {
     return true;
 }
 
-} // namespace
+}  // namespace
 
 int signal_number() { return g.signal.load(std::memory_order_acquire); }
 
@@ -141,14 +143,15 @@ void disarm(threads::Thread* thread) {
 }
 
 uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns) {
-    // The schedule is absolute in CPU time, so the kernel's tick delays samples but does not thin them.
+    // The schedule is absolute in CPU time, so the kernel's tick delays samples but does not thin
+    // them.
     int64_t target = thread->target_cpu_ns.load(std::memory_order_relaxed);
     uint32_t passed = 0;
     while (target <= cpu_ns && passed < 1000) {
         target += jittered(thread);
         ++passed;
     }
-    if (target <= cpu_ns) target = cpu_ns + recorder().interval_ns; // after a long pause
+    if (target <= cpu_ns) target = cpu_ns + recorder().interval_ns;  // after a long pause
     thread->target_cpu_ns.store(target, std::memory_order_relaxed);
     set(thread->timer, target);
     return passed > 0 ? passed - 1 : 0;
@@ -172,4 +175,4 @@ void yield_signal() {
     }
 }
 
-} // namespace tachograph::timers
+}  // namespace tachograph::timers

@@ -22,4 +22,4 @@ int signal_number();
 // The program takes our signal for itself: all timers move to another one.
 void yield_signal();
 
-} // namespace tachograph::timers
+}  // namespace tachograph::timers

@@ -17,7 +17,7 @@ using threads::Thread;
 // Looks per tick are bounded; with more threads each is looked at in turn, over longer spans.
 constexpr uint32_t kLooksPerTick = 128;
 constexpr uint32_t kWalksPerTick = 48;
-constexpr int64_t kLongestSpanNs = 1'000'000'000; // of spans that were woken in between
+constexpr int64_t kLongestSpanNs = 1'000'000'000;  // of spans that were woken in between
 constexpr int64_t kLeastUnplacedNs = 50'000'000;
 constexpr int64_t kRemoteAfterIntervals = 20;
 constexpr int64_t kNameAfterNs = 50'000'000;
@@ -25,8 +25,8 @@ constexpr int64_t kNameAfterNs = 50'000'000;
 // An off-CPU span that is still growing in the spool.
 struct OpenWait {
     uint8_t* record = nullptr;
-    uint32_t sequence = 0; // its segment
-    int64_t cpu_ns = 0;    // the thread's CPU clock when it was last seen
+    uint32_t sequence = 0;  // its segment
+    int64_t cpu_ns = 0;     // the thread's CPU clock when it was last seen
 };
 
 // What the helper knows of a thread, beside the slot that the thread itself owns.
@@ -35,7 +35,7 @@ struct Watched {
     bool named = false;
     int64_t seen_ns = 0;
     int64_t seen_cpu_ns = 0;
-    int64_t unplaced_ns = 0; // off-CPU time seen on no stack yet
+    int64_t unplaced_ns = 0;  // off-CPU time seen on no stack yet
     void* walk_hint = nullptr;
     OpenWait wait;
 };
@@ -65,8 +65,8 @@ struct Place {
 
 struct Look {
     int64_t now;
-    int64_t cpu; // the thread's CPU clock
-    int64_t off; // off-CPU time since the last look
+    int64_t cpu;  // the thread's CPU clock
+    int64_t off;  // off-CPU time since the last look
 };
 
 bool goes_on(const WaitRecord& record, const Place& place, int64_t now) {
@@ -107,7 +107,9 @@ void sample_from_outside(Thread* thread, const Look& look) {
     int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_relaxed);
     const int64_t weight = look.cpu - sampled;
     if (weight < kRemoteAfterIntervals * recorder().interval_ns) return;
-    if (!thread->sampled_cpu_ns.compare_exchange_strong(sampled, look.cpu, std::memory_order_relaxed)) return;
+    if (!thread->sampled_cpu_ns.compare_exchange_strong(sampled, look.cpu,
+                                                        std::memory_order_relaxed))
+        return;
     const spool::Ticket ticket = spool::reserve(Kind::cpu, sizeof(CpuRecord));
     if (!ticket.record) return;
     auto* record = reinterpret_cast<CpuRecord*>(ticket.record);
@@ -155,7 +157,8 @@ void place_wait(const Thread& thread, Watched* watched, pid_t tid, Look look, in
         return;
     }
     if (record) {
-        // It ran in between: half of the off-CPU time was the end of the last span, as far as anyone knows.
+        // It ran in between: half of the off-CPU time was the end of the last span, as far as
+        // anyone knows.
         grow(record, look.now - look.off / 2, look.off / 2);
         look.off -= look.off / 2;
     }
@@ -179,7 +182,8 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
         watched->seen_cpu_ns = thread->start_cpu_ns;
     }
     Look look{now, kernel::clock_ns(kernel::thread_clock(tid)), 0};
-    if (look.cpu < 0) return threads::end(thread, now, watched->seen_cpu_ns); // gone without a word
+    if (look.cpu < 0)
+        return threads::end(thread, now, watched->seen_cpu_ns);  // gone without a word
     const int64_t wall = now - watched->seen_ns;
     if (wall <= 0) return;
     const int64_t ran = look.cpu - watched->seen_cpu_ns;
@@ -196,7 +200,7 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
     watched->seen_cpu_ns = look.cpu;
 }
 
-} // namespace
+}  // namespace
 
 bool tick(int64_t now_ns) {
     if (!recorder().waits) return true;
@@ -221,4 +225,4 @@ void close_all() {
     for (uint32_t index = 0; index < threads::high_water(); ++index) g.watched[index].wait = {};
 }
 
-} // namespace tachograph::waits
+}  // namespace tachograph::waits

@@ -1,7 +1,7 @@
 // The wait sampler: off-CPU time of every thread, on its Python stack, without a signal to anyone.
 //
-// A thread's off-CPU time between two looks is wall time less the advance of its CPU clock, which is
-// exact; the sampling only decides which stack it belongs to. A thread whose clock has not moved
+// A thread's off-CPU time between two looks is wall time less the advance of its CPU clock, which
+// is exact; the sampling only decides which stack it belongs to. A thread whose clock has not moved
 // since its stack was read is still there, so its open span grows in place.
 #pragma once
 
@@ -13,4 +13,4 @@ namespace tachograph::waits {
 bool tick(int64_t now_ns);
 void close_all();
 
-} // namespace tachograph::waits
+}  // namespace tachograph::waits

@@ -26,8 +26,8 @@ enum tg_stack_state {
 struct tg_walk {
     uint32_t stack;
     uint8_t state;
-    uint8_t gil;    // 0 no, 1 yes, 2 unknown
-    uint8_t opcode; // 0 unknown
+    uint8_t gil;     // 0 no, 1 yes, 2 unknown
+    uint8_t opcode;  // 0 unknown
 };
 
 // What the extension module offers to the shim. None of these may allocate, lock, or call into
