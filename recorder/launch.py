@@ -176,7 +176,7 @@ def end_like(code: int) -> None:
 
     ``code`` is an :func:`exit_status`. Does not return.
     """
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None where the descriptor is closed
         try:
             stream.flush()
         except (OSError, ValueError):

@@ -54,16 +54,17 @@ def read_bounded(path: Path, limit: int, not_after_ns: int | None = None) -> byt
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+        changed = not_after_ns is not None and status.st_mtime_ns > not_after_ns
+        if changed or not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
-        if not_after_ns is not None and status.st_mtime_ns > not_after_ns:
-            return None
-        try:
+        with open(descriptor, "rb", closefd=False) as file:
             content = file.read(limit + 1)
-        except OSError:
-            return None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
     return content if len(content) <= limit else None
 
 

@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,17 +35,25 @@ def test_preload_is_as_it_was(environment: dict[str, str], left: dict[str, str])
     assert environment == left
 
 
-@pytest.mark.parametrize("config", ["", CONFIG + "signal", CONFIG + "native", "interval_ns=x,segment=1,paused=0"])
-def test_a_failure_leaves_the_program_alone_and_a_reason(tmp_path: Path, environment: dict[str, str], config: str) -> None:
-    spool = tmp_path / "spool"
-    if "signal" in config:
-        spool.mkdir(0o500)
-        (spool / "blocker").symlink_to("/")
-    code = "import os; print('TACHOGRAPH_SPOOL' in os.environ)"
-    missing = spool / "deeper"
-    where = {**environment, "TACHOGRAPH_SPOOL": str(missing), "TACHOGRAPH_CONFIG": config}
-    done = subprocess.run([sys.executable, "-c", code], env=where, cwd=tmp_path, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("config", "spool", "reason"),
+    [
+        ("", "spool", "'interval_ns'"),
+        ("interval_ns=x,segment=1,paused=0,sampler=signal", "spool", "invalid literal"),
+        (CONFIG + "signal", "missing", None),
+        (CONFIG + "native", "missing", None),
+    ],
+)
+def test_a_failure_leaves_the_program_alone_and_a_reason(
+    tmp_path: Path, environment: dict[str, str], config: str, spool: str, reason: str | None
+) -> None:
+    (tmp_path / "spool").mkdir()
+    where = {**environment, "TACHOGRAPH_SPOOL": str(tmp_path / spool), "TACHOGRAPH_CONFIG": config}
+    command = [sys.executable, "-c", "import os; print('TACHOGRAPH_SPOOL' in os.environ)"]
+    done = subprocess.run(command, env=where, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
+    if reason is not None:
+        assert reason in (tmp_path / spool / arm.ERROR_FILE).read_text()
 
 
 def test_the_reason_is_one_line(tmp_path: Path) -> None:
@@ -64,4 +71,5 @@ def test_pause_and_resume_do_nothing_outside_a_recording() -> None:
 
 
 def test_version() -> None:
-    assert arm.python_version() == os.popen(f"{sys.executable} -V").read().split()[1].rstrip("+")
+    done = subprocess.run([sys.executable, "-V"], capture_output=True, text=True, check=True)
+    assert arm.python_version() == done.stdout.split()[1].rstrip("+")

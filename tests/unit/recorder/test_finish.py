@@ -1,0 +1,128 @@
+import contextlib
+import json
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tachograph.format import LossSpec, Manifest, open_container
+from tachograph.recorder import finish as finish_module
+from tachograph.recorder.finish import Finished, UnfinishedError, finish, losses
+from tachograph.recorder.output import claim
+from tachograph.recorder.session import new_manifest
+from tachograph.recorder.sources import SourceStore
+from tachograph.recorder.summary import lost, recorded
+from unit.recorder.spools import write_spool
+
+
+def recording(path: Path, samples: int = 100, file: str = "<string>") -> Manifest:
+    write_spool(claim(path, force=False), samples, file=file)
+    return new_manifest({"sampler": "signal", "sources": True}, ["a.py"], None)
+
+
+def test_a_recording_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    manifest = recording(path)
+    done = finish(path, manifest, SourceStore(tmp_path, code="f()"))
+    assert (done.samples, done.waits, done.processes, done.lost) == (100, 0, 1, {})
+    assert done.size == sum(file.stat().st_size for file in path.iterdir())
+    assert not (path / "spool").exists()
+    with open_container(path) as container:
+        assert container.manifest().state == "complete"
+        assert container.manifest().tables["cpu"]["rows"] == 100
+        assert container.parquet("files.parquet").read().column("source").to_pylist() == ["f()"]
+    assert {oct(file.stat().st_mode & 0o777) for file in path.iterdir()} == {"0o600"}
+
+
+def test_exit_statuses(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    manifest = recording(path)
+    finish(path, manifest, SourceStore(tmp_path), exit_statuses={os.getpid(): -9})
+    assert pq.read_table(path / "processes.parquet").column("exit_status").to_pylist() == [-9]
+
+
+def test_no_sources(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    (tmp_path / "f.py").write_text("f()")
+    manifest = recording(path, file=str(tmp_path / "f.py"))
+    manifest.parameters["sources"] = False
+    finish(path, manifest, SourceStore(tmp_path))
+    (row,) = pq.read_table(path / "files.parquet").to_pylist()
+    assert (row["source"], row["size"], len(row["sha256"])) == (None, 3, 64)
+
+
+def test_an_empty_spool_makes_an_empty_recording(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    claim(path, force=False)
+    clock = {"monotonic_ns": 1, "utc_ns": 2}
+    done = finish(path, new_manifest({}, [], clock), SourceStore(tmp_path))
+    assert (done.samples, done.processes) == (0, 0)
+    assert json.loads((path / "manifest.json").read_text())["clock"] == clock
+
+
+def check_unfinished(path: Path, manifest: Manifest, words: str) -> None:
+    with pytest.raises(UnfinishedError, match=words):
+        finish(path, manifest, SourceStore(path))
+    assert not list(path.glob("*.parquet"))
+    assert not list(path.glob(".tmp*"))
+    assert len(list(path.glob("spool/*.seg"))) > 10
+
+
+def test_files_that_may_not_grow(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    manifest = recording(path, samples=5000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, before[1]))
+    try:
+        check_unfinished(path, manifest, "file too large")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert finish(path, manifest, SourceStore(path)).samples == 5000
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("mounting a small tmpfs is not permitted here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+def test_a_full_disk(small_disk: Path) -> None:
+    path = small_disk / "a.tacho"
+    manifest = recording(path, samples=5000)
+    rest = small_disk / "rest"
+    fill(rest)
+    check_unfinished(path, manifest, "no space left")
+    rest.unlink()
+    assert finish(path, manifest, SourceStore(path)).samples == 5000
+
+
+def test_symbols_without_native_parts() -> None:
+    assert finish_module.resolve_symbols("/missing", [1, 2]) == [None, None]
+    assert finish_module.resolve_symbols("[vdso]", [1]) == [None]
+
+
+def test_losses() -> None:
+    specs = [LossSpec(0, "a", "loss", "", ""), LossSpec(1, "b", "note", "", "")]
+    quality = [{"process": p, "loss": name, "count": 2} for p in (0, 1) for name in ("a", "b", "unknown")]
+    assert losses(quality, specs) == {"a": 4, "unknown": 4}
+
+
+def test_words() -> None:
+    done = Finished(samples=1, waits=1200, size=1, processes=1, lost={"stacks_torn": 3})
+    assert recorded(done) == "1 CPU sample, 1,200 waits"
+    assert lost(done) == "lost: 3 stacks_torn"

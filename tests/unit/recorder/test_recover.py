@@ -1,0 +1,115 @@
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tachograph.recorder.output import claim
+from tachograph.recorder.problems import Refused
+from tachograph.recorder.recover import recover_recording
+from tachograph.recorder.running import living_processes, note_recorder, start_time
+from unit.recorder.conftest import Run
+from unit.recorder.spools import write_spool
+
+LONG = """
+import os, time
+print(os.getpid(), flush=True)
+end = time.process_time() + 20
+while time.process_time() < end: pass
+"""
+
+
+def test_a_recording_without_a_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    write_spool(claim(path, force=False), 50, close=False)
+    line = recover_recording(path)
+    assert line.startswith(f"recovered {path}: 50 CPU samples")
+    assert json.loads((path / "manifest.json").read_text())["state"] == "recovered"
+    assert not (path / "spool").exists()
+    assert "is finished already (recovered)" in recover_recording(path)
+
+
+def test_a_spool_that_was_left_over_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    spool = claim(path, force=False)
+    write_spool(spool, 50)
+    recover_recording(path)
+    spool.mkdir()
+    write_spool(spool, 10)
+    recover_recording(path)
+    assert not spool.exists()
+    assert pq.read_table(path / "cpu.parquet").num_rows == 50
+
+
+def test_what_is_being_recorded_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    spool = claim(path, force=False)
+    write_spool(spool, 50)
+    note_recorder(spool, os.getpid())
+    assert set(living_processes(spool)) == {os.getpid()}
+    with pytest.raises(Refused, match="still being recorded"):
+        recover_recording(path)
+
+
+def test_a_reused_process_id_is_not_the_process(tmp_path: Path) -> None:
+    note_recorder(tmp_path, os.getpid())
+    note = json.loads((tmp_path / "recorder.json").read_text())
+    note["processes"][0][1] -= 1
+    note["processes"][1][1] = None
+    (tmp_path / "recorder.json").write_text(json.dumps(note))
+    assert living_processes(tmp_path) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"boot": 1}', '{"boot": "x", "processes": [[1]]}'])
+def test_a_damaged_note_is_no_note(tmp_path: Path, text: str) -> None:
+    (tmp_path / "recorder.json").write_text(text)
+    assert living_processes(tmp_path) == []
+
+
+def test_start_times() -> None:
+    assert start_time(os.getpid()) == start_time(os.getpid())
+    assert start_time(2**22 + 1) is None
+
+
+def test_a_newer_major_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"format_version": "2.0", "uuid": "x", "state": "recording"}')
+    with pytest.raises(Refused, match="newer tachograph"):
+        recover_recording(tmp_path)
+
+
+def test_a_directory_with_another_kind_of_spool_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "spool" / "mail").mkdir(parents=True)
+    with pytest.raises(Refused, match="is not a recording"):
+        recover_recording(tmp_path)
+
+
+def test_after_a_kill(run: Run, tachograph_command: list[str], environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "long.py").write_text(LONG)
+    command = [*tachograph_command, "record", "--sampler", "signal", "-o", "run.tacho", "long.py"]
+    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        time.sleep(1.5)
+        refused = run("recover", "run.tacho")
+        process.kill()
+        time.sleep(0.2)
+        still_refused = run("recover", "run.tacho")
+        os.kill(pid, signal.SIGKILL)
+    for done in (refused, still_refused):
+        assert (done.returncode, "still being recorded" in done.stderr) == (2, True)
+    while start_time(pid) is not None:
+        time.sleep(0.01)
+    done = run("recover", "run.tacho")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("tachograph: recovered run.tacho: ")
+    path = tmp_path / "run.tacho"
+    assert pq.read_table(path / "cpu.parquet").num_rows > 30
+    (process_row,) = pq.read_table(path / "processes.parquet").to_pylist()
+    assert process_row["end_ns"] is None
+    assert pq.read_table(path / "files.parquet").column("source").to_pylist() == [LONG]
+    manifest = json.loads((path / "manifest.json").read_text())
+    assert (manifest["state"], manifest["argv"]) == ("recovered", ["long.py"])

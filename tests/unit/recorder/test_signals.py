@@ -1,0 +1,133 @@
+"""Signals reach the program once, and the recording command stops and ends as the program does."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+COUNT = """
+import os, signal, sys, time
+seen = []
+def note(number, frame): seen.append(signal.Signals(number).name)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN + 3):
+    signal.signal(number, note)
+print(os.getpid(), flush=True)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end and len(seen) < int(sys.argv[2]): time.sleep(0.01)
+time.sleep(0.2)
+print(*seen, flush=True)
+"""
+
+
+@contextmanager
+def recorded(
+    command: list[str], environment: dict[str, str], folder: Path, code: str, *arguments: str, **options: object
+) -> "Iterator[tuple[subprocess.Popen[str], int]]":
+    line = [*command, "record", "--sampler", "signal", "-qo", "run.tacho", "-c", code, *arguments]
+    settings = {"stdout": subprocess.PIPE, "env": environment, "cwd": folder, "text": True, **options}
+    with subprocess.Popen(line, **settings) as process:  # type: ignore[call-overload]
+        try:
+            assert process.stdout is not None
+            yield process, int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN + 3]
+)
+def test_a_signal_sent_to_us_is_passed_on_once(
+    tachograph_command: list[str], environment: dict[str, str], tmp_path: Path, number: int
+) -> None:
+    with recorded(tachograph_command, environment, tmp_path, COUNT, "20", "1") as (process, _):
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=30)
+        name = signal.Signals(number).name if number <= signal.SIGSYS else f"Signals.{number}"
+        assert process.returncode == 0 or number > signal.SIGSYS
+        assert out.split() == [name] or number > signal.SIGSYS
+
+
+def test_ctrl_c_of_the_terminal_arrives_once(
+    tachograph_command: list[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    controller, terminal = pty.openpty()
+
+    def own_terminal() -> None:
+        os.setsid()
+        import fcntl
+        import termios
+
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+    options = {"stdin": terminal, "preexec_fn": own_terminal}
+    with recorded(tachograph_command, environment, tmp_path, COUNT, "2", "9", **options) as (process, _):
+        os.write(controller, b"\x03")
+        out, _ = process.communicate(timeout=30)
+    os.close(controller)
+    os.close(terminal)
+    assert (out.split(), process.returncode) == (["SIGINT"], 0)
+
+
+def test_an_unhandled_signal_ends_both(
+    tachograph_command: list[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    code = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    with recorded(tachograph_command, environment, tmp_path, code) as (process, pid):
+        process.terminate()
+        assert process.wait(30) == -signal.SIGTERM
+        assert not Path(f"/proc/{pid}").exists()
+    assert (tmp_path / "run.tacho" / "cpu.parquet").exists()
+
+
+def test_stop_and_continue(tachograph_command: list[str], environment: dict[str, str], tmp_path: Path) -> None:
+    options = {"preexec_fn": os.setsid}
+    # A group without a parent in its session is orphaned and does not stop at SIGTSTP: SIGSTOP is for both.
+    with recorded(tachograph_command, environment, tmp_path, COUNT, "20", "1", **options) as (process, pid):
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: state(pid) == "T")
+        assert state(process.pid) != "T"  # somebody stopped the program, not the job
+        process.send_signal(signal.SIGCONT)
+        wait_until(lambda: state(pid) != "T")
+        process.terminate()
+        assert process.communicate(timeout=30)[0].split() == ["SIGTERM"]
+
+
+JOB = r"""
+import os, pty, signal, subprocess, sys, time
+command = sys.argv[1:]
+process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
+pid = int(process.stdout.readline())
+os.killpg(process.pid, signal.SIGTSTP)
+_, status = os.waitpid(process.pid, os.WUNTRACED)
+print(os.WIFSTOPPED(status), open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0], flush=True)
+os.killpg(process.pid, signal.SIGCONT)
+process.send_signal(signal.SIGTERM)
+print(process.stdout.read().split(), process.wait())
+"""
+
+
+def test_a_job_stops_as_a_whole(tachograph_command: list[str], environment: dict[str, str], tmp_path: Path) -> None:
+    line = [*tachograph_command, "record", "--sampler", "signal", "-qo", "run.tacho", "-c", COUNT, "20", "1"]
+    done = subprocess.run(
+        [sys.executable, "-c", JOB, *line],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout == "True T\n['SIGTERM'] 0\n"
