@@ -27,7 +27,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over the whole question. Seconds; None is unknown. ``main_wait_s`` is the main thread's part of ``wait_s``."""
+    """Sums over the whole question, in seconds; None is unknown. ``main_wait_s`` is the main thread's ``wait_s``."""
 
     wall_s: float | None
     cpu_s: float

@@ -55,4 +55,5 @@ def read_quality(recording: Recording) -> Quality:
         )
     losses.sort(key=lambda loss: (loss.severity != "loss", -loss.count))
     notes = [printable(note, 500) for note in recording.manifest.notes]
-    return Quality(recording.manifest.state, losses, notes)
+    state = "recording" if recording.unfinished else recording.manifest.state
+    return Quality(state, losses, notes)

@@ -40,8 +40,8 @@ class Facts:
     """What the long tables say, reduced.
 
     ``cpu`` has the columns stack, thread (ids; stack -1 is none), frame_class, opcode_class, origin, stack_state,
-    kernel_known, samples, cpu_ns, system_ns, delay_ns, weight_squared. ``waits`` has stack, thread, stack_state, gpu, spans,
-    wait_ns, or is None where waiting was not recorded.
+    kernel_known, samples, cpu_ns, system_ns, delay_ns, weight_squared. ``waits`` has stack, thread, stack_state,
+    gpu, spans, wait_ns, or is None where waiting was not recorded.
     """
 
     cpu: pd.DataFrame

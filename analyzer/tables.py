@@ -2,95 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tachograph.format import ColumnSpec, FormatError, Specification, TableSpec
-
-from .validation import MAX_DIMENSION_ROWS, check_columns, check_nulls, check_references, check_text
+from tachograph.format import Container, FormatError, Specification, TableSpec, check_batch, check_schema
 
 BATCH_ROWS = 1 << 21
 """Rows that are in memory at a time while a long table is read."""
 
+MAX_DEFINITIONS = 50_000_000
+"""Rows of a table of definitions; the recorder's limits lie far below."""
+
 
 class Tables:
-    """The tables in one directory. Nothing is read before it is asked for; every column is validated when it is."""
+    """The tables of one container. Nothing is read before it is asked for; everything is validated when it is.
 
-    def __init__(self, directory: Path, specification: Specification) -> None:
-        self.directory = directory
-        self.specification = specification
+    Errors (everywhere): FormatError, one line that names the table, and the column where it is one column's fault.
+    """
+
+    def __init__(self, container: Container, specification: Specification) -> None:
+        self._container = container
+        self._specification = specification
         self._rows: dict[str, int] = {}
 
-    def spec(self, name: str) -> TableSpec:
-        """What the specification says of a table."""
-        return self.specification.tables[name]
-
-    def size(self, name: str) -> int:
-        """Bytes of the table's file."""
-        return self._path(name).stat().st_size
-
     def rows(self, name: str) -> int:
-        """Number of rows, from the file's footer.
-
-        Errors:
-            FormatError: the table is missing or damaged.
-        """
+        """The number of rows of a table, from its file's footer."""
         if name not in self._rows:
             with self._open(name) as file:
                 self._rows[name] = file.metadata.num_rows
         return self._rows[name]
 
+    def size(self, name: str) -> int:
+        """Bytes of a table's file."""
+        return self._container.size(_file(name))
+
     def read(self, name: str) -> pa.Table:
-        """A table of definitions, whole and validated, with exactly the columns of the specification."""
-        spec = self.spec(name)
-        if self.rows(name) > MAX_DIMENSION_ROWS:
-            raise FormatError(
-                f"table {name}: has {self.rows(name)} rows, more than the {MAX_DIMENSION_ROWS} it may have"
-            )
+        """A table of definitions, whole, with exactly the columns of the specification."""
+        spec = self._specification.tables[name]
+        if self.rows(name) > MAX_DEFINITIONS:
+            raise FormatError(f"{_file(name)}: has {self.rows(name)} rows, more than the {MAX_DEFINITIONS} it may have")
         with self._open(name) as file:
-            table = file.read(columns=[column.name for column in spec.columns])
-        columns = [self._checked(table.column(column.name), column, name) for column in spec.columns]
-        for values, column in zip(columns, spec.columns, strict=True):
+            table = _plain(file.read(columns=list(spec.schema.names)), spec)
+            check_batch(spec, table, self._limits(spec), _file(name))
+        for column in spec.columns:
             if column.type in ("string", "binary"):
-                check_text(values, column, name)
-        return pa.table(columns, schema=spec.schema)
+                _check_text(table.column(column.name), f"{_file(name)}: the column {column.name}")
+        return table
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of a table, a batch of rows at a time, validated."""
-        spec = self.spec(name)
-        specs = [spec.by_name[column] for column in columns]
-        schema = pa.schema([spec.schema.field(column) for column in columns])
+        """Some columns of a table, a batch of rows at a time."""
+        spec = self._specification.tables[name]
+        limits = self._limits(spec)
         with self._open(name) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=True):
-                arrays = [self._checked(batch.column(column.name), column, name) for column in specs]
-                yield pa.record_batch(arrays, schema=schema)
+                plain = _plain(batch.select(list(columns)), spec)
+                check_batch(spec, plain, limits, _file(name))
+                yield plain
 
-    def _checked(self, values: pa.ChunkedArray, column: ColumnSpec, name: str) -> pa.ChunkedArray:
-        check_nulls(values, column, name)
-        wanted = pa.type_for_alias(column.type)
-        if values.type != wanted:
-            values = values.cast(wanted)
-        if column.references is not None:
-            check_references(values, column, name, self.rows(column.references))
-        return values
-
-    def _path(self, name: str) -> Path:
-        return self.directory / f"{name}.parquet"
+    def _limits(self, spec: TableSpec) -> Mapping[str, int]:
+        """The number of rows of the tables that a table's ids point into."""
+        return {column.references: self.rows(column.references) for column in spec.columns if column.references}
 
     @contextmanager
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
         """The Parquet file of a table, its columns checked; what goes wrong while it is read becomes a FormatError."""
-        path = self._path(name)
-        if not path.is_file():
-            raise FormatError(f"table {name}: {path.name} is missing")
         try:
-            with pq.ParquetFile(path, memory_map=False) as file:
-                check_columns(file.schema_arrow, self.spec(name))
+            with self._container.parquet(_file(name)) as file:
+                check_schema(self._specification.tables[name], file.schema_arrow, _file(name))
                 yield file
         except (pa.ArrowException, OSError, OverflowError) as error:
-            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-            raise FormatError(f"table {name}: {path.name} is damaged or not Parquet: {reason}") from None
+            reason = str(error).partition("\n")[0][:200] or type(error).__name__
+            raise FormatError(f"{_file(name)} is damaged: {reason}") from None
+
+
+def _file(table: str) -> str:
+    return f"{table}.parquet"
+
+
+def _plain(columns: pa.Table | pa.RecordBatch, spec: TableSpec) -> Any:
+    """The columns with the types of the specification: a writer may have used a dictionary or a large string."""
+    schema = pa.schema([spec.schema.field(name) for name in columns.schema.names])
+    if columns.schema.types == schema.types:
+        return columns
+    return columns.cast(pa.schema([pa.field(field.name, field.type) for field in schema]))
+
+
+def _check_text(values: pa.ChunkedArray, where: str) -> None:
+    """Checks the inside of a column of text or bytes (offsets, UTF-8)."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowException:
+        raise FormatError(f"{where} holds text that is not UTF-8 or is damaged") from None

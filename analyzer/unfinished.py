@@ -5,33 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tachograph.format import FormatError, Manifest, Specification, SpoolDirectory, assemble, write_recording
-
-SPOOL = "spool"
+from tachograph.format import Container, FormatError, Manifest, Specification, assemble, write_recording
 
 
-def finish(recording: Path, manifest: Manifest, into: Path, specification: Specification) -> Manifest:
-    """Makes whole tables of the spool and the parts of a recording, in the empty directory ``into``.
+def finish(container: Container, manifest: Manifest, into: Path, specification: Specification) -> Manifest:
+    """Makes a whole recording of a spool and its parts, in the empty directory ``into``; returns its manifest.
 
-    No symbols are looked up and no sources are read: that is for the recording machine. Returns a manifest that
-    tells of losses.
+    No symbols are looked up and no sources are read: that is for the recording machine.
 
     Errors:
-        FormatError: there is no spool, or it cannot be read.
+        FormatError: there is no spool, it cannot be read, or there is no room in ``into``.
     """
-    if not (recording / SPOOL).is_dir():
-        raise FormatError(f"{recording} was never finished, and its spool is missing: nothing is left to read")
-    assembled = assemble(SpoolDirectory(recording / SPOOL), specification)
+    spool = container.spool()
+    if spool is None:
+        raise FormatError(f"{container.path} was never finished, and its spool is missing: nothing is left to read")
+    assembled = assemble(spool, specification)
     try:
-        tables = write_recording(assembled, into)
+        finished = replace(
+            manifest,
+            state="recovered",
+            clock=assembled.clock or manifest.clock,
+            parameters={**assembled.parameters, **manifest.parameters},
+            sampler_cost=assembled.sampler_cost,
+            quality=assembled.quality,
+            tables=write_recording(assembled, into),
+            ended_ns=assembled.ended_ns,
+        )
+        finished.write(into / "manifest.json")
     except OSError as error:
-        raise FormatError(f"no room to read an unfinished recording in {into}: {error.strerror or error}") from None
-    return replace(
-        manifest,
-        clock=assembled.clock or manifest.clock,
-        parameters={**assembled.parameters, **manifest.parameters},
-        sampler_cost=assembled.sampler_cost,
-        quality=assembled.quality,
-        tables=tables,
-        ended_ns=assembled.ended_ns,
-    )
+        raise FormatError(f"cannot read an unfinished recording through {into}: {error.strerror or error}") from None
+    return finished

@@ -1,0 +1,43 @@
+"""``tachograph info``: what is in a recording."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from tachograph.format import FormatError
+
+from .common import RECORDING_HELP, find_recording, one_line_errors
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExamples:\n  tachograph info\n  tachograph info run.tacho\n  tachograph info run.tacho.zip --json -",
+    help="Show what is in a recording: size and rows of its tables, parameters, what was lost.\n\n" + RECORDING_HELP,
+)
+@click.argument("recording", required=False)
+@click.option("--json", "target", metavar="FILE|-", help="Write it as JSON to a file, or to standard output.")
+@one_line_errors
+def info(recording: str | None, target: str | None) -> None:
+    """Shows what is in a recording."""
+    from rich.console import Console
+
+    from ..recording import Recording
+    from ..render.info import facts, text
+    from ..render.json_document import dumps
+
+    with Recording.open(find_recording(recording)) as opened:
+        document = facts(opened)
+    if target == "-":
+        sys.stdout.write(dumps(document))
+    elif target is not None:
+        try:
+            Path(target).write_text(dumps(document), "utf-8")
+        except OSError as error:
+            raise FormatError(f"cannot write {target}: {error.strerror or error}") from None
+    else:
+        console = Console(highlight=False, markup=False, emoji=False)
+        for line in text(document):
+            console.print(line, highlight=False)

@@ -1,0 +1,1 @@
+"""Shows profiles: as a terminal table, as JSON. Renderers draw no conclusions; they choose and format."""

@@ -1,0 +1,140 @@
+"""The head of the terminal report: what ran, where the time went as a whole, how good the recording is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.console import Console
+from rich.text import Text
+
+from ..profile import Profile
+from ..text import printable
+from .numbers import percent, seconds
+from .style import COLOURS, NAMES, Style
+
+FEW_SAMPLES = 100
+_RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
+
+
+def header(profile: Profile, style: Style, width: int) -> Iterator[Text]:
+    """The lines of the head."""
+    yield _program(profile, style, width)
+    yield from _wrapped(_circumstances(profile, style), width)
+    yield Text()
+    yield from _wrapped(_numbers(profile, style), width)
+    yield from _split(profile, style, width)
+    for line in quality(profile, style):
+        yield from _wrapped(line, width)
+
+
+def _program(profile: Profile, style: Style, width: int) -> Text:
+    text = Text().append(" tachograph  ", "bold")
+    program = profile.about.program or profile.about.path
+    text.append(printable(program, max(20, width - 14)), "bold #e5c07b")
+    return text
+
+
+def _circumstances(profile: Profile, style: Style) -> Text:
+    about = profile.about
+    facts = [_when(about.created_utc), f"on {about.host}" if about.host else None]
+    facts += [f"CPython {version}" for version in about.python_versions]
+    every = f", every {about.interval_s * 1e3:g} ms" if about.interval_s else ""
+    facts.append(" and ".join(about.samplers) + f" sampler{every}" if about.samplers else None)
+    return Text(" " + style.plain(" · ").join(fact for fact in facts if fact), "dim")
+
+
+def _when(created: str | None) -> str | None:
+    if created is None:
+        return None
+    try:
+        return datetime.fromisoformat(created).strftime("%d %b %Y %H:%M UTC").lstrip("0")
+    except ValueError:
+        return created
+
+
+def _numbers(profile: Profile, style: Style) -> Text:
+    totals = profile.totals
+    waiting = f"{seconds(totals.main_wait_s)} waiting in main" if totals.main_wait_s is not None else None
+    cores = (
+        f" ({totals.cpu_s / totals.wall_s:.1f} cores)" if totals.wall_s and totals.cpu_s > 1.05 * totals.wall_s else ""
+    )
+    facts = [
+        f"{seconds(totals.wall_s)} wall",
+        f"{seconds(totals.cpu_s)} CPU{cores}",
+        waiting,
+        _count(totals.threads, "thread"),
+        _count(totals.processes, "process", "processes") if totals.processes > 1 else None,
+        _count(totals.samples, "sample"),
+    ]
+    text = Text(" ")
+    for number, fact in enumerate(filter(None, facts)):
+        if number:
+            text.append(style.plain(" · "), "dim")
+        value, _, unit = style.plain(fact).rpartition(" ") if " waiting" not in fact else fact.partition(" waiting")
+        text.append(value, "bold")
+        text.append(f" waiting{unit}" if " waiting" in fact else f" {unit}")
+    return text
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
+    """The bar, and what its parts are. Shares are of the CPU time; waiting is the main thread's."""
+    totals = profile.totals
+    amounts = {
+        "python": totals.python_s,
+        "native": totals.native_s,
+        "kernel": totals.kernel_s,
+        "unknown": totals.unknown_s or None,
+        "wait": totals.main_wait_s,
+    }
+    parts = [(part, amount) for part, amount in amounts.items() if amount]
+    if not parts:
+        return
+    bar = style.bar(parts, width - 2)
+    bar.pad_left(1)
+    yield bar
+    legend = Text()
+    for part, amount in parts:
+        entry = Text(" ").append(style.glyph(part) + " ", COLOURS[part])
+        share = f"{percent(amount / totals.cpu_s) or '<0.1'} % " if part != "wait" and totals.cpu_s > 0 else ""
+        entry.append(f"{NAMES[part]} ").append(style.plain(f"{share}{seconds(amount)}"), "bold").append("  ")
+        if legend.cell_len + entry.cell_len > width:
+            yield legend
+            legend = Text()
+        legend.append_text(entry)
+    yield legend
+
+
+def _wrapped(line: Text, width: int) -> Iterator[Text]:
+    """A line of prose on as many lines as it needs, the later ones indented."""
+    indent = "   "
+    pieces = line.wrap(_RULER, width - len(indent))
+    for number, piece in enumerate(pieces):
+        piece.rstrip()
+        yield Text(indent).append_text(piece) if number else piece
+
+
+def quality(profile: Profile, style: Style) -> Iterator[Text]:
+    """One line if all is well; else what was lost, and what to do about it."""
+    quality = profile.quality
+    ended = {"recovered": "recovered after a crash", "recording": "never finished"}.get(quality.state)
+    if quality.nothing_lost:
+        line = Text(style.plain(" ✓ "), "green")
+        line.append("nothing was lost" + (f" ({ended})" if ended else ""), "green")
+        yield line
+    elif ended:
+        yield Text(f" ! {ended}", "yellow")
+    for loss in quality.losses:
+        severe = loss.severity == "loss"
+        line = Text(" ! " if severe else "   ", "yellow" if severe else "dim")
+        line.append(f"{loss.count:,} {loss.doc}: ", "yellow" if severe else "dim")
+        line.append(loss.advice, "" if severe else "dim")
+        yield line
+    for note in quality.notes:
+        yield Text(style.plain(f"   {note}"), "dim")
+    if profile.totals.samples < FEW_SAMPLES:
+        yield Text(f"   only {profile.totals.samples} samples: shares are rough, see the margins", "dim")

@@ -1,0 +1,80 @@
+"""What is in a recording, without drawing conclusions from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rich.text import Text
+
+from ..about import describe
+from ..quality import read_quality
+from ..recording import Recording
+from ..text import printable
+from .numbers import seconds, size
+
+
+def facts(recording: Recording) -> dict[str, Any]:
+    """The document of ``tachograph info --json``."""
+    quality = read_quality(recording)
+    end = recording.end_ns
+    tables = {
+        name: {"rows": recording.rows(name), "bytes": recording.tables.size(name)}
+        for name in recording.specification.tables
+    }
+    return {
+        "tachograph": {"document": "info", "version": 1},
+        "recording": asdict(describe(recording)),
+        "state": quality.state,
+        "bytes": recording.size,
+        "wall_s": None if end is None else (end - recording.start_ns) / 1e9,
+        "parameters": recording.manifest.parameters,
+        "sampler_cost": recording.manifest.sampler_cost,
+        "tables": tables,
+        "quality": {"nothing_lost": quality.nothing_lost, "losses": [asdict(loss) for loss in quality.losses]},
+        "notes": quality.notes,
+    }
+
+
+def text(document: dict[str, Any]) -> Iterator[Text]:
+    """The document as lines for a terminal."""
+    about = document["recording"]
+    machine = [about["host"], about["os"], about["machine"], about["cpu_count"] and f"{about['cpu_count']} CPUs"]
+    yield Text().append(f" {about['path']}", "bold").append(f"   {size(document['bytes'])}", "dim")
+    for name, value in (
+        ("program", about["program"]),
+        ("recorded", about["created_utc"]),
+        ("on", ", ".join(str(part) for part in machine if part)),
+        ("Python", ", ".join(about["python_versions"])),
+        ("wall time", seconds(document["wall_s"])),
+        ("state", document["state"]),
+        ("format", f"{about['format_version']}, written by tachograph {about['tachograph_version'] or '?'}"),
+        ("parameters", _pairs(document["parameters"])),
+        ("sampler cost", _pairs(document["sampler_cost"])),
+    ):
+        yield Text().append(f"   {name:<13}", "dim").append(str(value or "?"))
+    yield Text()
+    yield Text(f"   {'table':<16}{'rows':>14}{'size':>12}", "dim")
+    for name, table in document["tables"].items():
+        yield Text(f"   {name:<16}{table['rows']:>14,}{size(table['bytes']):>12}")
+    yield Text()
+    losses = document["quality"]["losses"]
+    if not losses:
+        yield Text("   nothing was lost", "green")
+    for loss in losses:
+        mark = "!" if loss["severity"] == "loss" else " "
+        yield Text(f" {mark} {loss['count']:,} {loss['doc']}: {loss['advice']}", "yellow" if mark == "!" else "")
+    for note in document["notes"]:
+        yield Text(f"   {note}", "dim")
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    simple = {key: value for key, value in values.items() if not isinstance(value, (dict, list)) or key == "sources"}
+    return ", ".join(f"{printable(str(key), 40)} {printable(_value(key, value), 80)}" for key, value in simple.items())
+
+
+def _value(key: str, value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and key.endswith("_ns"):
+        return seconds(value / 1e9)
+    return "yes" if value is True else "no" if value is False else str(value)

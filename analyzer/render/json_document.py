@@ -1,0 +1,88 @@
+"""The JSON document of ``tachograph analyze --json`` (docs/reference/json.md); its names are kept stable."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tachograph.format import FormatError
+
+from ..profile import Profile
+
+VERSION = 1
+"""Version of the document; names are only ever added to a version."""
+
+_SELF = ["samples", "cpu_s", "python_s", "native_s", "kernel_s", "unknown_s", "wait_s", "main_wait_s", "gpu_wait_s"]
+_SHARES = ["cpu_share", "cpu_share_low", "cpu_share_high"]
+_TOTAL = [f"total_{name}" for name in (*_SELF, *_SHARES)]
+_COLUMNS = {
+    "lines": ["file", "line", "function", *_SELF, *_SHARES, *_TOTAL, "source"],
+    "functions": ["function", "file", "line", *_SELF, *_SHARES, *_TOTAL],
+    "files": ["file", *_SELF, *_SHARES, *_TOTAL],
+    "threads": ["name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s"],
+}
+
+
+def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> dict[str, Any]:
+    """The document as Python objects; ``top`` limits lines, functions and files, which are sorted by ``sort``."""
+    column = "total_cpu_s" if sort == "total" else f"{sort}_s"
+    frames = {"lines": profile.lines, "functions": profile.functions, "files": profile.files}
+    ordered = {name: frame.sort_values(column, ascending=False, kind="stable") for name, frame in frames.items()}
+    return {
+        "tachograph": {"document": "profile", "version": VERSION},
+        "recording": asdict(profile.about),
+        "question": {**asdict(profile.question), "scope": profile.scope, "scope_widened": profile.widened},
+        "totals": asdict(profile.totals),
+        "quality": {
+            "state": profile.quality.state,
+            "nothing_lost": profile.quality.nothing_lost,
+            "losses": [asdict(loss) for loss in profile.quality.losses],
+            "notes": profile.quality.notes,
+        },
+        **{name: _records(frame.head(top) if top else frame, _COLUMNS[name]) for name, frame in ordered.items()},
+        "threads": _records(profile.threads, _COLUMNS["threads"]),
+    }
+
+
+def write(profile: Profile, target: str, *, top: int | None = None, sort: str = "cpu") -> None:
+    """Writes the document to a file, or to standard output if ``target`` is ``-``.
+
+    Errors:
+        FormatError: the file cannot be written.
+    """
+    text = dumps(document(profile, top=top, sort=sort))
+    if target == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(target).write_text(text, "utf-8")
+    except OSError as error:
+        raise FormatError(f"cannot write {target}: {error.strerror or error}") from None
+
+
+def dumps(value: Any) -> str:
+    """JSON with null in place of NaN, in ASCII, so that any terminal and any locale can take it."""
+    return json.dumps(_plain(value), indent=1, allow_nan=False) + "\n"
+
+
+def _records(frame: pd.DataFrame, columns: list[str]) -> list[dict[str, Any]]:
+    plain = frame[columns].astype(object)
+    return [dict(zip(columns, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    return value.item() if hasattr(value, "item") else value

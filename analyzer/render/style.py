@@ -1,0 +1,59 @@
+"""Colours and glyphs of the terminal report: with colours, without, and without Unicode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+PARTS = ("python", "native", "kernel", "unknown", "wait")
+"""What time is divided into, in the order in which it is shown."""
+
+COLOURS = {"python": "#4c9be8", "native": "#e8924c", "kernel": "#c678dd", "unknown": "#888888", "wait": "#5c6370"}
+NAMES = {"python": "Python", "native": "native", "kernel": "kernel", "unknown": "unknown", "wait": "waiting"}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How one console can be drawn on."""
+
+    colour: bool
+    unicode: bool
+
+    @classmethod
+    def of(cls, console: Console) -> Style:
+        """What a console is capable of."""
+        encoding = (console.encoding or "ascii").lower()
+        return cls(console.color_system is not None and not console.no_color, encoding.startswith("utf"))
+
+    def glyph(self, part: str) -> str:
+        """The block that stands for a part of the time; without colours each part has its own."""
+        if not self.unicode:
+            return {"python": "#", "native": "=", "kernel": "-", "unknown": "?", "wait": "."}[part]
+        if self.colour:
+            return "━"
+        return {"python": "█", "native": "▓", "kernel": "▒", "unknown": "?", "wait": "░"}[part]
+
+    def plain(self, text: str) -> str:
+        """``text`` with this program's own signs (not the recording's) in ASCII where the console has nothing else."""
+        if self.unicode:
+            return text
+        for sign, instead in (("±", "+-"), ("…", "~"), ("·", "-"), ("✓", "ok:"), ("⋮", ":"), ("─", "-"), ("µ", "u")):
+            text = text.replace(sign, instead)
+        return text.encode("ascii", "replace").decode("ascii")
+
+    def bar(self, parts: Sequence[tuple[str, float]], width: int, whole: float | None = None) -> Text:
+        """A bar of ``width`` cells, divided as ``parts`` (part, amount) of ``whole`` (their sum if None) are."""
+        total = sum(amount for _, amount in parts) if whole is None else whole
+        bar = Text()
+        if total <= 0:
+            return bar
+        drawn, reached = 0, 0.0
+        for part, amount in parts:
+            reached += amount
+            end = min(width, round(reached / total * width))
+            bar.append(self.glyph(part) * (end - drawn), COLOURS[part])
+            drawn = max(drawn, end)
+        return bar

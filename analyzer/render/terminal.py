@@ -1,0 +1,193 @@
+"""The terminal report: a head, the lines that matter with their neighbours, functions and threads.
+
+Text from the recording was made printable when the profile was built, and never passes through rich's markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+from ..profile import Profile
+from ..scope import ALL, PROJECT
+from ..text import shorten_left
+from .header import header
+from .numbers import margin, percent, short_seconds
+from .selection import MIN_SHARE, Block, Row, Sort, blocks
+from .style import COLOURS, Style
+
+MIN_WIDTH = 60
+BAR_WIDTH = 10
+WIDE = 100
+"""From this width on lines have a bar."""
+
+MAX_FUNCTIONS = 10
+MAX_THREADS = 12
+_NARROW = (("CPU %", 6), ("", 6), ("Py", 6), ("nat.", 6), ("kern", 6), ("wait", 7))
+_BROAD = (("CPU %", 7), ("", 6), ("Python", 8), ("native", 8), ("kernel", 8), ("wait", 8))
+
+
+def show(profile: Profile, console: Console, sort: Sort = Sort.CPU, top: int | None = None) -> None:
+    """Prints the report on ``console``, in its width, with colours if it has them."""
+    for line in Report(profile, Style.of(console), max(MIN_WIDTH, console.width), sort, top).text():
+        line.rstrip()
+        console.print(line, no_wrap=True, overflow="ellipsis", crop=True, soft_wrap=False, highlight=False)
+
+
+class Report:
+    """The lines of one report."""
+
+    def __init__(self, profile: Profile, style: Style, width: int, sort: Sort, top: int | None) -> None:
+        self._profile = profile
+        self._style = style
+        self._width = width
+        self._sort = sort
+        self._top = top
+        self._bar = width >= WIDE
+        self._columns = _BROAD if self._bar else _NARROW
+        self._syntax = Syntax("", "python", theme="ansi_dark") if style.colour else None
+
+    def text(self) -> Iterator[Text]:
+        """All lines of the report, each at most as wide as the console once it is cut there."""
+        yield from header(self._profile, self._style, self._width)
+        yield Text()
+        found = blocks(self._profile, self._sort, self._top)
+        if not found:
+            yield Text(" No CPU time or waiting was recorded here.")
+            return
+        yield from self._lines(found)
+        yield from self._functions()
+        yield from self._threads()
+
+    def _lines(self, found: list[Block]) -> Iterator[Text]:
+        yield self._title("Lines", self._scope())
+        yield self._column_heads()
+        for block in found:
+            if block.file is not None:
+                yield self._file(block)
+            else:
+                yield Text(" not on a line in scope", "bold")
+            for number, row in enumerate(block.rows):
+                if number in block.gaps:
+                    yield Text(self._style.plain(f"{'⋮':>6}"), "dim")
+                yield self._line(row, block.file_id)
+            yield Text()
+
+    def _scope(self) -> str:
+        profile = self._profile
+        what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE:.0%} of the time"
+        if profile.widened:
+            return f"{what}; all code is shown, because little time is the project's own"
+        names = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
+        return f"{what}; " + names.get(profile.scope, f"scope {profile.scope}")
+
+    def _title(self, title: str, rest: str) -> Text:
+        text = Text().append(f" {title} ", "bold reverse" if self._style.colour else "bold")
+        return text.append(self._style.plain(f"  {rest}"), "dim")
+
+    def _column_heads(self) -> Text:
+        text = Text().append(f"{'line':>6} ", "dim")
+        if self._bar:
+            text.append(" " * (BAR_WIDTH + 1))
+        for (head, width), part in zip(self._columns, ("", "", "python", "native", "kernel", "wait"), strict=True):
+            text.append(f"{head:>{width}}", COLOURS.get(part, "dim") if part != "wait" else "dim")
+        return text
+
+    def _file(self, block: Block) -> Text:
+        files = self._profile.files
+        row = files[files["file_id"] == block.file_id].iloc[0]
+        share = f"{percent(row['cpu_share']) or '0'} %"
+        room = self._width - len(share) - 4
+        text = Text().append(f" {shorten_left(block.file or '', room)}", "bold")
+        text.pad_right(max(1, room - text.cell_len + 2))
+        return text.append(share, "bold")
+
+    def _line(self, row: Row, file: int) -> Text:
+        frame = self._profile.lines
+        values = frame.loc[row.index] if row.index is not None else None
+        number = "" if row.number is None else str(row.number)
+        text = Text().append(f"{number:>6} ", "dim" if row.context else "")
+        text.append_text(self._cells(values, dim=row.context))
+        text.append("  ")
+        room = max(8, self._width - text.cell_len - 1)
+        if row.number is None and values is not None:
+            return text.append(str(values["function"]))
+        source = self._profile.sources.line(file, row.number or 0) if values is None else values["source"]
+        return text.append_text(self._source(source, values, room, dim=row.context))
+
+    def _cells(self, values: pd.Series | None, *, dim: bool) -> Text:
+        text = Text()
+        if values is None:
+            return text.append(" " * (sum(width for _, width in self._columns) + (BAR_WIDTH + 1 if self._bar else 0)))
+        cpu = self._profile.totals.cpu_s
+        if self._bar:
+            parts = [(part, float(values[f"{part}_s"] or 0)) for part in ("python", "native", "kernel", "unknown")]
+            bar = self._style.bar([(part, 0 if amount != amount else amount) for part, amount in parts], BAR_WIDTH, cpu)
+            bar.pad_right(BAR_WIDTH + 1 - bar.cell_len)
+            text.append_text(bar)
+        widths = [width for _, width in self._columns]
+        share = values["cpu_share"]
+        shown = percent(share)
+        text.append(f"{shown:>{widths[0]}}", "dim" if dim else "bold" if share >= 0.1 else "")
+        text.append(f"{self._margin(values) if shown else '':>{widths[1]}}", "dim")
+        for part, width in zip(("python", "native", "kernel"), widths[2:5], strict=True):
+            amount = values[f"{part}_s"]
+            text.append(f"{percent(amount / cpu if cpu > 0 else 0.0):>{width}}", COLOURS[part])
+        return text.append(f"{short_seconds(values['wait_s']):>{widths[5]}}", "dim" if dim else "")
+
+    def _margin(self, row: pd.Series, prefix: str = "") -> str:
+        return self._style.plain(margin(row[f"{prefix}cpu_share_low"], row[f"{prefix}cpu_share_high"]))
+
+    def _source(self, source: str | None, values: pd.Series | None, room: int, *, dim: bool) -> Text:
+        if source is None:
+            name = "" if values is None else f"in {values['function']}"
+            text = Text(name, "dim italic")
+        elif self._syntax is not None and not dim:
+            text = self._syntax.highlight(source)
+            text.rstrip()
+        else:
+            text = Text(source, "dim" if dim else "")
+        text.truncate(room, overflow="ellipsis")
+        return text
+
+    def _functions(self) -> Iterator[Text]:
+        frame = self._profile.functions.sort_values([self._sort.column, "total_cpu_s"], ascending=False, kind="stable")
+        frame = frame[frame["file_id"] >= 0].head(MAX_FUNCTIONS)
+        if frame.empty:
+            return
+        yield self._title(
+            "Functions", "self: in its own lines; total: with everything that it calls, once for each sample"
+        )
+        yield Text(f"{'self %':>8}{'total %':>9}{'':>6}{'wait':>8}  function", "dim")
+        for _, row in frame.iterrows():
+            text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
+            text.append(f"{percent(row['total_cpu_share']):>9}")
+            text.append(f"{self._margin(row, 'total_'):>6}", "dim")
+            text.append(f"{short_seconds(row['total_wait_s']):>8}  ")
+            text.append(str(row["function"]))
+            where = f"  {row['file']}:{row['line']}"
+            text.append(shorten_left(where, max(10, self._width - text.cell_len - 1)), "dim")
+            yield text
+        yield Text()
+
+    def _threads(self) -> Iterator[Text]:
+        frame = self._profile.threads
+        if len(frame) < 2:
+            return
+        yield self._title("Threads", "waiting of idle threads is only counted here and in the lines' wait column")
+        yield Text(f"{'CPU %':>8}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'wait':>8}  thread", "dim")
+        for _, row in frame.head(MAX_THREADS).iterrows():
+            text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
+            text.append(f"{self._margin(row):>6}", "dim")
+            for part in ("cpu", "python", "native", "kernel", "wait"):
+                text.append(f"{short_seconds(row[f'{part}_s']):>8}", COLOURS.get(part, "") if part != "wait" else "")
+            name = row["name"] if isinstance(row["name"], str) else "unnamed"
+            text.append(f"  {name}").append(f"  {row['tid']}", "dim")
+            yield text
+        if len(frame) > MAX_THREADS:
+            yield Text(f"{'':>8}and {len(frame) - MAX_THREADS} more (--json has them all)", "dim")
+        yield Text()
