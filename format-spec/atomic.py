@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, BinaryIO
 
 
 class ReplacingFile:
-    """A new file, readable by its owner only, that takes its name when it is complete."""
+    """A new file, readable by its owner only, that takes its name when it is complete.
+
+    Write to ``stream``, then call ``commit`` or ``discard``.
+
+    Errors:
+        OSError: it cannot be made.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -19,12 +28,16 @@ class ReplacingFile:
             # Left by a killed writer; unlink removes the name only, also where somebody made it a link.
             self._temporary.unlink()
             descriptor = os.open(self._temporary, flags, 0o600)
-        self.stream = open(descriptor, "wb")  # noqa: SIM115  # closed by commit or discard
+        self.stream = _Sink(open(descriptor, "wb"))  # noqa: SIM115  # closed by commit or discard
 
     def commit(self) -> int:
-        """Close the file and give it its name; returns its size."""
+        """Close the file and give it its name; returns its size.
+
+        Errors:
+            OSError: the last bytes cannot be written; the file is discarded.
+        """
         try:
-            self.stream.close()
+            self.stream.finish()
             size = self._temporary.stat().st_size
             self._temporary.replace(self._path)
         except BaseException:
@@ -34,12 +47,40 @@ class ReplacingFile:
 
     def discard(self) -> None:
         """Close the file and remove it."""
-        self.stream.close()
+        self.stream.abandon()
         self._temporary.unlink(missing_ok=True)
 
 
+class _Sink(io.RawIOBase):
+    """A stream that, once it was abandoned, swallows what is written to it.
+
+    pyarrow's writer tries to finish its file when it is collected as garbage, also after the disk was full.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._abandoned = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return memoryview(data).nbytes if self._abandoned else self._file.write(data)
+
+    def tell(self) -> int:
+        return 0 if self._abandoned else self._file.tell()
+
+    def finish(self) -> None:
+        self._file.close()
+
+    def abandon(self) -> None:
+        self._abandoned = True
+        with suppress(OSError):  # the disk is full, and what could not be written is not wanted any more
+            self._file.close()
+
+
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file in the same way (0600, at once).
+    """Write a small file that appears at once, readable by its owner only.
 
     Errors:
         OSError: it cannot be written.

@@ -9,6 +9,7 @@ from typing import Any
 
 from .atomic import write_bytes
 from .errors import FormatError
+from .records import clean_text
 from .spool import read_regular_file
 
 FORMAT_VERSION = "1.0"
@@ -64,7 +65,7 @@ class Manifest:
             FormatError: as ``read``.
         """
         try:
-            document = json.loads(data.decode("utf-8"))
+            document = _clean(json.loads(data.decode("utf-8")))
         except (ValueError, RecursionError) as error:
             raise FormatError(f"{where} is not JSON ({error}): this is no recording, or a damaged one") from None
         if not isinstance(document, dict):
@@ -83,8 +84,7 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """The bytes of the file."""
         document = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "extra"}
-        text = json.dumps({**document, **self.extra}, indent=1, ensure_ascii=False)
-        return (text + "\n").encode("utf-8", "backslashreplace")
+        return (json.dumps(_clean({**document, **self.extra}), indent=1, ensure_ascii=False) + "\n").encode()
 
     def write(self, path: Path | str) -> None:
         """Write the file, readable by its owner only; it appears or changes at once.
@@ -100,6 +100,17 @@ _INTEGERS = {"cpu_count", "ended_ns"}
 _OBJECTS = {"clock", "parameters", "sampler_cost"}
 _REQUIRED_OBJECTS = {"parameters", "sampler_cost"}
 _TEXT_LISTS = {"argv", "notes"}
+
+
+def _clean(value: Any) -> Any:
+    """The value with lone surrogates, which can be neither encoded nor printed, written as escapes."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    if isinstance(value, dict):
+        return {_clean(key): _clean(each) for key, each in value.items()}
+    return value
 
 
 def _check_version(version: object, where: str) -> None:

@@ -1,7 +1,8 @@
 """Makes the golden recordings of format-spec/vectors: ``python tests/unit/format/make_vectors.py [NAME...]``.
 
 What a reader must find is written down here by hand, beside what is written into the recording, and goes into
-``NAME.expected.json``. The vectors of a released version are never made again: they show that old recordings can be read.
+``NAME.expected.json``. The vectors of a released version are never made again: they show that old recordings can be
+read.
 """
 
 from __future__ import annotations

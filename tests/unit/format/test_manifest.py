@@ -1,0 +1,119 @@
+"""The manifest keeps what it does not know, and refuses what it cannot be, in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tachograph.format import FormatError, Manifest
+
+MINIMAL = {"format_version": "1.0", "uuid": "u", "state": "complete"}
+
+
+def parse(**changes: Any) -> Manifest:
+    return Manifest.from_bytes(json.dumps({**MINIMAL, **changes}).encode())
+
+
+def test_round_trip_keeps_unknown_keys(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    first = parse(format_version="1.9", weather={"clouds": [1, None]}, argv=["a", "\u00e9"], parameters={"new": 1})
+    first.write(path)
+    second = Manifest.read(path)
+    assert second == first
+    assert second.extra == {"weather": {"clouds": [1, None]}}
+    assert second.format_version == "1.9"
+    second.notes.append("more")
+    second.write(path)
+    assert json.loads(path.read_bytes())["weather"] == {"clouds": [1, None]}
+    assert os.listdir(tmp_path) == ["manifest.json"]
+
+
+def test_files_are_the_owners_whatever_the_umask(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        parse().write(tmp_path / "manifest.json")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "manifest.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_temporary_file_left_or_planted_is_no_obstacle(tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("keep")
+    (tmp_path / ".tmp-manifest.json").symlink_to(target)
+    parse().write(tmp_path / "manifest.json")
+    assert target.read_text() == "keep"
+    assert Manifest.read(tmp_path / "manifest.json").uuid == "u"
+
+
+def test_surrogates_in_argv_are_escaped(tmp_path: Path) -> None:
+    Manifest("u", argv=["caf\udce9"]).write(tmp_path / "m.json")
+    assert json.loads((tmp_path / "m.json").read_bytes())["argv"] == ["caf\\udce9"]
+    assert parse(notes=["a\ud800"], more={"a\udfff": ["\udfff"]}).extra == {"more": {"a\\udfff": ["\\udfff"]}}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b"{",
+        b"{}",
+        b"[" * 100_000,
+        b'{"format_version": "1.0"}',
+        b'{"format_version": 1, "uuid": "u", "state": "complete"}',
+        b'{"format_version": "one", "uuid": "u", "state": "complete"}',
+        b'{"format_version": "0.9", "uuid": "u", "state": "complete"}',
+        b'{"format_version": "1.\xd9\xa3", "uuid": "u", "state": "complete"}',
+    ],
+)
+def test_bad_manifests(data: bytes) -> None:
+    with pytest.raises(FormatError) as error:
+        Manifest.from_bytes(data)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": "done"},
+        {"uuid": 5},
+        {"state": ["complete"]},
+        {"cpu_count": "2"},
+        {"cpu_count": True},
+        {"ended_ns": -1},
+        {"ended_ns": 1 << 64},
+        {"clock": {}},
+        {"clock": {"monotonic_ns": 1.5, "utc_ns": 2}},
+        {"argv": "python"},
+        {"argv": [1]},
+        {"parameters": None},
+        {"quality": [{"loss": "x"}]},
+        {"quality": [{"loss": "x", "count": "many"}]},
+        {"tables": {"cpu": {"rows": -1, "bytes": 0}}},
+        {"tables": []},
+        {"host": 5},
+    ],
+)
+def test_values_of_other_types(changes: dict[str, Any]) -> None:
+    with pytest.raises(FormatError, match=next(iter(changes))) as error:
+        parse(**changes)
+    assert "\n" not in str(error.value)
+
+
+def test_newer_major_names_both_versions() -> None:
+    with pytest.raises(FormatError, match=r"version 2\.3, this tachograph reads 1\.x"):
+        parse(format_version="2.3")
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="cannot read"):
+        Manifest.read(tmp_path / "manifest.json")
+    with pytest.raises(FormatError):
+        Manifest.read(tmp_path)

@@ -1,0 +1,212 @@
+"""Every Parquet file written matches the specification, is small, and is read with nothing of ours."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tachograph.format import (
+    FormatError,
+    SpoolDirectory,
+    TableWriter,
+    assemble,
+    check_batch,
+    check_schema,
+    load_specification,
+    write_recording,
+    write_table,
+)
+from unit.format.builder import NONE, SegmentBuilder, control, write_spool
+
+SPEC = load_specification()
+PHYSICAL = {
+    "bool": "BOOLEAN",
+    "uint8": "INT32",
+    "uint32": "INT32",
+    "int32": "INT32",
+    "int64": "INT64",
+    "uint64": "INT64",
+    "string": "BYTE_ARRAY",
+    "binary": "BYTE_ARRAY",
+}
+
+
+def ten_seconds(spool: Path) -> None:
+    """1000 samples, 300 stacks, 150 code objects with 150 bytes of lines each, 400 native frames."""
+    import random
+
+    chance = random.Random(1)
+    segment = SegmentBuilder(0, size=1 << 20)
+    segment.thread_start(0, 1, 0, main=True)
+    for module in range(10):
+        start = 0x7F0000000000 + (module << 24)
+        segment.module(module, f"/usr/lib/lib{module}.so.1", start, start + (1 << 22), build_id=chance.randbytes(20))
+    for code in range(150):
+        table = bytes(
+            chance.choice([0x80, 0x90, 0xD8, 0xF0]) if at % 4 == 0 else chance.randrange(64) for at in range(150)
+        )
+        segment.code(code, f"/home/user/package/module{code // 10}.py", f"Class{code // 5}.method{code}", code, table)
+    for stack in range(300):
+        parent = NONE if stack == 0 else chance.randrange(max(0, stack - 40), stack)
+        segment.stack(stack, parent, chance.randrange(150), 2 * chance.randrange(300))
+    pcs = [0x7F0000000000 + (chance.randrange(10) << 24) + chance.randrange(1 << 22) for _ in range(400)]
+    now = 0
+    for _ in range(1000):
+        delta = chance.randrange(9_000_000, 11_000_000)
+        now += delta
+        segment.cpu(now, 0, chance.randrange(300), cpu_ns=delta - chance.randrange(9999), pc=chance.choice(pcs))
+    for index in range(50):
+        segment.wait(index * 10**8, index * 10**8 + chance.randrange(10**8), 0, chance.randrange(300))
+    write_spool(spool, [segment.to_bytes()], control(segment_size=1 << 20, end_ns=now))
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, int]]]:
+    path = tmp_path_factory.mktemp("recording")
+    ten_seconds(path / "spool")
+    assembled = assemble(SpoolDirectory(path / "spool"), SPEC, resolve=lambda _, offsets: [f"f_{o:x}" for o in offsets])
+    return path, write_recording(assembled, path)
+
+
+def test_files_match_the_specification(recording: tuple[Path, dict[str, dict[str, int]]]) -> None:
+    path, written = recording
+    rows = {name: entry["rows"] for name, entry in written.items()}
+    assert rows["cpu"] == 1000
+    assert sorted(each.name for each in path.glob("*.parquet")) == sorted(f"{name}.parquet" for name in SPEC.tables)
+    for name, table in SPEC.tables.items():
+        file = path / f"{name}.parquet"
+        assert file.stat().st_size == written[name]["bytes"]
+        assert file.stat().st_mode & 0o777 == 0o600
+        with pq.ParquetFile(file) as opened:
+            assert opened.schema_arrow.equals(table.schema, check_metadata=True)
+            assert opened.metadata.num_rows == rows[name]
+            assert opened.metadata.metadata is None
+            for column in table.columns:
+                found = opened.schema.column(list(table.by_name).index(column.name))
+                assert (found.name, found.physical_type) == (column.name, PHYSICAL[column.type])
+                assert found.max_definition_level == int(column.nullable)
+            content = opened.read()
+        content.validate(full=True)
+        check_schema(table, content.schema, name)
+        check_batch(table, content, rows, name)
+
+
+def test_ten_seconds_fit_into_48_kilobytes(recording: tuple[Path, dict[str, dict[str, int]]]) -> None:
+    assert sum(entry["bytes"] for entry in recording[1].values()) < 46_000  # the manifest needs the rest
+
+
+def test_finalising_is_quick(recording: tuple[Path, dict[str, dict[str, int]]], tmp_path: Path) -> None:
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        write_recording(assemble(SpoolDirectory(recording[0] / "spool"), SPEC), tmp_path)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.15
+
+
+def test_finalising_does_not_import_pandas(recording: tuple[Path, dict[str, dict[str, int]]], tmp_path: Path) -> None:
+    code = (
+        "import sys; from tachograph.format import *\n"
+        "write_recording(assemble(SpoolDirectory(sys.argv[1]), load_specification()), sys.argv[2])\n"
+        "assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, recording[0] / "spool", tmp_path], check=True, timeout=60)
+
+
+def test_plain_pandas_reads_the_types(recording: tuple[Path, dict[str, dict[str, int]]]) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.read_parquet(recording[0] / "cpu.parquet")
+    assert len(frame) == 1000
+    assert [str(frame[name].dtype) for name in ("time_ns", "thread", "origin", "overruns")] == [
+        "int64",
+        "uint32",
+        "uint8",
+        "uint32",
+    ]
+
+
+def test_empty_tables(tmp_path: Path) -> None:
+    for name, table in SPEC.tables.items():
+        assert write_table(table.schema.empty_table(), tmp_path / "t.parquet", SPEC, name)["rows"] == 0
+        assert pq.read_table(tmp_path / "t.parquet").schema.equals(table.schema)
+
+
+def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), TableWriter(tmp_path / "cpu.parquet", SPEC, "cpu"):
+        raise RuntimeError
+    with pytest.raises((pa.ArrowInvalid, ValueError)):
+        write_table(pa.table({"x": [1]}), tmp_path / "cpu.parquet", SPEC, "cpu")
+    assert list(tmp_path.iterdir()) == []
+
+
+def processes(**changes: Any) -> pa.Table:
+    row = {"process": [0], "parent": [None], "pid": [1], "parent_pid": [None], "start_ns": [0], "end_ns": [None]}
+    row |= {"exit_status": [None], "executable": [None], "implementation": [None], "python_version": [None]}
+    schema = SPEC.tables["processes"].schema
+    return pa.table({**row, "sampler": [None], **changes}, schema=schema)
+
+
+def test_validation_of_batches() -> None:
+    table = SPEC.tables["processes"]
+    check_batch(table, processes(), {"processes": 1}, "processes")
+    check_batch(table, processes(process=[7]), {"processes": 8}, "processes", first_row=7)
+    for changes, message in (
+        ({"parent": [1]}, "parent has the id 1, but the table processes has only 1 rows"),
+        ({"process": [1]}, "row numbers"),
+        ({"pid": [None]}, "1 nulls"),
+    ):
+        with pytest.raises(FormatError, match=message):
+            check_batch(table, processes(**changes), {"processes": 1}, "processes")
+    stacks = SPEC.tables["stacks"]
+    for parents, good in (([None, 0, 1], True), ([None, 1, 0], False), ([0, None, None], False)):
+        nothing = pa.nulls(3, pa.uint32())
+        batch = pa.table(
+            [pa.array(range(3), pa.uint32()), pa.array(parents, pa.uint32()), nothing, nothing.cast(pa.int32())],
+            schema=stacks.schema,
+        )
+        if good:
+            check_batch(stacks, batch, {"stacks": 3, "codes": 0}, "stacks")
+        else:
+            with pytest.raises(FormatError, match="before its own row"):
+                check_batch(stacks, batch, {"stacks": 3, "codes": 0}, "stacks")
+
+
+def test_validation_of_schemas() -> None:
+    table = SPEC.tables["native_frames"]
+    schema = table.schema
+    assert check_schema(table, schema.append(pa.field("extra", pa.float64())), "t") == schema.names
+    large = schema.set(3, pa.field("symbol", pa.dictionary(pa.int32(), pa.large_string())))
+    assert check_schema(table, large, "t") == schema.names
+    for bad, message in (
+        (schema.remove(3), "symbol is missing"),
+        (schema.append(pa.field("symbol", pa.string())), "2 columns"),
+        (schema.set(2, pa.field("offset", pa.int64())), "type int64, not uint64"),
+        (schema.set(3, pa.field("symbol", pa.list_(pa.string()))), "type list"),
+    ):
+        with pytest.raises(FormatError, match=message):
+            check_schema(table, bad, "t")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no file size limits there")
+def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys, pyarrow as pa; from tachograph.format import *\n"
+        "spec = load_specification(); schema = spec.tables['native_frames'].schema\n"
+        "n = range(9999); table = pa.table({'native_frame': n, 'module': [None] * 9999,\n"
+        " 'offset': [k * k for k in n], 'symbol': [str(k * 7919) for k in n]}, schema=schema)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))\n"
+        "try: write_table(table, sys.argv[1] + '/native_frames.parquet', spec, 'native_frames')\n"
+        "except OSError as error: print(error.strerror)\n"
+    )
+    for limit in ("0", "10", "5000", "20000"):
+        command = [sys.executable, "-c", code, str(tmp_path), limit]
+        done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True)
+        assert (done.stdout.strip(), done.stderr) == ("File too large", "")
+        assert list(tmp_path.iterdir()) == []
