@@ -59,11 +59,11 @@ def start(spool: str, config: dict[str, str]) -> None:
 
         signal_sampler.arm(spool, interval_ns, paused, segment, facts)
     else:
-        from tachograph.recorder import _native
+        from tachograph.recorder._native import arm, meta
 
-        _native.arm(spool, interval_ns, config["waits"] == "1", paused, segment)
+        arm(spool, interval_ns, config["waits"] == "1", paused, segment)
         for key, value in facts.items():
-            _native.meta(key, value)
+            meta(key, value)
 
 
 def python_version() -> str:
