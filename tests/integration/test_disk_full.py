@@ -42,7 +42,7 @@ def test_full_before_the_start(tmp_path: Path) -> None:
     """One line, status 2, and the program was not started."""
     script = "head -c 1m /dev/zero > disk/fill 2>/dev/null; $RECORD -o disk/run.tacho -c 'print(1)'"
     done = in_small_disk(tmp_path, "64k", script)
-    support.one_line(support.Outcome(done.returncode, done.stdout, done.stderr), "space")
+    support.one_line(support.Outcome(done.returncode, done.stdout, done.stderr), "disk", "full")
     assert done.stdout == ""
 
 

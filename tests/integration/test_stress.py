@@ -61,10 +61,15 @@ class StressRun:
         return codes_of(STRESS.read_text(encoding="utf-8"), str(STRESS))
 
     def line(self, stack: dict[str, Any]) -> str | None:
-        """The source line of a node's instruction, decoded by the interpreter itself; None for made-up code."""
+        """The source line of a node's instruction, decoded by the interpreter itself; None for made-up code.
+
+        Empty for an instruction that is not known, as no caller's can be.
+        """
         row = self.codes[stack["code"]]
         if row["path"] != str(STRESS):
             return None
+        if stack["instruction"] is None:
+            return ""
         code = self.compiled[row["qualname"], row["first_line"]]
         assert 0 <= stack["instruction"] < len(code.co_code), (row["qualname"], stack["instruction"])
         number = list(code.co_positions())[stack["instruction"] // 2][0]
@@ -84,7 +89,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> StressRun:
 def test_there_is_something_to_check(run: StressRun) -> None:
     assert run.samples > 500
     seen = {run.name(stack) for stack in run.stacks}
-    wanted = {"leaf", "deep", "numbers", "thrower", "bottomless", "churn:<module>", "churn:generated", "short"}
+    wanted = {"leaf", "deep", "numbers", "thrower", "bottomless", "churn:<module>", "churn:generated"}
     assert wanted <= seen
     if run.truth["greenlets"]:
         assert "bounce" in seen
@@ -116,7 +121,7 @@ def test_callers_stand_at_their_calls(run: StressRun) -> None:
             continue
         line = run.line(parent)
         assert line is not None
-        if calls[caller].get(callee, "") not in line:
+        if not line or not any(text in line for text in calls[caller].get(callee, "").split("|")):
             wrong[f"{caller} -> {callee} at {line.strip()!r}"] += 1
     assert not wrong
 

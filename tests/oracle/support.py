@@ -154,7 +154,7 @@ class Run:
     def check_shares(self, *groups: str | tuple[str, ...], by: str = "line") -> None:
         """Assert that each group's share of all groups together agrees with the clocks, within :func:`tolerance`.
 
-        ``by`` is ``"line"`` for the lines that are marked with a name, ``"function"`` for all of the function of that name.
+        ``by`` is ``"line"`` for the lines that are marked with a name, ``"function"`` for the function of that name.
         """
         sets = [group if isinstance(group, tuple) else (group,) for group in groups]
         among = [name for group in sets for name in group]

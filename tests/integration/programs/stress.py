@@ -1,8 +1,9 @@
 """Everything that makes a Python stack hard to read, in a program whose call graph is known.
 
 CALLS is the whole truth about who calls whom among the functions of this file and of the code that it makes up (whose
-names begin with ``churn:``), with a text that stands on the caller's line when it does. A recorded stack in which one of
-these functions stands above one that it never calls, or calls it from another line, was never there.
+names begin with ``churn:``), with a text that stands on the caller's line when it does (``|`` between alternatives). A
+recorded stack in which one of these functions stands above one that it never calls, or calls it from another line, was
+never there.
 """
 
 import gc
@@ -37,7 +38,7 @@ CALLS: dict[str, dict[str, str]] = {
     "deep": {"deep": "deep(", "leaf": "leaf("},
     "even": {"odd": "odd(", "leaf": "leaf("},
     "odd": {"even": "even(", "leaf": "leaf("},
-    "drive": {"numbers": "numbers(", "delegating": "generator", "leaf": "leaf("},
+    "drive": {"numbers": "numbers(|generator.close(", "delegating": "generator", "leaf": "leaf("},
     "delegating": {"numbers": "yield from"},
     "numbers": {"leaf": "leaf("},
     "raising": {"thrower": "thrower("},
@@ -190,11 +191,12 @@ def green(depth: int) -> int:
 def switch() -> None:
     if greenlet is None:
         return
-    here = greenlet.getcurrent()
-    runners = [greenlet.greenlet(green, here) for _ in range(4)]
-    for number, runner in enumerate(runners):
+    runners = []
+    for number in range(4):
+        runner = greenlet.greenlet(green)
+        runners.append(runner)
         runner.switch(number * 7)
-    while not all(runner.dead for runner in runners):
+    for _ in range(5):
         for runner in runners:
             runner.switch()
         leaf(5)
