@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --quiet
 
 SOURCES := pyproject.toml CMakeLists.txt README.md \
-	$(shell find tachograph recorder analyzer format-spec native cmake -type f ! -name '*.pyc' ! -path '*/vectors/*')
+	$(shell find command recorder analyzer format-spec native cmake -type f ! -name '*.pyc' ! -path '*/vectors/*')
 OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 

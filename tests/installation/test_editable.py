@@ -4,7 +4,7 @@ from pathlib import Path
 
 from installation.support import ROOT, WITHOUT_NATIVE, environment, pip, run
 
-FOLDERS = {"tachograph": "tachograph", "recorder": "recorder", "analyzer": "analyzer", "format": "format-spec"}
+FOLDERS = {"tachograph": "command", "recorder": "recorder", "analyzer": "analyzer", "format": "format-spec"}
 
 
 def test_sources_are_those_of_the_checkout(tmp_path: Path) -> None:
