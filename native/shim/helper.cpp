@@ -26,6 +26,7 @@ namespace tachograph::helper {
 namespace {
 
 constexpr int64_t kSurveyPeriodNs = 1'000'000'000;
+constexpr int64_t kFastestPaceNs = 5'000'000;
 constexpr int64_t kSlowestPace = 4;  // intervals
 constexpr int64_t kStopLimitNs = 500'000'000;
 
@@ -55,7 +56,8 @@ void* run(void*) {
     separate_descriptors();
     uint32_t random = 0x9E3779B9u ^ static_cast<uint32_t>(kernel::gettid());
     int64_t surveyed = 0;
-    const int64_t interval = recorder().interval_ns;
+    const int64_t interval =
+        recorder().interval_ns > kFastestPaceNs ? recorder().interval_ns : kFastestPaceNs;
     const int64_t earlier_cpu_ns = spool::control()->helper_cpu_ns;
     int64_t pace = interval;
     int64_t last = kernel::monotonic_ns();
