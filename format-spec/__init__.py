@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .manifest import Manifest
     from .parquet import TableWriter, write_table
     from .parts import write_part
-    from .recording import complete_manifest, finish_into, write_recording
+    from .recording import write_recording
     from .segment import Segment, read_segment
     from .specification import ColumnSpec, EnumValue, LossSpec, Specification, TableSpec, load_specification
     from .spool import ControlFile, Part, SpoolDirectory, SpoolProcess, decode_control
@@ -29,7 +29,7 @@ _HOMES = {
     "manifest": ("Manifest",),
     "parquet": ("TableWriter", "write_table"),
     "parts": ("write_part",),
-    "recording": ("complete_manifest", "finish_into", "write_recording"),
+    "recording": ("write_recording",),
     "segment": ("Segment", "read_segment"),
     "specification": ("ColumnSpec", "EnumValue", "LossSpec", "Specification", "TableSpec", "load_specification"),
     "spool": ("ControlFile", "Part", "SpoolDirectory", "SpoolProcess", "decode_control"),
@@ -56,9 +56,7 @@ __all__ = [
     "assemble",
     "check_batch",
     "check_schema",
-    "complete_manifest",
     "decode_control",
-    "finish_into",
     "load_specification",
     "open_container",
     "read_segment",

@@ -13,6 +13,9 @@ from pathlib import Path
 from .errors import FormatError
 from .segment import Segment, read_segment
 
+SPOOL_NAME = "spool"
+"""Name of the spool in a recording."""
+
 CONTROL_MAGIC = b"TACHCTL1"
 CONTROL_SIZE = 4096
 LOSS_COUNTERS = 64

@@ -256,3 +256,54 @@ def test_sampler_cost_and_clock(tmp_path: Path) -> None:
     assert result.sampler_cost["processes"][0]["wait_ticks"] == 4
     assert result.clock == {"monotonic_ns": 1_000_000_000, "utc_ns": 1_800_000_000_000_000_000}
     assert (result.ended_ns, result.parameters) == (77, {"sampler": "signal", "interval_ns": 5_000_000})
+
+
+def test_a_segment_that_becomes_a_part_while_it_is_read(tmp_path: Path) -> None:
+    from tachograph.format.spool_reader import read_process
+
+    spool, prefix = SpoolDirectory(tmp_path), "4242-1000000000"
+    segments = [SegmentBuilder(seq) for seq in range(2)]
+    for segment in segments:
+        segment.cpu(10 + segment.seq)
+    write_spool(tmp_path, of(*segments), control(seq=1))
+    (listed,) = spool.processes()
+    write_part(spool, prefix, [listed.segment(0)])
+    for removed in (False, True):  # before and after the recording command removed the segment
+        if removed:
+            listed.segment_path(0).unlink()
+        facts, chunks = read_process(spool, listed)
+        assert sorted(chunk.first_ns for chunk in chunks["cpu"]) == [10, 11]
+        assert facts.segments_missing == 0
+
+
+def test_a_spool_of_a_newer_major_version_is_refused(tmp_path: Path) -> None:
+    write_spool(tmp_path, of(SegmentBuilder(0)), control(major=2))
+    with pytest.raises(FormatError, match=r"version 2\.0"):
+        assemble(SpoolDirectory(tmp_path), SPEC)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_corrupted_spools_still_give_valid_tables(tmp_path: Path, seed: int) -> None:
+    """What can be read is read, with every id in range; nothing is an error."""
+    import random
+
+    chance = random.Random(seed)
+    segments = []
+    for seq in range(3):
+        segment = SegmentBuilder(seq)
+        segment.thread_start(seq, 7, 5)
+        segment.thread_name(seq, "name")
+        for index in range(12):
+            segment.code(12 * seq + index, f"{index % 3}.py", f"f{index}", index, bytes(9))
+            segment.stack(12 * seq + index, 12 * seq + index - 1 if index else NONE, 12 * seq + index, index * 2)
+            segment.module(12 * seq + index, "/lib/x", index << 12, (index + 1) << 12, time_ns=index)
+            segment.cpu(100 * seq + index, seq, 12 * seq + index, pc=(index << 12) + 5)
+            segment.wait(100 * seq + index, 200, seq, 12 * seq + index)
+        segments.append(bytearray(segment.to_bytes()))
+    for _ in range(60):
+        data = chance.choice(segments)
+        at = chance.randrange(len(data) * 2 // 3)
+        # Inside records, too, where the check does not see it.
+        data[at : at + 4] = chance.choice([b"\xff" * 4, chance.randbytes(4), bytes(4)])
+    write_spool(tmp_path, [bytes(data[: chance.choice([len(data), 5000])]) for data in segments], control(seq=2))
+    assembled(tmp_path, resolve=lambda _, offsets: [None] * len(offsets))

@@ -117,10 +117,10 @@ def test_record_layouts_agree(text: str) -> None:
         ]
 
 
-def test_importing_costs_no_pyarrow() -> None:
+def test_importing_costs_no_pyarrow(tmp_path: Path) -> None:
     import subprocess
     import sys
 
     code = "import sys, tachograph.format as f; f.load_specification(); f.Manifest; f.SpoolDirectory; f.FormatError\n"
     code += "assert 'pyarrow' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=tmp_path)
