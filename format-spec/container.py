@@ -88,6 +88,8 @@ class Container:
     def parquet(self, name: str) -> pq.ParquetFile:
         """Open a Parquet member, such as ``cpu.parquet``; the caller closes it (``with``).
 
+        Reading from it raises OSError or pyarrow.ArrowException where a page is damaged.
+
         Errors:
             FormatError: as ``open``, or it is not Parquet.
         """
@@ -96,7 +98,7 @@ class Container:
 
         file = self.open(name)
         try:
-            return pq.ParquetFile(file)
+            return pq.ParquetFile(file, page_checksum_verification=True)
         except (pa.ArrowException, OSError, ValueError) as error:
             file.close()
             raise FormatError(f"{name} in {self.path} is not a whole Parquet file: {_first_line(error)}") from error

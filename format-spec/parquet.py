@@ -94,6 +94,7 @@ def write_plain(table: pa.Table, path: Path, time: str) -> None:
             use_dictionary=[name for name in [*narrow, "pc"] if name != time],
             column_encoding={name: "DELTA_BINARY_PACKED" for name in wide if name != "pc"},
             write_statistics=False,
+            write_page_checksum=True,
             store_schema=False,
         )
     except BaseException:
@@ -119,6 +120,7 @@ def _open_writer(file: ReplacingFile, table: TableSpec) -> Any:
             use_dictionary=dictionary,
             column_encoding=encodings,
             write_statistics=False,
+            write_page_checksum=True,
             store_schema=False,
         )
     except BaseException:

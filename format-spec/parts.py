@@ -87,7 +87,7 @@ def part_rows(part: Part, kind: RowKind, columns: Sequence[str] | None = None) -
     try:
         if path.is_symlink() or not path.is_file():
             raise FormatError(f"{part.path.name}/{path.name} is missing")
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if file.metadata.num_rows > MAX_PART_ROWS:
                 raise FormatError(f"{part.path.name}/{path.name} has too many rows")
             for group in range(file.metadata.num_row_groups):

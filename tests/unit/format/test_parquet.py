@@ -20,6 +20,7 @@ from tachograph.format import (
     check_batch,
     check_schema,
     load_specification,
+    open_container,
     write_recording,
     write_table,
 )
@@ -118,6 +119,20 @@ def test_finalising_does_not_import_pandas(recording: tuple[Path, dict[str, dict
         "assert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, recording[0] / "spool", tmp_path], check=True, timeout=60, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("at", [0.1, 0.3, 0.5, 0.7])
+def test_a_damaged_page_is_seen(recording: tuple[Path, dict[str, dict[str, int]]], tmp_path: Path, at: float) -> None:
+    data = bytearray((recording[0] / "cpu.parquet").read_bytes())
+    data[int(len(data) * at)] ^= 4
+    (tmp_path / "manifest.json").write_bytes(b"{}")
+    (tmp_path / "cpu.parquet").write_bytes(data)
+    with (
+        open_container(tmp_path) as container,
+        container.parquet("cpu.parquet") as file,
+        pytest.raises((OSError, pa.ArrowException)),
+    ):
+        file.read()
 
 
 def test_plain_pandas_reads_the_types(recording: tuple[Path, dict[str, dict[str, int]]]) -> None:
