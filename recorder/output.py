@@ -10,7 +10,6 @@ import stat
 from pathlib import Path
 
 from tachograph.recorder.problems import Refused, reason
-from tachograph.recorder.running import is_being_recorded
 
 SUFFIX = ".tacho"
 SPOOL = "spool"
@@ -103,6 +102,8 @@ def remove_recording(path: Path) -> None:
     """
     if not (path / MANIFEST).is_file() and not (path / SPOOL).is_dir():
         raise Refused(f"{path} is not a recording, so --force does not replace it; name another place with -o")
+    from tachograph.recorder.running import is_being_recorded
+
     if is_being_recorded(path / SPOOL):
         raise Refused(f"{path} is being recorded at this moment; name another place with -o")
     doomed = _contents(path, _OURS)

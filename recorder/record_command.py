@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -139,5 +138,7 @@ def _accompany(path: Path, pid: int, target: Target, parameters: dict[str, Any],
     finally:
         # Even a mistake of ours (shown in full, for a report) must not change what the program's caller sees.
         if sys.exc_info()[1] is not None:
+            import traceback
+
             traceback.print_exc()
         launch.end_like(status)
