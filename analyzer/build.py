@@ -21,7 +21,7 @@ from .recording import Recording
 from .reduction import Facts, reduce_recording
 from .scope import ALL, PROJECT, Scope
 from .sources import Sources
-from .summary import Summary
+from .summary import Summary, main_threads
 from .text import printable
 from .window import make_window
 
@@ -39,8 +39,7 @@ def build_profile(recording: Recording, question: Question) -> Profile:
     facts = select_threads(reduce_recording(recording, window), recording.table("threads"), question.thread)
     cpu = attribute(facts.cpu, question.attribution)
     threads = recording.table("threads")
-    main_threads = threads.column("main").to_numpy(zero_copy_only=False)
-    rows = prepared(cpu, facts.waits, main_threads)
+    rows = prepared(cpu, facts.waits, main_threads(threads))
     tree = load_tree(recording)
     effective = effective_samples(float(cpu["cpu_ns"].sum()), float(cpu["weight_squared"].sum()))
     summary = Summary(tree, rows, effective, waits_known=facts.waits is not None)

@@ -18,21 +18,20 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
+from .accumulate import Accumulator
+from .attribution import SIGNAL, SIGNAL_THREAD
 from .compat.opcodes import classes_of
 from .native import frame_classes, gpu_frames
+from .prefetch import prefetched
 from .recording import Recording
 from .window import Window
 
 MAX_WEIGHT_NS = 1 << 53
 """Weights beyond this (104 days in one sample) are refused; below it their sums are exact enough in floating point."""
 
-_STATES = 8
-_ORIGINS = 8
-_KERNEL = 2
-_OPCODES = 4
-_FRAMES = 5
+# Cells: the small columns, packed. The product is the number of cells.
+_STATES, _ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 8, 2, 4, 5
 _CELLS = _STATES * _ORIGINS * _KERNEL * _OPCODES * _FRAMES
-_COMPACT_ROWS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def waits_recorded(recording: Recording) -> bool:
     """Whether waiting was recorded at all: if not, it is unknown, and not zero."""
     samplers = set(recording.table("processes").column("sampler").to_pylist())
     return recording.rows("waits") > 0 or (
-        recording.manifest.parameters.get("waits") is True and samplers == {"native"}
+        recording.manifest.parameters.get("waits") is True and samplers <= {"native", None}
     )
 
 
@@ -68,19 +67,12 @@ def reduce_cpu(recording: Recording, window: Window) -> pd.DataFrame:
     columns = ["thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state"]
     if reducer.has_signals or not window.whole:
         columns.append("time_ns")
-    batches: Iterable[pa.RecordBatch] = recording.batches("cpu", columns)
+    batches: Iterable[pa.RecordBatch] = prefetched(recording.batches("cpu", columns))
     if reducer.has_signals:
         batches = whole_ticks(batches)
-    parts: list[pa.Table] = []
-    pending = 0
     for batch in batches:
-        part = reducer.reduce(batch, window)
-        parts.append(part)
-        pending += part.num_rows
-        if pending > _COMPACT_ROWS:
-            parts = [_sum_by_key(pa.concat_tables(parts), _CPU_SUMS)]
-            pending = parts[0].num_rows
-    return reducer.facts(_sum_by_key(pa.concat_tables(parts), _CPU_SUMS) if parts else _EMPTY_CPU)
+        reducer.reduce(batch, window)
+    return reducer.facts()
 
 
 def whole_ticks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -113,76 +105,54 @@ def share_ticks(
     return elapsed_ns / rows, np.maximum(elapsed_ns - interval_ns, 0.0) / rows
 
 
-_CPU_SUMS = ("samples", "cpu_ns", "system_ns", "delay_ns", "weight_squared")
-_EMPTY_CPU = pa.table({"key": pa.array([], pa.int64()), **{name: pa.array([], pa.float64()) for name in _CPU_SUMS}})
-
-
-def _sum_by_key(table: pa.Table, sums: Iterable[str]) -> pa.Table:
-    grouped = table.group_by("key").aggregate([(name, "sum") for name in sums])
-    return grouped.rename_columns([name.removesuffix("_sum") for name in grouped.column_names])
-
-
 class _CpuReducer:
-    """Turns batches of samples into sums by a key that packs (stack, thread, classes)."""
+    """Adds up batches of samples by stack, thread and classes."""
 
     def __init__(self, recording: Recording) -> None:
         processes, threads = recording.table("processes"), recording.table("threads")
-        self._frame_classes = frame_classes(recording.table("native_frames"), recording.table("modules"))
+        frames = frame_classes(recording.table("native_frames"), recording.table("modules"))
+        self._frame_cells = frames.astype(np.uint16) * (_OPCODES * _KERNEL * _ORIGINS * _STATES)
         versions = processes.column("python_version").to_pylist()
-        self._opcode_classes = np.stack([classes_of(version) for version in versions] or [classes_of(None)])
+        opcodes = np.stack([classes_of(version) for version in versions] or [classes_of(None)])
+        self._opcode_cells = opcodes.astype(np.uint16) * (_KERNEL * _ORIGINS * _STATES)
         self._process = threads.column("process").to_numpy().astype(np.int64)
         self._threads = max(threads.num_rows, 1)
-        self._signal = np.array([sampler == "signal" for sampler in processes.column("sampler").to_pylist()], np.bool_)
-        self._interval = recording.interval_ns or 0
-        self.has_signals = bool(self._signal.any())
-        if self.has_signals and not self._interval:
-            raise FormatError("manifest.json: parameters.interval_ns is missing, which the signal sampler's rows need")
-
-    def reduce(self, batch: pa.RecordBatch, window: Window) -> pa.Table:
-        """The sums of one batch."""
-        thread = batch.column("thread").to_numpy().astype(np.int64)
-        process = self._process[thread] if len(self._opcode_classes) > 1 else np.zeros(1, np.int64)
-        weight = _weights(batch.column("cpu_ns"), "cpu", "cpu_ns")
-        delay = np.zeros(len(weight))
-        if self.has_signals:
-            every = np.broadcast_to(process, weight.shape)
-            shared, delays = share_ticks(batch.column("time_ns").to_numpy(), every, weight, self._interval)
-            weight = np.where(self._signal[every], shared, weight)
-            delay = np.where(self._signal[every], delays, delay)
-        system = batch.column("system_ns")
-        known = system.is_valid().to_numpy(zero_copy_only=False) if system.null_count else np.ones(1, np.bool_)
-        system_ns = _weights(system.fill_null(0) if system.null_count else system, "cpu", "system_ns")
-        frame = _filled(batch.column("native_frame"), len(self._frame_classes) - 1)
-        opcode = _filled(batch.column("opcode"), 0)
-        cell = self._frame_classes[frame].astype(np.int64)
-        cell *= _OPCODES
-        cell += self._opcode_classes[process, opcode] if len(process) > 1 else self._opcode_classes[0][opcode]
-        cell *= _KERNEL
-        cell += known
-        _add_small(cell, batch.column("origin"), _ORIGINS)
-        _add_small(cell, batch.column("stack_state"), _STATES)
-        key = _stacks(batch.column("stack"))
-        key *= self._threads
-        key += thread
-        key *= _CELLS
-        key += cell
-        table = pa.table(
-            {
-                "key": key,
-                "samples": np.ones(len(key)),
-                "cpu_ns": weight,
-                "system_ns": np.minimum(system_ns, weight),
-                "delay_ns": delay,
-                "weight_squared": weight * weight,
-            }
+        self._stacks = recording.rows("stacks")
+        self._interval = recording.interval_ns
+        self.has_signals = any(sampler != "native" for sampler in processes.column("sampler").to_pylist())
+        """Whether there may be rows of the signal sampler, whose time is needed to tell one tick from the next."""
+        self._sums = Accumulator(
+            (self._stacks + 1) * self._threads, _CELLS, ("cpu_ns", "system_ns", "delay_ns", "weight_squared")
         )
-        if not window.whole:
-            table = table.filter(pa.array(window.contains(batch.column("time_ns").to_numpy())))
-        return _sum_by_key(table, _CPU_SUMS)
 
-    def facts(self, sums: pa.Table) -> pd.DataFrame:
-        """The key, taken apart again."""
-        rest = sums.column("key").to_numpy().copy()
+    def reduce(self, batch: pa.RecordBatch, window: Window) -> None:
+        """Adds one batch."""
+        thread = batch.column("thread").to_numpy()
+        weight = _weights(batch.column("cpu_ns"), "cpu", "cpu_ns")
+        delay = self._share(batch, thread, weight) if self.has_signals else None
+        if not window.whole:
+            inside = window.contains(batch.column("time_ns").to_numpy())
+            weight, delay = weight[inside], None if delay is None else delay[inside]
+            batch = batch.filter(pa.array(inside))
+            thread = batch.column("thread").to_numpy()
+        system = batch.column("system_ns")
+        system_ns = _weights(system.fill_null(0) if system.null_count else system, "cpu", "system_ns")
+        np.minimum(system_ns, weight, out=system_ns)
+        cell = np.take(self._frame_cells, _filled(batch.column("native_frame"), len(self._frame_cells) - 1))
+        cell += self._opcodes(thread, _filled(batch.column("opcode"), 0))
+        cell += _scaled(
+            system.is_valid().to_numpy(zero_copy_only=False) if system.null_count else True, _ORIGINS * _STATES
+        )
+        cell += _scaled(_small(batch.column("origin"), _ORIGINS), _STATES)
+        cell += _scaled(_small(batch.column("stack_state"), _STATES), 1)
+        place = np.multiply(_filled(batch.column("stack"), self._stacks), self._threads, dtype=np.int64)
+        place += thread
+        self._sums.add(place, cell, (weight, system_ns if system_ns.any() else None, delay, weight * weight))
+
+    def facts(self) -> pd.DataFrame:
+        """The sums, with the keys taken apart again."""
+        place, cell, sums = self._sums.sums()
+        stack, thread = np.divmod(place, self._threads)
         columns: dict[str, NDArray[np.int64]] = {}
         for name, size in (
             ("stack_state", _STATES),
@@ -190,52 +160,63 @@ class _CpuReducer:
             ("kernel_known", _KERNEL),
             ("opcode_class", _OPCODES),
             ("frame_class", _FRAMES),
-            ("thread", self._threads),
         ):
-            rest, columns[name] = np.divmod(rest, size)
-        frame = pd.DataFrame(
-            {"stack": rest - 1, **columns, **{name: sums.column(name).to_numpy() for name in _CPU_SUMS}}
-        )
-        frame["samples"] = frame["samples"].astype(np.int64)
-        frame["kernel_known"] = frame["kernel_known"].astype(bool)
-        return frame
+            cell, columns[name] = np.divmod(cell, size)
+        frame = pd.DataFrame({"stack": np.where(stack == self._stacks, -1, stack), "thread": thread, **columns})
+        frame["samples"] = sums.pop("count").astype(np.int64)
+        return frame.assign(**sums, kernel_known=frame["kernel_known"].astype(bool))
 
+    def _opcodes(self, thread: NDArray[np.integer], opcode: NDArray[np.integer]) -> NDArray[np.uint16]:
+        """The opcode's part of the cells; its meaning depends on the version of the thread's interpreter."""
+        if len(self._opcode_cells) == 1:
+            return np.take(self._opcode_cells[0], opcode)
+        cells: NDArray[np.uint16] = self._opcode_cells[self._process[thread], opcode]
+        return cells
 
-_WAIT_SUMS = ("spans", "wait_ns")
+    def _share(
+        self, batch: pa.RecordBatch, thread: NDArray[np.integer], weight: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Puts the shared weight of the signal sampler's rows into their places, and returns the delays of all rows."""
+        origin = batch.column("origin").to_numpy()
+        signal = (origin == SIGNAL) | (origin == SIGNAL_THREAD)
+        if not signal.any():
+            return None
+        if self._interval is None:
+            raise FormatError("manifest.json: parameters.interval_ns is missing, and the signal sampler's rows need it")
+        delay = np.zeros(len(weight))
+        time_ns = batch.column("time_ns").to_numpy()[signal]
+        process = self._process[thread[signal]]
+        weight[signal], delay[signal] = share_ticks(time_ns, process, weight[signal], self._interval)
+        return delay
 
 
 def reduce_waits(recording: Recording, window: Window) -> pd.DataFrame:
     """The waits, reduced; spans that reach out of the window count with the part that lies in it."""
     gpu_target = [value.name for value in recording.specification.enums["target"]].index("gpu")
     gpu = gpu_frames(recording.table("native_frames"), recording.table("modules"))
-    threads = max(recording.table("threads").num_rows, 1)
+    threads, stacks = max(recording.rows("threads"), 1), recording.rows("stacks")
     columns = ["start_ns", "end_ns", "off_cpu_ns", "thread", "stack", "native_frame", "target", "stack_state"]
-    parts: list[pa.Table] = []
+    sums = Accumulator((stacks + 1) * threads, 2 * _STATES, ("wait_ns",))
     for batch in recording.batches("waits", columns):
         part = window.fraction(batch.column("start_ns").to_numpy(), batch.column("end_ns").to_numpy())
-        key = _stacks(batch.column("stack")) * threads + batch.column("thread").to_numpy()
-        key = key * 2 + (
-            gpu[_filled(batch.column("native_frame"), len(gpu) - 1)] | (batch.column("target").to_numpy() == gpu_target)
-        )
-        _add_small(key, batch.column("stack_state"), _STATES)
-        wait = _weights(batch.column("off_cpu_ns"), "waits", "off_cpu_ns")
-        table = pa.table({"key": key, "spans": np.ones(len(key)), "wait_ns": wait * part}).filter(pa.array(part > 0))
-        parts.append(_sum_by_key(table, _WAIT_SUMS))
-    if not parts:
-        names = ("stack", "thread", "stack_state", "gpu", *_WAIT_SUMS)
-        return pd.DataFrame({name: pd.Series(dtype=np.float64 if name == "wait_ns" else np.int64) for name in names})
-    sums = _sum_by_key(pa.concat_tables(parts), _WAIT_SUMS)
-    rest, state = np.divmod(sums.column("key").to_numpy(), _STATES)
-    rest, is_gpu = np.divmod(rest, 2)
-    stack, thread = np.divmod(rest, threads)
+        place = np.multiply(_filled(batch.column("stack"), stacks), threads, dtype=np.int64)
+        place += batch.column("thread").to_numpy()
+        is_gpu = np.take(gpu, _filled(batch.column("native_frame"), len(gpu) - 1))
+        is_gpu |= batch.column("target").to_numpy() == gpu_target
+        cell = is_gpu * _STATES + _small(batch.column("stack_state"), _STATES)
+        wait = _weights(batch.column("off_cpu_ns"), "waits", "off_cpu_ns") * part
+        inside = part > 0
+        sums.add(place[inside], cell[inside], (wait[inside],))
+    place, cell, found = sums.sums()
+    stack, thread = np.divmod(place, threads)
     return pd.DataFrame(
         {
-            "stack": stack - 1,
+            "stack": np.where(stack == stacks, -1, stack),
             "thread": thread,
-            "stack_state": state,
-            "gpu": is_gpu.astype(bool),
-            "spans": sums.column("spans").to_numpy().astype(np.int64),
-            "wait_ns": sums.column("wait_ns").to_numpy(),
+            "stack_state": cell % _STATES,
+            "gpu": cell >= _STATES,
+            "spans": found["count"].astype(np.int64),
+            "wait_ns": found["wait_ns"],
         }
     )
 
@@ -256,16 +237,15 @@ def _filled(ids: pa.Array, otherwise: int) -> NDArray[np.integer]:
     return result
 
 
-def _stacks(ids: pa.Array) -> NDArray[np.int64]:
-    """Stack ids + 1, 0 in place of null."""
-    stacks = ids.to_numpy().astype(np.int64) if not ids.null_count else None
-    if stacks is None:
-        stacks = ids.cast(pa.int64()).fill_null(-1).to_numpy().copy()
-    stacks += 1
-    return stacks
+def _small(values: pa.Array, size: int) -> NDArray[np.integer]:
+    """A small enumeration; values that this version does not know count as the last."""
+    return np.minimum(values.to_numpy(), size - 1)
 
 
-def _add_small(key: NDArray[np.int64], values: pa.Array, size: int) -> None:
-    """Packs a small enumeration into the key; values that this version does not know count as the last."""
-    key *= size
-    key += np.minimum(values.to_numpy(), size - 1)
+def _scaled(values: NDArray[np.integer] | bool, factor: int) -> NDArray[np.uint16] | np.uint16:
+    """Values times a factor, as part of cells; one number if they are all equal, which they mostly are."""
+    if isinstance(values, bool):
+        return np.uint16(values * factor)
+    if len(values) and values.min() == values.max():
+        return np.uint16(int(values[0]) * factor)
+    return values.astype(np.uint16) * np.uint16(factor)

@@ -69,8 +69,7 @@ class Summary:
             }
         )
         frame = self._by(keys, size, in_scope, label)
-        places = zip(frame["file_id"].tolist(), frame["line"].tolist(), strict=True)
-        frame["source"] = [None if line is pd.NA else sources.line(file, int(line)) for file, line in places]
+        frame["source"] = _source_column(frame, sources)
         return frame
 
     def functions(self, in_scope: NDArray[np.bool_]) -> pd.DataFrame:
@@ -101,10 +100,10 @@ class Summary:
         label = pd.DataFrame(
             {
                 "name": [printable(name) if name is not None else None for name in threads.column("name").to_pylist()],
-                "tid": threads.column("tid").to_numpy(),
+                "tid": pd.array(threads.column("tid").to_pylist(), "Int64"),
                 "process": threads.column("process").to_numpy(),
-                "main": threads.column("main").to_numpy(zero_copy_only=False),
-                "start_ns": threads.column("start_ns").to_numpy(),
+                "main": main_threads(threads),
+                "start_ns": pd.array(threads.column("start_ns").to_pylist(), "Int64"),
                 "end_ns": pd.array(threads.column("end_ns").to_pylist(), "Int64"),
                 "clock_cpu_s": [None if ns is None else ns / 1e9 for ns in threads.column("cpu_ns").to_pylist()],
             }
@@ -173,6 +172,19 @@ class Summary:
             if function != NOTHING:
                 names[key] = printable(tree.function_names[function])
         return names
+
+
+def main_threads(threads: pa.Table) -> NDArray[np.bool_]:
+    """Which threads are their process's main thread; one of which only the id is left counts as another."""
+    return np.array([main is True for main in threads.column("main").to_pylist()], np.bool_)
+
+
+def _source_column(frame: pd.DataFrame, sources: Sources) -> pd.Series:
+    """The source of each line; found file by file, because a text is split into lines once and not kept for ever."""
+    located = frame[frame["line"].notna()].sort_values("file_id", kind="stable")
+    places = zip(located["file_id"].tolist(), located["line"].tolist(), strict=True)
+    found = pd.Series([sources.line(file, int(line)) for file, line in places], located.index, dtype=object)
+    return found.reindex(frame.index).astype(object).where(lambda values: values.notna(), None)
 
 
 def _sum_rows(values: _Array, keys: _Ids, size: int) -> _Array:

@@ -43,7 +43,7 @@ class Row:
 
 @dataclass(slots=True)
 class Block:
-    """The shown lines of one file, in the order of the file; ``gaps`` holds the rows in front of which lines are left out."""
+    """The shown lines of one file, in its order; ``gaps`` holds the rows in front of which lines are left out."""
 
     file: str | None
     file_id: int
@@ -54,8 +54,8 @@ class Block:
 def important(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None) -> pd.Index:
     """The rows of ``Profile.lines`` that matter, best first: at least 1 % of the time, or the best ``top``.
 
-    By default a line also matters if the main thread waits there for 1 % of the wall time; waiting of other threads, which is
-    mostly idleness, counts only if waiting is what the report is sorted by.
+    By default a line also matters if the main thread waits there for 1 % of the wall time; waiting of other threads,
+    which is mostly idleness, counts only if waiting is what the report is sorted by.
     """
     lines = profile.lines
     measure = lines[sort.column].fillna(0.0)
@@ -71,7 +71,7 @@ def important(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None) -
 
 
 def blocks(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None) -> list[Block]:
-    """The files with lines that matter, best first, with the neighbours of those lines. Rows without a line come last."""
+    """The files with lines that matter, best first, with the neighbours of those lines; rows without a line last."""
     lines = profile.lines
     places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
     by_place = {(file, int(line)): index for index, (file, line) in enumerate(places) if line is not pd.NA}

@@ -79,7 +79,7 @@ class Report:
 
     def _scope(self) -> str:
         profile = self._profile
-        what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE:.0%} of the time"
+        what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE * 100:.0f} % of the time"
         if profile.widened:
             return f"{what}; all code is shown, because little time is the project's own"
         names = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
@@ -186,7 +186,7 @@ class Report:
             for part in ("cpu", "python", "native", "kernel", "wait"):
                 text.append(f"{short_seconds(row[f'{part}_s']):>8}", COLOURS.get(part, "") if part != "wait" else "")
             name = row["name"] if isinstance(row["name"], str) else "unnamed"
-            text.append(f"  {name}").append(f"  {row['tid']}", "dim")
+            text.append(f"  {name}").append("" if row["tid"] is pd.NA else f"  {row['tid']}", "dim")
             yield text
         if len(frame) > MAX_THREADS:
             yield Text(f"{'':>8}and {len(frame) - MAX_THREADS} more (--json has them all)", "dim")

@@ -1,0 +1,89 @@
+"""Sums of the rows of a long table by (place, cell): the inner loop of reading 10^8 samples.
+
+A *place* is a stack in a thread, a *cell* one combination of the small columns that attribution looks at. As a rule
+there are few of both, and then the sums are arrays that are indexed directly; else Arrow keeps them in hash tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+MAX_DENSE = 4_000_000
+"""Sums that are kept in arrays at most (32 MB each)."""
+
+_COMPACT_ROWS = 4_000_000
+
+Key = NDArray[np.int64]
+Weights = NDArray[np.float64]
+
+
+class Accumulator:
+    """Adds up a count and some weights by key; ``cells`` is the number of cells that are possible."""
+
+    def __init__(self, places: int, cells: int, weights: Sequence[str]) -> None:
+        self._places = places
+        self._cells = cells
+        self._names = ("count", *weights)
+        self._cell_index = np.full(cells, -1, np.int64)
+        self._known: list[int] = []
+        self._dense = np.zeros((len(self._names), 0))
+        self._sparse: list[pa.Table] = []
+        self._sparse_rows = 0
+
+    def add(self, place: Key, cell: NDArray[np.integer], weights: Sequence[Weights | None]) -> None:
+        """Adds rows; None stands for weights that are all zero. ``place`` is used up."""
+        index = np.take(self._cell_index, cell)
+        if len(index) and index.min() < 0:
+            for new in np.unique(cell[index < 0]).tolist():
+                self._cell_index[new] = len(self._known)
+                self._known.append(new)
+            index = np.take(self._cell_index, cell)
+        size = len(self._known) * self._places
+        if size > MAX_DENSE:
+            self._add_sparse(place, cell, weights)
+            return
+        index *= self._places
+        index += place
+        if self._dense.shape[1] < size:
+            grown = np.zeros((len(self._names), size))
+            grown[:, : self._dense.shape[1]] = self._dense
+            self._dense = grown
+        self._dense[0] += np.bincount(index, minlength=size)
+        for row, values in enumerate(weights, 1):
+            if values is not None:
+                self._dense[row] += np.bincount(index, weights=values, minlength=size)
+
+    def sums(self) -> tuple[Key, Key, dict[str, Weights]]:
+        """Places, cells and their sums by name, for the keys that have rows."""
+        used = np.flatnonzero(self._dense[0])
+        cell_number, place = np.divmod(used, self._places)
+        cell = np.array(self._known, np.int64)[cell_number]
+        columns = {name: self._dense[row, used] for row, name in enumerate(self._names)}
+        if not self._sparse:
+            return place, cell, columns
+        dense = pa.table({"key": place * self._cells + cell, **columns})
+        merged = self._merge([dense, *self._sparse])
+        place, cell = np.divmod(merged.column("key").to_numpy(), self._cells)
+        return place, cell, {name: merged.column(name).to_numpy() for name in self._names}
+
+    def _add_sparse(self, place: Key, cell: NDArray[np.integer], weights: Sequence[Weights | None]) -> None:
+        place *= self._cells
+        place += cell
+        columns = {
+            name: np.zeros(len(place)) if values is None else values
+            for name, values in zip(self._names[1:], weights, strict=True)
+        }
+        part = self._merge([pa.table({"key": place, "count": np.ones(len(place)), **columns})])
+        self._sparse.append(part)
+        self._sparse_rows += part.num_rows
+        if self._sparse_rows > _COMPACT_ROWS:
+            self._sparse = [self._merge(self._sparse)]
+            self._sparse_rows = self._sparse[0].num_rows
+
+    def _merge(self, tables: Sequence[pa.Table]) -> pa.Table:
+        grouped = pa.concat_tables(tables).group_by("key").aggregate([(name, "sum") for name in self._names])
+        return grouped.rename_columns([name.removesuffix("_sum") for name in grouped.column_names])
