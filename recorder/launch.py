@@ -49,14 +49,14 @@ class _Change(IntEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the profiled process is told; see arm.py."""
+    """What the profiled process is told; see arm.py. ``preload`` is the native sampler's library."""
 
     spool: Path
     sampler: str
     interval_ns: int
     paused: bool
     segment_size: int
-    preload: Path
+    preload: Path | None
 
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
         """The environment for the program; arm.py takes out again what is added here."""
@@ -65,7 +65,7 @@ class Settings:
         environment["TACHOGRAPH_CONFIG"] = (
             f"interval_ns={self.interval_ns},waits=1,paused={self.paused:d},segment={self.segment_size},sampler={self.sampler}"
         )
-        if self.sampler == "native":
+        if self.preload is not None:
             before = original.get("LD_PRELOAD")
             if before is not None:
                 environment["TACHOGRAPH_PRELOAD_WAS"] = before

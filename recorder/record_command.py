@@ -16,7 +16,7 @@ import click
 from tachograph.recorder import launch, output
 from tachograph.recorder.arguments import divide
 from tachograph.recorder.problems import Refused
-from tachograph.recorder.support import PRELOAD_LIBRARY, check_support
+from tachograph.recorder.support import check_support, preload_library
 from tachograph.recorder.target import Kind, Target, interpreter, interpreter_flags
 
 SHORTEST_MS, LONGEST_MS = 1.0, 1000.0
@@ -104,9 +104,8 @@ def record(
         "start_paused": start_paused,
         "segment_size": output.SEGMENT_SIZE,
     }
-    settings = launch.Settings(
-        spool, sampler, parameters["interval_ns"], start_paused, output.SEGMENT_SIZE, PRELOAD_LIBRARY
-    )
+    preload = preload_library() if sampler == "native" else None
+    settings = launch.Settings(spool, sampler, parameters["interval_ns"], start_paused, output.SEGMENT_SIZE, preload)
     try:
         output.probe(spool)
         number = launch.interrupted()

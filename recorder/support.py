@@ -8,11 +8,10 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 
+import tachograph.recorder
 from tachograph.recorder.problems import Refused
 
 OLDEST, NEWEST = (3, 11), (3, 15)
-PACKAGE = Path(__file__).parent
-PRELOAD_LIBRARY = PACKAGE / "libtachograph.so"
 
 
 def check_support(sampler: str) -> None:
@@ -49,10 +48,20 @@ def why_not_native() -> str | None:
         return f"it needs an x86-64 processor, this is {machine}"
     if not _has_glibc():
         return "it needs the C library glibc"
-    extensions = [PACKAGE / f"_native{suffix}" for suffix in EXTENSION_SUFFIXES]
-    if not PRELOAD_LIBRARY.exists() or not any(extension.exists() for extension in extensions):
+    if preload_library() is None or not any(native_part(f"_native{suffix}") for suffix in EXTENSION_SUFFIXES):
         return "tachograph was installed without its native parts"
     return None
+
+
+def preload_library() -> Path | None:
+    """The library that the program is started with, if it was built."""
+    return native_part("libtachograph.so")
+
+
+def native_part(name: str) -> Path | None:
+    """Where a built file of this package lies; in an editable install that is not beside the sources."""
+    candidates = (Path(folder) / name for folder in tachograph.recorder.__path__)
+    return next((path for path in candidates if path.exists()), None)
 
 
 def _has_glibc() -> bool:
