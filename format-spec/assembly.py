@@ -12,7 +12,7 @@ from .contexts import ContextTree, ReadSource
 from .definitions import ProcessFacts
 from .native_frames import NativeFrames, Resolve
 from .processes import processes_table, threads_table
-from .rows import ROW_KINDS, ArrowMaps, IdMaps, RowKind, final_table
+from .rows import ROW_KINDS, IdMaps, RowKind, final_table, id_maps
 from .specification import Specification
 from .spool import SpoolDirectory
 from .spool_reader import Chunk, read_process
@@ -27,7 +27,7 @@ MAX_ROWS_AT_ONCE = 1 << 20
 class _ProcessMaps:
     """How the rows of one process are translated; ``remapped`` holds addresses that changed their module."""
 
-    ids: ArrowMaps
+    ids: IdMaps
     remapped: Mapping[int, list[tuple[int, int]]]
 
 
@@ -109,8 +109,8 @@ class Assembled:
     @property
     def ended_ns(self) -> int | None:
         """Monotonic time of the last end of a process, or of the last row where none was seen."""
-        ends = [process.control.end_ns for process in self._processes if process.control and process.control.end_ns]
-        lasts = [process.last_ns for process in self._processes if process.last_ns is not None]
+        ends = [process.control.end_ns for process in self._processes if process.control and process.control.end_ns > 0]
+        lasts = [process.last_ns for process in self._processes if process.last_ns is not None and process.last_ns > 0]
         return max(ends or lasts, default=None)
 
     @property
@@ -118,8 +118,9 @@ class Assembled:
         """``sampler`` and ``interval_ns`` as the first process told them."""
         meta = self._processes[0].meta if self._processes else {}
         found: dict[str, Any] = {name: meta[name] for name in ("sampler", "interval_ns") if name in meta}
-        if str(found.get("interval_ns", "")).isdecimal():
-            found["interval_ns"] = int(found["interval_ns"])
+        interval = str(found.pop("interval_ns", ""))
+        if interval.isdecimal() and interval.isascii() and len(interval) < 19:
+            found["interval_ns"] = int(interval)
         return found
 
     @property
@@ -173,8 +174,8 @@ def assemble(
     threads, thread_ids = threads_table(processes, spec)
     maps = []
     for number, facts in enumerate(processes):
-        ids = IdMaps(thread_ids[number], contexts.add(facts), native.ids(number))
-        maps.append(_ProcessMaps(ids.arrow(), native.remapped(number)))
+        ids = id_maps(thread_ids[number], contexts.add(facts), native.ids(number))
+        maps.append(_ProcessMaps(ids, native.remapped(number)))
     tables = {
         "processes": processes_table(processes, exit_statuses or {}, spec),
         "threads": threads,

@@ -1,4 +1,4 @@
-"""The one exception of this package."""
+"""The exceptions of this package."""
 
 
 class FormatError(Exception):
@@ -10,3 +10,7 @@ class FormatError(Exception):
     def __init__(self, message: str) -> None:
         # Names of files and values found in a recording end up in messages: keep them on one line and printable.
         super().__init__("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in message))
+
+
+class NewerVersionError(FormatError):
+    """A recording, or its spool, has a major version that is newer than this one."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .atomic import write_bytes
-from .errors import FormatError
+from .errors import FormatError, NewerVersionError
 from .records import clean_text
 from .spool import read_regular_file
 
@@ -121,7 +121,7 @@ def _check_version(version: object, where: str) -> None:
         raise FormatError(f"{where}: format_version is {version[:40]!r}, not MAJOR.MINOR")
     ours = int(FORMAT_VERSION.partition(".")[0])
     if int(major) > ours:
-        raise FormatError(
+        raise NewerVersionError(
             f"the recording has format version {version}, this tachograph reads {ours}.x: use a newer tachograph"
         )
     if int(major) < 1:

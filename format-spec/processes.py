@@ -28,7 +28,7 @@ def processes_table(
                 process.pid,
                 control.parent_pid if control else None,
                 process.start_ns,
-                (control.end_ns or None) if control else None,
+                control.end_ns if control and control.end_ns > 0 else None,
                 exit_statuses.get(process.pid),
                 meta.get("executable"),
                 meta.get("implementation"),

@@ -96,34 +96,24 @@ def raw_table(kind: RowKind, records: bytes) -> pa.Table:
 
 @dataclass(frozen=True)
 class IdMaps:
-    """For one process: from the spool's ids and addresses to the recording's ids."""
-
-    threads: Mapping[int, int]
-    stacks: Mapping[int, int]
-    native_frames: Mapping[int, int]
-
-    def arrow(self) -> ArrowMaps:
-        """The same, ready for ``final_table``."""
-        import pyarrow as pa
-
-        def pair(mapping: Mapping[int, int], keys: pa.DataType) -> tuple[pa.Array, pa.Array]:
-            return column(mapping.keys(), keys), column(mapping.values(), pa.uint32())
-
-        return ArrowMaps(
-            pair(self.threads, pa.uint32()), pair(self.stacks, pa.uint32()), pair(self.native_frames, pa.uint64())
-        )
-
-
-@dataclass(frozen=True)
-class ArrowMaps:
-    """Pairs of (keys, values)."""
+    """For one process: from the spool's ids and addresses to the recording's ids, as pairs of (keys, values)."""
 
     threads: tuple[pa.Array, pa.Array]
     stacks: tuple[pa.Array, pa.Array]
     native_frames: tuple[pa.Array, pa.Array]
 
 
-def final_table(kind: RowKind, raw: pa.Table, maps: ArrowMaps, schema: pa.Schema) -> pa.Table:
+def id_maps(threads: Mapping[int, int], stacks: Mapping[int, int], native_frames: Mapping[int, int]) -> IdMaps:
+    """Make the maps of a process ready for ``final_table``."""
+    import pyarrow as pa
+
+    def pair(mapping: Mapping[int, int], keys: pa.DataType) -> tuple[pa.Array, pa.Array]:
+        return column(mapping.keys(), keys), column(mapping.values(), pa.uint32())
+
+    return IdMaps(pair(threads, pa.uint32()), pair(stacks, pa.uint32()), pair(native_frames, pa.uint64()))
+
+
+def final_table(kind: RowKind, raw: pa.Table, maps: IdMaps, schema: pa.Schema) -> pa.Table:
     """The rows of ``raw`` with the recording's ids, in the schema of the specification, with null for "unknown"."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .errors import FormatError
+from .errors import FormatError, NewerVersionError
 from .segment import Segment, read_segment
 
 SPOOL_NAME = "spool"
@@ -54,14 +54,17 @@ def decode_control(data: bytes) -> ControlFile:
     """Decode a control file.
 
     Errors:
-        FormatError: it is none, too short, or of a newer major version.
+        FormatError: it is none, or too short.
+        NewerVersionError: it has another major version.
     """
     if len(data) < _LOSSES_AT + _LOSSES.size or data[:8] != CONTROL_MAGIC:
         raise FormatError("not a spool control file: it does not begin with TACHCTL1")
     fields = _CONTROL.unpack_from(data)
     major, minor = fields[1:3]
     if major != 1:
-        raise FormatError(f"the spool has version {major}.{minor}, this tachograph reads 1.x: use a newer tachograph")
+        raise NewerVersionError(
+            f"the spool has version {major}.{minor}, this tachograph reads 1.x: use a newer tachograph"
+        )
     values = (*fields[3:11], bool(fields[11]), *fields[12:], _LOSSES.unpack_from(data, _LOSSES_AT))
     return ControlFile(*values)
 
@@ -111,10 +114,6 @@ class SpoolProcess:
             raise FormatError(f"{self.segment_path(seq).name} says that it is segment {segment.seq}")
         return segment
 
-    def covered(self, seq: int) -> bool:
-        """Whether a part holds segment ``seq``."""
-        return covered(seq, self.parts)
-
 
 def covered(seq: int, parts: list[Part]) -> bool:
     """Whether one of the parts holds segment ``seq``."""
@@ -153,7 +152,7 @@ class SpoolDirectory:
             process(prefix).parts.append(part)
         for each in found.values():
             each.parts.sort()
-            each.segments = sorted(seq for seq in each.segments if not each.covered(seq))
+            each.segments = sorted(seq for seq in each.segments if not covered(seq, each.parts))
         return sorted(found.values(), key=lambda each: (each.start_ns, each.pid))
 
     def parts(self, prefix: str) -> list[Part]:
@@ -167,14 +166,16 @@ class SpoolDirectory:
                     yield match[1], Part(int(match[2]), int(match[3]), self.parts_path / name)
 
     def control(self, prefix: str) -> ControlFile | None:
-        """The control file of a process, read now; None if it is missing or damaged."""
+        """The control file of a process, read now; None if it is missing or damaged.
+
+        Errors:
+            NewerVersionError: it has another major version.
+        """
         try:
             return decode_control(read_regular_file(self.path / f"{prefix}.ctl", 1 << 16))
-        except OSError:
-            return None
-        except FormatError as error:
-            if "version" in str(error):
-                raise
+        except NewerVersionError:
+            raise
+        except (OSError, FormatError):
             return None
 
 
