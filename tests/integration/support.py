@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from oracle.support import COMMAND, analyze, compile_library, environment, native_recorder, tachograph
+from oracle.support import COMMAND, analyze, compile_library, environment, losses, native_recorder, tachograph
 
 __all__ = [
     "COMMAND",
@@ -27,6 +27,7 @@ __all__ = [
     "environment",
     "is_running",
     "kill_quietly",
+    "losses",
     "native_recorder",
     "one_line",
     "record",

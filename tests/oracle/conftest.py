@@ -22,7 +22,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     """``recorded(program, *arguments, sampler=..., interval=...)``: recorded once, however often it is asked for."""
-    runs: dict[tuple[object, ...], support.Run] = {}
+    runs: dict[tuple[object, ...], support.Run | AssertionError] = {}
 
     def once(program: str, *arguments: str, sampler: str = "native", interval: float = 5) -> support.Run:
         if sampler == "native" and not support.native_recorder():
@@ -30,7 +30,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
         key = (program, arguments, sampler, interval)
         if key not in runs:
             folder = tmp_path_factory.mktemp(Path(program).stem)
-            runs[key] = support.record(folder, program, *arguments, sampler=sampler, interval=interval)
-        return runs[key]
+            try:
+                runs[key] = support.record(folder, program, *arguments, sampler=sampler, interval=interval)
+            except AssertionError as error:
+                runs[key] = error
+        run = runs[key]
+        if isinstance(run, AssertionError):  # a recording that failed is not tried again for each of its tests
+            raise run
+        return run
 
     return once

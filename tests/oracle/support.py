@@ -168,7 +168,15 @@ class Run:
 
     def loss(self, name: str) -> int:
         """How often the quality ledger says that ``name`` was lost."""
-        return sum(int(entry["count"]) for entry in self.report["quality"] if entry["loss"] == name)
+        return losses(self.report).get(name, 0)
+
+
+def losses(report: dict[str, Any]) -> dict[str, int]:
+    """The quality ledger's counts by name, over all processes."""
+    counts: dict[str, int] = {}
+    for entry in report["quality"]["losses"]:
+        counts[entry["loss"]] = counts.get(entry["loss"], 0) + int(entry["count"])
+    return counts
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -1,0 +1,172 @@
+// Interning from many threads at once.
+#include "check.h"
+#include "contexts.h"
+#include "layout.h"
+#include "spool.h"
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <sys/resource.h>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+using namespace tachograph;
+
+namespace {
+
+constexpr uint32_t kThreads = 8;
+
+void open() {
+    CHECK(spool::open(tests::folder, 8 << 20, 1) == 0);
+    CHECK(contexts::open());
+}
+
+template <typename Body>
+void on_all_threads(Body body) {
+    std::atomic<uint32_t> waiting{kThreads};
+    std::vector<std::thread> threads;
+    for (uint32_t thread = 0; thread < kThreads; ++thread)
+        threads.emplace_back([&, thread] {
+            waiting.fetch_sub(1);
+            while (waiting.load() != 0) {
+            }
+            body(thread);
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
+// A node of a tree of 16 children each, `depth` steps down, chosen by `seed`.
+uint32_t path(uint32_t seed, int depth) {
+    uint32_t node = kNone;
+    for (int step = 0; step < depth; ++step, seed = seed * 1664525u + 1013904223u)
+        node = contexts::intern_stack(node, seed >> 28, static_cast<int32_t>(seed >> 26 & 3) - 1);
+    return node;
+}
+
+} // namespace
+
+TEST(contexts_same_and_different_paths) {
+    constexpr uint32_t kPaths = 4000;
+    open();
+    std::vector<std::vector<uint32_t>> found(kThreads, std::vector<uint32_t>(kPaths));
+    on_all_threads([&](uint32_t thread) {
+        for (uint32_t i = 0; i < kPaths; ++i) {
+            const uint32_t seed = (i + thread * 500) % kPaths; // the same ones, in another order
+            found[thread][seed] = path(seed * 2654435761u, 6);
+        }
+    });
+    for (uint32_t thread = 1; thread < kThreads; ++thread) CHECK(found[thread] == found[0]);
+    for (const uint32_t node : found[0]) CHECK(node != kNone);
+    // Equal paths have equal ids, and only they.
+    for (uint32_t seed = 0; seed < kPaths; ++seed)
+        CHECK(path(seed * 2654435761u, 6) == found[0][seed]);
+    std::set<uint32_t> children;
+    for (uint32_t code = 0; code < 1000; ++code)
+        for (const int32_t instruction : {-1, 0, 2}) {
+            const uint32_t id = contexts::intern_stack(found[0][1], 1'000'000 + code, instruction);
+            CHECK(id != kNone && children.insert(id).second);
+        }
+    CHECK(spool::control()->losses[static_cast<uint32_t>(Loss::records_dropped)] == 0);
+}
+
+TEST(contexts_one_code_is_written_once) {
+    constexpr uint64_t kCodes = 3000;
+    open();
+    std::vector<std::atomic<uint32_t>> written(kCodes);
+    std::vector<std::vector<uint32_t>> ids(kThreads, std::vector<uint32_t>(kCodes));
+    on_all_threads([&](uint32_t thread) {
+        for (uint64_t i = 0; i < kCodes; ++i) {
+            int emit = 0;
+            ids[thread][i] = contexts::intern_code((i + 1) * 0x9E3779B97F4A7C15ull, &emit);
+            if (!emit) continue;
+            // Every seventh cannot be written at the first try; somebody tries again.
+            const bool failed = i % 7 == 0 && written[i].fetch_add(0x10000) < 0x10000;
+            if (!failed) written[i].fetch_add(1);
+            contexts::code_written(ids[thread][i], !failed);
+        }
+    });
+    for (uint32_t thread = 1; thread < kThreads; ++thread) CHECK(ids[thread] == ids[0]);
+    CHECK(std::set<uint32_t>(ids[0].begin(), ids[0].end()).size() == kCodes);
+    for (uint64_t i = 0; i < kCodes; ++i) {
+        int emit = 0;
+        CHECK(contexts::intern_code((i + 1) * 0x9E3779B97F4A7C15ull, &emit) == ids[0][i]);
+        if (emit) contexts::code_written(ids[0][i], true); // the try after the failed one came only now
+        CHECK((written[i].load() & 0xFFFF) == (emit ? 0u : 1u));
+    }
+}
+
+TEST(contexts_full_tables) {
+    open();
+    std::unordered_map<uint32_t, uint64_t> codes;
+    int refused = 0;
+    for (uint64_t identity = 1; refused < 100; ++identity) {
+        int emit = 0;
+        const uint32_t id = contexts::intern_code(identity, &emit);
+        if (id == kNone)
+            ++refused;
+        else
+            CHECK(codes.emplace(id, identity).second);
+        CHECK(identity < 2'000'000);
+    }
+    CHECK(codes.size() > 100'000); // it does not give up before it is well filled
+    for (const auto& [id, identity] : codes) {
+        int emit = 0;
+        CHECK(contexts::intern_code(identity, &emit) == id);
+    }
+    // The tree: what was there stays, what is new is refused, a known path under a full tree is found.
+    uint32_t last = kNone;
+    uint32_t count = 0;
+    for (uint32_t code = 0;; ++code, ++count) {
+        const uint32_t id = contexts::intern_stack(kNone, code, 0);
+        if (id == kNone) break;
+        last = id;
+    }
+    CHECK(count >= 65'536);
+    CHECK(contexts::intern_stack(kNone, count - 1, 0) == last);
+    for (uint32_t code = 0; code < 1000; ++code)
+        CHECK(contexts::intern_stack(last, code, 0) == kNone);
+}
+
+#if !TG_THREAD_SANITIZER && !defined(__SANITIZE_ADDRESS__)
+TEST(contexts_little_address_space) {
+    CHECK(spool::open(tests::folder, 1 << 20, 1) == 0);
+    rlimit limit{};
+    CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
+    limit.rlim_cur = 40 << 20;
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    CHECK(contexts::open()); // a smaller tree instead of none
+    CHECK(contexts::intern_stack(kNone, 1, 0) == 0);
+    CHECK(contexts::intern_stack(0, 1, 0) == 1);
+    CHECK(contexts::intern_stack(kNone, 1, 0) == 0);
+}
+#endif
+
+TEST(contexts_scratch_buffers) {
+    open();
+    std::set<void*> all;
+    size_t size = 0;
+    while (void* scratch = contexts::borrow_scratch(&size)) {
+        CHECK(size >= 65536 && all.insert(scratch).second);
+        CHECK(all.size() <= 1000);
+    }
+    CHECK(all.size() >= 16);
+    for (void* scratch : all) contexts::return_scratch(scratch);
+
+    std::atomic<uint32_t> refused{0};
+    on_all_threads([&](uint32_t thread) {
+        for (uint32_t i = 0; i < 5000; ++i) {
+            size_t room = 0;
+            auto* mine = static_cast<volatile uint32_t*>(contexts::borrow_scratch(&room));
+            if (!mine) {
+                refused.fetch_add(1);
+                continue;
+            }
+            for (uint32_t word = 0; word < 16; ++word) mine[word] = thread * 1'000'000 + i;
+            for (uint32_t word = 0; word < 16; ++word) CHECK(mine[word] == thread * 1'000'000 + i);
+            contexts::return_scratch(const_cast<uint32_t*>(mine));
+        }
+    });
+    CHECK(refused.load() == 0);
+}

@@ -1,0 +1,236 @@
+// The spool under concurrent writers. The segments are read back by test_segments.py: each test prints
+// what it committed as lines "thread committed dropped", and of each of its records the number counts
+// up from 0 per thread.
+#include "check.h"
+#include "layout.h"
+#include "spool.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace tachograph;
+
+namespace {
+
+constexpr uint64_t kSegmentSize = 65536;
+constexpr auto kTestKind = static_cast<Kind>(200);
+
+struct TestRecord {
+    uint64_t header;
+    uint32_t thread;
+    uint32_t number;
+};
+
+struct Tally {
+    uint32_t committed = 0;
+    uint32_t dropped = 0;
+};
+
+// Lengths from nothing to an eighth of a segment; the filling tells a reader where it belongs.
+size_t filling(uint32_t thread, uint32_t number) {
+    const uint32_t draw = (number * 2654435761u ^ thread * 40503u) >> 8;
+    return draw % 256 == 0 ? kSegmentSize / 8 : draw % 97;
+}
+
+bool append(uint32_t thread, Tally* tally) {
+    const size_t more = filling(thread, tally->committed);
+    const spool::Ticket ticket = spool::reserve(kTestKind, sizeof(TestRecord) + more);
+    if (!ticket.record) {
+        ++tally->dropped;
+        return false;
+    }
+    auto* record = reinterpret_cast<TestRecord*>(ticket.record);
+    CHECK(record->header == 0 && record->thread == 0 && record->number == 0);
+    record->thread = thread;
+    record->number = tally->committed;
+    memset(record + 1, static_cast<int>(thread + tally->committed) & 0xFF, more);
+    spool::commit(ticket);
+    ++tally->committed;
+    return true;
+}
+
+void print(uint32_t thread, const Tally& tally) {
+    printf("%u %u %u\n", thread, tally.committed, tally.dropped);
+}
+
+uint64_t dropped() {
+    return spool::control()->losses[static_cast<uint32_t>(Loss::records_dropped)];
+}
+
+int files_in_folder() {
+    DIR* directory = opendir(tests::folder);
+    CHECK(directory);
+    int count = 0;
+    while (const dirent* entry = readdir(directory)) count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+void limit_file_size(uint64_t bytes) {
+    rlimit limit{};
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = bytes;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+} // namespace
+
+TEST(spool_concurrent_appends) {
+    constexpr uint32_t kThreads = 8;
+    constexpr uint32_t kAppends = 12'000;
+    CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    std::atomic<bool> done{false};
+    std::thread helper([&] {
+        while (!done.load()) CHECK(spool::maintain() == 0);
+    });
+    std::vector<Tally> tallies(kThreads);
+    std::vector<std::thread> writers;
+    for (uint32_t thread = 0; thread < kThreads; ++thread)
+        writers.emplace_back([thread, &tallies] {
+            Tally tally;
+            for (uint32_t i = 0; i < kAppends; ++i) append(thread, &tally);
+            tallies[thread] = tally;
+        });
+    for (std::thread& writer : writers) writer.join();
+    done.store(true);
+    helper.join();
+    uint64_t lost = 0;
+    for (uint32_t thread = 0; thread < kThreads; ++thread) {
+        print(thread, tallies[thread]);
+        CHECK(tallies[thread].committed + tallies[thread].dropped == kAppends);
+        lost += tallies[thread].dropped;
+    }
+    CHECK(dropped() == lost);
+    CHECK(spool::control()->current_segment >= 20);
+}
+
+TEST(spool_without_its_helper) {
+    CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    Tally tally;
+    while (append(0, &tally) || tally.dropped < 1000) {
+    }
+    CHECK(dropped() == tally.dropped);
+    CHECK(spool::is_current(1) && !spool::is_current(0));
+    // A helper that comes back finds everything as it was left.
+    for (int i = 0; i < 4; ++i) CHECK(spool::maintain() == 0);
+    CHECK(append(0, &tally) && spool::is_current(2));
+    print(0, tally);
+}
+
+TEST(spool_record_too_large) {
+    CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    Tally tally;
+    CHECK(!spool::reserve(kTestKind, kSegmentSize - kSegmentHeader + 1).record);
+    CHECK(!spool::reserve(kTestKind, size_t{1} << 40).record);
+    CHECK(dropped() == 2 && spool::is_current(0));
+    CHECK(append(0, &tally));
+    print(0, tally);
+}
+
+TEST(spool_refused_at_open) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/missing", tests::folder);
+    CHECK(spool::open(path, kSegmentSize, 1) == ENOENT);
+    memset(path, 'x', sizeof path - 1);
+    path[sizeof path - 1] = 0;
+    CHECK(spool::open(path, kSegmentSize, 2) == ENAMETOOLONG);
+    // Room for the control file, none for a segment: nothing stays behind.
+    limit_file_size(kControlSize);
+    CHECK(spool::open(tests::folder, kSegmentSize, 3) == EFBIG);
+    CHECK(files_in_folder() == 0);
+    // And it can be tried again.
+    limit_file_size(RLIM_INFINITY);
+    CHECK(spool::open(tests::folder, kSegmentSize, 4) == 0);
+    CHECK(files_in_folder() == 3);
+    Tally tally;
+    CHECK(append(0, &tally));
+    print(0, tally);
+}
+
+TEST(spool_disk_full) {
+    CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    limit_file_size(kSegmentSize / 2);
+    Tally tally;
+    int error = 0;
+    while (tally.dropped < 100) {
+        append(0, &tally);
+        if (error == 0) error = spool::maintain();
+    }
+    CHECK(error == EFBIG);
+    CHECK(files_in_folder() == 3); // the segment that was refused is gone again
+    CHECK(dropped() == tally.dropped);
+    print(0, tally);
+}
+
+// Run by test_segments.py with a small file system of its own at the folder.
+TEST(spool_no_space_left) {
+    CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    Tally tally;
+    int error = 0;
+    while (tally.dropped < 100) {
+        append(0, &tally);
+        if (error == 0) error = spool::maintain();
+    }
+    CHECK(error == ENOSPC);
+    print(0, tally);
+}
+
+// A handler appends while the same thread is in the middle of an append.
+TEST(spool_appends_in_handlers) {
+    static Tally handlers;
+    static std::atomic<bool> on{true};
+    CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+        const int saved = errno;
+        if (on.load()) append(1, &handlers);
+        errno = saved;
+    };
+    CHECK(sigaction(SIGALRM, &action, nullptr) == 0);
+    const itimerval often{{0, 100}, {0, 100}};
+    CHECK(setitimer(ITIMER_REAL, &often, nullptr) == 0);
+    Tally tally;
+    for (int i = 0; i < 60'000; ++i) {
+        append(0, &tally);
+        if (i % 16 == 0) CHECK(spool::maintain() == 0);
+    }
+    on.store(false);
+    print(0, tally);
+    print(1, handlers);
+    CHECK(dropped() == tally.dropped + handlers.dropped);
+}
+
+// Appends until it is killed. What was committed, per thread, stands in FOLDER/progress.
+TEST(spool_appends_until_killed) {
+    constexpr uint32_t kThreads = 4;
+    char path[600];
+    snprintf(path, sizeof path, "%s/progress", tests::folder);
+    const int fd = ::open(path, O_RDWR | O_CREAT, 0600);
+    CHECK(fd >= 0 && ftruncate(fd, kThreads * sizeof(uint64_t)) == 0);
+    void* mapped = mmap(nullptr, kThreads * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(mapped != MAP_FAILED);
+    auto* progress = static_cast<uint64_t*>(mapped);
+    CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    std::vector<std::thread> writers;
+    for (uint32_t thread = 0; thread < kThreads; ++thread)
+        writers.emplace_back([thread, progress] {
+            Tally tally;
+            for (;;) {
+                if (append(thread, &tally))
+                    __atomic_store_n(&progress[thread], tally.committed, __ATOMIC_RELEASE);
+                else
+                    usleep(100);
+            }
+        });
+    while (spool::maintain() == 0) usleep(50); // never ends by itself
+}

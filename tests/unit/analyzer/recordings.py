@@ -1,0 +1,144 @@
+"""Builds recordings by hand, row by row, through the format's own writer, so that tests know every number in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pyarrow as pa
+
+from tachograph.format import Manifest, load_specification, write_table
+
+START = 1_000_000_000_000
+MS = 1_000_000
+
+PYTHON_FRAME, OTHER_FRAME, NATIVE_FRAME, MACHINERY_FRAME, GPU_FRAME = range(5)
+"""Native frames that every recording has: evaluation loop, elsewhere in the interpreter, outside, call machinery, GPU driver."""
+
+CALL, CALL_BUILTIN, BINARY_OP = 53, 168, 45
+"""Opcodes of CPython 3.13: an unspecialised call, a call of a C function, no call."""
+
+
+@dataclass
+class Builder:
+    """A recording in the making: one process of CPython 3.13 with a main thread, until more is added."""
+
+    path: Path
+    interval_ns: int = 10 * MS
+    sampler: str = "native"
+    python_version: str = "3.13.0"
+    state: str = "complete"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    quality: list[dict[str, Any]] = field(default_factory=list)
+    end_ns: int | None = START + 10_000 * MS
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rows = {name: [] for name in load_specification().tables}
+        self.rows["processes"].append(
+            {
+                "process": 0,
+                "pid": 100,
+                "start_ns": START,
+                "end_ns": self.end_ns,
+                "executable": "/usr/bin/python3.13",
+                "python_version": self.python_version,
+                "sampler": self.sampler,
+            }
+        )
+        self.thread("MainThread", main=True)
+        for path, interpreter in (("/usr/bin/python3.13", True), ("/usr/lib/libz.so", False), ("/lib/libcuda.so.1", False)):
+            self._add("modules", process=0, path=path, start=0, end=1, file_offset=0, time_ns=0, interpreter=interpreter)
+        for module, symbol in (
+            (0, "_PyEval_EvalFrameDefault"),
+            (0, "list_sort"),
+            (1, "deflate"),
+            (0, "_PyEval_Vector"),
+            (2, "cuLaunch"),
+        ):
+            self._add("native_frames", module=module, offset=len(self.rows["native_frames"]), symbol=symbol)
+
+    def _add(self, table: str, **values: Any) -> int:
+        rows = self.rows[table]
+        spec = load_specification().tables[table]
+        if spec.id_column is not None:
+            values = {spec.id_column: len(rows), **values}
+        rows.append(values)
+        return len(rows) - 1
+
+    def thread(self, name: str | None, *, main: bool = False, **values: Any) -> int:
+        tid = 100 + len(self.rows["threads"])
+        return self._add("threads", process=0, tid=tid, name=name, main=main, python_name=True, start_ns=START, **values)
+
+    def file(self, path: str, source: str | None = None) -> int:
+        return self._add("files", path=path, source=source)
+
+    def code(self, file: int, qualname: str = "f", first_line: int = 1, line_table: bytes | None = None) -> int:
+        """A code object; without a table of its own, instruction 2 * n is on line first_line + n (up to 100 lines)."""
+        table = lines_table(100) if line_table is None else line_table
+        return self._add(
+            "codes", file=file, qualname=qualname, first_line=first_line, flags=3, line_table=table
+        )
+
+    def compiled(self, file: int, function: Callable[..., Any] | CodeType) -> int:
+        """A code object of the interpreter that runs the test."""
+        code = function if isinstance(function, CodeType) else function.__code__
+        return self.code(file, code.co_qualname, code.co_firstlineno, code.co_linetable)
+
+    def stack(self, *frames: tuple[int | None, int | None]) -> int:
+        """The node of a stack, outermost frame first; a frame is (code, line offset), see ``code``."""
+        parent = None
+        for code, line in frames:
+            row = {"parent": parent, "code": code, "instruction": None if line is None else line * 2}
+            known = [n for n, old in enumerate(self.rows["stacks"]) if {**row, "stack": n} == old]
+            parent = known[0] if known else self._add("stacks", **row)
+        assert parent is not None
+        return parent
+
+    def cpu(self, stack: int | None, ms: float = 10, **values: Any) -> None:
+        """A sample; by default in the evaluation loop of the main thread, at the end of its weight."""
+        at = START + len(self.rows["cpu"]) * 10 * MS
+        row = {"time_ns": at, "thread": 0, "native_frame": PYTHON_FRAME, "system_ns": 0, "opcode": BINARY_OP, "overruns": 0}
+        state = 0 if stack is not None else 1
+        self.rows["cpu"].append({**row, "stack": stack, "cpu_ns": round(ms * MS), "origin": 0, "stack_state": state, **values})
+
+    def wait(self, stack: int | None, start_ms: float, end_ms: float, **values: Any) -> None:
+        """A wait, times in ms from the start of the recording."""
+        start, end = (START + round(ms * MS) for ms in (start_ms, end_ms))
+        row = {"start_ns": start, "end_ns": end, "off_cpu_ns": end - start, "thread": 0, "stack": stack, "target": 0}
+        self.rows["waits"].append({**row, "stack_state": 0 if stack is not None else 1, **values})
+
+    def write(self) -> Path:
+        spec = load_specification()
+        self.path.mkdir()
+        sizes = {}
+        for name, table in spec.tables.items():
+            rows = sorted(self.rows[name], key=lambda row: row[table.sort[0]]) if table.sort else self.rows[name]
+            columns = [pa.array([row.get(each.name) for row in rows], each.type) for each in table.schema]
+            sizes[name] = write_table(pa.table(columns, schema=table.schema), self.path / f"{name}.parquet", spec, name)
+        Manifest(
+            uuid="1" * 8,
+            state=self.state,
+            argv=["program.py"],
+            clock={"monotonic_ns": START, "utc_ns": 1_700_000_000_000_000_000},
+            parameters={"interval_ns": self.interval_ns, "waits": True, "sampler": self.sampler, **self.parameters},
+            quality=self.quality,
+            tables=sizes,
+            ended_ns=self.end_ns,
+        ).write(self.path / "manifest.json")
+        return self.path
+
+
+def lines_table(lines: int) -> bytes:
+    """A location table in which every instruction is on a line of its own, the first on the first line."""
+    # Code 13 (no columns), one code unit; then the step as a signed varint: 0, then 1 (encoded as 2).
+    return bytes([0xE8, 0x00]) + bytes([0xE8, 0x02]) * (lines - 1)
+
+
+def table(profile_frame: Any, *columns: str) -> list[tuple[Any, ...]]:
+    """Some columns of a frame as tuples, for comparison; times rounded to ns."""
+    values = profile_frame[list(columns)].astype(object).itertuples(index=False, name=None)
+    return [tuple(round(value, 9) if isinstance(value, float) else value for value in row) for row in values]
