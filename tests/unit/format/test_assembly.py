@@ -11,6 +11,7 @@ import pytest
 from tachograph.format import (
     Assembled,
     FormatError,
+    Manifest,
     SpoolDirectory,
     assemble,
     check_batch,
@@ -305,5 +306,12 @@ def test_corrupted_spools_still_give_valid_tables(tmp_path: Path, seed: int) -> 
         at = chance.randrange(len(data) * 2 // 3)
         # Inside records, too, where the check does not see it.
         data[at : at + 4] = chance.choice([b"\xff" * 4, chance.randbytes(4), bytes(4)])
-    write_spool(tmp_path, [bytes(data[: chance.choice([len(data), 5000])]) for data in segments], control(seq=2))
-    assembled(tmp_path, resolve=lambda _, offsets: [None] * len(offsets))
+    head = bytearray(control(seq=2))
+    for _ in range(seed % 4):
+        at = chance.randrange(16, 640)
+        head[at : at + 4] = chance.choice([b"\xff" * 4, chance.randbytes(4)])
+    write_spool(tmp_path, [bytes(data[: chance.choice([len(data), 5000])]) for data in segments], bytes(head))
+    result = assembled(tmp_path, resolve=lambda _, offsets: [None] * len(offsets))
+    manifest = Manifest("u", clock=result.clock, ended_ns=result.ended_ns, quality=result.quality)
+    manifest.parameters, manifest.sampler_cost = result.parameters, result.sampler_cost
+    assert Manifest.from_bytes(manifest.to_bytes()) == manifest
