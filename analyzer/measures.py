@@ -26,7 +26,8 @@ def prepared(cpu: pd.DataFrame, waits: pd.DataFrame | None, main_threads: NDArra
         wait_ns = waits["wait_ns"]
         waiting = waits.assign(main_wait_ns=wait_ns.where(main, 0.0), gpu_wait_ns=wait_ns.where(waits["gpu"], 0.0))
         parts.append(waiting[["stack", "thread", "stack_state", *WAIT_MEASURES]])
-    return pd.concat(parts, ignore_index=True).fillna(0.0)
+    columns = ["stack", "thread", "stack_state", *MEASURES]
+    return pd.concat(parts, ignore_index=True).reindex(columns=columns).fillna(0.0)
 
 
 def sums_by(rows: pd.DataFrame, index: NDArray[np.int64], size: int) -> NDArray[np.float64]:

@@ -239,7 +239,8 @@ def _filled(ids: pa.Array, otherwise: int) -> NDArray[np.integer]:
 
 def _small(values: pa.Array, size: int) -> NDArray[np.integer]:
     """A small enumeration; values that this version does not know count as the last."""
-    return np.minimum(values.to_numpy(), size - 1)
+    small: NDArray[np.integer] = np.minimum(values.to_numpy(), size - 1)
+    return small
 
 
 def _scaled(values: NDArray[np.integer] | bool, factor: int) -> NDArray[np.uint16] | np.uint16:

@@ -1,10 +1,10 @@
 """What analyzing costs: synthetic recordings of 10^5 to 10^8 CPU samples, each analyzed in a process of its own.
 
     python benchmarks/analyze.py                          # up to 10^7 samples, a minute
-    python benchmarks/analyze.py --samples 1e8            # the bar: 10 s and 2 GB on two cores (1 GB of disk, some minutes)
+    python benchmarks/analyze.py --samples 1e8            # the bar: 10 s and 2 GB on two cores (1 GB of disk)
 
-Time is that of the whole command, from start to exit; memory is its largest resident set. Recordings are written through
-the format's own writer, a piece at a time, and removed when they have been measured unless `--keep` names a folder.
+Time is that of the whole command, from start to exit; memory is its largest resident set. Recordings are written
+through the format's own writer, a piece at a time, and removed when they were measured unless `--keep` names a folder.
 """
 
 import json

@@ -8,7 +8,7 @@ import pytest
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 
-from .recordings import Builder
+from unit.analyzer.recordings import Builder
 
 
 @pytest.fixture

@@ -50,8 +50,14 @@ class Builder:
             }
         )
         self.thread("MainThread", main=True)
-        for path, interpreter in (("/usr/bin/python3.13", True), ("/usr/lib/libz.so", False), ("/lib/libcuda.so.1", False)):
-            self._add("modules", process=0, path=path, start=0, end=1, file_offset=0, time_ns=0, interpreter=interpreter)
+        for path, interpreter in (
+            ("/usr/bin/python3.13", True),
+            ("/usr/lib/libz.so", False),
+            ("/lib/libcuda.so.1", False),
+        ):
+            self._add(
+                "modules", process=0, path=path, start=0, end=1, file_offset=0, time_ns=0, interpreter=interpreter
+            )
         for module, symbol in (
             (0, "_PyEval_EvalFrameDefault"),
             (0, "list_sort"),
@@ -71,7 +77,9 @@ class Builder:
 
     def thread(self, name: str | None, *, main: bool = False, **values: Any) -> int:
         tid = 100 + len(self.rows["threads"])
-        return self._add("threads", process=0, tid=tid, name=name, main=main, python_name=True, start_ns=START, **values)
+        return self._add(
+            "threads", process=0, tid=tid, name=name, main=main, python_name=True, start_ns=START, **values
+        )
 
     def file(self, path: str, source: str | None = None) -> int:
         return self._add("files", path=path, source=source)
@@ -79,9 +87,7 @@ class Builder:
     def code(self, file: int, qualname: str = "f", first_line: int = 1, line_table: bytes | None = None) -> int:
         """A code object; without a table of its own, instruction 2 * n is on line first_line + n (up to 100 lines)."""
         table = lines_table(100) if line_table is None else line_table
-        return self._add(
-            "codes", file=file, qualname=qualname, first_line=first_line, flags=3, line_table=table
-        )
+        return self._add("codes", file=file, qualname=qualname, first_line=first_line, flags=3, line_table=table)
 
     def compiled(self, file: int, function: Callable[..., Any] | CodeType) -> int:
         """A code object of the interpreter that runs the test."""
@@ -101,9 +107,18 @@ class Builder:
     def cpu(self, stack: int | None, ms: float = 10, **values: Any) -> None:
         """A sample; by default in the evaluation loop of the main thread, at the end of its weight."""
         at = START + len(self.rows["cpu"]) * 10 * MS
-        row = {"time_ns": at, "thread": 0, "native_frame": PYTHON_FRAME, "system_ns": 0, "opcode": BINARY_OP, "overruns": 0}
+        row = {
+            "time_ns": at,
+            "thread": 0,
+            "native_frame": PYTHON_FRAME,
+            "system_ns": 0,
+            "opcode": BINARY_OP,
+            "overruns": 0,
+        }
         state = 0 if stack is not None else 1
-        self.rows["cpu"].append({**row, "stack": stack, "cpu_ns": round(ms * MS), "origin": 0, "stack_state": state, **values})
+        self.rows["cpu"].append(
+            {**row, "stack": stack, "cpu_ns": round(ms * MS), "origin": 0, "stack_state": state, **values}
+        )
 
     def wait(self, stack: int | None, start_ms: float, end_ms: float, **values: Any) -> None:
         """A wait, times in ms from the start of the recording."""

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from tachograph.analyzer import Attribution, Profile
+from tachograph.analyzer.attribution import Verdict, attribute, native_rule, opcode_rule, pc_only_rule
+from tachograph.analyzer.compat.opcodes import OpcodeClass, classes_of, versions
+from tachograph.analyzer.native import FrameClass
+from tachograph.format import FormatError
+from unit.analyzer.recordings import (
+    BINARY_OP,
+    CALL,
+    CALL_BUILTIN,
+    GPU_FRAME,
+    MACHINERY_FRAME,
+    MS,
+    NATIVE_FRAME,
+    OTHER_FRAME,
+    PYTHON_FRAME,
+    START,
+    Builder,
+    table,
+)
+
+PYTHON, NATIVE, UNKNOWN = Verdict.PYTHON, Verdict.NATIVE, Verdict.UNKNOWN
+
+
+def facts(**columns: object) -> pd.DataFrame:
+    defaults = {
+        "origin": 0,
+        "stack_state": 0,
+        "opcode_class": OpcodeClass.OTHER,
+        "frame_class": FrameClass.LOOP,
+        "kernel_known": True,
+        "cpu_ns": 10.0,
+        "system_ns": 0.0,
+        "delay_ns": 0.0,
+    }
+    return pd.DataFrame([{**defaults, **columns}])
+
+
+@pytest.mark.parametrize(
+    ("frame", "opcode", "verdict"),
+    [
+        (FrameClass.LOOP, OpcodeClass.OTHER, PYTHON),
+        (FrameClass.LOOP, OpcodeClass.NATIVE_CALL, PYTHON),
+        (FrameClass.LOOP, OpcodeClass.UNKNOWN, PYTHON),
+        (FrameClass.OUTSIDE, OpcodeClass.OTHER, NATIVE),  # an operator of an array type: no call
+        (FrameClass.OUTSIDE, OpcodeClass.UNKNOWN, NATIVE),
+        (FrameClass.INTERIOR, OpcodeClass.OTHER, PYTHON),  # a dictionary lookup, say
+        (FrameClass.INTERIOR, OpcodeClass.NATIVE_CALL, NATIVE),  # sorted(), say
+        (FrameClass.INTERIOR, OpcodeClass.ANY_CALL, NATIVE),
+        (FrameClass.INTERIOR, OpcodeClass.UNKNOWN, UNKNOWN),
+        (FrameClass.MACHINERY, OpcodeClass.ANY_CALL, PYTHON),  # a Python function is being called
+        (FrameClass.MACHINERY, OpcodeClass.NATIVE_CALL, NATIVE),  # the C function calls something
+        (FrameClass.MACHINERY, OpcodeClass.OTHER, PYTHON),
+        (FrameClass.UNKNOWN, OpcodeClass.OTHER, UNKNOWN),
+        (FrameClass.UNKNOWN, OpcodeClass.NATIVE_CALL, UNKNOWN),
+    ],
+)
+def test_native_rule(frame: FrameClass, opcode: OpcodeClass, verdict: Verdict) -> None:
+    assert native_rule(facts(frame_class=frame, opcode_class=opcode)).tolist() == [verdict]
+
+
+def test_native_rule_without_python_frames() -> None:
+    starting = facts(frame_class=FrameClass.INTERIOR, opcode_class=OpcodeClass.UNKNOWN, stack_state=1)
+    torn = facts(frame_class=FrameClass.INTERIOR, opcode_class=OpcodeClass.UNKNOWN, stack_state=2)
+    assert native_rule(starting).tolist() == [PYTHON]
+    assert native_rule(torn).tolist() == [UNKNOWN]
+
+
+def test_other_rules() -> None:
+    assert opcode_rule(facts(opcode_class=OpcodeClass.ANY_CALL)).tolist() == [NATIVE]
+    assert opcode_rule(facts(opcode_class=OpcodeClass.OTHER)).tolist() == [PYTHON]
+    assert opcode_rule(facts(opcode_class=OpcodeClass.UNKNOWN)).tolist() == [UNKNOWN]
+    assert pc_only_rule(facts(frame_class=FrameClass.INTERIOR)).tolist() == [PYTHON]
+    assert pc_only_rule(facts(frame_class=FrameClass.OUTSIDE)).tolist() == [NATIVE]
+    assert pc_only_rule(facts(frame_class=FrameClass.UNKNOWN)).tolist() == [UNKNOWN]
+
+
+@pytest.mark.parametrize("rule", [Attribution.AUTO, Attribution.NATIVE, Attribution.OPCODE, Attribution.PC_ONLY])
+def test_parts_add_up(rule: Attribution) -> None:
+    rows = pd.concat(
+        facts(frame_class=frame, opcode_class=opcode, origin=origin, system_ns=3.0, kernel_known=known, delay_ns=4.0)
+        for frame in FrameClass
+        for opcode in OpcodeClass
+        for origin in range(4)
+        for known in (False, True)
+    )
+    parts = attribute(rows, rule)
+    total = parts["python_ns"] + parts["native_ns"] + parts["kernel_ns"] + parts["unknown_ns"]
+    assert (total == parts["cpu_ns"]).all()
+
+
+def test_opcode_classes_of_every_version() -> None:
+    assert list(versions()) == ["3.11", "3.12", "3.13", "3.14", "3.15"]
+    for minor in versions():
+        classes = classes_of(f"{minor}.1")
+        assert (classes == OpcodeClass.ANY_CALL).any()
+        assert (classes == OpcodeClass.NATIVE_CALL).any()
+        assert not (classes[1:] == OpcodeClass.UNKNOWN).any()
+    assert (classes_of("3.99.0") == OpcodeClass.UNKNOWN).all()
+    assert (classes_of(None) == OpcodeClass.UNKNOWN).all()
+    assert classes_of("3.13.0")[CALL_BUILTIN] == OpcodeClass.NATIVE_CALL
+    assert classes_of("3.13.0")[CALL] == OpcodeClass.ANY_CALL
+    assert classes_of("3.13.0")[BINARY_OP] == OpcodeClass.OTHER
+
+
+def test_native_recording(builder: Builder, profile: Callable[..., Profile]) -> None:
+    code = builder.code(builder.file("/srv/a.py"))
+    first, second, third = (builder.stack((code, line)) for line in range(3))
+    builder.cpu(first, 10, native_frame=PYTHON_FRAME, system_ns=2 * MS)
+    builder.cpu(first, 20, native_frame=OTHER_FRAME, opcode=BINARY_OP)
+    builder.cpu(second, 10, native_frame=OTHER_FRAME, opcode=CALL_BUILTIN)
+    builder.cpu(second, 10, native_frame=NATIVE_FRAME, opcode=BINARY_OP, system_ns=10 * MS)
+    builder.cpu(third, 10, native_frame=MACHINERY_FRAME, opcode=CALL)
+    builder.cpu(third, 10, native_frame=None)
+    lines = profile().lines
+    assert table(lines, "line", "samples", "python_s", "native_s", "kernel_s", "unknown_s") == [
+        (1, 2, 0.028, 0.0, 0.002, 0.0),
+        (2, 2, 0.0, 0.01, 0.01, 0.0),
+        (3, 2, 0.01, 0.0, 0.0, 0.01),
+    ]
+
+
+def test_modules_of_the_interpreter_file_are_the_interpreter(builder: Builder, profile: Callable[..., Profile]) -> None:
+    builder._add(
+        "modules", process=0, path="/usr/bin/python3.13", start=5, end=6, file_offset=5, time_ns=0, interpreter=False
+    )
+    frame = builder._add("native_frames", module=3, offset=6, symbol="PyDict_Next")
+    builder.cpu(builder.stack((builder.code(builder.file("/srv/a.py")), 0)), 10, native_frame=frame)
+    assert profile().totals.python_s == 0.01
+
+
+def test_unmapped_code_is_native_and_a_missing_symbol_is_the_interior(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    generated = builder._add("native_frames", module=None, offset=0x7000, symbol=None)
+    stripped = builder._add("native_frames", module=0, offset=99, symbol=None)
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(stack, 10, native_frame=generated, opcode=BINARY_OP)
+    builder.cpu(stack, 10, native_frame=stripped, opcode=CALL)
+    builder.cpu(stack, 30, native_frame=stripped, opcode=BINARY_OP)
+    totals = profile().totals
+    assert (totals.native_s, totals.python_s) == (0.02, 0.03)
+
+
+def test_unknown_kernel_time_is_null_and_not_zero(builder: Builder, profile: Callable[..., Profile]) -> None:
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(stack, 10, system_ns=None)
+    answer = profile()
+    assert answer.lines["kernel_s"].isna().all()
+    assert answer.totals.kernel_s is None
+    assert answer.totals.python_s == 0.01
+
+
+def test_delay_rule(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """q = 10 ms: a tick after 10 ms is all Python, one after 100 ms has 90 ms of delay."""
+    builder.sampler = builder.rows["processes"][0]["sampler"] = "signal"
+    code = builder.code(builder.file("/srv/a.py"))
+    first, second = (builder.stack((code, line)) for line in range(2))
+    for ms in (10, 9):
+        builder.cpu(first, ms, origin=2, native_frame=None, system_ns=None)
+    builder.cpu(second, 100, origin=2, native_frame=None, system_ns=None)
+    answer = profile()
+    assert table(answer.lines, "line", "python_s", "native_s", "unknown_s") == [
+        (2, 0.01, 0.09, 0.0),
+        (1, 0.019, 0.0, 0.0),
+    ]
+    assert answer.totals.kernel_s is None
+    assert table(profile(attribution=Attribution.DELAY).lines, "native_s") == [(0.09,), (0.0,)]
+
+
+def test_ticks_are_shared_out_among_threads(builder: Builder, profile: Callable[..., Profile]) -> None:
+    builder.sampler = builder.rows["processes"][0]["sampler"] = "signal"
+    builder.thread("worker-1")
+    builder.thread("worker-2")
+    code = builder.code(builder.file("/srv/a.py"))
+    first, second, third = (builder.stack((code, line)) for line in range(3))
+    common = {"time_ns": START + 5, "native_frame": None, "system_ns": None}
+    builder.cpu(first, 30, origin=2, **common)
+    builder.cpu(second, 30, origin=3, thread=1, opcode=CALL, **common)
+    builder.cpu(third, 30, origin=3, thread=2, opcode=BINARY_OP, **common)
+    answer = profile()
+    assert table(answer.lines.sort_values("line"), "line", "python_s", "native_s") == [
+        (1, round(10 / 3e3, 9), round(20 / 3e3, 9)),
+        (2, 0.0, 0.01),
+        (3, 0.01, 0.0),
+    ]
+    assert answer.totals.cpu_s == pytest.approx(0.03)
+
+
+def test_delay_needs_the_signal_sampler(builder: Builder, profile: Callable[..., Profile]) -> None:
+    builder.cpu(None)
+    with pytest.raises(FormatError, match="--attribution delay needs a recording of the signal sampler"):
+        profile(attribution=Attribution.DELAY)
+
+
+def test_signal_rows_need_the_interval(builder: Builder, profile: Callable[..., Profile]) -> None:
+    builder.sampler = builder.rows["processes"][0]["sampler"] = "signal"
+    builder.parameters["interval_ns"] = None
+    builder.cpu(None, origin=2)
+    with pytest.raises(FormatError, match="interval_ns is missing"):
+        profile()
+
+
+def test_gpu_waits_are_told_apart(builder: Builder, profile: Callable[..., Profile]) -> None:
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.wait(stack, 0, 100, native_frame=GPU_FRAME)
+    builder.wait(stack, 200, 300, target=5)
+    builder.wait(stack, 400, 1000, target=2, native_frame=NATIVE_FRAME)
+    answer = profile()
+    assert table(answer.lines, "wait_s", "main_wait_s", "gpu_wait_s") == [(0.8, 0.8, 0.2)]

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tachograph.analyzer import Profile
+from tachograph.analyzer.scope import Scope
+from tachograph.format import FormatError
+from unit.analyzer.recordings import Builder, table
+
+
+@pytest.mark.parametrize(
+    ("path", "project"),
+    [
+        ("/srv/app/main.py", True),
+        ("relative.py", True),
+        ("<string>", True),
+        ("<stdin>", True),
+        ("<ipython-input-3-abc>", True),
+        ("/tmp/ipykernel_4/123.py", True),
+        ("/home/me/lib/tool.py", True),
+        ("C:\\work\\app.py", True),
+        ("<frozen importlib._bootstrap>", False),
+        ("<attrs generated init app.Thing>", False),
+        ("/usr/lib/python3.13/json/decoder.py", False),
+        ("/usr/lib64/python3.11/re/_parser.py", False),
+        ("/opt/free/lib/python3.14t/ast.py", False),
+        ("/srv/venv/lib/python3.13/site-packages/numpy/core.py", False),
+        ("/usr/lib/python3/dist-packages/apt.py", False),
+        ("C:\\Python313\\Lib\\json\\decoder.py", False),
+        ("C:\\venv\\Lib\\site-packages\\flask\\app.py", False),
+        ("/srv/venv/bin/sphinx-build", False),
+    ],
+)
+def test_project(path: str, project: bool) -> None:
+    assert Scope("project", ("/srv/venv/bin",)).includes(path) is project
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "included"),
+    [
+        ("numpy", "/venv/site-packages/numpy/lib/io.py", True),
+        ("numpy", "/venv/site-packages/numpyish/io.py", False),
+        ("io.py", "/venv/site-packages/numpy/lib/io.py", True),
+        ("numpy/*.py", "/venv/site-packages/numpy/lib/io.py", True),
+        ("/srv/*", "/srv/app/a.py", True),
+        ("/srv/*", "/opt/srv/app/a.py", True),
+        ("app/", "/srv/app/a.py", True),
+        ("a?p", "/srv/app/a.py", True),
+        ("[", "/srv/app/a.py", False),
+        ("all", "<frozen x>", True),
+    ],
+)
+def test_globs(glob: str, path: str, included: bool) -> None:
+    assert Scope(glob).includes(path) is included
+
+
+@pytest.fixture
+def library(builder: Builder) -> Builder:
+    """main.py:1 calls a library, which calls back into main.py:5, which calls the library again."""
+    own, foreign = builder.file("/srv/main.py"), builder.file("/venv/site-packages/lib/core.py")
+    main, back = builder.code(own, "main"), builder.code(own, "callback", 5)
+    lib = builder.code(foreign, "work", 10)
+    builder.cpu(builder.stack((main, 0)), 10)
+    builder.cpu(builder.stack((main, 0), (lib, 1)), 20)
+    builder.cpu(builder.stack((main, 0), (lib, 1), (back, 0)), 40)
+    builder.cpu(builder.stack((main, 0), (lib, 1), (back, 0), (lib, 2)), 80)
+    builder.cpu(builder.stack((lib, 3)), 160)
+    return builder
+
+
+def test_libraries_are_charged_to_the_nearest_caller_in_scope(
+    library: Builder, profile: Callable[..., Profile]
+) -> None:
+    answer = profile(scope="project")
+    assert table(answer.lines, "file", "line", "function", "cpu_s", "total_cpu_s") == [
+        (None, None, "<out of scope>", 0.16, 0.16),
+        ("/srv/main.py", 5, "callback", 0.12, 0.12),
+        ("/srv/main.py", 1, "main", 0.03, 0.15),
+    ]
+    assert table(answer.functions, "function", "cpu_s", "total_cpu_s") == [
+        ("<out of scope>", 0.16, 0.16),
+        ("callback", 0.12, 0.12),
+        ("main", 0.03, 0.15),
+    ]
+    assert table(answer.files, "file", "cpu_s", "total_cpu_s") == [
+        ("<out of scope>", 0.16, 0.16),
+        ("/srv/main.py", 0.15, 0.15),
+    ]
+
+
+def test_everything(library: Builder, profile: Callable[..., Profile]) -> None:
+    answer = profile(scope="all")
+    assert table(answer.lines, "file", "line", "cpu_s", "total_cpu_s") == [
+        ("/venv/site-packages/lib/core.py", 13, 0.16, 0.16),
+        ("/venv/site-packages/lib/core.py", 12, 0.08, 0.08),
+        ("/srv/main.py", 5, 0.04, 0.12),
+        ("/venv/site-packages/lib/core.py", 11, 0.02, 0.14),
+        ("/srv/main.py", 1, 0.01, 0.15),
+    ]
+
+
+def test_one_package(library: Builder, profile: Callable[..., Profile]) -> None:
+    answer = profile(scope="lib")
+    assert table(answer.functions, "function", "cpu_s", "total_cpu_s") == [
+        ("work", 0.3, 0.3),
+        ("<out of scope>", 0.01, 0.01),
+    ]
+
+
+@pytest.mark.parametrize("scope", ["project", "all", "lib", "main.py"])
+def test_no_scope_loses_time(library: Builder, profile: Callable[..., Profile], scope: str) -> None:
+    answer = profile(scope=scope)
+    for frame in (answer.lines, answer.functions, answer.files, answer.threads):
+        assert frame["cpu_s"].sum() == pytest.approx(answer.totals.cpu_s)
+        assert frame["samples"].sum() == answer.totals.samples == 5
+
+
+def test_the_default_widens_if_little_is_the_projects(library: Builder, profile: Callable[..., Profile]) -> None:
+    answer = profile()
+    assert (answer.scope, answer.widened) == ("all", True)
+
+
+def test_the_default_is_the_project(builder: Builder, profile: Callable[..., Profile]) -> None:
+    builder.cpu(builder.stack((builder.code(builder.file("/srv/main.py")), 0)))
+    answer = profile()
+    assert (answer.scope, answer.widened) == ("project", False)
+
+
+def test_a_scope_that_matches_nothing_is_an_error(library: Builder, profile: Callable[..., Profile]) -> None:
+    with pytest.raises(FormatError, match="no recorded file matches --scope 'nump'"):
+        profile(scope="nump")
