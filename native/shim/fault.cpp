@@ -23,7 +23,6 @@ struct State {
     Front fronts[2];
     std::atomic<bool> installed{false};
     std::atomic<bool> trusted{false};
-    std::atomic_flag busy = ATOMIC_FLAG_INIT;
 };
 State g;
 
@@ -34,9 +33,10 @@ const struct sigaction& program_action(int index) {
     return front.actions[front.published.load(std::memory_order_acquire) % 16];
 }
 
+// No lock: a program's signal handler may call sigaction in the middle of another call of it.
 void publish(int index, const struct sigaction& action) {
     Front& front = g.fronts[index];
-    const uint32_t next = front.published.load(std::memory_order_relaxed) + 1;
+    const uint32_t next = front.claimed.fetch_add(1, std::memory_order_relaxed) + 1;
     front.actions[next % 16] = action;
     front.published.store(next, std::memory_order_release);
 }
@@ -134,11 +134,8 @@ int set_program_action(int signal, const struct sigaction* action, struct sigact
     if (action) wanted = *action;  // before `old` is written: they may be the same object
     if (old) *old = program_action(index);
     if (!action) return 0;
-    while (g.busy.test_and_set(std::memory_order_acquire)) {
-    }
     publish(index, wanted);
     put_front(signal, wanted);
-    g.busy.clear(std::memory_order_release);
     return 0;
 }
 

@@ -92,6 +92,7 @@ class Arming {  // held for a few system calls, never in the handler
     Arming& operator=(const Arming&) = delete;
 
   private:
+    static constexpr int kTries = 10'000;
     std::atomic_flag& flag_;
 };
 
