@@ -16,7 +16,8 @@ namespace {
 // Actions are published as whole values: the handler reads a pointer, writers fill the next place.
 struct Front {
     struct sigaction actions[16];
-    std::atomic<uint32_t> published{0};  // count; the current one is actions[published % 16]
+    std::atomic<uint32_t> claimed{0};    // count of places given out
+    std::atomic<uint32_t> published{0};  // the current one is actions[published % 16]
 };
 
 struct State {
