@@ -12,10 +12,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 COMMAND = [sys.executable, "-m", "tachograph"]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -107,7 +109,6 @@ class Run:
     report: dict[str, Any]
     recording: Path
     stderr: str = ""
-    wall_s: float = field(default=0.0, compare=False)
 
     def line(self, *names: str) -> Times:
         """All that was reported for the lines marked with one of ``names``."""
@@ -135,6 +136,17 @@ class Run:
     @cached_property
     def totals(self) -> Times:
         return times(self.report["totals"])
+
+    @cached_property
+    def gap_s(self) -> float:
+        """The longest CPU time between two samples of one thread in this recording.
+
+        What a thread uses after its last sample is in no sample, and a sample stands for all since the one before it,
+        also where the program has gone on to another line meanwhile: absolute times cannot agree better than this.
+        The kernel fires CPU timers on its ticks, and later where the machine is busy.
+        """
+        weights: list[int] = pq.read_table(self.recording / "cpu.parquet", columns=["cpu_ns"])["cpu_ns"].to_pylist()
+        return max(weights) / 1e9
 
     @property
     def spent(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ from truth import Clocks, seconds
 SIDE = 160
 A = np.arange(SIDE * SIDE, dtype=np.float64).reshape(SIDE, SIDE) / SIDE
 B = A.T.copy()
-LONG = np.arange(6_000, dtype=np.float64)
+LONG = np.arange(15_000, dtype=np.float64)
 
 
 def product(rounds: int) -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     clocks = Clocks()
     clocks.cycle(
         seconds(5.0),
-        [("product", product, 40), ("addition", addition, 4000), ("call", call, 40), ("python", python, 50_000)],
+        [("product", product, 40), ("addition", addition, 1600), ("call", call, 40), ("python", python, 50_000)],
     )
     clocks.write()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from tachograph.format import Manifest, load_specification, write_table
@@ -156,4 +157,7 @@ def lines_table(lines: int) -> bytes:
 def table(profile_frame: Any, *columns: str) -> list[tuple[Any, ...]]:
     """Some columns of a frame as tuples, for comparison; times rounded to ns."""
     values = profile_frame[list(columns)].astype(object).itertuples(index=False, name=None)
-    return [tuple(round(value, 9) if isinstance(value, float) else value for value in row) for row in values]
+    return [
+        tuple(None if pd.isna(value) else round(value, 9) if isinstance(value, float) else value for value in row)
+        for row in values
+    ]

@@ -1,0 +1,272 @@
+// All of the shim together, with a walker that knows no Python.
+#include "check.h"
+#include "contexts.h"
+#include "helper.h"
+#include "kernel.h"
+#include "layout.h"
+#include "lifecycle.h"
+#include "recorder.h"
+#include "spool.h"
+#include "timers.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace tachograph;
+
+namespace {
+
+constexpr int64_t kMillisecond = 1'000'000;
+
+void found(tg_walk* out, uint32_t leaf) {
+    uint32_t node = kNone;
+    for (uint32_t code = 0; code < 20; ++code) node = contexts::intern_stack(node, code, 2);
+    out->stack = contexts::intern_stack(node, leaf, 4);
+    out->state = TG_STACK_WHOLE;
+    out->gil = 1;
+}
+
+std::atomic<uint32_t> g_turn{0};
+std::atomic<int> g_threads_after_fork{0};
+
+int threads_of_process() {
+    DIR* tasks = opendir("/proc/self/task");
+    CHECK(tasks);
+    int count = 0;
+    while (const dirent* entry = readdir(tasks)) count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+const tg_walker kWalker{
+    .walk_self = [](tg_walk* out) { found(out, 100 + g_turn.fetch_add(1) % 50); },
+    .walk_other = [](pid_t, void**, tg_walk* out) { found(out, 200); },
+    .thread_name = [](char*, size_t) -> size_t { return 0; },
+    .after_fork =
+        [] {
+            g_threads_after_fork.store(threads_of_process());
+            lifecycle::restart_helper();
+        },
+    .evaluation_loop = reinterpret_cast<const void*>(&found),
+};
+
+int arm(const char* folder, char* error, size_t size, bool waits = true) {
+    const tg_options options{folder, kMillisecond, waits ? 1 : 0, 0, 65536};
+    return lifecycle::arm(options, kWalker, error, size);
+}
+
+void arm() {
+    char error[200] = {};
+    if (arm(tests::folder, error, sizeof error) != 0) puts(error);
+    CHECK(recording());
+}
+
+void spend(int64_t cpu_ns) {
+    const int64_t end = kernel::own_cpu_ns() + cpu_ns;
+    while (kernel::own_cpu_ns() < end) sched_yield();
+}
+
+void wait_for_helper() {
+    for (int tries = 0; helper::tid() == 0; ++tries, usleep(1000)) CHECK(tries < 5000);
+}
+
+uint64_t loss(Loss which) {
+    return __atomic_load_n(&spool::control()->losses[static_cast<uint32_t>(which)], __ATOMIC_RELAXED);
+}
+
+} // namespace
+
+TEST(recording_threads_come_and_go) {
+    arm();
+    for (int batch = 0; batch < 60; ++batch) {
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 6; ++i)
+            threads.emplace_back([i] {
+                lifecycle::begin_thread("short", 5);
+                spend(i * kMillisecond / 2);
+                if (i == 0) usleep(1000);
+            });
+        for (std::thread& thread : threads) thread.join();
+    }
+    CHECK(loss(Loss::threads_missed) == 0 && loss(Loss::records_dropped) == 0);
+    CHECK(loss(Loss::timers_refused) == 0);
+    printf("%d\n", 1 + 60 * 6);
+}
+
+// Threads that were there before arming are found at once; they end without a word.
+TEST(recording_threads_from_before) {
+    constexpr int kThreads = 5;
+    std::atomic<bool> done{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i)
+        threads.emplace_back([&] {
+            while (!done.load()) spend(kMillisecond);
+        });
+    arm();
+    usleep(100'000);
+    done.store(true);
+    for (std::thread& thread : threads) thread.join();
+    usleep(100'000);
+    printf("%d\n", 1 + kThreads);
+}
+
+TEST(recording_pauses_and_goes_on) {
+    arm();
+    std::atomic<bool> done{false};
+    std::thread busy([&] {
+        lifecycle::begin_thread("busy", 4);
+        while (!done.load()) spend(kMillisecond);
+    });
+    for (int i = 0; i < 40; ++i) {
+        lifecycle::pause(i % 2 == 0);
+        CHECK(spool::control()->paused == (i % 2 == 0 ? 1u : 0u));
+        spend(kMillisecond * 2);
+    }
+    lifecycle::pause(false); // no second record of what is so already
+    done.store(true);
+    busy.join();
+    printf("20\n");
+}
+
+// No thread of ours is there when the process forks, the child is left alone, the helper comes back.
+TEST(recording_forks) {
+    arm();
+    std::atomic<bool> done{false};
+    std::thread busy([&] {
+        lifecycle::begin_thread("busy", 4);
+        while (!done.load()) spend(kMillisecond);
+    });
+    const int without_helper = 2 + TG_THREAD_SANITIZER; // whose runtime has one of its own
+    for (int i = 0; i < 40; ++i) {
+        wait_for_helper();
+        const pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            // Nothing of ours is on: our signal would kill this child.
+            bool clean = !recording() && timers::signal_number() == 0;
+            struct sigaction now {};
+            for (const int signal : {SIGSTKFLT, SIGSEGV, SIGBUS})
+                clean = clean && sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_DFL;
+            _exit(clean ? 0 : 1);
+        }
+        CHECK(g_threads_after_fork.exchange(0) <= without_helper);
+        int status = 1;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    wait_for_helper();
+    done.store(true);
+    busy.join();
+    CHECK(loss(Loss::forks_unrecorded) == 40);
+}
+
+// Stopped and started by several at once, it is there in the end.
+TEST(recording_helper_is_not_lost) {
+    arm();
+    for (int round = 0; round < 20; ++round) {
+        std::thread others[3];
+        for (std::thread& other : others)
+            other = std::thread([] {
+                for (int i = 0; i < 5; ++i) {
+                    helper::stop();
+                    helper::start();
+                }
+            });
+        for (std::thread& other : others) other.join();
+        helper::start();
+        const uint64_t ticks = __atomic_load_n(&spool::control()->wait_ticks, __ATOMIC_RELAXED);
+        for (int tries = 0;; ++tries, usleep(1000)) {
+            CHECK(tries < 5000);
+            if (__atomic_load_n(&spool::control()->wait_ticks, __ATOMIC_RELAXED) > ticks + 2) break;
+        }
+    }
+}
+
+// The process ends while handlers run in threads that nobody waits for.
+TEST(recording_exit_while_threads_run) {
+    arm();
+    for (int i = 0; i < 6; ++i)
+        std::thread([] {
+            lifecycle::begin_thread("daemon", 6);
+            for (;;) spend(kMillisecond);
+        }).detach();
+    usleep(100'000);
+}
+
+TEST(recording_signal_taken_by_the_program) {
+    arm();
+    std::thread busy([] {
+        lifecycle::begin_thread("busy", 4);
+        spend(20 * kMillisecond);
+    });
+    const int first = timers::signal_number();
+    timers::yield_signal();
+    CHECK(timers::signal_number() != first && recording());
+    busy.join();
+    const uint64_t before = spool::control()->samples;
+    spend(30 * kMillisecond);
+    CHECK(spool::control()->samples > before);
+    CHECK(loss(Loss::signal_conflicts) == 1);
+    for (int i = 0; i < 20; ++i) timers::yield_signal(); // until none is left
+    CHECK(!recording() && spool::control()->state == 3);
+    CHECK(spool::control()->stop_errno == EBUSY);
+    spend(5 * kMillisecond);
+}
+
+TEST(recording_refused_then_tried_again) {
+    char error[200] = {};
+    char missing[600];
+    snprintf(missing, sizeof missing, "%s/missing", tests::folder);
+    CHECK(arm(missing, error, sizeof error) == -1 && strstr(error, "No such file"));
+    CHECK(!recording() && timers::signal_number() == 0 && threads_of_process() <= 2);
+    arm();
+    CHECK(arm(tests::folder, error, sizeof error) == -1 && strstr(error, "already"));
+    CHECK(recording());
+    spend(5 * kMillisecond);
+}
+
+TEST(recording_refused_as_no_signal_is_free) {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    CHECK(sigaction(SIGSTKFLT, &action, nullptr) == 0);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal)
+        CHECK(sigaction(signal, &action, nullptr) == 0);
+    char error[200] = {};
+    CHECK(arm(tests::folder, error, sizeof error) == -1 && strstr(error, "no signal is free"));
+    CHECK(!recording() && helper::tid() == 0);
+    // The control file says so, for whoever looks.
+    CHECK(spool::control()->state == 3 && spool::control()->stop_errno == EBUSY);
+    CHECK(spool::control()->end_ns != 0);
+    struct sigaction now {};
+    CHECK(sigaction(SIGSEGV, nullptr, &now) == 0 && now.sa_handler == SIG_DFL);
+}
+
+TEST(recording_refused_as_no_thread_key_is_free) {
+    pthread_key_t first = 0;
+    CHECK(pthread_key_create(&first, nullptr) == 0);
+    CHECK(pthread_setspecific(first, &first) == 0);
+    pthread_key_t key = 0;
+    while (pthread_key_create(&key, nullptr) == 0) {
+    }
+    char error[200] = {};
+    CHECK(arm(tests::folder, error, sizeof error) == -1 && strstr(error, "thread-specific"));
+    CHECK(!recording() && timers::signal_number() == 0);
+    CHECK(pthread_getspecific(first) == &first); // nobody else's key was touched
+}
+
+TEST(recording_stops_when_the_disk_is_full) {
+    arm();
+    stop_early(ENOSPC);
+    stop_early(EIO); // the first one counts
+    CHECK(!recording() && spool::control()->state == 3 && spool::control()->stop_errno == ENOSPC);
+    spend(10 * kMillisecond);
+    CHECK(loss(Loss::recording_stopped) == 1);
+    std::thread([] { spend(kMillisecond); }).join();
+}

@@ -1,0 +1,108 @@
+// The registry of threads: slots taken, given back and taken again.
+#include "check.h"
+#include "kernel.h"
+#include "layout.h"
+#include "spool.h"
+#include "threads.h"
+
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+using namespace tachograph;
+
+namespace {
+
+void open() {
+    CHECK(spool::open(tests::folder, 4 << 20, 1) == 0);
+    CHECK(threads::open());
+}
+
+// No kernel hands out such a thread id, so nobody's clock answers for it.
+constexpr pid_t kNobody = 0x3FFF'0000;
+
+} // namespace
+
+TEST(threads_slots_are_used_again) {
+    open();
+    const pid_t self = kernel::gettid();
+    threads::Thread* first = threads::add(self, true, 100);
+    threads::Thread* second = threads::add(kNobody, false, 101);
+    CHECK(first && second && first != second && first->id == 0 && second->id == 1);
+    CHECK(threads::find(self) == first && threads::find(kNobody) == second);
+    CHECK(!threads::find(kNobody + 1) && threads::high_water() == 2);
+    CHECK(threads::at(0) == first && threads::is_slot(first) && threads::is_slot(second));
+    CHECK(!threads::is_slot(nullptr) && !threads::is_slot(reinterpret_cast<char*>(first) + 1));
+    CHECK(!threads::is_slot(first + threads::kMostThreads) && !threads::is_slot(first - 1));
+
+    threads::write_name(*first, true, "first", 5);
+    threads::write_name(*first, true, "", 0);
+    threads::end(first, self, 200);
+    CHECK(!threads::find(self));
+    threads::end(first, self, 201); // once only
+    threads::Thread* third = threads::add(kNobody + 1, false, 300);
+    CHECK(third == first && third->id == 2 && threads::high_water() == 2);
+    // Gone without a word: its clock is gone too, and the last value that was seen has to do.
+    threads::end(second, kNobody, 400, 4000);
+    threads::end(third, kNobody + 1, 401); // nothing is known
+}
+
+// The helper says that a thread is gone; another has taken the slot since.
+TEST(threads_slot_of_another_is_not_ended) {
+    open();
+    const pid_t self = kernel::gettid();
+    threads::Thread* slot = threads::add(kNobody, false, 100);
+    threads::end(slot, kNobody, 200, 0);
+    CHECK(threads::add(self, false, 300) == slot);
+    threads::end(slot, kNobody, 400, 0);
+    CHECK(threads::find(self) == slot);
+    threads::end(slot, self, 500);
+}
+
+TEST(threads_no_slot_left) {
+    open();
+    for (uint32_t i = 0; i < threads::kMostThreads; ++i)
+        CHECK(threads::add(kNobody + static_cast<pid_t>(i), false, i));
+    CHECK(!threads::add(kernel::gettid(), false, 1));
+    CHECK(spool::control()->losses[static_cast<uint32_t>(Loss::threads_missed)] == 1);
+    threads::end(threads::at(77), kNobody + 77, 2, 0);
+    CHECK(threads::add(kernel::gettid(), false, 3) == threads::at(77));
+}
+
+// Every thread that was added has one id, one start and one end (test_segments.py counts them).
+TEST(threads_come_and_go) {
+    constexpr uint32_t kThreads = 8;
+    constexpr uint32_t kLives = 1500;
+    open();
+    std::atomic<bool> done{false};
+    // Looks at the slots as the helper does.
+    std::thread watcher([&] {
+        while (!done.load())
+            for (uint32_t index = 0; index < threads::high_water(); ++index) {
+                const threads::Thread* thread = threads::at(index);
+                const pid_t tid = thread->tid.load(std::memory_order_acquire);
+                if (tid > 0) CHECK(thread->id < kThreads * kLives);
+            }
+    });
+    std::vector<std::thread> all;
+    for (uint32_t thread = 0; thread < kThreads; ++thread)
+        all.emplace_back([] {
+            const pid_t tid = kernel::gettid();
+            for (uint32_t life = 0; life < kLives; ++life) {
+                threads::Thread* mine = threads::add(tid, false, life);
+                CHECK(mine && threads::find(tid) == mine);
+                threads::set_own(mine);
+                CHECK(threads::own() == mine);
+                threads::end(mine, tid, life + 1);
+                CHECK(!threads::find(tid));
+            }
+        });
+    for (std::thread& thread : all) thread.join();
+    done.store(true);
+    watcher.join();
+    CHECK(!threads::own());
+    CHECK(threads::high_water() <= kThreads);
+    printf("%u\n", kThreads * kLives);
+}
