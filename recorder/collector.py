@@ -76,10 +76,10 @@ class Collector:
             return
         current = process.control.current_seq
         seen, since = self._currents.setdefault(process.prefix, (current, now))
-        if current != seen:
+        if now - since >= SETTLING_S:
+            # What came before the segment that was current then has not been for at least as long.
+            self._settled[process.prefix] = seen
             self._currents[process.prefix] = current, now
-        elif now - since >= SETTLING_S:
-            self._settled[process.prefix] = current
 
     def _make_parts(self, spool: SpoolDirectory, process: SpoolProcess) -> None:
         from tachograph.format import write_part

@@ -6,7 +6,7 @@ import pytest
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.recorder.collector import SEGMENTS_PER_PART, SETTLING_S, Collector
 from tachograph.recorder.sources import SourceScout, SourceStore
-from unit.recorder.spools import SEGMENT, write_spool
+from unit.recorder.spools import SEGMENT, add_samples, write_spool
 
 
 @pytest.fixture
@@ -37,6 +37,19 @@ def test_settled_segments_become_parts_and_nothing_is_lost(spool: Path) -> None:
     after = assemble(SpoolDirectory(spool), load_specification())
     assert after.table("cpu") == before
     assert not after.quality
+
+
+def test_a_process_that_never_rests_is_collected_as_well(spool: Path) -> None:
+    writer = write_spool(spool, 0, close=False)
+    scout = SourceScout(SourceStore(spool))
+    collector = Collector(spool, lambda: scout)
+    for now in range(12):
+        add_samples(writer, 300)  # two segments between any two looks
+        collector.step(SpoolDirectory(spool), scout, float(now))
+    (process,) = SpoolDirectory(spool).processes()
+    assert len(process.parts) >= 4
+    assert len(process.segments) <= 2 * SEGMENTS_PER_PART
+    assert assemble(SpoolDirectory(spool), load_specification()).table("cpu").num_rows == 3600
 
 
 def test_segments_that_may_still_change_are_left_alone(spool: Path) -> None:
