@@ -16,7 +16,6 @@ _LIBRARY = re.compile(
     r"(^|/)(site-packages|dist-packages)/"  # installed packages
     r"|(^|/)(lib|lib64|Lib)/(python|pypy)\d+\.\d+t?/"  # the standard library of an installation
     r"|(^|/)python\d+\.zip/"  # the standard library of an embedded interpreter
-    r"|^[A-Za-z]:/.*/Lib/(?!.*/Lib/)[^/]*\.py$",  # Windows: C:/Python313/Lib/json.py
 )
 _NO_FILE = re.compile(r"^<.*>$", re.DOTALL)
 _OWN_CODE = ("<string>", "<stdin>")  # python -c, python < script
@@ -49,5 +48,7 @@ class Scope:
         if _NO_FILE.match(path):
             return path in _OWN_CODE or path.startswith(_NOTEBOOK)
         if path.rpartition("/")[0] in self.interpreters:
+            return False
+        if any(path.startswith(f"{folder}/Lib/") for folder in self.interpreters):  # Windows
             return False
         return not _LIBRARY.search(path)

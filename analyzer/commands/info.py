@@ -27,6 +27,7 @@ def info(recording: str | None, target: str | None) -> None:
     from ..recording import Recording
     from ..render.info import facts, text
     from ..render.json_document import dumps
+    from ..render.style import Style
 
     with Recording.open(find_recording(recording)) as opened:
         document = facts(opened)
@@ -40,4 +41,4 @@ def info(recording: str | None, target: str | None) -> None:
     else:
         console = Console(highlight=False, markup=False, emoji=False)
         for line in text(document):
-            console.print(line, highlight=False)
+            Style.of(console).print(console, line)

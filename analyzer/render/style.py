@@ -44,6 +44,10 @@ class Style:
             text = text.replace(sign, instead)
         return text.encode("ascii", "replace").decode("ascii")
 
+    def print(self, console: Console, line: Text) -> None:
+        """Prints a line as it is, or without colours and in ASCII where the console has nothing else."""
+        console.print(line if self.unicode else Text(self.plain(line.plain)), highlight=False, soft_wrap=False)
+
     def bar(self, parts: Sequence[tuple[str, float]], width: int, whole: float | None = None) -> Text:
         """A bar of ``width`` cells, divided as ``parts`` (part, amount) of ``whole`` (their sum if None) are."""
         total = sum(amount for _, amount in parts) if whole is None else whole

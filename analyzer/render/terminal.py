@@ -33,9 +33,11 @@ _BROAD = (("CPU %", 7), ("", 6), ("Python", 8), ("native", 8), ("kernel", 8), ("
 
 def show(profile: Profile, console: Console, sort: Sort = Sort.CPU, top: int | None = None) -> None:
     """Prints the report on ``console``, in its width, with colours if it has them."""
-    for line in Report(profile, Style.of(console), max(MIN_WIDTH, console.width), sort, top).text():
+    style = Style.of(console)
+    for line in Report(profile, style, max(MIN_WIDTH, console.width), sort, top).text():
         line.rstrip()
-        console.print(line, no_wrap=True, overflow="ellipsis", crop=True, soft_wrap=False, highlight=False)
+        line.truncate(console.width, overflow="ellipsis")
+        style.print(console, line)
 
 
 class Report:

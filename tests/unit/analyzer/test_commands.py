@@ -1,0 +1,251 @@
+"""The commands as a user types them, and what they print."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer.commands import analyze, info
+from tachograph.analyzer.render.json_document import document, dumps
+from tachograph.analyzer.render.selection import MAX_LINES, Sort, blocks, important
+from tachograph.analyzer.render.terminal import show
+from unit.analyzer.recordings import NATIVE_FRAME, Builder
+
+EVIL = "evil\x1b[31m[bold]\r\u202e\x07\x9b2J"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def invoke(command: object, *arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments))  # type: ignore[arg-type]
+
+
+def small(builder: Builder) -> Builder:
+    source = "import x\n\ndef f():\n    for i in x:\n        work(i)  # the hot one\n    return 1\n\nf()\n"
+    file = builder.file("/srv/app/main.py", source)
+    main, f = builder.code(file, "<module>"), builder.code(file, "f", 3)
+    for _ in range(150):
+        builder.cpu(builder.stack((main, 7), (f, 2)), 10, native_frame=NATIVE_FRAME)
+    builder.cpu(builder.stack((main, 7), (f, 1)), 10)
+    builder.wait(builder.stack((main, 7)), 0, 2000)
+    return builder
+
+
+def test_analyze_shows_the_newest_recording(builder: Builder, here: Path) -> None:
+    small(builder).write()
+    older = Builder(here / "older.tacho")
+    older.write()
+    os.utime(older.path, (1, 1))
+    result = invoke(analyze)
+    assert result.exit_code == 0, result.output
+    assert "program.py" in result.output
+    lines = result.output.splitlines()
+    hot = next(line for line in lines if "the hot one" in line)
+    assert hot.split()[:2] == ["5", "99.3"]
+    assert any(line.split() == ["4", "0.7", "±1.8", "0.7", "for", "i", "in", "x:"] for line in lines), result.output
+    assert any("2.00s" in line and "f()" in line for line in lines)
+    assert "nothing was lost" in result.output
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("colour", [None, "truecolor"])
+def test_the_report_fits_its_terminal(builder: Builder, width: int, colour: str | None) -> None:
+    builder.quality.append({"process": 0, "loss": "stacks_torn", "count": 5})
+    builder.thread("worker " + "long name " * 30)
+    with Recording(small(builder).write()) as recording:
+        profile = build_profile(recording, Question())
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        terminal = colour is not None
+        console = Console(
+            width=width,
+            force_terminal=terminal,
+            color_system=colour,
+            record=True,
+            markup=False,
+            file=nowhere,  # type: ignore[arg-type]
+        )
+        show(profile, console)
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_terminals_without_unicode(builder: Builder, tmp_path: Path, encoding: str) -> None:
+    with Recording(small(builder).write()) as recording:
+        profile = build_profile(recording, Question())
+    with (tmp_path / "out").open("w", encoding=encoding) as file:
+        show(profile, Console(file=file, width=80, markup=False))
+    assert "the hot one" in (tmp_path / "out").read_text(encoding)
+
+
+def test_json(builder: Builder, here: Path) -> None:
+    small(builder).write()
+    result = invoke(analyze, "run.tacho", "--json", "-")
+    found = json.loads(result.output)
+    line = found["lines"][0]
+    assert {key: line[key] for key in ("file", "line", "function", "samples", "python_s", "native_s", "kernel_s")} == {
+        "file": "/srv/app/main.py",
+        "line": 5,
+        "function": "f",
+        "samples": 150,
+        "python_s": 0.0,
+        "native_s": 1.5,
+        "kernel_s": 0.0,
+    }
+    assert line["wait_s"] == 0.0
+    assert line["source"] == "        work(i)  # the hot one"
+    assert line["cpu_share_low"] < line["cpu_share"] < line["cpu_share_high"]
+    assert [(each["function"], each["total_cpu_s"]) for each in found["functions"]] == [("f", 1.51), ("<module>", 1.51)]
+    assert found["threads"][0]["name"] == "MainThread"
+    assert {"name", "tid", "python_s", "native_s", "kernel_s", "wait_s"} <= found["threads"][0].keys()
+    assert found["totals"]["main_wait_s"] == 2.0
+    assert found["quality"] == {"state": "complete", "nothing_lost": True, "losses": [], "notes": []}
+    assert invoke(analyze, "run.tacho", "--json", "out.json").output == ""
+    assert json.loads((here / "out.json").read_text()) == found
+    assert len(json.loads(invoke(analyze, "run.tacho", "--json", "-", "--top", "1").output)["lines"]) == 1
+
+
+def test_documented_names(builder: Builder) -> None:
+    """docs/reference/json.md lists every name of the document, and no other."""
+    with Recording(small(builder).write()) as recording:
+        found = document(build_profile(recording, Question()))
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "json.md").read_text("utf-8")
+    documented = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
+    names = set(found)
+    for part in found.values():
+        entries = part if isinstance(part, list) else [part]
+        names |= {name for entry in entries for name in entry}
+    names |= {"loss", "count", "severity", "doc", "advice"}
+    assert documented == names
+
+
+def test_unknown_is_null_in_json(builder: Builder) -> None:
+    builder.parameters["waits"] = False
+    builder.cpu(builder.stack((builder.code(builder.file("/srv/a.py")), None)), native_frame=None, system_ns=None)
+    with Recording(builder.write()) as recording:
+        found = json.loads(dumps(document(build_profile(recording, Question()))))
+    nulls = {key for key, value in found["lines"][0].items() if value is None}
+    unknown = {"python_s", "native_s", "kernel_s", "wait_s", "main_wait_s", "gpu_wait_s"}
+    assert nulls == {"line", "source"} | unknown | {f"total_{name}" for name in unknown}
+    assert found["totals"]["kernel_s"] is None
+
+
+def test_info(builder: Builder, here: Path) -> None:
+    builder.quality += [
+        {"process": 0, "loss": "records_dropped", "count": 3},
+        {"process": 0, "loss": "new", "count": 1},
+    ]
+    small(builder).write()
+    result = invoke(info)
+    assert result.exit_code == 0, result.output
+    for expected in ("program.py", "1.0", "complete", "10 ms", "stacks", "! 3 records"):
+        assert expected in result.output
+    found = json.loads(invoke(info, "--json", "-").output)
+    assert found["tables"]["cpu"]["rows"] == 151
+    assert found["parameters"]["interval_ns"] == 10_000_000
+    assert [loss["loss"] for loss in found["quality"]["losses"]] == ["records_dropped", "new"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "there is no *.tacho recording in this folder"),
+        (["none.tacho"], "none.tacho does not exist"),
+        (["run.tacho", "--from", "2", "--to", "1"], "the window is empty"),
+        (["run.tacho", "--thread", "x"], "no thread is named 'x'"),
+        (["run.tacho", "--attribution", "delay"], "--attribution delay needs"),
+        (["run.tacho", "--json", "missing/out.json"], "cannot write missing/out.json: No such file or directory"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(builder: Builder, here: Path, arguments: list[str], message: str) -> None:
+    if arguments and arguments[0] == "run.tacho":
+        small(builder).write()
+    result = invoke(analyze, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("option", [["--top", "0"], ["--sort", "x"], ["--attribution", "x"], ["--from", "abc"]])
+def test_bad_options(here: Path, option: list[str]) -> None:
+    assert invoke(analyze, *option).exit_code == 2
+
+
+def test_a_missing_extra_is_one_line(builder: Builder, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder.write()
+    for name in [name for name in sys.modules if name.startswith("tachograph.analyzer.")]:
+        if name.rpartition(".")[2] not in ("commands", "analyze", "common", "info"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    result = invoke(analyze, "run.tacho")
+    assert result.exit_code == 2
+    assert "pip install 'tachograph[analyze]'" in result.stderr
+
+
+def test_hostile_names_and_sources(builder: Builder, here: Path) -> None:
+    file = builder.file(f"/srv/{EVIL}.py", f"{EVIL} = 1\n" + "x" * 100_000 + "\n[/red] \x00\u2028\ud7ff\n")
+    code = builder.code(file, f"f{EVIL}")
+    builder.thread(EVIL * 100)
+    for line in range(3):
+        for thread in range(2):
+            builder.cpu(builder.stack((code, line)), thread=thread)
+    builder.rows["processes"][0]["python_version"] = EVIL
+    builder.write()
+    for result in (invoke(analyze), invoke(info), invoke(analyze, "--json", "-")):
+        assert result.exit_code == 0, result.output
+        assert not set("\x1b\r\x07\x00\x9b\u202e\u2028") & set(result.output)
+    assert "[bold]" in invoke(analyze).output
+
+
+def test_selection_of_lines(builder: Builder) -> None:
+    file = builder.file("/srv/a.py", "\n".join(f"line {n}" for n in range(1, 60)))
+    code = builder.code(file)
+    for line, ms in ((4, 1000), (5, 500), (20, 300), (30, 17), (0, 10)):
+        builder.cpu(builder.stack((code, line)), ms)
+    with Recording(builder.write()) as recording:
+        profile = build_profile(recording, Question())
+    (block,) = blocks(profile)
+    assert [(row.number, row.context) for row in block.rows] == [
+        (4, True),
+        (5, False),
+        (6, False),
+        (7, True),
+        (20, True),
+        (21, False),
+        (22, True),
+    ]
+    assert block.gaps == {4}
+    (best,) = blocks(profile, top=1)
+    assert [row.number for row in best.rows] == [4, 5, 6]
+    assert len(important(profile, Sort.WAIT)) == 0
+
+
+def test_never_more_than_300_lines(builder: Builder) -> None:
+    files = [builder.file(f"/srv/{n}.py", "\n".join("x" * 200)) for n in range(100)]
+    for file in files:
+        builder.cpu(builder.stack((builder.code(file), 50)))
+        builder.wait(builder.stack((builder.code(file), 70)), 0, 1000)
+    with Recording(builder.write()) as recording:
+        profile = build_profile(recording, Question())
+    assert sum(len(block.rows) for block in blocks(profile)) == MAX_LINES
+    assert sum(len(block.rows) for block in blocks(profile, top=1000)) <= MAX_LINES
+
+
+def test_help_has_examples() -> None:
+    for command in (analyze, info):
+        result = invoke(command, "--help")
+        assert "Examples:" in result.output
+        assert "run.tacho" in result.output

@@ -1,0 +1,175 @@
+"""Opening recordings: archives, unfinished ones, vectors, and everything that may be wrong with one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tachograph.analyzer import Profile, Question, Recording, build_profile
+from tachograph.format import FormatError
+from unit.analyzer.recordings import Builder
+
+VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
+
+
+def answer(path: Path) -> Profile:
+    with Recording.open(path) as recording:
+        return build_profile(recording, Question(scope="all"))
+
+
+@pytest.fixture
+def written(builder: Builder) -> Path:
+    stack = builder.stack((builder.code(builder.file("/srv/a.py", "a\nb\n")), 0))
+    builder.cpu(stack)
+    builder.wait(stack, 0, 5)
+    return builder.write()
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    return {file.relative_to(path).as_posix(): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("name", ["whole", "extra", "killed"])
+def test_vectors(name: str) -> None:
+    expected = json.loads((VECTORS / f"{name}.expected.json").read_text("utf-8"))
+    profile = answer(VECTORS / f"{name}.tacho")
+    assert profile.totals.samples == expected["rows"]["cpu"]
+    if "sums" in expected:
+        assert profile.totals.cpu_s == pytest.approx(expected["sums"]["cpu_ns"] / 1e9)
+        assert profile.totals.wait_s == pytest.approx(expected["sums"]["off_cpu_ns"] / 1e9)
+    assert profile.lines["cpu_s"].sum() == pytest.approx(profile.totals.cpu_s)
+
+
+def test_vector_of_a_newer_major_version() -> None:
+    with pytest.raises(FormatError, match="use a newer tachograph"):
+        answer(VECTORS / "newer-major.tacho")
+
+
+def test_an_unfinished_recording_is_read_and_left_alone(tmp_path: Path) -> None:
+    copy = tmp_path / "killed.tacho"
+    shutil.copytree(VECTORS / "killed.tacho", copy)
+    before = files_of(copy)
+    profile = answer(copy)
+    assert profile.quality.state == "recording"
+    assert any("never finished" in note for note in profile.quality.notes)
+    assert files_of(copy) == before
+    archive = shutil.make_archive(str(tmp_path / "killed.tacho"), "zip", copy)
+    assert answer(Path(archive)).totals == profile.totals
+
+
+def test_an_unfinished_recording_without_its_spool(written: Path) -> None:
+    manifest = json.loads((written / "manifest.json").read_text("utf-8"))
+    (written / "manifest.json").write_text(json.dumps({**manifest, "state": "recording"}), "utf-8")
+    with pytest.raises(FormatError, match="its spool is missing"):
+        answer(written)
+
+
+@pytest.mark.parametrize("folder", ["", "run.tacho/"])
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_archives(written: Path, tmp_path: Path, folder: str, compression: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", compression) as archive:
+        for name, data in files_of(written).items():
+            archive.writestr(folder + name, data)
+    assert answer(tmp_path / "a.zip").totals == answer(written).totals
+
+
+def test_an_archive_with_a_name_that_leaves_it(written: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name, data in files_of(written).items():
+            archive.writestr(name, data)
+        archive.writestr("../evil", b"")
+    with pytest.raises(FormatError, match="unsafe name"):
+        answer(tmp_path / "a.zip")
+
+
+def test_extra_columns_and_other_encodings_are_read(written: Path) -> None:
+    path = written / "threads.parquet"
+    table = pq.read_table(path)
+    index = table.column_names.index("name")
+    table = table.set_column(index, "name", table.column("name").dictionary_encode()).append_column("new", table["tid"])
+    pq.write_table(table, path)
+    files = pq.read_table(written / "files.parquet")
+    files = files.set_column(1, "path", files.column("path").cast(pa.large_string()))
+    pq.write_table(files, written / "files.parquet")
+    assert answer(written).threads["name"].tolist() == ["MainThread"]
+
+
+def replace(path: Path, table: str, column: str, values: list[Any], kind: str | None = None) -> None:
+    file = path / f"{table}.parquet"
+    old = pq.read_table(file)
+    index = old.column_names.index(column)
+    array = pa.array(values, pa.type_for_alias(kind) if kind else old.schema.field(column).type)
+    pq.write_table(old.set_column(index, column, array), file)
+
+
+def truncate(path: Path) -> None:
+    data = (path / "cpu.parquet").read_bytes()
+    (path / "cpu.parquet").write_bytes(data[: len(data) // 2])
+
+
+def scramble(path: Path) -> None:
+    data = bytearray((path / "cpu.parquet").read_bytes())
+    data[20 : len(data) // 2] = b"\xff" * (len(data) // 2 - 20)
+    (path / "cpu.parquet").write_bytes(data)
+
+
+def drop_column(path: Path) -> None:
+    table = pq.read_table(path / "cpu.parquet")
+    pq.write_table(table.drop_columns(["stack"]), path / "cpu.parquet")
+
+
+def not_utf8(path: Path) -> None:
+    table = pq.read_table(path / "files.parquet")
+    array = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
+    pq.write_table(table.set_column(1, "path", array), path / "files.parquet")
+
+
+BAD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing table": (lambda path: (path / "codes.parquet").unlink(), "codes.parquet"),
+    "empty table": (lambda path: (path / "codes.parquet").write_bytes(b""), "codes.parquet"),
+    "truncated table": (truncate, "cpu.parquet"),
+    "scrambled table": (scramble, "cpu.parquet"),
+    "missing column": (drop_column, "cpu.parquet.*stack"),
+    "wrong type": (lambda path: replace(path, "cpu", "stack", ["a"], "string"), "cpu.parquet.*stack.*string"),
+    "null": (lambda path: replace(path, "cpu", "thread", [None]), "cpu.parquet.*thread.*null"),
+    "id out of range": (lambda path: replace(path, "cpu", "stack", [7]), "cpu.parquet.*stack.*7.*stacks"),
+    "thread out of range": (lambda path: replace(path, "waits", "thread", [1]), "waits.parquet.*thread.*threads"),
+    "code out of range": (lambda path: replace(path, "stacks", "code", [1]), "stacks.parquet.*code.*codes"),
+    "ids that are not rows": (lambda path: replace(path, "stacks", "stack", [5]), "stacks.parquet.*stack"),
+    "parent that is a child": (lambda path: replace(path, "stacks", "parent", [0]), "stacks.parquet.*parent"),
+    "negative time": (lambda path: replace(path, "cpu", "cpu_ns", [-5]), "table cpu, column cpu_ns: -5 ns"),
+    "absurd time": (lambda path: replace(path, "waits", "off_cpu_ns", [1 << 62]), "table waits, column off_cpu_ns"),
+    "text that is none": (not_utf8, "files.parquet.*path"),
+    "no manifest": (lambda path: (path / "manifest.json").unlink(), "manifest.json"),
+    "no JSON": (lambda path: (path / "manifest.json").write_text("{"), "manifest.json"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_recordings_are_one_line(written: Path, case: str) -> None:
+    damage, message = BAD[case]
+    damage(written)
+    with pytest.raises(FormatError, match=message) as caught:
+        answer(written)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "file", "folder", "empty zip"])
+def test_what_is_no_recording(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x"
+    if kind == "file":
+        path.write_text("hello")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "empty zip":
+        zipfile.ZipFile(path, "w").close()
+    with pytest.raises(FormatError):
+        answer(path)
