@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .columns import table_of
 from .definitions import ProcessFacts
+from .line_table import reduce_line_table
 from .records import NONE, Code, clean_text
 from .specification import Specification
 
@@ -71,11 +72,26 @@ class ContextTree:
         key = (code.filename, code.qualname, code.first_line, code.flags, code.line_table)
         return self._codes.setdefault(key, len(self._codes))
 
+    def _instructions_seen(self) -> dict[int, set[int]]:
+        seen: dict[int, set[int]] = {}
+        for _, code, instruction in self._nodes:
+            if code is not None and instruction is not None:
+                seen.setdefault(code, set()).add(instruction)
+        return seen
+
     def tables(self, spec: Specification, read_source: ReadSource | None, store_sources: bool) -> dict[str, pa.Table]:
         """The three tables; ``read_source`` is asked for every file once."""
         files = [self._files.setdefault(key[0], len(self._files)) for key in self._codes]
+        seen = self._instructions_seen()
         codes = [
-            (code, file, clean_text(qualname), line, flags - (flags >> 31 << 32), table)
+            (
+                code,
+                file,
+                clean_text(qualname),
+                line,
+                flags - (flags >> 31 << 32),
+                None if table is None else reduce_line_table(table, seen.get(code, ())),
+            )
             for code, file, (_, qualname, line, flags, table) in zip(range(len(files)), files, self._codes, strict=True)
         ]
         sources = [_source(path, read_source, store_sources) for path in self._files]
