@@ -9,6 +9,7 @@ import textwrap
 from types import CodeType, ModuleType
 
 import pytest
+
 from tachograph.format.line_table import reduce_line_table
 
 
