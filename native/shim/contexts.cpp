@@ -82,6 +82,7 @@ void write_stack(uint32_t id, Node& node) {
 }  // namespace
 
 bool open() {
+    if (g.scratch) return true;
     // A tight RLIMIT_AS gets a smaller tree instead of none.
     for (uint32_t capacity = kMostNodes; capacity >= kFewestNodes; capacity /= 4) {
         if (!map(&g.nodes, sizeof(Node) * capacity)) continue;

@@ -41,6 +41,7 @@ struct State {
     Recorder recorder;
     pid_t pid = 0;
     bool armed = false;
+    bool hooked = false;  // the thread key and the fork handlers are there; they stay
     pthread_key_t thread_key{};
     Sweep last_sweep;
 };
@@ -65,10 +66,8 @@ void disarm_all() {
 
 void on_thread_exit(void* value) {
     auto* thread = static_cast<threads::Thread*>(value);
-    if (recording() && threads::own() == thread) {
-        timers::disarm(thread);
-        threads::end(thread, kernel::monotonic_ns());
-    }
+    if (recording() && threads::own() == thread)
+        threads::end(thread, kernel::gettid(), kernel::monotonic_ns());
     threads::set_own(nullptr);
 }
 
@@ -80,7 +79,7 @@ void after_fork_in_parent() {
     if (!recording()) return;
     write_state(StateEvent::forked);
     spool::count(Loss::forks_unrecorded);
-    // Not started again here: CPython counts the threads right after the fork.
+    // Not started again here: CPython may be about to count the threads.
     g.recorder.walker.after_fork();
 }
 
@@ -92,18 +91,44 @@ void after_fork_in_child() {
     fault::remove();
 }
 
-// Runs after everybody else's destructors, as preloaded libraries are initialised first.
+// Runs after atexit handlers, but before the destructors of all libraries that the program loaded:
+// a preloaded library is initialised after the others that come with the program, and so ends
+// first.
 __attribute__((destructor)) void on_exit() {
     if (!recording() || kernel::getpid() != g.pid) return;
     helper::stop();
     const int64_t now = kernel::monotonic_ns();
-    disarm_all();
-    for (uint32_t index = 0; index < threads::high_water(); ++index)
-        threads::end(threads::at(index), now);
+    for (uint32_t index = 0; index < threads::high_water(); ++index) {
+        threads::Thread* thread = threads::at(index);
+        threads::end(thread, thread->tid.load(std::memory_order_acquire), now);
+    }
     g.recorder.recording.store(false);
     Control* control = spool::control();
     control->end_ns = now;
     __atomic_store_n(&control->state, static_cast<uint32_t>(ControlState::ended), __ATOMIC_RELEASE);
+}
+
+void write_stopped(int error) {
+    Control* control = spool::control();
+    control->stop_errno = static_cast<uint32_t>(error);
+    control->end_ns = kernel::monotonic_ns();
+    spool::count(Loss::recording_stopped);
+    __atomic_store_n(&control->state, static_cast<uint32_t>(ControlState::stopped),
+                     __ATOMIC_RELEASE);
+}
+
+// Once per process: neither can be taken back, and both do nothing while nothing is recorded.
+int hook() {
+    if (g.hooked) return 0;
+    if (const int failed = pthread_key_create(&g.thread_key, on_thread_exit); failed != 0)
+        return failed;
+    if (const int failed = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        failed != 0) {
+        pthread_key_delete(g.thread_key);
+        return failed;
+    }
+    g.hooked = true;
+    return 0;
 }
 
 }  // namespace
@@ -113,12 +138,7 @@ Recorder& recorder() { return g.recorder; }
 void stop_early(int error) {
     if (!g.recorder.recording.exchange(false)) return;
     disarm_all();
-    Control* control = spool::control();
-    control->stop_errno = static_cast<uint32_t>(error);
-    control->end_ns = kernel::monotonic_ns();
-    spool::count(Loss::recording_stopped);
-    __atomic_store_n(&control->state, static_cast<uint32_t>(ControlState::stopped),
-                     __ATOMIC_RELEASE);
+    write_stopped(error);
 }
 
 namespace lifecycle {
@@ -138,22 +158,25 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
                  "no memory for the recorder's tables (a limit on address space?)");
         return -1;
     }
+    if (const int failed = hook(); failed != 0) {
+        snprintf(error, error_size, "no thread-specific data key or fork handler is left: %s",
+                 strerror(failed));
+        return -1;
+    }
     if (const int failed = spool::open(options.spool, options.segment_size, kernel::monotonic_ns());
         failed != 0) {
         snprintf(error, error_size, "the spool could not be made in %s: %s", options.spool,
                  strerror(failed));
         return -1;
     }
-    g.armed = true;
     spool::control()->paused = options.paused != 0 ? 1 : 0;
     if (const int failed = timers::install(); failed != 0) {
         snprintf(error, error_size, "no signal is free for sampling");
-        stop_early(failed);
+        write_stopped(failed);
         return -1;
     }
+    g.armed = true;
     fault::install();
-    pthread_key_create(&g.thread_key, on_thread_exit);
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     g.recorder.recording.store(true, std::memory_order_release);
     begin_thread("MainThread", 10);
     sweep_threads(true);
@@ -177,7 +200,7 @@ void begin_thread(const char* python_name, size_t length) {
     const bool swept = thread != nullptr;
     if (!swept) thread = threads::add(tid, tid == g.pid, kernel::monotonic_ns());
     if (!thread) return;
-    threads::write_name(*thread, true, python_name, length);
+    threads::write_name(thread->id, true, python_name, length);
     threads::set_own(thread);
     pthread_setspecific(g.thread_key, thread);
     if (swept) return;

@@ -52,7 +52,8 @@ void sample(threads::Thread* thread, const ucontext_t* context) {
     const int64_t cpu = kernel::own_cpu_ns();
     const int64_t time = kernel::monotonic_ns();
     const int64_t system = system_ns();
-    const int64_t weight = cpu - thread->sampled_cpu_ns.load(std::memory_order_relaxed);
+    // Taken, not read: the helper may be about to report the same time from outside.
+    const int64_t weight = cpu - thread->sampled_cpu_ns.exchange(cpu, std::memory_order_relaxed);
     const uint32_t overruns = timers::schedule_next(thread, cpu);
 
     if (!recorder().paused.load(std::memory_order_relaxed) && weight > 0) {

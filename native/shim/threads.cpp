@@ -3,6 +3,7 @@
 #include "kernel.h"
 #include "layout.h"
 #include "spool.h"
+#include "timers.h"
 
 #include <sys/mman.h>
 #include <cstring>
@@ -25,6 +26,7 @@ constexpr pid_t kReserved = -1;
 }  // namespace
 
 bool open() {
+    if (g.slots) return true;
     const long got =
         kernel::call(SYS_mmap, 0, static_cast<long>(sizeof(Thread) * kMostThreads),
                      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -44,11 +46,13 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         while (high < index + 1 &&
                !g.high_water.compare_exchange_weak(high, index + 1, std::memory_order_release)) {
         }
-        thread.id = g.next_id.fetch_add(1, std::memory_order_relaxed);
-        thread.start_ns = time_ns;
-        thread.timer = -1;
+        // Released one by one: whoever reads a new value here finds `tid` changed as well.
+        const uint32_t id = g.next_id.fetch_add(1, std::memory_order_relaxed);
+        thread.id.store(id, std::memory_order_release);
+        thread.start_ns.store(time_ns, std::memory_order_release);
+        thread.timer.store(-1, std::memory_order_relaxed);
         const int64_t cpu = kernel::clock_ns(kernel::thread_clock(tid));
-        thread.start_cpu_ns = cpu;
+        thread.start_cpu_ns.store(cpu, std::memory_order_release);
         thread.sampled_cpu_ns.store(cpu, std::memory_order_relaxed);
         thread.sampled_system_ns = -1;
         thread.target_cpu_ns.store(cpu, std::memory_order_relaxed);
@@ -59,7 +63,7 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         const spool::Ticket ticket = spool::reserve(Kind::thread_start, sizeof(ThreadStartRecord));
         if (ticket.record) {
             auto* record = reinterpret_cast<ThreadStartRecord*>(ticket.record);
-            record->thread = thread.id;
+            record->thread = id;
             record->tid = tid;
             record->time_ns = time_ns;
             record->flags = main ? 1 : 0;
@@ -72,10 +76,13 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
     return nullptr;
 }
 
-void end(Thread* thread, int64_t time_ns, int64_t cpu_ns) {
-    pid_t tid = thread->tid.load(std::memory_order_acquire);
-    if (tid <= 0 || !thread->tid.compare_exchange_strong(tid, kReserved, std::memory_order_acq_rel))
+void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns) {
+    pid_t expected = tid;
+    if (tid <= 0 ||
+        !thread->tid.compare_exchange_strong(expected, kReserved, std::memory_order_acq_rel))
         return;
+    // Also where the thread is gone: its timer would stay.
+    timers::disarm(thread);
     if (const int64_t now = kernel::clock_ns(kernel::thread_clock(tid)); now >= 0) cpu_ns = now;
     if (cpu_ns >= 0) {
         const spool::Ticket ticket = spool::reserve(Kind::thread_end, sizeof(ThreadEndRecord));
@@ -91,13 +98,13 @@ void end(Thread* thread, int64_t time_ns, int64_t cpu_ns) {
     thread->tid.store(0, std::memory_order_release);
 }
 
-void write_name(const Thread& thread, bool python, const char* name, size_t length) {
+void write_name(uint32_t id, bool python, const char* name, size_t length) {
     if (length == 0 || length > 4096) return;
     const spool::Ticket ticket =
         spool::reserve(Kind::thread_name, sizeof(ThreadNameRecord) + length);
     if (!ticket.record) return;
     auto* record = reinterpret_cast<ThreadNameRecord*>(ticket.record);
-    record->thread = thread.id;
+    record->thread = id;
     record->source = python ? 1 : 2;
     record->length = static_cast<uint16_t>(length);
     memcpy(record + 1, name, length);

@@ -10,13 +10,15 @@ namespace tachograph::threads {
 
 struct Thread {
     std::atomic<pid_t> tid{0};  // 0 = the slot is free
-    uint32_t id = 0;            // dense id in the recording
-    int64_t start_ns = 0;
-    int64_t start_cpu_ns = 0;
+    // Filled before `tid`. The helper reads them while the slot may change hands: what it read
+    // belongs to `tid` if that is still there afterwards.
+    std::atomic<uint32_t> id{0};  // dense id in the recording
+    std::atomic<int64_t> start_ns{0};
+    std::atomic<int64_t> start_cpu_ns{0};
 
     // CPU timer. `arming` guards it between the thread itself, the helper and a signal change.
     std::atomic_flag arming = ATOMIC_FLAG_INIT;
-    int timer = -1;
+    std::atomic<int> timer{-1};
     std::atomic<int64_t> target_cpu_ns{0};
 
     // Last sample, as the thread's own clocks had it.
@@ -31,9 +33,10 @@ inline constexpr uint32_t kMostThreads = 8192;
 bool open();
 // Takes a slot for the calling thread or, at arming, for another one. nullptr when full (counted).
 Thread* add(pid_t tid, bool main, int64_t time_ns);
-// Writes THREAD_END, once, and frees the slot. `cpu_ns` is used where its clock is gone already.
-void end(Thread* thread, int64_t time_ns, int64_t cpu_ns = -1);
-void write_name(const Thread& thread, bool python, const char* name, size_t length);
+// Ends thread `tid`, if the slot is still its: deletes its timer, writes THREAD_END, frees the
+// slot. `cpu_ns` is used where its clock is gone already.
+void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns = -1);
+void write_name(uint32_t id, bool python, const char* name, size_t length);
 
 // Slots [0, high_water()) may be in use.
 Thread* at(uint32_t index);

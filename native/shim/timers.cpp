@@ -72,13 +72,13 @@ void create(threads::Thread* thread, pid_t tid) {
         spool::count(Loss::timers_refused);
         return;
     }
-    thread->timer = timer;
+    thread->timer.store(timer, std::memory_order_release);
     set(timer, thread->target_cpu_ns.load(std::memory_order_relaxed));
 }
 
 void destroy(threads::Thread* thread) {
-    if (thread->timer >= 0) kernel::call(SYS_timer_delete, thread->timer);
-    thread->timer = -1;
+    const int timer = thread->timer.exchange(-1, std::memory_order_acq_rel);
+    if (timer >= 0) kernel::call(SYS_timer_delete, timer);
 }
 
 class Arming {  // held for a few system calls, never in the handler
@@ -154,7 +154,7 @@ uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns) {
     }
     if (target <= cpu_ns) target = cpu_ns + recorder().interval_ns;  // after a long pause
     thread->target_cpu_ns.store(target, std::memory_order_relaxed);
-    set(thread->timer, target);
+    set(thread->timer.load(std::memory_order_acquire), target);
     return passed > 0 ? passed - 1 : 0;
 }
 
@@ -168,9 +168,9 @@ void yield_signal() {
     spool::count(Loss::signal_conflicts);
     for (uint32_t slot = 0; slot < threads::high_water(); ++slot) {
         threads::Thread* thread = threads::at(slot);
+        const Arming hold(thread);
         const pid_t tid = thread->tid.load(std::memory_order_acquire);
         if (tid <= 0) continue;
-        const Arming hold(thread);
         destroy(thread);
         create(thread, tid);
     }

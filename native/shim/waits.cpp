@@ -33,6 +33,7 @@ struct OpenWait {
 struct Watched {
     uint32_t id = kNone;
     bool named = false;
+    int64_t start_ns = 0;
     int64_t seen_ns = 0;
     int64_t seen_cpu_ns = 0;
     int64_t unplaced_ns = 0;  // off-CPU time seen on no stack yet
@@ -76,7 +77,7 @@ bool goes_on(const WaitRecord& record, const Place& place, int64_t now) {
            now - record.start_ns < kLongestSpanNs;
 }
 
-OpenWait write_span(const Thread& thread, const Place& place, const Look& look) {
+OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
     const spool::Ticket ticket = spool::reserve(Kind::wait, sizeof(WaitRecord));
     if (!ticket.record) return {};
     auto* record = reinterpret_cast<WaitRecord*>(ticket.record);
@@ -84,7 +85,7 @@ OpenWait write_span(const Thread& thread, const Place& place, const Look& look) 
     record->end_ns = look.now;
     record->off_cpu_ns = look.off;
     record->pc = place.call.pc;
-    record->thread = thread.id;
+    record->thread = thread;
     record->stack = place.walk.stack;
     record->syscall = place.call.number;
     record->target = static_cast<uint8_t>(place.call.target);
@@ -94,17 +95,18 @@ OpenWait write_span(const Thread& thread, const Place& place, const Look& look) 
 }
 
 // Off-CPU time that fell between two looks, on no stack that we saw.
-void flush_unplaced(const Thread& thread, Watched* watched, const Look& look) {
+void flush_unplaced(Watched* watched, const Look& look) {
     if (watched->unplaced_ns < kLeastUnplacedNs) return;
     Place nowhere;
     nowhere.walk.state = TG_STACK_TORN;
-    write_span(thread, nowhere, {look.now, look.cpu, watched->unplaced_ns});
+    write_span(watched->id, nowhere, {look.now, look.cpu, watched->unplaced_ns});
     watched->unplaced_ns = 0;
 }
 
 // CPU time that the thread's own timer did not report for long: the thread blocks our signal.
-void sample_from_outside(Thread* thread, const Look& look) {
-    int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_relaxed);
+void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, const Look& look) {
+    int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_acquire);
+    if (thread->tid.load(std::memory_order_acquire) != tid) return;  // it was another thread's
     const int64_t weight = look.cpu - sampled;
     if (weight < kRemoteAfterIntervals * recorder().interval_ns) return;
     if (!thread->sampled_cpu_ns.compare_exchange_strong(sampled, look.cpu,
@@ -116,7 +118,7 @@ void sample_from_outside(Thread* thread, const Look& look) {
     record->time_ns = look.now;
     record->cpu_ns = weight;
     record->system_ns = -1;
-    record->thread = thread->id;
+    record->thread = watched.id;
     record->stack = kNone;
     record->gil = 2;
     record->origin = static_cast<uint8_t>(Origin::remote);
@@ -136,7 +138,7 @@ bool find_place(Watched* watched, pid_t tid, int64_t cpu, Place* place) {
     return true;
 }
 
-void place_wait(const Thread& thread, Watched* watched, pid_t tid, Look look, int64_t wall) {
+void place_wait(Watched* watched, pid_t tid, Look look, int64_t wall) {
     WaitRecord* record = open_record(watched);
     if (record && look.cpu == watched->wait.cpu_ns) return grow(record, look.now, look.off);
     Place place;
@@ -162,28 +164,33 @@ void place_wait(const Thread& thread, Watched* watched, pid_t tid, Look look, in
         grow(record, look.now - look.off / 2, look.off / 2);
         look.off -= look.off / 2;
     }
-    watched->wait = write_span(thread, place, look);
+    watched->wait = write_span(watched->id, place, look);
 }
 
 // Threads set their names soon after their start; Python's own name, where there is one, stays.
-void name_once(const Thread& thread, Watched* watched, pid_t tid, int64_t now) {
-    if (watched->named || now - thread.start_ns < kNameAfterNs) return;
+void name_once(Watched* watched, pid_t tid, int64_t now) {
+    if (watched->named || now - watched->start_ns < kNameAfterNs) return;
     watched->named = true;
     char name[16];
     const size_t length = blocked::read_name(tid, name, sizeof name);
-    threads::write_name(thread, false, name, length);
+    threads::write_name(watched->id, false, name, length);
 }
 
 void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
-    if (watched->id != thread->id) {
-        *watched = Watched{};
-        watched->id = thread->id;
-        watched->seen_ns = thread->start_ns;
-        watched->seen_cpu_ns = thread->start_cpu_ns;
-    }
     Look look{now, kernel::clock_ns(kernel::thread_clock(tid)), 0};
+    const uint32_t id = thread->id.load(std::memory_order_acquire);
+    const int64_t start_ns = thread->start_ns.load(std::memory_order_acquire);
+    const int64_t start_cpu_ns = thread->start_cpu_ns.load(std::memory_order_acquire);
+    // The thread may have ended since, and its slot be another's: then all of this is of no use.
+    if (thread->tid.load(std::memory_order_acquire) != tid) return;
+    if (watched->id != id) {
+        *watched = Watched{};
+        watched->id = id;
+        watched->start_ns = watched->seen_ns = start_ns;
+        watched->seen_cpu_ns = start_cpu_ns;
+    }
     if (look.cpu < 0)
-        return threads::end(thread, now, watched->seen_cpu_ns);  // gone without a word
+        return threads::end(thread, tid, now, watched->seen_cpu_ns);  // gone without a word
     const int64_t wall = now - watched->seen_ns;
     if (wall <= 0) return;
     const int64_t ran = look.cpu - watched->seen_cpu_ns;
@@ -191,10 +198,10 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
     if (recorder().paused.load(std::memory_order_relaxed)) {
         watched->wait = {};
     } else {
-        name_once(*thread, watched, tid, now);
-        sample_from_outside(thread, look);
-        place_wait(*thread, watched, tid, look, wall);
-        flush_unplaced(*thread, watched, look);
+        name_once(watched, tid, now);
+        sample_from_outside(thread, *watched, tid, look);
+        place_wait(watched, tid, look, wall);
+        flush_unplaced(watched, look);
     }
     watched->seen_ns = now;
     watched->seen_cpu_ns = look.cpu;
