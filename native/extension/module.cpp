@@ -31,13 +31,23 @@ const tg_api* find_api() {
     return g_api;
 }
 
-int restart_helper(void*) {
-    g_api->restart_helper();
-    return 0;
-}
+// CPython counts the process's threads right after a fork of its own, and warns if there are
+// several: then the helper comes back when the interpreter is through with the fork. A fork by
+// native code is nobody's business, and nobody tells us when it is over.
+thread_local bool t_interpreter_forks = false;
 
 void after_fork() {
-    if (Py_IsInitialized()) Py_AddPendingCall(restart_helper, nullptr);
+    if (!t_interpreter_forks) g_api->restart_helper();
+}
+
+void watch_forks() {
+    py::module_::import("os").attr("register_at_fork")(
+        py::arg("before") = py::cpp_function([] { t_interpreter_forks = true; }),
+        py::arg("after_in_parent") = py::cpp_function([] {
+            t_interpreter_forks = false;
+            g_api->restart_helper();
+        }),
+        py::arg("after_in_child") = py::cpp_function([] { t_interpreter_forks = false; }));
 }
 
 // What the walker reads must be what the interpreter says of itself; else this is not an
@@ -86,7 +96,6 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
                                  *reason);
     }
     g_walker = walker;
-    watch_code_deaths();
     const tg_options options{spool.c_str(), interval_ns, waits ? 1 : 0, paused ? 1 : 0,
                              segment_size};
     const tg_walker functions{
@@ -98,6 +107,8 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
     };
     char error[512] = {};
     if (g_api->arm(&options, &functions, error, sizeof error) != 0) throw std::runtime_error(error);
+    watch_code_deaths();  // none can have died since: the GIL was held
+    watch_forks();
 }
 
 }  // namespace

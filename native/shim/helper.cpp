@@ -33,7 +33,8 @@ constexpr int64_t kStopLimitNs = 500'000'000;
 struct State {
     std::atomic<int> stop{0};     // futex: 1 = end
     std::atomic<int> running{0};  // futex: 1 = the thread is there
-    std::atomic<int> tid{0};
+    std::atomic<int> tid{0};      // while it works
+    std::atomic<int> latest{0};   // kernel thread of the latest one, also when it has ended
 };
 State g;
 
@@ -50,10 +51,7 @@ void separate_descriptors() {
     for (int fd = 0; fd < 65536; ++fd) kernel::call(SYS_close, fd);
 }
 
-void* run(void*) {
-    prctl(PR_SET_NAME, "tachograph");
-    g.tid.store(kernel::gettid(), std::memory_order_release);
-    separate_descriptors();
+void work() {
     uint32_t random = 0x9E3779B9u ^ static_cast<uint32_t>(kernel::gettid());
     int64_t surveyed = 0;
     const int64_t interval =
@@ -89,10 +87,33 @@ void* run(void*) {
         futex(&g.stop, FUTEX_WAIT, 0, pause);
     }
     waits::close_all();
-    g.tid.store(0, std::memory_order_release);
-    g.running.store(0, std::memory_order_release);
-    futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
+}
+
+void* run(void*) {
+    prctl(PR_SET_NAME, "tachograph");
+    const int own = kernel::gettid();
+    g.latest.store(own);
+    separate_descriptors();
+    int expected = 0;
+    do {
+        g.tid.store(own);
+        work();
+        g.tid.store(0);
+        g.running.store(0);
+        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
+        // A start that came while we were still there has left the work to us.
+        expected = 0;
+    } while (g.stop.load() == 0 && recording() && g.running.compare_exchange_strong(expected, 1));
     return nullptr;
+}
+
+// The thread is among the process's threads, which CPython counts, until the kernel is done with
+// it.
+void wait_until_gone(int64_t limit) {
+    const int tid = g.latest.load();
+    while (tid != 0 && kernel::call(SYS_tgkill, kernel::getpid(), tid, 0) == 0 &&
+           kernel::monotonic_ns() < limit && g.running.load() == 0)
+        kernel::call(SYS_sched_yield);
 }
 
 }  // namespace
@@ -100,9 +121,9 @@ void* run(void*) {
 int tid() { return g.tid.load(std::memory_order_acquire); }
 
 bool start() {
+    g.stop.store(0);  // before the next line: one that is about to end looks at it once more
     int expected = 0;
     if (!g.running.compare_exchange_strong(expected, 1)) return true;
-    g.stop.store(0);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -117,12 +138,15 @@ bool start() {
     const int failed = real::pthread_create(&thread, &attributes, run, nullptr);
     real::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_attr_destroy(&attributes);
-    if (failed) g.running.store(0);
+    if (failed) {
+        g.running.store(0);
+        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
+    }
     return failed == 0;
 }
 
 void stop() {
-    g.stop.store(1, std::memory_order_release);
+    g.stop.store(1);
     futex(&g.stop, FUTEX_WAKE, INT_MAX, 0);
     const int64_t limit = kernel::monotonic_ns() + kStopLimitNs;
     while (g.running.load(std::memory_order_acquire) != 0) {
@@ -130,6 +154,7 @@ void stop() {
         if (left <= 0) break;
         futex(&g.running, FUTEX_WAIT, 1, left);
     }
+    wait_until_gone(limit);
 }
 
 }  // namespace tachograph::helper

@@ -8,7 +8,7 @@
 namespace tachograph::helper {
 
 bool start();
-// Asks it to end and waits for it, half a second at most.
+// Asks it to end and waits until its thread is gone, half a second at most.
 void stop();
 // Its thread id, 0 while it is not there.
 int tid();

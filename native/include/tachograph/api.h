@@ -41,7 +41,8 @@ struct tg_walker {
     // Writes the Python name of the thread that the caller is about to create (UTF-8, returns its
     // length, 0 if it is not a Python thread).
     size_t (*thread_name)(char* buffer, size_t size);
-    // Runs in the parent after a fork: must arrange for tg_api::restart_helper to be called later.
+    // Runs in the parent after a fork: must see to it that tg_api::restart_helper is called, now
+    // or later.
     void (*after_fork)(void);
     // An address inside the interpreter's evaluation loop.
     const void* evaluation_loop;
