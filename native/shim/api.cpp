@@ -22,6 +22,7 @@ int api_meta(const char* key, const char* value) {
     if (!recording()) return -1;
     const size_t key_length = strlen(key);
     const size_t value_length = strlen(value);
+    if (key_length > UINT16_MAX) return -1;
     const spool::Ticket ticket =
         spool::reserve(Kind::meta, sizeof(MetaRecord) + key_length + value_length);
     if (!ticket.record) return -1;
@@ -32,6 +33,16 @@ int api_meta(const char* key, const char* value) {
     memcpy(reinterpret_cast<uint8_t*>(record + 1) + key_length, value, value_length);
     spool::commit(ticket);
     return 0;
+}
+
+int api_read(void* to, const void* from, size_t size) {
+    if (recording()) return safe_read::copy(to, from, size) ? 1 : 0;
+    // Before arming (the check that we know this interpreter) nobody mends a fault.
+    const bool before = safe_read::kernel_chosen();
+    safe_read::use_kernel(true);
+    const bool read = safe_read::copy(to, from, size);
+    safe_read::use_kernel(before);
+    return read ? 1 : 0;
 }
 
 // A ticket packs into the header that will be written; the record is found again by address.
@@ -53,8 +64,7 @@ constexpr tg_api kApi = {
     .active = [] { return recording() ? 1 : 0; },
     .meta = api_meta,
     .restart_helper = lifecycle::restart_helper,
-    .read = [](void* to, const void* from,
-               size_t size) { return safe_read::copy(to, from, size) ? 1 : 0; },
+    .read = api_read,
     .intern_stack = contexts::intern_stack,
     .intern_code = contexts::intern_code,
     .code_written = [](uint32_t code, int written) { contexts::code_written(code, written != 0); },

@@ -24,6 +24,7 @@ struct State {
     Front fronts[2];
     std::atomic<bool> installed{false};
     std::atomic<bool> trusted{false};
+    pid_t pid = 0;
 };
 State g;
 
@@ -78,7 +79,9 @@ void default_action(int signal, siginfo_t* info, bool sent) {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
     const int index = index_of(signal);
-    const bool sent = info->si_code <= 0;
+    // What will not happen again when the instruction is tried again: a signal that somebody sent,
+    // or a broken page of memory that nobody touched yet.
+    const bool sent = info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
     auto* machine = &static_cast<ucontext_t*>(context)->uc_mcontext;
     if (!sent) {
         const auto pc = static_cast<uintptr_t>(machine->gregs[REG_RIP]);
@@ -108,6 +111,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void install() {
+    g.pid = kernel::getpid();
     for (const int signal : {SIGSEGV, SIGBUS}) {
         struct sigaction before;
         real::sigaction(signal, nullptr, &before);
@@ -130,6 +134,8 @@ bool fronts(int signal) {
 }
 
 int set_program_action(int signal, const struct sigaction* action, struct sigaction* old) {
+    // A vfork child has our memory, but actions of its own.
+    if (kernel::getpid() != g.pid) return real::sigaction(signal, action, old);
     const int index = index_of(signal);
     struct sigaction wanted;
     if (action) wanted = *action;  // before `old` is written: they may be the same object

@@ -120,13 +120,13 @@ bool known(const Module& wanted, uint32_t count) {
     return false;
 }
 
-void write(uint32_t id, const Mapping& mapping, uint64_t image) {
+bool write(uint32_t id, const Mapping& mapping, uint64_t image) {
     uint8_t identity[kMostBuildId];
     const size_t identity_length = image ? build_id(image, identity) : 0;
     const size_t path_length = mapping.path_length > 4000 ? 4000 : mapping.path_length;
     const spool::Ticket ticket =
         spool::reserve(Kind::module, sizeof(ModuleRecord) + identity_length + path_length);
-    if (!ticket.record) return;
+    if (!ticket.record) return false;
     const auto evaluation = reinterpret_cast<uint64_t>(recorder().walker.evaluation_loop);
     auto* record = reinterpret_cast<ModuleRecord*>(ticket.record);
     record->module = id;
@@ -140,6 +140,7 @@ void write(uint32_t id, const Mapping& mapping, uint64_t image) {
     memcpy(record + 1, identity, identity_length);
     memcpy(reinterpret_cast<uint8_t*>(record + 1) + identity_length, mapping.path, path_length);
     spool::commit(ticket);
+    return true;
 }
 
 class Reader {
@@ -161,8 +162,9 @@ class Reader {
             mapping.path_length = 11;
         }
         g.modules[count] = module;
-        write(count, mapping, image_path_ == path ? image_ : 0);
-        g.count.store(count + 1, std::memory_order_release);
+        // Without its record it stays unknown, and is met again.
+        if (write(count, mapping, image_path_ == path ? image_ : 0))
+            g.count.store(count + 1, std::memory_order_release);
     }
 
   private:

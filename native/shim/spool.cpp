@@ -71,16 +71,33 @@ void append_number(char* at, uint32_t value) {
         at[digit] = static_cast<char>('0' + value % 10);
 }
 
-int prepare(uint32_t sequence) {
-    char path[sizeof g.prefix + 16];
-    const size_t length = strlen(g.prefix);
-    memcpy(path, g.prefix, length);
-    path[length] = '.';
-    append_number(path + length + 1, sequence);
-    memcpy(path + length + 7, ".seg", 5);
+struct Path {
+    char text[sizeof State::prefix + 16];
+};
 
+Path segment_path(uint32_t sequence) {
+    Path path;
+    const size_t length = strlen(g.prefix);
+    memcpy(path.text, g.prefix, length);
+    path.text[length] = '.';
+    append_number(path.text + length + 1, sequence);
+    memcpy(path.text + length + 7, ".seg", 5);
+    return path;
+}
+
+// Readers see it grow, whoever of two that went on at the same time comes last.
+void publish_current(uint32_t sequence) {
+    uint32_t* place = &g.control->current_segment;
+    uint32_t seen = __atomic_load_n(place, __ATOMIC_RELAXED);
+    while (seen < sequence && !__atomic_compare_exchange_n(place, &seen, sequence, true,
+                                                           __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
+}
+
+int prepare(uint32_t sequence) {
+    const Path path = segment_path(sequence);
     uint8_t* base = nullptr;
-    if (const long error = create_mapped(path, g.segment_size, &base); error != 0)
+    if (const long error = create_mapped(path.text, g.segment_size, &base); error != 0)
         return static_cast<int>(error);
     auto* header = reinterpret_cast<SegmentHeader*>(base);
     memcpy(header->magic, "TACHSEG1", 8);
@@ -129,6 +146,11 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns) {
     g.control = made;
     for (uint32_t sequence = 0; sequence < 2; ++sequence)
         if (const int error = prepare(sequence); error != 0) {
+            // As if nothing had been: the one before it goes, and the control file.
+            if (sequence > 0) {
+                const Path made_before = segment_path(0);
+                kernel::call(SYS_unlink, kernel::address(made_before.text));
+            }
             kernel::call(SYS_unlink, kernel::address(path));
             return error;
         }
@@ -157,7 +179,7 @@ Ticket reserve(Kind kind, size_t size) {
         if (g.prepared.load(std::memory_order_acquire) == sequence) break;
         uint32_t expected = sequence;
         if (g.current.compare_exchange_strong(expected, sequence + 1, std::memory_order_seq_cst))
-            __atomic_store_n(&g.control->current_segment, sequence + 1, __ATOMIC_RELEASE);
+            publish_current(sequence + 1);
     }
     g.writers.fetch_sub(1, std::memory_order_release);
     count(Loss::records_dropped);
