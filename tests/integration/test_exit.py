@@ -111,10 +111,11 @@ def test_ctrl_c_reaches_the_program_once(tmp_path: Path, sampler: str) -> None:
     )
     os.close(slave)
     try:
-        assert os.read(master, 100) == b"ready\r\n"
-        time.sleep(0.1)
-        os.write(master, b"\x03")
-        assert os.read(master, 100) == b"interrupts 1\r\n"
+        with open(master, "rb", buffering=0, closefd=False) as terminal:
+            assert terminal.readline() == b"ready\r\n"
+            time.sleep(0.1)
+            os.write(master, b"\x03")
+            assert terminal.readline() == b"interrupts 1\r\n"
         assert process.wait(timeout=30) == 6
     finally:
         support.kill_quietly(process.pid)

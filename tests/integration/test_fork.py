@@ -80,7 +80,7 @@ def test_the_parent_is_recorded_and_the_children_are_counted(tmp_path: Path) -> 
     assert len(support.rows(recording, "processes")) == 1
     report = support.analyze(recording, cwd=tmp_path)
     assert support.losses(report).get("forks_unrecorded") == 8
-    assert report["totals"]["python_s"] + report["totals"]["kernel_s"] == pytest.approx(0.24, rel=0.35)
+    assert 0.2 < report["totals"]["cpu_s"] < 0.4  # the parent's 8 times 0.03 s, forks and start, and no child's
 
 
 @pytest.mark.native
@@ -88,4 +88,4 @@ def test_an_executed_program_is_counted(tmp_path: Path) -> None:
     assert support.record(["-c", EXEC], tmp_path, "--interval", "5").status == 0
     report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
     assert support.losses(report).get("execs") == 1
-    assert report["totals"]["python_s"] > 0.05
+    assert 0.08 < report["totals"]["cpu_s"] < 0.2

@@ -35,7 +35,7 @@ def recording(folder: Path) -> Path:
 
 
 def test_ten_seconds_take_48_kb(recording: Path) -> None:
-    assert len(support.rows(recording, "cpu")) > 500  # there is something in them
+    assert len(support.rows(recording, "cpu")) > 200  # there is something in it
     sizes = {path.name: path.stat().st_size for path in recording.iterdir()}
     assert size(recording) <= 48 * KB, sizes
 

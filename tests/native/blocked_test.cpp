@@ -3,17 +3,17 @@
 #include "check.h"
 #include "kernel.h"
 
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
-#include <mutex>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <thread>
 #include <unistd.h>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <thread>
 
 using namespace tachograph;
 
@@ -54,20 +54,22 @@ void read_byte(int fd) {
 
 void write_byte(int fd) { CHECK(write(fd, "x", 1) == 1); }
 
-} // namespace
+}  // namespace
 
 TEST(blocked_in_a_pipe) {
     int ends[2];
     CHECK(pipe(ends) == 0);
-    check_blocked(SYS_read, Target::pipe, [&] { read_byte(ends[0]); }, [&] { write_byte(ends[1]); });
+    check_blocked(
+        SYS_read, Target::pipe, [&] { read_byte(ends[0]); }, [&] { write_byte(ends[1]); });
 }
 
 TEST(blocked_in_a_socket) {
     int ends[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     char byte;
-    check_blocked(SYS_recvfrom, Target::socket, [&] { CHECK(recv(ends[0], &byte, 1, 0) == 1); },
-                  [&] { write_byte(ends[1]); });
+    check_blocked(
+        SYS_recvfrom, Target::socket, [&] { CHECK(recv(ends[0], &byte, 1, 0) == 1); },
+        [&] { write_byte(ends[1]); });
     // A descriptor of more than one digit.
     const int high = fcntl(ends[0], F_DUPFD, 217);
     CHECK(high >= 217);
@@ -80,8 +82,9 @@ TEST(blocked_in_a_file) {
     const int held = open(path, O_RDWR | O_CREAT, 0600);
     const int wanted = open(path, O_RDWR);
     CHECK(held >= 0 && wanted >= 0 && flock(held, LOCK_EX) == 0);
-    check_blocked(SYS_flock, Target::file, [&] { CHECK(flock(wanted, LOCK_EX) == 0); },
-                  [&] { CHECK(flock(held, LOCK_UN) == 0); });
+    check_blocked(
+        SYS_flock, Target::file, [&] { CHECK(flock(wanted, LOCK_EX) == 0); },
+        [&] { CHECK(flock(held, LOCK_UN) == 0); });
 }
 
 TEST(blocked_in_a_terminal) {
@@ -92,15 +95,17 @@ TEST(blocked_in_a_terminal) {
     }
     const int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
     CHECK(terminal >= 0);
-    check_blocked(SYS_read, Target::terminal, [&] { read_byte(terminal); },
-                  [&] { CHECK(write(master, "x\n", 2) == 2); });
+    check_blocked(
+        SYS_read, Target::terminal, [&] { read_byte(terminal); },
+        [&] { CHECK(write(master, "x\n", 2) == 2); });
 }
 
 TEST(blocked_in_something_else) {
     const int event = eventfd(0, 0);
     uint64_t value = 1;
-    check_blocked(SYS_read, Target::other, [&] { CHECK(read(event, &value, 8) == 8); },
-                  [&] { CHECK(write(event, &value, 8) == 8); });
+    check_blocked(
+        SYS_read, Target::other, [&] { CHECK(read(event, &value, 8) == 8); },
+        [&] { CHECK(write(event, &value, 8) == 8); });
 }
 
 TEST(blocked_in_no_descriptor) {

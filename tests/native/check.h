@@ -22,15 +22,15 @@ struct Test {
     _Exit(1);
 }
 
-} // namespace tests
+}  // namespace tests
 
 #define CHECK(condition)                                               \
     do {                                                               \
         if (!(condition)) tests::fail(#condition, __FILE__, __LINE__); \
     } while (false)
 
-#define TEST(name)                               \
-    static void name();                          \
+#define TEST(name)                                   \
+    static void name();                              \
     static tests::Test register_##name(#name, name); \
     static void name()
 

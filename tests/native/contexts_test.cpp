@@ -1,13 +1,13 @@
 // Interning from many threads at once.
-#include "check.h"
 #include "contexts.h"
+#include "check.h"
 #include "layout.h"
 #include "spool.h"
 
+#include <sys/resource.h>
 #include <atomic>
 #include <mutex>
 #include <set>
-#include <sys/resource.h>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -45,7 +45,7 @@ uint32_t path(uint32_t seed, int depth) {
     return node;
 }
 
-} // namespace
+}  // namespace
 
 TEST(contexts_same_and_different_paths) {
     constexpr uint32_t kPaths = 4000;
@@ -53,7 +53,7 @@ TEST(contexts_same_and_different_paths) {
     std::vector<std::vector<uint32_t>> found(kThreads, std::vector<uint32_t>(kPaths));
     on_all_threads([&](uint32_t thread) {
         for (uint32_t i = 0; i < kPaths; ++i) {
-            const uint32_t seed = (i + thread * 500) % kPaths; // the same ones, in another order
+            const uint32_t seed = (i + thread * 500) % kPaths;  // the same ones, in another order
             found[thread][seed] = path(seed * 2654435761u, 6);
         }
     });
@@ -92,7 +92,8 @@ TEST(contexts_one_code_is_written_once) {
     for (uint64_t i = 0; i < kCodes; ++i) {
         int emit = 0;
         CHECK(contexts::intern_code((i + 1) * 0x9E3779B97F4A7C15ull, &emit) == ids[0][i]);
-        if (emit) contexts::code_written(ids[0][i], true); // the try after the failed one came only now
+        if (emit)
+            contexts::code_written(ids[0][i], true);  // the try after the failed one came only now
         CHECK((written[i].load() & 0xFFFF) == (emit ? 0u : 1u));
     }
 }
@@ -110,12 +111,13 @@ TEST(contexts_full_tables) {
             CHECK(codes.emplace(id, identity).second);
         CHECK(identity < 2'000'000);
     }
-    CHECK(codes.size() > 100'000); // it does not give up before it is well filled
+    CHECK(codes.size() > 100'000);  // it does not give up before it is well filled
     for (const auto& [id, identity] : codes) {
         int emit = 0;
         CHECK(contexts::intern_code(identity, &emit) == id);
     }
-    // The tree: what was there stays, what is new is refused, a known path under a full tree is found.
+    // The tree: what was there stays, what is new is refused, a known path under a full tree is
+    // found.
     uint32_t last = kNone;
     uint32_t count = 0;
     for (uint32_t code = 0;; ++code, ++count) {
@@ -136,7 +138,7 @@ TEST(contexts_little_address_space) {
     CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
     limit.rlim_cur = 40 << 20;
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-    CHECK(contexts::open()); // a smaller tree instead of none
+    CHECK(contexts::open());  // a smaller tree instead of none
     CHECK(contexts::intern_stack(kNone, 1, 0) == 0);
     CHECK(contexts::intern_stack(0, 1, 0) == 1);
     CHECK(contexts::intern_stack(kNone, 1, 0) == 0);

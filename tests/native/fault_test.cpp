@@ -1,16 +1,16 @@
 // Standing in front of the program's SIGSEGV and SIGBUS handlers without being seen.
-#include "check.h"
 #include "fault.h"
+#include "check.h"
 #include "safe_read.h"
 
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cerrno>
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
 #include <initializer_list>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace tachograph;
 
@@ -51,14 +51,14 @@ int program_sigaction(int signal, const struct sigaction* action, struct sigacti
 }
 
 void set(int signal, void (*handler)(int), int flags = 0) {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = handler;
     action.sa_flags = flags;
     CHECK(program_sigaction(signal, &action, nullptr) == 0);
 }
 
 void set(int signal, void (*handler)(int, siginfo_t*, void*), int flags = 0) {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = handler;
     action.sa_flags = flags | SA_SIGINFO;
     CHECK(program_sigaction(signal, &action, nullptr) == 0);
@@ -138,7 +138,7 @@ void dies_before_and_after(int signal, Prepare prepare, Body body) {
 
 void nothing() {}
 
-} // namespace
+}  // namespace
 
 TEST(fault_default_is_death_by_the_signal) {
     dies_before_and_after(SIGSEGV, nothing, [] { touch(kNowhere); });
@@ -193,7 +193,7 @@ TEST(fault_handler_once) {
     before_and_after(once, [] {
         raise(SIGSEGV);
         CHECK(g_calls == 1);
-        struct sigaction now {};
+        struct sigaction now{};
         CHECK(program_sigaction(SIGSEGV, nullptr, &now) == 0);
         CHECK(now.sa_handler == SIG_DFL);
     });
@@ -201,11 +201,13 @@ TEST(fault_handler_once) {
         raise(SIGSEGV);
         raise(SIGSEGV);
     });
-    dies_before_and_after(SIGSEGV, [] { set(SIGSEGV, jump, static_cast<int>(SA_RESETHAND)); }, [] {
-        if (sigsetjmp(g_back, 1) == 0) touch(kNowhere);
-        CHECK(g_calls == 1);
-        touch(kNowhere);
-    });
+    dies_before_and_after(
+        SIGSEGV, [] { set(SIGSEGV, jump, static_cast<int>(SA_RESETHAND)); },
+        [] {
+            if (sigsetjmp(g_back, 1) == 0) touch(kNowhere);
+            CHECK(g_calls == 1);
+            touch(kNowhere);
+        });
 }
 
 TEST(fault_masks_and_nesting) {
@@ -213,7 +215,7 @@ TEST(fault_masks_and_nesting) {
     const auto raising = +[](int signal) {
         count_only(signal);
         if (g_calls == 1) raise(signal);
-        if (g_calls == 1) g_code = 1; // it waited
+        if (g_calls == 1) g_code = 1;  // it waited
         sigset_t mask;
         CHECK(sigprocmask(SIG_BLOCK, nullptr, &mask) == 0);
         g_address = sigismember(&mask, SIGUSR1) == 1;
@@ -230,7 +232,7 @@ TEST(fault_masks_and_nesting) {
                      });
     before_and_after(
         [=] {
-            struct sigaction action {};
+            struct sigaction action{};
             action.sa_handler = raising;
             sigaddset(&action.sa_mask, SIGUSR1);
             CHECK(program_sigaction(SIGSEGV, &action, nullptr) == 0);
@@ -246,7 +248,8 @@ TEST(fault_alternate_stack) {
     const auto prepare = [] {
         const stack_t alternate{stack, 0, sizeof stack};
         CHECK(sigaltstack(&alternate, nullptr) == 0);
-        set(SIGSEGV,
+        set(
+            SIGSEGV,
             +[](int) {
                 char here = 0;
                 g_address = reinterpret_cast<uintptr_t>(&here);
@@ -268,10 +271,10 @@ TEST(fault_alternate_stack) {
 TEST(fault_program_sees_its_own_actions) {
     set(SIGSEGV, note, SA_NODEFER);
     fault::install();
-    struct sigaction old {};
+    struct sigaction old{};
     CHECK(program_sigaction(SIGSEGV, nullptr, &old) == 0);
     CHECK(old.sa_sigaction == note && (old.sa_flags & SA_SIGINFO) && (old.sa_flags & SA_NODEFER));
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = count_only;
     action.sa_flags = SA_RESTART;
     sigaddset(&action.sa_mask, SIGUSR2);
@@ -287,19 +290,20 @@ TEST(fault_program_sees_its_own_actions) {
     CHECK(sigaction(SIGBUS, nullptr, &old) == 0 && old.sa_handler == SIG_DFL);
 }
 
-// A child that shares our memory (vfork) has handlers of its own: what it sets is not the program's.
+// A child that shares our memory (vfork) has handlers of its own: what it sets is not the
+// program's.
 TEST(fault_not_in_a_vfork_child) {
     set(SIGSEGV, note);
     fault::install();
     const pid_t child = vfork();
     if (child == 0) {
-        struct sigaction standard {};
+        struct sigaction standard{};
         standard.sa_handler = SIG_DFL;
         _exit(program_sigaction(SIGSEGV, &standard, nullptr) == 0 ? 0 : 1);
     }
     int status = 1;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
-    struct sigaction now {};
+    struct sigaction now{};
     CHECK(program_sigaction(SIGSEGV, nullptr, &now) == 0 && now.sa_sigaction == note);
     raise(SIGSEGV);
     CHECK(g_calls == 1);
@@ -309,7 +313,7 @@ TEST(fault_not_in_a_vfork_child) {
 TEST(fault_replaced_behind_our_back) {
     fault::install();
     CHECK(fault::verify());
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = count_only;
     CHECK(sigaction(SIGBUS, &action, nullptr) == 0);
     CHECK(!fault::verify() && !fault::trusted());

@@ -1,6 +1,6 @@
 // One record of every kind, with values that test_segments.py expects to read back.
-#include "check.h"
 #include "layout.h"
+#include "check.h"
 #include "spool.h"
 #include "tachograph/api.h"
 
@@ -29,7 +29,9 @@ void write_threads() {
     start->flags = 1;
     spool::commit(ticket);
     ThreadNameRecord* name;
-    const char text[] = "F\xC3\xA4" "den"; // seven bytes: padded
+    const char text[] =
+        "F\xC3\xA4"
+        "den";  // seven bytes: padded
     ticket = take(Kind::thread_name, &name, strlen(text));
     name->thread = 3;
     name->source = 2;
@@ -101,7 +103,7 @@ void write_rows() {
     spool::commit(ticket);
 }
 
-} // namespace
+}  // namespace
 
 TEST(layout_every_kind) {
     CHECK(spool::open(tests::folder, 65536, kStart) == 0);

@@ -15,7 +15,7 @@ Test::Test(const char* named, void (*body)()) : name(named), run(body), next(fir
     first = this;
 }
 
-} // namespace tests
+}  // namespace tests
 
 int main(int count, char** arguments) {
     if (count != 3) return 64;

@@ -1,4 +1,5 @@
-// Stands in for interpose.cpp: in these tests nothing is interposed, the sanitizers' runtimes do that.
+// Stands in for interpose.cpp: in these tests nothing is interposed, the sanitizers' runtimes do
+// that.
 #include "interpose.h"
 
 namespace tachograph::real {
@@ -16,4 +17,4 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
     return ::pthread_create(thread, attributes, start, argument);
 }
 
-} // namespace tachograph::real
+}  // namespace tachograph::real

@@ -9,15 +9,15 @@
 #include "spool.h"
 #include "timers.h"
 
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <dirent.h>
-#include <pthread.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 using namespace tachograph;
@@ -79,10 +79,11 @@ void wait_for_helper() {
 }
 
 uint64_t loss(Loss which) {
-    return __atomic_load_n(&spool::control()->losses[static_cast<uint32_t>(which)], __ATOMIC_RELAXED);
+    return __atomic_load_n(&spool::control()->losses[static_cast<uint32_t>(which)],
+                           __ATOMIC_RELAXED);
 }
 
-} // namespace
+}  // namespace
 
 TEST(recording_threads_come_and_go) {
     arm();
@@ -130,13 +131,14 @@ TEST(recording_pauses_and_goes_on) {
         CHECK(spool::control()->paused == (i % 2 == 0 ? 1u : 0u));
         spend(kMillisecond * 2);
     }
-    lifecycle::pause(false); // no second record of what is so already
+    lifecycle::pause(false);  // no second record of what is so already
     done.store(true);
     busy.join();
     printf("20\n");
 }
 
-// No thread of ours is there when the process forks, the child is left alone, the helper comes back.
+// No thread of ours is there when the process forks, the child is left alone, the helper comes
+// back.
 TEST(recording_forks) {
     arm();
     std::atomic<bool> done{false};
@@ -144,7 +146,7 @@ TEST(recording_forks) {
         lifecycle::begin_thread("busy", 4);
         while (!done.load()) spend(kMillisecond);
     });
-    const int without_helper = 2 + TG_THREAD_SANITIZER; // whose runtime has one of its own
+    const int without_helper = 2 + TG_THREAD_SANITIZER;  // whose runtime has one of its own
     for (int i = 0; i < 40; ++i) {
         wait_for_helper();
         const pid_t child = fork();
@@ -152,7 +154,7 @@ TEST(recording_forks) {
         if (child == 0) {
             // Nothing of ours is on: our signal would kill this child.
             bool clean = !recording() && timers::signal_number() == 0;
-            struct sigaction now {};
+            struct sigaction now{};
             for (const int signal : {SIGSTKFLT, SIGSEGV, SIGBUS})
                 clean = clean && sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_DFL;
             _exit(clean ? 0 : 1);
@@ -214,7 +216,7 @@ TEST(recording_signal_taken_by_the_program) {
     spend(30 * kMillisecond);
     CHECK(spool::control()->samples > before);
     CHECK(loss(Loss::signal_conflicts) == 1);
-    for (int i = 0; i < 20; ++i) timers::yield_signal(); // until none is left
+    for (int i = 0; i < 20; ++i) timers::yield_signal();  // until none is left
     CHECK(!recording() && spool::control()->state == 3);
     CHECK(spool::control()->stop_errno == EBUSY);
     spend(5 * kMillisecond);
@@ -233,7 +235,7 @@ TEST(recording_refused_then_tried_again) {
 }
 
 TEST(recording_refused_as_no_signal_is_free) {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int) {};
     CHECK(sigaction(SIGSTKFLT, &action, nullptr) == 0);
     for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal)
@@ -244,7 +246,7 @@ TEST(recording_refused_as_no_signal_is_free) {
     // The control file says so, for whoever looks.
     CHECK(spool::control()->state == 3 && spool::control()->stop_errno == EBUSY);
     CHECK(spool::control()->end_ns != 0);
-    struct sigaction now {};
+    struct sigaction now{};
     CHECK(sigaction(SIGSEGV, nullptr, &now) == 0 && now.sa_handler == SIG_DFL);
 }
 
@@ -258,13 +260,13 @@ TEST(recording_refused_as_no_thread_key_is_free) {
     char error[200] = {};
     CHECK(arm(tests::folder, error, sizeof error) == -1 && strstr(error, "thread-specific"));
     CHECK(!recording() && timers::signal_number() == 0);
-    CHECK(pthread_getspecific(first) == &first); // nobody else's key was touched
+    CHECK(pthread_getspecific(first) == &first);  // nobody else's key was touched
 }
 
 TEST(recording_stops_when_the_disk_is_full) {
     arm();
     stop_early(ENOSPC);
-    stop_early(EIO); // the first one counts
+    stop_early(EIO);  // the first one counts
     CHECK(!recording() && spool::control()->state == 3 && spool::control()->stop_errno == ENOSPC);
     spend(10 * kMillisecond);
     CHECK(loss(Loss::recording_stopped) == 1);

@@ -1,13 +1,13 @@
 // Guarded reads of everything that cannot be read, both ways: our fault handler, and the kernel.
+#include "safe_read.h"
 #include "check.h"
 #include "fault.h"
-#include "safe_read.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
 #include <atomic>
 #include <cstring>
-#include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace tachograph;
 
@@ -41,9 +41,9 @@ void check_reads() {
     CHECK(!reads(nullptr, 8));
     CHECK(!reads(reinterpret_cast<void*>(8), 8));
     CHECK(!reads(reinterpret_cast<void*>(kPage), 8));
-    CHECK(!reads(reinterpret_cast<void*>(~uintptr_t{0} - 15), 8));          // the kernel's
-    CHECK(!reads(reinterpret_cast<void*>(uintptr_t{0xDEAD} << 48), 8));     // not an address at all
-    CHECK(!reads(reinterpret_cast<void*>(uintptr_t{0x7FFF'FFFF'FFFC}), 8)); // into nowhere
+    CHECK(!reads(reinterpret_cast<void*>(~uintptr_t{0} - 15), 8));       // the kernel's
+    CHECK(!reads(reinterpret_cast<void*>(uintptr_t{0xDEAD} << 48), 8));  // not an address at all
+    CHECK(!reads(reinterpret_cast<void*>(uintptr_t{0x7FFF'FFFF'FFFC}), 8));  // into nowhere
 
     // The end of a mapping, and what straddles it.
     uint8_t* pages = map(2 * kPage, PROT_READ | PROT_WRITE);
@@ -54,7 +54,8 @@ void check_reads() {
     CHECK(!reads(pages, kPage + 1));
     CHECK(mprotect(pages, kPage, PROT_NONE) == 0);
     CHECK(!reads(pages, 8));
-    // Write-only memory: on x86-64 what can be written can be read, so both ways agree with the kernel.
+    // Write-only memory: on x86-64 what can be written can be read, so both ways agree with the
+    // kernel.
     CHECK(mprotect(pages, kPage, PROT_WRITE) == 0);
     pages[0] = 1;
     CHECK(reads(pages, 8));
@@ -74,7 +75,7 @@ void check_reads() {
     munmap(mapped, 2 * kPage);
 }
 
-} // namespace
+}  // namespace
 
 TEST(safe_read_by_fault_handler) {
     fault::install();

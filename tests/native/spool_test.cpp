@@ -1,21 +1,21 @@
-// The spool under concurrent writers. The segments are read back by test_segments.py: each test prints
-// what it committed as lines "thread committed dropped", and of each of its records the number counts
-// up from 0 per thread.
+// The spool under concurrent writers. The segments are read back by test_segments.py: each test
+// prints what it committed as lines "thread committed dropped", and of each of its records the
+// number counts up from 0 per thread.
+#include "spool.h"
 #include "check.h"
 #include "layout.h"
-#include "spool.h"
 
-#include <atomic>
-#include <cerrno>
-#include <csignal>
-#include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
-#include <thread>
 #include <unistd.h>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
 #include <vector>
 
 using namespace tachograph;
@@ -83,7 +83,7 @@ void limit_file_size(uint64_t bytes) {
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
-} // namespace
+}  // namespace
 
 TEST(spool_concurrent_appends) {
     constexpr uint32_t kThreads = 8;
@@ -167,7 +167,7 @@ TEST(spool_disk_full) {
         if (error == 0) error = spool::maintain();
     }
     CHECK(error == EFBIG);
-    CHECK(files_in_folder() == 3); // the segment that was refused is gone again
+    CHECK(files_in_folder() == 3);  // the segment that was refused is gone again
     CHECK(dropped() == tally.dropped);
     print(0, tally);
 }
@@ -190,7 +190,7 @@ TEST(spool_appends_in_handlers) {
     static Tally handlers;
     static std::atomic<bool> on{true};
     CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int) {
         const int saved = errno;
         if (on.load()) append(1, &handlers);
@@ -217,7 +217,8 @@ TEST(spool_appends_until_killed) {
     snprintf(path, sizeof path, "%s/progress", tests::folder);
     const int fd = ::open(path, O_RDWR | O_CREAT, 0600);
     CHECK(fd >= 0 && ftruncate(fd, kThreads * sizeof(uint64_t)) == 0);
-    void* mapped = mmap(nullptr, kThreads * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* mapped =
+        mmap(nullptr, kThreads * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     CHECK(mapped != MAP_FAILED);
     auto* progress = static_cast<uint64_t*>(mapped);
     CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
@@ -232,5 +233,5 @@ TEST(spool_appends_until_killed) {
                     usleep(100);
             }
         });
-    while (spool::maintain() == 0) usleep(50); // never ends by itself
+    while (spool::maintain() == 0) usleep(50);  // never ends by itself
 }

@@ -1,9 +1,9 @@
 // The registry of threads: slots taken, given back and taken again.
+#include "threads.h"
 #include "check.h"
 #include "kernel.h"
 #include "layout.h"
 #include "spool.h"
-#include "threads.h"
 
 #include <atomic>
 #include <cstring>
@@ -23,7 +23,7 @@ void open() {
 // No kernel hands out such a thread id, so nobody's clock answers for it.
 constexpr pid_t kNobody = 0x3FFF'0000;
 
-} // namespace
+}  // namespace
 
 TEST(threads_slots_are_used_again) {
     open();
@@ -41,12 +41,12 @@ TEST(threads_slots_are_used_again) {
     threads::write_name(*first, true, "", 0);
     threads::end(first, self, 200);
     CHECK(!threads::find(self));
-    threads::end(first, self, 201); // once only
+    threads::end(first, self, 201);  // once only
     threads::Thread* third = threads::add(kNobody + 1, false, 300);
     CHECK(third == first && third->id == 2 && threads::high_water() == 2);
     // Gone without a word: its clock is gone too, and the last value that was seen has to do.
     threads::end(second, kNobody, 400, 4000);
-    threads::end(third, kNobody + 1, 401); // nothing is known
+    threads::end(third, kNobody + 1, 401);  // nothing is known
 }
 
 // The helper says that a thread is gone; another has taken the slot since.

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
-
 from unit.analyzer.recordings import Builder
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from click.testing import CliRunner, Result
@@ -61,7 +62,7 @@ def test_analyze_shows_the_newest_recording(builder: Builder, here: Path) -> Non
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 @pytest.mark.parametrize("colour", [None, "truecolor"])
-def test_the_report_fits_its_terminal(builder: Builder, width: int, colour: str | None) -> None:
+def test_the_report_fits_its_terminal(builder: Builder, width: int, colour: Literal["truecolor"] | None) -> None:
     builder.quality.append({"process": 0, "loss": "stacks_torn", "count": 5})
     builder.thread("worker " + "long name " * 30)
     with Recording(small(builder).write()) as recording:
@@ -74,7 +75,7 @@ def test_the_report_fits_its_terminal(builder: Builder, width: int, colour: str 
             color_system=colour,
             record=True,
             markup=False,
-            file=nowhere,  # type: ignore[arg-type]
+            file=nowhere,
         )
         show(profile, console)
     text = console.export_text()

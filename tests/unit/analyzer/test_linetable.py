@@ -4,6 +4,7 @@ import dis
 import random
 import sys
 import textwrap
+from pathlib import Path
 from types import CodeType
 
 import pytest
@@ -64,7 +65,7 @@ def test_agrees_with_the_interpreter_for_every_instruction(code: CodeType) -> No
 
 
 def test_agrees_with_the_standard_library() -> None:
-    for code in code_objects(compile(open(dis.__file__).read(), "dis.py", "exec")):
+    for code in code_objects(compile(Path(dis.__file__).read_text("utf-8"), "dis.py", "exec")):
         table = decode(code.co_linetable, code.co_firstlineno)
         for start, end, line in code.co_lines():
             if line:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,8 @@ from unit.analyzer.recordings import Builder
 def test_accumulator_against_a_dictionary(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr(accumulate, "MAX_DENSE", limit)
     random = np.random.default_rng(1)
-    subject, expected = Accumulator(100, 50, ("a", "b")), {}
+    subject = Accumulator(100, 50, ("a", "b"))
+    expected: dict[tuple[int, int], tuple[int, float]] = {}
     for _ in range(10):
         place, cell = random.integers(0, 100, 500), random.choice([0, 3, 7, 8, 20, 21, 49], 500).astype(np.uint16)
         a = random.integers(0, 1000, 500).astype(np.float64)
@@ -46,7 +48,7 @@ def test_batches_do_not_matter(builder: Builder, monkeypatch: pytest.MonkeyPatch
             builder.cpu(stack, 10 + tick, native_frame=None, **values)
     builder.write()
 
-    def reduced() -> list[dict[str, object]]:
+    def reduced() -> Any:
         with Recording(builder.path) as recording:
             frame = reduce_cpu(recording, Window())
         return frame.sort_values(list(frame.columns[:7])).round(3).to_dict("records")
@@ -62,7 +64,7 @@ def test_ticks_are_not_torn_apart() -> None:
         pa.record_batch({"time_ns": pa.array(times, pa.int64())}) for times in ([1, 1, 2], [2], [2, 2], [], [2, 3])
     ]
     found = [batch.column("time_ns").to_pylist() for batch in whole_ticks(batches)]
-    assert sum(found, []) == [1, 1, 2, 2, 2, 2, 2, 3]
+    assert [time for times in found for time in times] == [1, 1, 2, 2, 2, 2, 2, 3]
     assert [len(set(times)) for times in found] == [1, 1, 1]
 
 
@@ -78,9 +80,8 @@ def test_reading_ahead_keeps_order_and_errors() -> None:
         yield from range(5)
         raise KeyError("at the end")
 
-    found: list[int] = []
+    found = prefetched(numbers())
+    assert [next(found) for _ in range(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(KeyError, match="at the end"):
-        for number in prefetched(numbers()):
-            found.append(number)  # noqa: PERF402  # what was found before the error counts
-    assert found == [0, 1, 2, 3, 4]
+        next(found)
     assert list(prefetched([])) == []

@@ -1,0 +1,126 @@
+"""Compiles the C++ tests together with the shim's own sources, once for each set of sanitizers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NATIVE = ROOT / "native"
+HERE = Path(__file__).parent
+CACHE = ROOT / "build" / "native-tests"
+"""Objects by the digest of all that went into them; ``make clean`` takes them away."""
+
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
+SHIM_FLAGS = ("-std=c++20", "-g", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+
+
+class BuildError(Exception):
+    """The compiler said no; its first lines."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to build: its name in test ids, its flags, and the environment its programs run in."""
+
+    name: str
+    flags: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+SANITIZER_SAYS = "handle_segv=0:handle_sigbus=0:handle_abort=0:allow_user_segv_handler=1:exitcode=99"
+PLAIN = Variant("plain", ("-O2",))
+ADDRESS = Variant(
+    "address-undefined",
+    ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
+    (("ASAN_OPTIONS", f"{SANITIZER_SAYS}:detect_leaks=0"), ("UBSAN_OPTIONS", "print_stacktrace=1")),
+)
+THREAD = Variant(
+    "thread",
+    ("-O1", "-fsanitize=thread", "-fno-omit-frame-pointer"),
+    (("TSAN_OPTIONS", f"{SANITIZER_SAYS}:die_after_fork=0:report_thread_leaks=0"),),
+)
+VARIANTS = (PLAIN, ADDRESS, THREAD)
+
+
+def compiler() -> list[str] | None:
+    """The C++ compiler of this machine; None if there is none."""
+    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
+        if name and shutil.which(name.split()[0]):
+            return name.split()
+    return None
+
+
+def can_build(variant: Variant, folder: Path) -> str | None:
+    """Why programs of this variant cannot be built or run here; None if they can."""
+    command = compiler()
+    if command is None:
+        return "no C++ compiler"
+    source = folder / "probe.cpp"
+    source.write_text("int main() { return 0; }\n", encoding="utf-8")
+    built = _quiet([*command, *variant.flags, str(source), "-o", str(folder / "probe")])
+    if built.returncode != 0:
+        return f"the compiler cannot link {' '.join(variant.flags)}"
+    ran = _quiet([str(folder / "probe")], env={**os.environ, **dict(variant.environment)})
+    return None if ran.returncode == 0 else f"programs built with {' '.join(variant.flags)} do not run here"
+
+
+def shim_sources(*, without: Sequence[str] = ()) -> list[Path]:
+    """The sources of libtachograph.so."""
+    return sorted(path for path in (NATIVE / "shim").glob("*.cpp") if path.name not in without)
+
+
+def compile_all(sources: Sequence[Path], flags: Sequence[str], include: Sequence[Path]) -> list[Path]:
+    """Compile each source; the objects, in the same order. What was compiled before is not compiled again."""
+    headers = [*NATIVE.rglob("*.h"), *HERE.glob("*.h")]
+    common = b"".join(path.read_bytes() for path in sorted(headers))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(lambda source: _compile(source, flags, include, common), sources))
+
+
+def link(objects: Sequence[Path], target: Path, flags: Sequence[str]) -> Path:
+    """Link a program, or with ``-shared`` among the flags a library."""
+    command = compiler() or ["c++"]
+    _run([*command, *flags, *map(str, objects), "-o", str(target), "-pthread", "-ldl"])
+    return target
+
+
+def test_program(variant: Variant, target: Path) -> Path:
+    """The program that holds all tests of tests/native; interpose.cpp has real.cpp in its place."""
+    sources = [*shim_sources(without=["interpose.cpp"]), HERE / "main.cpp", HERE / "real.cpp"]
+    sources += sorted(HERE.glob("*_test.cpp"))
+    flags = [*SHIM_FLAGS, *WARNINGS, *variant.flags]
+    objects = compile_all(sources, flags, [NATIVE / "include", NATIVE / "shim", HERE])
+    return link(objects, target, variant.flags)
+
+
+def _compile(source: Path, flags: Sequence[str], include: Sequence[Path], common: bytes) -> Path:
+    command = compiler() or ["c++"]
+    if source.suffix == ".c":
+        command = [*command, "-x", "c"]
+        flags = [flag for flag in flags if flag not in SHIM_FLAGS or not flag.startswith(("-std", "-fno-"))]
+    arguments = [*command, *flags, *(f"-I{folder}" for folder in include)]
+    digest = hashlib.sha256(repr(arguments).encode() + common + source.read_bytes()).hexdigest()[:24]
+    target = CACHE / f"{source.stem}-{digest}.o"
+    if not target.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_suffix(f".{os.getpid()}.tmp")
+        _run([*arguments, "-c", str(source), "-o", str(unfinished)])
+        unfinished.rename(target)
+    return target
+
+
+def _quiet(command: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=env, timeout=300)
+
+
+def _run(command: list[str]) -> None:
+    done = _quiet(command)
+    if done.returncode != 0:
+        raise BuildError(f"{' '.join(command)}\n{done.stderr[:4000]}")

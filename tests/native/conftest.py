@@ -1,0 +1,30 @@
+"""Fixtures of the native tests."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from native import building
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _only_where_recording_is() -> None:
+    if sys.platform != "linux":
+        pytest.skip("the recorder is for Linux")
+
+
+@pytest.fixture(scope="session", params=building.VARIANTS, ids=lambda variant: variant.name)
+def variant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> building.Variant:
+    """Each set of sanitizers that works here."""
+    found: building.Variant = request.param
+    reason = building.can_build(found, tmp_path_factory.mktemp("probe"))
+    if reason:
+        pytest.skip(reason)
+    return found
+
+
+@pytest.fixture(scope="session")
+def program(variant: building.Variant, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The test program of a variant."""
+    return building.test_program(variant, tmp_path_factory.mktemp("program") / "tests")
