@@ -42,6 +42,7 @@ def totals_of(
     question: Question,
     threads: pd.DataFrame,
     effective: float,
+    gc_s: float | None,
     *,
     waits_known: bool,
 ) -> Totals:
@@ -61,6 +62,7 @@ def totals_of(
         wait_s=_sum(threads, "wait_s") if waits_known else None,
         main_wait_s=_sum(threads, "main_wait_s") if waits_known else None,
         gpu_wait_s=_sum(threads, "gpu_wait_s") if waits_known else None,
+        gc_s=gc_s,
         clock_cpu_s=_clock(recording) if whole else None,
         samples=int(threads["samples"].sum()),
         effective_samples=effective,

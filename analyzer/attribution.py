@@ -78,9 +78,10 @@ def native_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
 
     Native is what runs outside of the interpreter; inside of it, what runs outside of the evaluation loop while the
     leaf executes a call that was specialised for a C function, or a call that was not specialised and the function
-    is none of those with which CPython makes calls. Everything else in the interpreter is Python. Without a program
-    counter nothing is known; inside of the interpreter but outside of the loop the opcode is needed, unless the
-    thread has no Python frames, whose time (starting and ending the interpreter) is Python's.
+    is none of those with which CPython makes calls. Everything else in the interpreter is Python, the garbage
+    collector too, whichever call set it off. Without a program counter nothing is known; inside of the interpreter
+    but outside of the loop the opcode is needed, unless the thread has no Python frames, whose time (starting and
+    ending the interpreter) is Python's.
     """
     frame, opcode = cpu["frame_class"].to_numpy(), cpu["opcode_class"].to_numpy()
     no_stack = cpu["stack_state"].to_numpy() == NO_PYTHON_STACK

@@ -6,6 +6,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+import pandas as pd
 import pyarrow as pa
 
 from tachograph.format import FormatError
@@ -15,6 +16,7 @@ from .attribution import attribute
 from .calltree import load_tree
 from .intervals import effective_samples
 from .measures import prepared
+from .native import FrameClass
 from .profile import Profile, Question
 from .quality import Quality, read_quality
 from .recording import Recording
@@ -46,7 +48,9 @@ def build_profile(recording: Recording, question: Question) -> Profile:
     scope, widened = choose_scope(question.scope, recording, summary)
     sources = Sources(recording.table("files"))
     by_thread = summary.threads(threads)
-    totals = totals_of(recording, window, question, by_thread, effective, waits_known=facts.waits is not None)
+    totals = totals_of(
+        recording, window, question, by_thread, effective, collecting(cpu), waits_known=facts.waits is not None
+    )
     in_scope = summary.in_scope(scope)
     quality = with_remarks(read_quality(recording), facts, totals.unknown_s, totals.cpu_s, recording)
     return Profile(
@@ -107,6 +111,19 @@ def choose_scope(text: str | None, recording: Recording, summary: Summary) -> tu
     return project, False
 
 
+def collecting(cpu: pd.DataFrame) -> float | None:
+    """Seconds in the garbage collector among attributed facts; None if no program counter is known."""
+    if len(cpu) and not (cpu["frame_class"] != FrameClass.UNKNOWN).any():
+        return None
+    return float(cpu.loc[cpu["frame_class"] == FrameClass.COLLECTOR, "python_ns"].sum()) / 1e9
+
+
+def nameless(recording: Recording) -> bool:
+    """Whether there are native frames, and none has a symbol: then the evaluation loop cannot be recognised."""
+    symbols = recording.table("native_frames").column("symbol")
+    return len(symbols) > 0 and symbols.null_count == len(symbols)
+
+
 def with_remarks(quality: Quality, facts: Facts, unknown_s: float, cpu_s: float, recording: Recording) -> Quality:
     """The quality with remarks on what the analysis found."""
     notes = list(quality.notes)
@@ -115,6 +132,8 @@ def with_remarks(quality: Quality, facts: Facts, unknown_s: float, cpu_s: float,
     if unknown_s > 0.01 * cpu_s:
         share = unknown_s / cpu_s
         notes.append(f"{share:.0%} of the CPU time cannot be divided into Python and native (no program counter)")
+    if nameless(recording):
+        notes.append("native functions have no names here: all time in calls of C functions counts as native")
     if recording.unfinished:
         notes.append(
             "the recording was never finished: this is what its spool holds ('tachograph recover' finishes it)"

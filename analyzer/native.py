@@ -23,7 +23,9 @@ class FrameClass(enum.IntEnum):
     MACHINERY = 3
     """In the interpreter, in code that prepares or ends calls."""
     INTERIOR = 4
-    """Elsewhere in the interpreter: built-in types and functions, the allocator, the collector."""
+    """Elsewhere in the interpreter: built-in types and functions, the allocator."""
+    COLLECTOR = 5
+    """In the interpreter's garbage collector, which runs on whatever line happens to allocate."""
 
 
 LOOP = re.compile(r"_PyEval_EvalFrameDefault|_TAIL_CALL_")
@@ -36,6 +38,14 @@ MACHINERY = re.compile(
     r"|type_call\b|vectorcall_(method|maybe)\b|specialize\b"
 )
 """Functions that CPython runs to make a call of any callable, a Python function too."""
+
+COLLECTOR = re.compile(
+    r"_?PyGC_|_Py_RunGC|gc_|visit_(decref|reachable|move|add_to|strongly|all|clear)|\w*_?traverse\b|update_refs\b"
+    r"|subtract_refs\b|(deduce|move|handle)_\w*(unreachable|finalizers|weakrefs)|untrack_(tuples|dicts)\b|mark_\w+"
+    r"|delete_garbage\b|finalize_garbage\b|PyObject_IS_GC\b|type_is_gc\b|_PyDict_MaybeUntrack\b|_PyTuple_MaybeUntrack\b"
+    r"|_PyObject_VisitInstanceAttributes\b|PyObject_VisitManagedDict\b|_PyObject_VisitManagedDict\b"
+)
+"""Functions that only, or nearly only, a collection runs."""
 
 GPU_DRIVER = re.compile(r"lib(cuda|nvidia-|amdhip64|hsa-runtime64|ze_)")
 """Names of the user-space drivers through which a thread waits for a GPU."""
@@ -67,6 +77,8 @@ def _interpreter_class(symbol: str | None) -> FrameClass:
         return FrameClass.INTERIOR
     if LOOP.match(symbol):
         return FrameClass.LOOP
+    if COLLECTOR.match(symbol):
+        return FrameClass.COLLECTOR
     return FrameClass.MACHINERY if MACHINERY.match(symbol) else FrameClass.INTERIOR
 
 

@@ -38,6 +38,8 @@ class Totals:
     wait_s: float | None
     main_wait_s: float | None
     gpu_wait_s: float | None
+    gc_s: float | None
+    """The part of ``python_s`` that was seen in the garbage collector; None where program counters are not known."""
     clock_cpu_s: float | None
     """CPU time as the threads' own clocks have it, where all of them were read; only for the whole recording."""
     samples: int

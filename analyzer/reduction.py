@@ -30,7 +30,7 @@ MAX_WEIGHT_NS = 1 << 53
 """Weights beyond this (104 days in one sample) are refused; below it their sums are exact enough in floating point."""
 
 # Cells: the small columns, packed. The product is the number of cells.
-_STATES, _ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 8, 2, 4, 5
+_STATES, _ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 8, 2, 4, 6
 _CELLS = _STATES * _ORIGINS * _KERNEL * _OPCODES * _FRAMES
 
 

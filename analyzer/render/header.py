@@ -14,6 +14,9 @@ from .numbers import percent, seconds
 from .style import COLOURS, NAMES, Style
 
 FEW_SAMPLES = 100
+GC_SHARE = 0.02
+"""Garbage collection is mentioned if it takes this part of the CPU time."""
+
 _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 
 
@@ -107,6 +110,10 @@ def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
             legend = Text()
         legend.append_text(entry)
     yield legend
+    if totals.gc_s and totals.gc_s >= GC_SHARE * totals.cpu_s:
+        share = percent(totals.gc_s / totals.cpu_s)
+        told = f"   {share} %, {seconds(totals.gc_s)} of Python is garbage collection, on the lines that set it off"
+        yield Text(style.plain(told), "dim")
 
 
 def _wrapped(line: Text, width: int) -> Iterator[Text]:

@@ -72,11 +72,12 @@ class Report:
             if block.file is not None:
                 yield self._file(block)
             else:
-                yield Text(" not on a line in scope", "bold")
+                yield Text(" not on a line" + ("" if self._profile.scope == ALL else " in scope"), "bold")
+            indent = self._indent(block)
             for number, row in enumerate(block.rows):
                 if number in block.gaps:
                     yield Text(self._style.plain(f"{'⋮':>6}"), "dim")
-                yield self._line(row, block.file_id)
+                yield self._line(row, block.file_id, indent)
             yield Text()
 
     def _scope(self) -> str:
@@ -108,7 +109,7 @@ class Report:
         text.pad_right(max(1, room - text.cell_len + 2))
         return text.append(share, "bold")
 
-    def _line(self, row: Row, file: int) -> Text:
+    def _line(self, row: Row, file: int, indent: int) -> Text:
         frame = self._profile.lines
         values = frame.loc[row.index] if row.index is not None else None
         number = "" if row.number is None else str(row.number)
@@ -118,8 +119,13 @@ class Report:
         room = max(8, self._width - text.cell_len - 1)
         if row.number is None and values is not None:
             return text.append(str(values["function"]))
-        source = self._profile.sources.line(file, row.number or 0) if values is None else values["source"]
-        return text.append_text(self._source(source, values, room, dim=row.context))
+        source = self._profile.sources.line(file, row.number or 0)
+        return text.append_text(self._source(source and source[indent:], values, room, dim=row.context))
+
+    def _indent(self, block: Block) -> int:
+        """Columns of white space that all shown lines of a file begin with, and that need not be shown."""
+        sources = (self._profile.sources.line(block.file_id, row.number or 0) for row in block.rows)
+        return min((len(line) - len(line.lstrip(" ")) for line in sources if line and line.strip()), default=0)
 
     def _cells(self, values: pd.Series | None, *, dim: bool) -> Text:
         text = Text()
@@ -171,7 +177,8 @@ class Report:
             text.append(f"{self._margin(row, 'total_'):>6}", "dim")
             text.append(f"{short_seconds(row['total_wait_s']):>8}  ")
             text.append(str(row["function"]))
-            where = f"  {row['file']}:{row['line']}"
+            text.append("  ")
+            where = f"{row['file']}:{row['line']}"
             text.append(shorten_left(where, max(10, self._width - text.cell_len - 1)), "dim")
             yield text
         yield Text()

@@ -57,6 +57,8 @@ def facts(**columns: object) -> pd.DataFrame:
         (FrameClass.MACHINERY, OpcodeClass.ANY_CALL, PYTHON),  # a Python function is being called
         (FrameClass.MACHINERY, OpcodeClass.NATIVE_CALL, NATIVE),  # the C function calls something
         (FrameClass.MACHINERY, OpcodeClass.OTHER, PYTHON),
+        (FrameClass.COLLECTOR, OpcodeClass.NATIVE_CALL, PYTHON),  # the C function allocated, and set off a collection
+        (FrameClass.COLLECTOR, OpcodeClass.UNKNOWN, PYTHON),
         (FrameClass.UNKNOWN, OpcodeClass.OTHER, UNKNOWN),
         (FrameClass.UNKNOWN, OpcodeClass.NATIVE_CALL, UNKNOWN),
     ],
@@ -146,6 +148,31 @@ def test_unmapped_code_is_native_and_a_missing_symbol_is_the_interior(
     builder.cpu(stack, 30, native_frame=stripped, opcode=BINARY_OP)
     totals = profile().totals
     assert (totals.native_s, totals.python_s) == (0.02, 0.03)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "collector"),
+    [
+        ("gc_collect_main", True),
+        ("visit_decref", True),
+        ("subtype_traverse", True),
+        ("dict_traverse", True),
+        ("deduce_unreachable", True),
+        ("PyObject_IS_GC", True),
+        ("_Py_RunGC", True),
+        ("dict_dealloc", False),
+        ("list_sort", False),
+        ("os_listdir", False),
+    ],
+)
+def test_garbage_collection_is_told(
+    builder: Builder, profile: Callable[..., Profile], symbol: str, collector: bool
+) -> None:
+    frame = builder._add("native_frames", module=0, offset=77, symbol=symbol)
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(stack, 10, native_frame=frame, opcode=CALL_BUILTIN)
+    totals = profile().totals
+    assert (totals.gc_s, totals.native_s) == ((0.01, 0.0) if collector else (0.0, 0.01))
 
 
 def test_unknown_kernel_time_is_null_and_not_zero(builder: Builder, profile: Callable[..., Profile]) -> None:
