@@ -84,6 +84,14 @@ bool guarded_read_works() {
     return !safe_read::copy(&value, const_cast<char*>(kNowhere), sizeof value);
 }
 
+// Whether a fault in `body` was left by a handler that jumps.
+template <typename Body>
+__attribute__((noinline)) bool jumps_out(Body body) {
+    if (sigsetjmp(g_back, 1) != 0) return true;
+    body();
+    return false;
+}
+
 template <typename Body>
 int status_of(Body body) {
     const pid_t child = fork();
@@ -160,13 +168,13 @@ TEST(fault_ignored) {
 TEST(fault_handler_with_siginfo) {
     before_and_after([] { set(SIGSEGV, note_and_jump); },
                      [] {
-                         if (sigsetjmp(g_back, 1) == 0) touch(kNowhere);
+                         CHECK(jumps_out([] { touch(kNowhere); }));
                          CHECK(g_calls == 1 && g_signal == SIGSEGV && g_code == SEGV_MAPERR);
                          CHECK(g_address == reinterpret_cast<uintptr_t>(kNowhere));
                      });
     before_and_after([] { set(SIGBUS, note_and_jump); },
                      [] {
-                         if (sigsetjmp(g_back, 1) == 0) bus_error();
+                         CHECK(jumps_out(bus_error));
                          CHECK(g_calls == 1 && g_signal == SIGBUS && g_code == BUS_ADRERR);
                      });
     before_and_after([] { set(SIGSEGV, note); },
@@ -182,7 +190,7 @@ TEST(fault_handler_that_jumps_away) {
     before_and_after([] { set(SIGSEGV, jump); },
                      [] {
                          for (int i = 1; i <= 50; ++i) {
-                             if (sigsetjmp(g_back, 1) == 0) touch(kNowhere);
+                             CHECK(jumps_out([] { touch(kNowhere); }));
                              CHECK(g_calls == i && guarded_read_works());
                          }
                      });
@@ -204,7 +212,7 @@ TEST(fault_handler_once) {
     dies_before_and_after(
         SIGSEGV, [] { set(SIGSEGV, jump, static_cast<int>(SA_RESETHAND)); },
         [] {
-            if (sigsetjmp(g_back, 1) == 0) touch(kNowhere);
+            CHECK(jumps_out([] { touch(kNowhere); }));
             CHECK(g_calls == 1);
             touch(kNowhere);
         });
@@ -260,7 +268,7 @@ TEST(fault_alternate_stack) {
     // Under the address sanitizer locals may lie on a fake stack.
 #ifndef __SANITIZE_ADDRESS__
     before_and_after(prepare, [] {
-        if (sigsetjmp(g_back, 1) == 0) touch(kNowhere);
+        CHECK(jumps_out([] { touch(kNowhere); }));
         CHECK(g_address - reinterpret_cast<uintptr_t>(stack) < sizeof stack);
     });
 #else

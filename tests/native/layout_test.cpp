@@ -5,6 +5,7 @@
 #include "tachograph/api.h"
 
 #include <cstring>
+#include <initializer_list>
 
 using namespace tachograph;
 

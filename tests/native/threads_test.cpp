@@ -37,8 +37,8 @@ TEST(threads_slots_are_used_again) {
     CHECK(!threads::is_slot(nullptr) && !threads::is_slot(reinterpret_cast<char*>(first) + 1));
     CHECK(!threads::is_slot(first + threads::kMostThreads) && !threads::is_slot(first - 1));
 
-    threads::write_name(*first, true, "first", 5);
-    threads::write_name(*first, true, "", 0);
+    threads::write_name(first->id, true, "first", 5);
+    threads::write_name(first->id, true, "", 0);
     threads::end(first, self, 200);
     CHECK(!threads::find(self));
     threads::end(first, self, 201);  // once only

@@ -12,16 +12,17 @@ import pytest
 from tachograph.format import LossSpec, Manifest, open_container
 from tachograph.recorder import finish as finish_module
 from tachograph.recorder.finish import Finished, UnfinishedError, finish, losses
+from tachograph.recorder.manifests import new_manifest
 from tachograph.recorder.output import claim
-from tachograph.recorder.session import new_manifest
 from tachograph.recorder.sources import SourceStore
 from tachograph.recorder.summary import lost, recorded
 from unit.recorder.spools import write_spool
 
 
 def recording(path: Path, samples: int = 100, file: str = "<string>") -> Manifest:
-    write_spool(claim(path, force=False), samples, file=file)
-    return new_manifest({"sampler": "signal", "sources": True}, ["a.py"], None)
+    manifest = new_manifest({"sampler": "signal", "sources": True})
+    write_spool(claim(path, manifest, force=False), samples, file=file)
+    return manifest
 
 
 def test_a_recording_is_finished(tmp_path: Path) -> None:
@@ -57,9 +58,10 @@ def test_no_sources(tmp_path: Path) -> None:
 
 def test_an_empty_spool_makes_an_empty_recording(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    claim(path, force=False)
-    clock = {"monotonic_ns": 1, "utc_ns": 2}
-    done = finish(path, new_manifest({}, [], clock), SourceStore(tmp_path))
+    manifest = new_manifest({})
+    clock = manifest.clock
+    claim(path, manifest, force=False)
+    done = finish(path, manifest, SourceStore(tmp_path))
     assert (done.samples, done.processes) == (0, 0)
     assert json.loads((path / "manifest.json").read_text())["clock"] == clock
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tachograph.recorder import output
+from tachograph.recorder.manifests import new_manifest
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.running import note_recorder
 
@@ -42,21 +43,21 @@ def test_numbers_run_on(place: Path) -> None:
     (place / "fib-x.tacho").mkdir()
     (place / "other-099.tacho").mkdir()
     assert output.default_path("fib") == Path("fib-008.tacho")
-    path, spool = output.claim_numbered("fib")
+    path, spool = output.claim_numbered("fib", new_manifest({}))
     assert path == Path("fib-008.tacho")
     assert spool == place / "fib-008.tacho" / "spool"
 
 
 @pytest.mark.usefixtures("wide_umask")
 def test_directories_are_private(place: Path) -> None:
-    spool = output.claim(Path("a.tacho"), force=False)
+    spool = output.claim(Path("a.tacho"), new_manifest({}), force=False)
     assert (mode(place / "a.tacho"), mode(spool)) == (0o700, 0o700)
 
 
 def test_directories_are_usable_under_a_narrow_umask(place: Path) -> None:
     before = os.umask(0o777)
     try:
-        output.claim(Path("a.tacho"), force=False)
+        output.claim(Path("a.tacho"), new_manifest({}), force=False)
     finally:
         os.umask(before)
     assert mode(place / "a.tacho") == 0o700
@@ -64,22 +65,22 @@ def test_directories_are_usable_under_a_narrow_umask(place: Path) -> None:
 
 def test_an_empty_directory_is_used(place: Path) -> None:
     (place / "a.tacho").mkdir(mode=0o755)
-    output.claim(Path("a.tacho"), force=False)
+    output.claim(Path("a.tacho"), new_manifest({}), force=False)
     assert mode(place / "a.tacho") == 0o700
 
 
 def test_an_existing_recording_is_kept(place: Path) -> None:
     recording(place / "a.tacho")
     with pytest.raises(Refused, match="exists; use --force"):
-        output.claim(Path("a.tacho"), force=False)
+        output.claim(Path("a.tacho"), new_manifest({}), force=False)
     assert (place / "a.tacho" / "cpu.parquet").exists()
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "spool/1-2.000000.seg"])
 def test_force_replaces_a_recording(place: Path, name: str) -> None:
     recording(place / "a.tacho", "cpu.parquet", name)
-    output.claim(Path("a.tacho"), force=True)
-    assert [entry.name for entry in (place / "a.tacho").iterdir()] == ["spool"]
+    output.claim(Path("a.tacho"), new_manifest({}), force=True)
+    assert {entry.name for entry in (place / "a.tacho").iterdir()} == {"manifest.json", "spool"}
     assert not list((place / "a.tacho" / "spool").iterdir())
 
 
@@ -89,7 +90,7 @@ def test_force_never_deletes_what_is_not_ours(place: Path, foreign: str) -> None
     (path / foreign).parent.mkdir(parents=True, exist_ok=True)
     (path / foreign).touch()
     with pytest.raises(Refused, match="is not part of a recording"):
-        output.claim(Path("a.tacho"), force=True)
+        output.claim(Path("a.tacho"), new_manifest({}), force=True)
     assert (path / foreign).exists()
     assert (path / "manifest.json").exists()
 
@@ -99,43 +100,43 @@ def test_force_does_not_delete_through_a_link(place: Path) -> None:
     path = recording(place / "a.tacho", "manifest.json")
     (path / "spool").symlink_to(elsewhere)
     with pytest.raises(Refused):
-        output.claim(Path("a.tacho"), force=True)
+        output.claim(Path("a.tacho"), new_manifest({}), force=True)
     assert (elsewhere / "1-2.000000.seg").exists()
 
 
 def test_force_does_not_replace_another_directory(place: Path) -> None:
     recording(place / "data", "table.parquet")
     with pytest.raises(Refused, match="is not a recording"):
-        output.claim(Path("data"), force=True)
+        output.claim(Path("data"), new_manifest({}), force=True)
 
 
 def test_force_does_not_replace_a_recording_in_the_making(place: Path) -> None:
     path = recording(place / "a.tacho", "manifest.json", "spool/1-2.000000.seg")
     note_recorder(path / "spool", os.getpid())
     with pytest.raises(Refused, match="is being recorded"):
-        output.claim(Path("a.tacho"), force=True)
+        output.claim(Path("a.tacho"), new_manifest({}), force=True)
 
 
 def test_a_link_is_not_followed(place: Path) -> None:
     (place / "elsewhere").mkdir()
     (place / "a.tacho").symlink_to(place / "elsewhere")
     with pytest.raises(Refused, match="symbolic link"):
-        output.claim(Path("a.tacho"), force=True)
+        output.claim(Path("a.tacho"), new_manifest({}), force=True)
 
 
 def test_a_file_is_not_replaced(place: Path) -> None:
     (place / "a.tacho").touch()
     with pytest.raises(Refused, match="is not a recording"):
-        output.claim(Path("a.tacho"), force=True)
+        output.claim(Path("a.tacho"), new_manifest({}), force=True)
 
 
 def test_an_impossible_place(place: Path) -> None:
     with pytest.raises(Refused, match="cannot write the recording"):
-        output.claim(Path("missing/a.tacho"), force=False)
+        output.claim(Path("missing/a.tacho"), new_manifest({}), force=False)
 
 
 def test_probe_leaves_nothing(place: Path) -> None:
-    spool = output.claim(Path("a.tacho"), force=False)
+    spool = output.claim(Path("a.tacho"), new_manifest({}), force=False)
     output.probe(spool)
     assert not list(spool.iterdir())
     output.discard(Path("a.tacho"))
@@ -143,7 +144,7 @@ def test_probe_leaves_nothing(place: Path) -> None:
 
 
 def test_remove_spool_takes_parts_along(place: Path) -> None:
-    spool = output.claim(Path("a.tacho"), force=False)
+    spool = output.claim(Path("a.tacho"), new_manifest({}), force=False)
     part = spool / "parts" / "1-2.000000-000003"
     part.mkdir(parents=True)
     for file in (spool / "1-2.ctl", spool / "recorder.json", part / "cpu.parquet", part / "definitions.seg"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tachograph.recorder.manifests import new_manifest
 from tachograph.recorder.output import claim
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.recover import recover_recording
@@ -25,7 +26,8 @@ while time.process_time() < end: pass
 
 def test_a_recording_without_a_manifest(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    write_spool(claim(path, force=False), 50, close=False)
+    write_spool(claim(path, new_manifest({}), force=False), 50, close=False)
+    (path / "manifest.json").unlink()
     line = recover_recording(path)
     assert line.startswith(f"recovered {path}: 50 CPU samples")
     assert json.loads((path / "manifest.json").read_text())["state"] == "recovered"
@@ -35,7 +37,7 @@ def test_a_recording_without_a_manifest(tmp_path: Path) -> None:
 
 def test_a_spool_that_was_left_over_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    spool = claim(path, force=False)
+    spool = claim(path, new_manifest({}), force=False)
     write_spool(spool, 50)
     recover_recording(path)
     spool.mkdir()
@@ -47,7 +49,7 @@ def test_a_spool_that_was_left_over_is_removed(tmp_path: Path) -> None:
 
 def test_what_is_being_recorded_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    spool = claim(path, force=False)
+    spool = claim(path, new_manifest({}), force=False)
     write_spool(spool, 50)
     note_recorder(spool, os.getpid())
     assert set(living_processes(spool)) == {os.getpid()}
