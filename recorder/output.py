@@ -8,8 +8,12 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tachograph.recorder.problems import Refused, reason
+
+if TYPE_CHECKING:
+    from tachograph.format import Manifest
 
 SUFFIX = ".tacho"
 SPOOL = "spool"
@@ -37,35 +41,42 @@ def default_path(stem: str) -> Path:
     return Path(f"{stem}-{max(numbers, default=0) + 1:03}{SUFFIX}")
 
 
-def claim(path: Path, *, force: bool) -> Path:
-    """Make the directory of the recording (mode 0700) and its spool; the spool's absolute path.
+def claim(path: Path, manifest: Manifest, *, force: bool) -> Path:
+    """Make the directory of the recording (mode 0700), its manifest and its spool; the spool's absolute path.
+
+    The manifest is there before the spool is, so that whatever kills us leaves a recording.
 
     Raises Refused if something is there already (with ``force``: something that is not a finished recording), or if
     the directory cannot be made.
     """
     try:
         _make_way(path, force=force)
-        return _make_spool(path)
+        return _fill(path, manifest)
     except OSError as error:
         raise _cannot_write(path, error) from None
 
 
-def claim_numbered(stem: str) -> tuple[Path, Path]:
+def claim_numbered(stem: str, manifest: Manifest) -> tuple[Path, Path]:
     """Like :func:`claim`, for the next free number; the recording's path and its spool's."""
     while True:
         path = default_path(stem)
         try:
             make_private(path)
-            return path, _make_spool(path)
+            return path, _fill(path, manifest)
         except FileExistsError:
             continue  # another recording has taken the number at this moment
         except OSError as error:
             raise _cannot_write(path, error) from None
 
 
-def _make_spool(path: Path) -> Path:
+def _fill(path: Path, manifest: Manifest) -> Path:
     spool = path.absolute() / SPOOL
-    make_private(spool)
+    try:
+        manifest.write(path / MANIFEST)
+        make_private(spool)
+    except OSError:
+        discard(path)
+        raise
     return spool
 
 
@@ -158,6 +169,7 @@ def discard(path: Path) -> None:
     """Take back a directory that :func:`claim` made, because nothing was recorded."""
     remove_spool(path / SPOOL)
     try:
+        (path / MANIFEST).unlink(missing_ok=True)
         path.rmdir()
     except OSError:
         return  # something is in it, so it stays

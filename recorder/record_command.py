@@ -13,8 +13,10 @@ from typing import Any
 
 import click
 
+from tachograph.format.manifest import Manifest
 from tachograph.recorder import launch, output
 from tachograph.recorder.arguments import divide
+from tachograph.recorder.manifests import new_manifest
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.support import check_support, preload_library
 from tachograph.recorder.target import Kind, Target, interpreter, interpreter_flags
@@ -92,10 +94,6 @@ def record(
     check_support(sampler)
     target.check()
     mask = launch.hold_signals()
-    if path is None:
-        path, spool = output.claim_numbered(target.recording_stem())
-    else:
-        spool = output.claim(path, force=force)
     parameters: dict[str, Any] = {
         "sampler": sampler,
         "interval_ns": round(interval_ms * 1e6),
@@ -104,6 +102,11 @@ def record(
         "start_paused": start_paused,
         "segment_size": output.SEGMENT_SIZE,
     }
+    manifest = new_manifest(parameters)
+    if path is None:
+        path, spool = output.claim_numbered(target.recording_stem(), manifest)
+    else:
+        spool = output.claim(path, manifest, force=force)
     preload = preload_library() if sampler == "native" else None
     settings = launch.Settings(spool, sampler, parameters["interval_ns"], start_paused, output.SEGMENT_SIZE, preload)
     try:
@@ -118,16 +121,16 @@ def record(
     if number is not None:
         output.discard(path)
         launch.end_like(-number)
-    _accompany(path, pid, target, parameters, quiet=quiet)
+    _accompany(path, pid, target, manifest, quiet=quiet)
 
 
-def _accompany(path: Path, pid: int, target: Target, parameters: dict[str, Any], *, quiet: bool) -> None:
+def _accompany(path: Path, pid: int, target: Target, manifest: Manifest, *, quiet: bool) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from tachograph.recorder.session import Session
     from tachograph.recorder.summary import say, summary
 
     code = target.what if target.kind is Kind.CODE else None
-    session = Session(path.absolute(), pid, target.command(), code, parameters)
+    session = Session(path.absolute(), pid, manifest, target.command(), code)
     session.begin()
     status = launch.exit_status(launch.Watch(pid).until_end())
     try:

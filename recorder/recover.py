@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.recorder.finish import UnfinishedError, finish
+from tachograph.recorder.manifests import new_manifest
 from tachograph.recorder.output import MANIFEST, SPOOL, remove_spool
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.running import living_processes, working_directory
-from tachograph.recorder.session import new_manifest
 from tachograph.recorder.sources import SourceStore
 from tachograph.recorder.summary import bytes_text, lost, recorded
 
@@ -65,7 +65,9 @@ def read_manifest(directory: Path) -> Manifest:
     from tachograph.format import FormatError, Manifest
 
     if not (directory / MANIFEST).exists():
-        return new_manifest({}, [], None)
+        manifest = new_manifest({})
+        manifest.clock = None  # it was made on another day than the recording, perhaps after a restart
+        return manifest
     try:
         return Manifest.read(directory / MANIFEST)
     except FormatError as error:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tachograph import __version__
 from tachograph.recorder.arm import ERROR_FILE
 from tachograph.recorder.collector import Collector
 from tachograph.recorder.finish import Finished, UnfinishedError, finish
@@ -42,16 +39,15 @@ class Outcome:
 class Session:
     """Everything that the recording command does beside waiting for the program ``pid``."""
 
-    def __init__(self, directory: Path, pid: int, command: Sequence[str], code: str | None, parameters: dict[str, Any]):
+    def __init__(self, directory: Path, pid: int, manifest: Manifest, command: Sequence[str], code: str | None) -> None:
         self._directory = directory
         self._spool = directory / SPOOL
         self._pid = pid
         self._command = command
         self._code = code
-        self._parameters = parameters
-        self._clock = {"monotonic_ns": time.monotonic_ns(), "utc_ns": time.time_ns()}
+        self._started_ns = time.monotonic_ns()
         self._working_directory = Path.cwd()
-        self._manifest: Manifest | None = None
+        self._manifest = manifest
         self._sources: SourceStore | None = None
         self._collector = Collector(self._spool, self._prepare)
 
@@ -63,14 +59,13 @@ class Session:
         """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal)."""
         ended_ns = time.monotonic_ns()
         self._collector.stop()
-        assert self._manifest is not None
         assert self._sources is not None
         outcome = Outcome(
             finished=None,
             unfinished=None,
             not_recorded=self._why_not_recorded(),
             stopped_early=self._why_stopped_early(),
-            seconds=(ended_ns - self._clock["monotonic_ns"]) / 1e9,
+            seconds=(ended_ns - self._started_ns) / 1e9,
         )
         self._manifest.notes += [note for note in (outcome.not_recorded, outcome.stopped_early) if note]
         self._manifest.ended_ns = ended_ns
@@ -84,7 +79,7 @@ class Session:
         """Note what is being recorded, then import all that the end will need."""
         from tachograph.recorder.sources import SourceScout, SourceStore
 
-        self._manifest = new_manifest(self._parameters, mask_arguments(self._command), self._clock)
+        self._manifest.argv = mask_arguments(self._command)
         self._sources = SourceStore(self._working_directory, self._code)
         try:
             note_recorder(self._spool, self._pid)
@@ -119,23 +114,3 @@ class Session:
 
 STOPPED_EARLY = 3
 """State of a control file whose process could not go on recording."""
-
-
-def new_manifest(parameters: dict[str, Any], argv: list[str], clock: dict[str, int] | None) -> Manifest:
-    """The manifest of a recording that begins on this machine now."""
-    from tachograph.format import Manifest
-
-    system = os.uname()
-    return Manifest(
-        uuid=str(uuid.uuid4()),
-        state="recording",
-        created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        tachograph_version=__version__,
-        host=system.nodename,
-        os=f"{system.sysname} {system.release}",
-        machine=system.machine,
-        cpu_count=len(os.sched_getaffinity(0)),
-        clock=clock,
-        argv=argv,
-        parameters=parameters,
-    )

@@ -1,0 +1,29 @@
+"""The manifest with which a recording begins."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from tachograph import __version__
+from tachograph.format.manifest import Manifest
+
+
+def new_manifest(parameters: dict[str, Any]) -> Manifest:
+    """The manifest of a recording that begins on this machine now; its argv is still missing."""
+    system = os.uname()
+    return Manifest(
+        uuid=str(uuid.uuid4()),
+        state="recording",
+        created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        tachograph_version=__version__,
+        host=system.nodename,
+        os=f"{system.sysname} {system.release}",
+        machine=system.machine,
+        cpu_count=len(os.sched_getaffinity(0)),
+        clock={"monotonic_ns": time.monotonic_ns(), "utc_ns": time.time_ns()},
+        parameters=parameters,
+    )
