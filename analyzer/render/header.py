@@ -112,7 +112,9 @@ def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     yield legend
     if totals.gc_s and totals.gc_s >= GC_SHARE * totals.cpu_s:
         share = percent(totals.gc_s / totals.cpu_s)
-        told = f"   {share} %, {seconds(totals.gc_s)} of Python is garbage collection, on the lines that set it off"
+        told = (
+            f"   garbage collection took {share} % ({seconds(totals.gc_s)}); it is Python, on the lines that set it off"
+        )
         yield Text(style.plain(told), "dim")
 
 

@@ -5,6 +5,7 @@ Text from the recording was made printable when the profile was built, and never
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -51,6 +52,8 @@ class Report:
         self._top = top
         self._bar = width >= WIDE
         self._columns = _BROAD if self._bar else _NARROW
+        self._longest = 0.0
+        """CPU time of the line whose bar is the longest."""
         self._syntax = Syntax("", "python", theme="ansi_dark") if style.colour else None
 
     def text(self) -> Iterator[Text]:
@@ -66,6 +69,8 @@ class Report:
         yield from self._threads()
 
     def _lines(self, found: list[Block]) -> Iterator[Text]:
+        shown = [row.index for block in found for row in block.rows if row.index is not None]
+        self._longest = float(self._profile.lines.loc[shown, "cpu_s"].max())
         yield self._title("Lines", self._scope())
         yield self._column_heads()
         for block in found:
@@ -134,7 +139,8 @@ class Report:
         cpu = self._profile.totals.cpu_s
         if self._bar:
             parts = [(part, float(values[f"{part}_s"] or 0)) for part in ("python", "native", "kernel", "unknown")]
-            bar = self._style.bar([(part, 0 if amount != amount else amount) for part, amount in parts], BAR_WIDTH, cpu)
+            known = [(part, 0.0 if math.isnan(amount) else amount) for part, amount in parts]
+            bar = self._style.bar(known, BAR_WIDTH, self._longest)
             bar.pad_right(BAR_WIDTH + 1 - bar.cell_len)
             text.append_text(bar)
         widths = [width for _, width in self._columns]
