@@ -100,7 +100,8 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
                              segment_size};
     const tg_walker functions{
         .walk_self = [](tg_walk* out) { g_walker->self(out); },
-        .walk_other = [](pid_t tid, void** hint, tg_walk* out) { g_walker->other(tid, hint, out); },
+        .walk_other = [](pid_t tid, void** hint, int (*stands)(void*), void* context,
+                         tg_walk* out) { g_walker->other(tid, hint, {stands, context}, out); },
         .thread_name = name_of_starting_thread,
         .after_fork = after_fork,
         .evaluation_loop = tg_evaluation_loop(),

@@ -105,7 +105,7 @@ size_t Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most, uin
     return count;
 }
 
-void Walker::walk(const uint8_t* tstate, tg_walk* out) const {
+void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const {
     size_t room = 0;
     auto* frames = static_cast<RawFrame*>(api_->borrow_scratch(&room));
     if (!frames) {
@@ -115,6 +115,11 @@ void Walker::walk(const uint8_t* tstate, tg_walk* out) const {
     room /= sizeof(RawFrame);
     size_t count =
         collect(tstate, frames, room < kMostFrames ? room : kMostFrames, &out->state, &out->opcode);
+    // What was read of a thread that ran meanwhile is no stack: none of it may enter the tables.
+    if (!stands.still()) {
+        out->state = TG_STACK_TORN;
+        count = 0;
+    }
     const Codes codes(api_, at_);
     for (size_t i = 0; i < count; ++i)
         if (!codes.intern(frames[i].code, &frames[i].id)) {
@@ -138,7 +143,7 @@ void Walker::self(tg_walk* out) const {
     int attached = 0;
     const auto* tstate = static_cast<const uint8_t*>(tg_own_thread_state(&attached));
     out->gil = attached ? 1 : 0;
-    if (tstate) walk(tstate, out);
+    if (tstate) walk(tstate, {}, out);
 }
 
 bool Walker::belongs(const uint8_t* tstate, pid_t tid) const {
@@ -164,13 +169,13 @@ const uint8_t* Walker::find_thread_state(pid_t tid) const {
     return nullptr;
 }
 
-void Walker::other(pid_t tid, void** hint, tg_walk* out) const {
+void Walker::other(pid_t tid, void** hint, const Stands& stands, tg_walk* out) const {
     const auto* tstate = static_cast<const uint8_t*>(*hint);
     if (!belongs(tstate, tid)) {
         tstate = find_thread_state(tid);
         *hint = const_cast<uint8_t*>(tstate);
     }
-    if (tstate) walk(tstate, out);
+    if (tstate) walk(tstate, stands, out);
 }
 
 }  // namespace tachograph

@@ -17,13 +17,20 @@ struct RawFrame {
     uint32_t id;
 };
 
+// Whether a thread that is walked from outside has stood still so far; no question for one's own.
+struct Stands {
+    int (*function)(void* context) = nullptr;
+    void* context = nullptr;
+    bool still() const { return !function || function(context) != 0; }
+};
+
 class Walker {
   public:
     Walker(const tg_api* api, const tg_offsets* offsets, const void* code_type)
         : api_(api), at_(offsets), code_type_(code_type) {}
 
     void self(tg_walk* out) const;
-    void other(pid_t tid, void** hint, tg_walk* out) const;
+    void other(pid_t tid, void** hint, const Stands& stands, tg_walk* out) const;
 
     // Leaf first. Returns the number of frames; `state` says whether they are all there.
     size_t collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state,
@@ -35,7 +42,7 @@ class Walker {
     bool load(const uint8_t* object, size_t offset, T* to) const {
         return api_->read(to, object + offset, sizeof(T)) != 0;
     }
-    void walk(const uint8_t* tstate, tg_walk* out) const;
+    void walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const;
     const uint8_t* find_thread_state(pid_t tid) const;
     bool belongs(const uint8_t* tstate, pid_t tid) const;
 

@@ -127,13 +127,24 @@ void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, cons
     spool::count(Loss::samples_remote);
 }
 
+struct Standing {
+    pid_t tid;
+    int64_t cpu;
+};
+
+int stands(void* context) {
+    const auto* standing = static_cast<const Standing*>(context);
+    return kernel::clock_ns(kernel::thread_clock(standing->tid)) == standing->cpu;
+}
+
 // Where the thread stands, if it stands: its clock is the same before and after the walk.
 bool find_place(Watched* watched, pid_t tid, int64_t cpu, Place* place) {
     if (g.walks >= kWalksPerTick) return false;
     ++g.walks;
     place->call = blocked::look(tid);
-    recorder().walker.walk_other(tid, &watched->walk_hint, &place->walk);
-    if (kernel::clock_ns(kernel::thread_clock(tid)) != cpu) return false;
+    Standing standing{tid, cpu};
+    recorder().walker.walk_other(tid, &watched->walk_hint, stands, &standing, &place->walk);
+    if (!stands(&standing)) return false;
     if (place->walk.state == TG_STACK_TORN) spool::count(Loss::waits_torn);
     return true;
 }

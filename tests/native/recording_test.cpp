@@ -48,7 +48,7 @@ int threads_of_process() {
 
 const tg_walker kWalker{
     .walk_self = [](tg_walk* out) { found(out, 100 + g_turn.fetch_add(1) % 50); },
-    .walk_other = [](pid_t, void**, tg_walk* out) { found(out, 200); },
+    .walk_other = [](pid_t, void**, int (*)(void*), void*, tg_walk* out) { found(out, 200); },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork =
         [] {

@@ -36,8 +36,11 @@ struct tg_walker {
     // Walks the calling thread's Python stack from inside the sampling signal's handler.
     void (*walk_self)(struct tg_walk* out);
     // Walks another thread's Python stack through guarded reads. `hint` is a place to keep the
-    // thread's state between calls. The caller checks that the thread did not run meanwhile.
-    void (*walk_other)(pid_t tid, void** hint, struct tg_walk* out);
+    // thread's state between calls. `stands(context)` says whether the thread has not run since
+    // the caller looked at it: only then is anything of what was read taken down; the caller asks
+    // once more at the end.
+    void (*walk_other)(pid_t tid, void** hint, int (*stands)(void* context), void* context,
+                       struct tg_walk* out);
     // Writes the Python name of the thread that the caller is about to create (UTF-8, returns its
     // length, 0 if it is not a Python thread).
     size_t (*thread_name)(char* buffer, size_t size);
