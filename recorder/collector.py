@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,8 @@ class Collector:
         self._thread.join()
 
     def _run(self) -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        with suppress(PermissionError):  # some containers do not even let a thread step back
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         scout = self._prepare()
         from tachograph.format import SpoolDirectory
 
@@ -66,9 +68,9 @@ class Collector:
                     self._make_parts(spool, process)
         except FormatError:
             return  # the spool has been taken away; the end will say so
-        except OSError:
-            # No room for a part, most likely. The segments stay as they are: nothing is lost, the end only takes
-            # longer.
+        except (OSError, ImportError):
+            # No room for a part, most likely, or no pyarrow that works. The segments stay as they are: nothing is
+            # lost, the end only takes longer.
             self._makes_parts = False
 
     def _note_settled(self, process: SpoolProcess, now: float) -> None:

@@ -42,7 +42,10 @@ def finish(
 
     Raises UnfinishedError, with the spool as it was, if that is not possible.
     """
-    import pyarrow as pa
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise UnfinishedError(f"pyarrow cannot be imported: {error}") from error
 
     from tachograph.format import FormatError, SpoolDirectory, assemble, load_specification, write_recording
 

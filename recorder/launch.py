@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -148,15 +149,21 @@ class Watch:
             # It came to the whole group, or to us alone: what counts is whether the program still stands.
             self._stop_with_it = False
             if self._stopped:
-                os.kill(self._pid, signal.SIGCONT)
+                self._send(signal.SIGCONT)
             return
         if number in _STOPS:
             self._stop_with_it = True
         # What the terminal sends (Ctrl-C, Ctrl-Z, a new size), the program has had already: it is in the same process
         # group.
         if not by_terminal:
-            os.kill(self._pid, number)
+            self._send(number)
         self._share_stop()
+
+    def _send(self, number: int) -> None:
+        # A program that has become another user's (sudo) takes no signals from us, as it would take none from our
+        # caller.
+        with suppress(PermissionError):
+            os.kill(self._pid, number)
 
     def _share_stop(self) -> None:
         # The shell looks at us: we stand still when the program does, but only if we were asked to; a program that

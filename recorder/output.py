@@ -81,6 +81,17 @@ def _fill(path: Path, manifest: Manifest) -> Path:
 
 
 def _cannot_write(path: Path, error: OSError) -> Refused:
+    room = ROOM_AT_START >> 20
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Refused(
+            f"the disk of {path} is full: recording needs {room} MB at the start; name another place with -o"
+        )
+    if error.errno == errno.EFBIG:
+        return Refused(f"files of {room} MB may not be written here (ulimit -f), and recording needs them")
+    if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV, errno.ENOSYS):
+        return Refused(
+            f"the file system of {path} has no fallocate or no shared mappings; use -o with a place on a local disk"
+        )
     return Refused(f"cannot write the recording {path}: {reason(error)}; say where to put it with -o")
 
 
@@ -189,17 +200,6 @@ def probe(spool: Path) -> None:
             os.close(descriptor)
             file.unlink()
     except OSError as error:
-        raise Refused(_why_not(spool.parent, error)) from None
+        raise _cannot_write(spool.parent, error) from None
     if not same:
         raise Refused(f"the file system of {spool.parent} does not share mappings; use -o with a place on a local disk")
-
-
-def _why_not(path: Path, error: OSError) -> str:
-    room = ROOM_AT_START >> 20
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk of {path} is full: recording needs {room} MB at the start; name another place with -o"
-    if error.errno == errno.EFBIG:
-        return f"files of {room} MB may not be written here (ulimit -f), and recording needs them"
-    if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV, errno.ENOSYS):
-        return f"the file system of {path} has no fallocate or no shared mappings; use -o with a place on a local disk"
-    return _cannot_write(path, error).message

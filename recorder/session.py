@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,9 @@ from tachograph.recorder.running import note_recorder
 if TYPE_CHECKING:
     from tachograph.format import Manifest
     from tachograph.recorder.sources import SourceScout, SourceStore
+
+STOPPED_EARLY = 3
+"""State of a control file whose process could not go on recording."""
 
 MAX_REASON = 500
 """Characters read of a reason that the profiled process left."""
@@ -81,16 +86,11 @@ class Session:
 
         self._manifest.argv = mask_arguments(self._command)
         self._sources = SourceStore(self._working_directory, self._code)
-        try:
+        # A disk that has become full since the start: the end will say so, and recover does without either.
+        with suppress(OSError):
             note_recorder(self._spool, self._pid)
             self._manifest.write(self._directory / MANIFEST)
-        except OSError:
-            pass  # the disk has become full since the start: the end will say so, and recover does without either
-        import pyarrow.compute
-        import pyarrow.parquet  # noqa: F401 - imported now, so that the end need not wait for it
-
-        from tachograph.format import assemble, write_recording  # noqa: F401 - the same
-
+        import_for_the_end()
         return SourceScout(self._sources)
 
     def _why_not_recorded(self) -> str | None:
@@ -100,7 +100,11 @@ class Session:
             text = (self._spool / ERROR_FILE).read_text(encoding="utf-8", errors="replace")[:MAX_REASON]
         except OSError:
             text = ""
-        return one_line(text) or "it ended before Python had started, or its Python does not have tachograph installed"
+        if not text:
+            return "it ended before Python had started, or its Python does not have tachograph installed"
+        return one_line(text) + (
+            "; --sampler signal may do" if self._manifest.parameters["sampler"] == "native" else ""
+        )
 
     def _why_stopped_early(self) -> str | None:
         from tachograph.format import SpoolDirectory
@@ -112,5 +116,10 @@ class Session:
         return None
 
 
-STOPPED_EARLY = 3
-"""State of a control file whose process could not go on recording."""
+def import_for_the_end() -> None:
+    """Import now what the end needs, so that it need not wait; what cannot be imported, the end will name."""
+    for module in ("pyarrow.compute", "pyarrow.parquet", "tachograph.recorder._native"):
+        with suppress(ImportError):
+            import_module(module)
+    with suppress(ImportError):
+        from tachograph.format import assemble, write_recording  # noqa: F401
