@@ -63,6 +63,9 @@ def totals_of(
         main_wait_s=_sum(threads, "main_wait_s") if waits_known else None,
         gpu_wait_s=_sum(threads, "gpu_wait_s") if waits_known else None,
         gc_s=gc_s,
+        cpu_wait_s=_sum(threads, "cpu_wait_s") if waits_known else None,
+        main_cpu_wait_s=_sum(threads[threads["main"]], "cpu_wait_s") if waits_known else None,
+        unsampled_s=_unsampled(recording, threads) if whole else None,
         clock_cpu_s=_clock(recording) if whole else None,
         samples=int(threads["samples"].sum()),
         effective_samples=effective,
@@ -86,6 +89,16 @@ def _sum(threads: pd.DataFrame, column: str) -> float | None:
 def _clock(recording: Recording) -> float | None:
     clocks = recording.table("threads").column("cpu_ns")
     return None if clocks.null_count or not len(clocks) else sum(clocks.to_pylist()) / 1e9
+
+
+def _unsampled(recording: Recording, threads: pd.DataFrame) -> float | None:
+    """CPU time that no sample stands for: of threads shorter than the interval, and at the end of each thread."""
+    clocks = [clock for clock in recording.table("threads").column("cpu_ns").to_pylist() if clock is not None]
+    if not clocks:
+        return None
+    sampled = float(threads.loc[threads["clock_cpu_s"].notna(), "cpu_s"].sum())
+    unsampled: float = sum(clocks) / 1e9 - sampled
+    return max(0.0, unsampled)
 
 
 def _text(value: str | None) -> str | None:

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from tachograph.format import FormatError
 
 from .compat.opcodes import OpcodeClass
+from .edges import ENDING, STARTING
 from .native import FrameClass
 
 SIGNAL, SIGNAL_THREAD = 2, 3
 """Values of ``origin`` for the rows of the signal sampler (tables.toml)."""
 
-NO_PYTHON_STACK = 1
-"""Value of ``stack_state`` for a thread without Python frames (tables.toml)."""
+NO_PYTHON_STACK = (1, STARTING, ENDING)
+"""Values of ``stack_state`` for a thread without Python frames (tables.toml, and the analyzer's own)."""
 
 
 class Attribution(enum.StrEnum):
@@ -76,19 +77,21 @@ def attribute(cpu: pd.DataFrame, rule: Attribution) -> pd.DataFrame:
 def native_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
     """By program counter and opcode (recordings of the native sampler).
 
-    Native is what runs outside of the interpreter; inside of it, what runs outside of the evaluation loop while the
-    leaf executes a call that was specialised for a C function, or a call that was not specialised and the function
-    is none of those with which CPython makes calls. Everything else in the interpreter is Python, the garbage
-    collector too, whichever call set it off. Without a program counter nothing is known; inside of the interpreter
-    but outside of the loop the opcode is needed, unless the thread has no Python frames, whose time (starting and
-    ending the interpreter) is Python's.
+    Native is what runs outside of the interpreter, but for the C library while the leaf executes an opcode that
+    never runs foreign code: then it is the interpreter that copies or allocates. Inside of it, what runs outside of
+    the evaluation loop while the leaf executes a call that was specialised for a C function, or a call that was not
+    specialised and the function is none of those with which CPython makes calls. Everything else in the interpreter
+    is Python, the garbage collector too, whichever call set it off. Without a program counter nothing is known;
+    inside of the interpreter but outside of the loop the opcode is needed, unless the thread has no Python frames,
+    whose time (starting and ending the interpreter) is Python's.
     """
     frame, opcode = cpu["frame_class"].to_numpy(), cpu["opcode_class"].to_numpy()
-    no_stack = cpu["stack_state"].to_numpy() == NO_PYTHON_STACK
+    no_stack = cpu["stack_state"].isin(NO_PYTHON_STACK).to_numpy()
+    foreign = (frame == FrameClass.OUTSIDE) | ((frame == FrameClass.RUNTIME) & (opcode != OpcodeClass.INTERNAL))
     called = (frame == FrameClass.INTERIOR) & (opcode >= OpcodeClass.ANY_CALL)
     called |= (frame == FrameClass.MACHINERY) & (opcode == OpcodeClass.NATIVE_CALL)
     undecided = (frame == FrameClass.INTERIOR) & (opcode == OpcodeClass.UNKNOWN) & ~no_stack
-    verdicts = np.where((frame == FrameClass.OUTSIDE) | called, Verdict.NATIVE, Verdict.PYTHON)
+    verdicts = np.where(foreign | called, Verdict.NATIVE, Verdict.PYTHON)
     return np.where((frame == FrameClass.UNKNOWN) | undecided, Verdict.UNKNOWN, verdicts)
 
 
@@ -102,7 +105,7 @@ def opcode_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
 def pc_only_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
     """By program counter alone: whatever runs in the interpreter's own module is Python, built-in functions too."""
     frame = cpu["frame_class"].to_numpy()
-    verdicts = np.where(frame == FrameClass.OUTSIDE, Verdict.NATIVE, Verdict.PYTHON)
+    verdicts = np.where(np.isin(frame, (FrameClass.OUTSIDE, FrameClass.RUNTIME)), Verdict.NATIVE, Verdict.PYTHON)
     return np.where(frame == FrameClass.UNKNOWN, Verdict.UNKNOWN, verdicts)
 
 

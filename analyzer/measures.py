@@ -9,11 +9,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 CPU_MEASURES = ("samples", "cpu_ns", "python_ns", "native_ns", "kernel_ns", "unknown_ns", "kernel_known_ns")
-WAIT_MEASURES = ("wait_ns", "main_wait_ns", "gpu_wait_ns")
+WAIT_MEASURES = ("wait_ns", "main_wait_ns", "gpu_wait_ns", "cpu_wait_ns")
 MEASURES = (*CPU_MEASURES, *WAIT_MEASURES)
 """Sums in nanoseconds, but for ``samples``. ``kernel_known_ns`` is the CPU time whose kernel part was recorded."""
 
-SECONDS = ("cpu_s", "python_s", "native_s", "kernel_s", "unknown_s", "wait_s", "main_wait_s", "gpu_wait_s")
+SECONDS = (
+    "cpu_s",
+    "python_s",
+    "native_s",
+    "kernel_s",
+    "unknown_s",
+    "wait_s",
+    "main_wait_s",
+    "gpu_wait_s",
+    "cpu_wait_s",
+)
 """The columns that frames show, in seconds."""
 
 
@@ -23,8 +33,15 @@ def prepared(cpu: pd.DataFrame, waits: pd.DataFrame | None, main_threads: NDArra
     parts = [left[["stack", "thread", "stack_state", *CPU_MEASURES]]]
     if waits is not None:
         main = main_threads[waits["thread"].to_numpy()]
-        wait_ns = waits["wait_ns"]
-        waiting = waits.assign(main_wait_ns=wait_ns.where(main, 0.0), gpu_wait_ns=wait_ns.where(waits["gpu"], 0.0))
+        # Being ready to run while there is no free processor is not waiting for anything that the program asked for.
+        on_cpu = waits["kind"] == "cpu"
+        wait_ns = waits["wait_ns"].where(~on_cpu, 0.0)
+        waiting = waits.assign(
+            wait_ns=wait_ns,
+            main_wait_ns=wait_ns.where(main, 0.0),
+            gpu_wait_ns=wait_ns.where(waits["kind"] == "gpu", 0.0),
+            cpu_wait_ns=waits["wait_ns"].where(on_cpu, 0.0),
+        )
         parts.append(waiting[["stack", "thread", "stack_state", *WAIT_MEASURES]])
     columns = ["stack", "thread", "stack_state", *MEASURES]
     return pd.concat(parts, ignore_index=True).reindex(columns=columns).fillna(0.0)
@@ -55,7 +72,7 @@ def as_seconds(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = ""
             seconds = np.where(kernel_unknown, np.nan, seconds)
         elif name in ("python_s", "native_s"):
             seconds = np.where(undecided, np.nan, seconds)
-        elif name in ("wait_s", "main_wait_s", "gpu_wait_s") and not waits_known:
+        elif "wait" in name and not waits_known:
             seconds = np.full(len(seconds), np.nan)
         frame[prefix + name] = seconds
     return frame

@@ -24,6 +24,8 @@ class FrameClass(enum.IntEnum):
     """In the interpreter, in code that prepares or ends calls."""
     INTERIOR = 4
     """Elsewhere in the interpreter: built-in types and functions, the allocator."""
+    RUNTIME = 6
+    """In the C library, which extension modules call, and the interpreter for its own ends as well."""
     COLLECTOR = 5
     """In the interpreter's garbage collector, which runs on whatever line happens to allocate."""
 
@@ -47,6 +49,11 @@ COLLECTOR = re.compile(
 )
 """Functions that only, or nearly only, a collection runs."""
 
+RUNTIME = re.compile(
+    r"(libc|libm|libpthread|librt|libdl|ld-linux[\w-]*|ld-musl[\w-]*)(-[\d.]+)?\.so(\.\d+)*$|\[vdso\]$"
+)
+"""Names of the modules of the C library."""
+
 GPU_DRIVER = re.compile(r"lib(cuda|nvidia-|amdhip64|hsa-runtime64|ze_)")
 """Names of the user-space drivers through which a thread waits for a GPU."""
 
@@ -57,6 +64,7 @@ def frame_classes(frames: pa.Table, modules: pa.Table) -> NDArray[np.uint8]:
     module = frames.column("module").fill_null(modules.num_rows).to_numpy().astype(np.int64)
     inside = np.append(interpreter, False)[module]
     classes = np.full(frames.num_rows + 1, FrameClass.OUTSIDE, np.uint8)
+    classes[np.append(_matching(modules, RUNTIME), False)[module].nonzero()] = FrameClass.RUNTIME
     classes[-1] = FrameClass.UNKNOWN
     symbols = frames.column("symbol")
     for index in np.flatnonzero(inside):
@@ -66,10 +74,15 @@ def frame_classes(frames: pa.Table, modules: pa.Table) -> NDArray[np.uint8]:
 
 def gpu_frames(frames: pa.Table, modules: pa.Table) -> NDArray[np.bool_]:
     """Whether each row of ``native_frames`` lies in a GPU driver, then False for rows without one."""
-    names = [PurePosixPath(path).name for path in modules.column("path").to_pylist()]
-    drivers = np.array([bool(GPU_DRIVER.match(name)) for name in [*names, ""]], np.bool_)
+    drivers = np.append(_matching(modules, GPU_DRIVER), False)
     module = frames.column("module").fill_null(modules.num_rows).to_numpy().astype(np.int64)
     return np.append(drivers[module], False)
+
+
+def _matching(modules: pa.Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    """Which modules have a file name that begins with the pattern."""
+    names = (PurePosixPath(path).name for path in modules.column("path").to_pylist())
+    return np.array([bool(pattern.match(name)) for name in names], np.bool_)
 
 
 def _interpreter_class(symbol: str | None) -> FrameClass:

@@ -40,6 +40,11 @@ class Totals:
     gpu_wait_s: float | None
     gc_s: float | None
     """The part of ``python_s`` that was seen in the garbage collector; None where program counters are not known."""
+    cpu_wait_s: float | None
+    """Time in which threads were ready to run and no processor was free; no part of ``wait_s``."""
+    main_cpu_wait_s: float | None
+    unsampled_s: float | None
+    """CPU time, by the clocks of threads where they were read, that no sample stands for; None for a part."""
     clock_cpu_s: float | None
     """CPU time as the threads' own clocks have it, where all of them were read; only for the whole recording."""
     samples: int
@@ -74,9 +79,9 @@ class Profile:
 
     Columns common to ``lines``, ``functions`` and ``files``:
 
-    samples, cpu_s, python_s, native_s, kernel_s, unknown_s, wait_s, main_wait_s, gpu_wait_s (self), the same with
-    ``total_`` in front, cpu_share, cpu_share_low, cpu_share_high (of all CPU time in question, with the ends of the
-    95 % interval) and the same with ``total_`` in front. Seconds; NaN is unknown.
+    samples, cpu_s, python_s, native_s, kernel_s, unknown_s, wait_s, main_wait_s, gpu_wait_s, cpu_wait_s (self), the
+    same with ``total_`` in front, cpu_share, cpu_share_low, cpu_share_high (of all CPU time in question, with the
+    ends of the 95 % interval) and the same with ``total_`` in front. Seconds; NaN is unknown.
     """
 
     question: Question

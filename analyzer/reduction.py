@@ -21,6 +21,7 @@ from tachograph.format import FormatError
 from .accumulate import Accumulator
 from .attribution import SIGNAL, SIGNAL_THREAD
 from .compat.opcodes import classes_of
+from .edges import STARTING, Edges, find_edges
 from .native import frame_classes, gpu_frames
 from .prefetch import prefetched
 from .recording import Recording
@@ -30,7 +31,10 @@ MAX_WEIGHT_NS = 1 << 53
 """Weights beyond this (104 days in one sample) are refused; below it their sums are exact enough in floating point."""
 
 # Cells: the small columns, packed. The product is the number of cells.
-_STATES, _ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 8, 2, 4, 6
+_STATES, _ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 8, 2, 5, 7
+_KINDS = ("world", "gpu", "cpu")
+"""What a thread waited for, as far as it matters here."""
+
 _CELLS = _STATES * _ORIGINS * _KERNEL * _OPCODES * _FRAMES
 
 
@@ -40,7 +44,7 @@ class Facts:
 
     ``cpu`` has the columns stack, thread (ids; stack -1 is none), frame_class, opcode_class, origin, stack_state,
     kernel_known, samples, cpu_ns, system_ns, delay_ns, weight_squared. ``waits`` has stack, thread, stack_state,
-    gpu, spans, wait_ns, or is None where waiting was not recorded.
+    kind (world, gpu, cpu), spans, wait_ns, or is None where waiting was not recorded.
     """
 
     cpu: pd.DataFrame
@@ -49,8 +53,9 @@ class Facts:
 
 def reduce_recording(recording: Recording, window: Window) -> Facts:
     """The facts of the part of a recording that lies in ``window``."""
-    waits = reduce_waits(recording, window) if waits_recorded(recording) else None
-    return Facts(reduce_cpu(recording, window), waits)
+    edges = find_edges(recording)
+    waits = reduce_waits(recording, window, edges) if waits_recorded(recording) else None
+    return Facts(reduce_cpu(recording, window, edges), waits)
 
 
 def waits_recorded(recording: Recording) -> bool:
@@ -61,9 +66,9 @@ def waits_recorded(recording: Recording) -> bool:
     )
 
 
-def reduce_cpu(recording: Recording, window: Window) -> pd.DataFrame:
+def reduce_cpu(recording: Recording, window: Window, edges: Edges) -> pd.DataFrame:
     """The CPU samples, reduced."""
-    reducer = _CpuReducer(recording)
+    reducer = _CpuReducer(recording, edges)
     columns = ["thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state"]
     if reducer.has_signals or not window.whole:
         columns.append("time_ns")
@@ -108,7 +113,7 @@ def share_ticks(
 class _CpuReducer:
     """Adds up batches of samples by stack, thread and classes."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, edges: Edges) -> None:
         processes, threads = recording.table("processes"), recording.table("threads")
         frames = frame_classes(recording.table("native_frames"), recording.table("modules"))
         self._frame_cells = frames.astype(np.uint16) * (_OPCODES * _KERNEL * _ORIGINS * _STATES)
@@ -121,6 +126,8 @@ class _CpuReducer:
         self._interval = recording.interval_ns
         self.has_signals = any(sampler != "native" for sampler in processes.column("sampler").to_pylist())
         """Whether there may be rows of the signal sampler, whose time is needed to tell one tick from the next."""
+        self._edges = edges
+        self._row = 0
         self._sums = Accumulator(
             (self._stacks + 1) * self._threads, _CELLS, ("cpu_ns", "system_ns", "delay_ns", "weight_squared")
         )
@@ -128,10 +135,13 @@ class _CpuReducer:
     def reduce(self, batch: pa.RecordBatch, window: Window) -> None:
         """Adds one batch."""
         thread = batch.column("thread").to_numpy()
+        state = self._edges.mark_rows(_states(batch.column("stack_state")), thread, self._row)
+        self._row += batch.num_rows
         weight = _weights(batch.column("cpu_ns"), "cpu", "cpu_ns")
         delay = self._share(batch, thread, weight) if self.has_signals else None
         if not window.whole:
             inside = window.contains(batch.column("time_ns").to_numpy())
+            state = state[inside]
             weight, delay = weight[inside], None if delay is None else delay[inside]
             batch = batch.filter(pa.array(inside))
             thread = batch.column("thread").to_numpy()
@@ -144,7 +154,7 @@ class _CpuReducer:
             system.is_valid().to_numpy(zero_copy_only=False) if system.null_count else True, _ORIGINS * _STATES
         )
         cell += _scaled(_small(batch.column("origin"), _ORIGINS), _STATES)
-        cell += _scaled(_small(batch.column("stack_state"), _STATES), 1)
+        cell += _scaled(state, 1)
         place = np.multiply(_filled(batch.column("stack"), self._stacks), self._threads, dtype=np.int64)
         place += thread
         self._sums.add(place, cell, (weight, system_ns if system_ns.any() else None, delay, weight * weight))
@@ -190,20 +200,24 @@ class _CpuReducer:
         return delay
 
 
-def reduce_waits(recording: Recording, window: Window) -> pd.DataFrame:
+def reduce_waits(recording: Recording, window: Window, edges: Edges) -> pd.DataFrame:
     """The waits, reduced; spans that reach out of the window count with the part that lies in it."""
-    gpu_target = [value.name for value in recording.specification.enums["target"]].index("gpu")
+    targets = [value.name for value in recording.specification.enums["target"]]
     gpu = gpu_frames(recording.table("native_frames"), recording.table("modules"))
     threads, stacks = max(recording.rows("threads"), 1), recording.rows("stacks")
     columns = ["start_ns", "end_ns", "off_cpu_ns", "thread", "stack", "native_frame", "target", "stack_state"]
-    sums = Accumulator((stacks + 1) * threads, 2 * _STATES, ("wait_ns",))
+    sums = Accumulator((stacks + 1) * threads, len(_KINDS) * _STATES, ("wait_ns",))
     for batch in recording.batches("waits", columns):
-        part = window.fraction(batch.column("start_ns").to_numpy(), batch.column("end_ns").to_numpy())
+        start_ns, end_ns = (batch.column(name).to_numpy() for name in ("start_ns", "end_ns"))
+        thread, target = (batch.column(name).to_numpy() for name in ("thread", "target"))
+        part = window.fraction(start_ns, end_ns)
         place = np.multiply(_filled(batch.column("stack"), stacks), threads, dtype=np.int64)
-        place += batch.column("thread").to_numpy()
-        is_gpu = np.take(gpu, _filled(batch.column("native_frame"), len(gpu) - 1))
-        is_gpu |= batch.column("target").to_numpy() == gpu_target
-        cell = is_gpu * _STATES + _small(batch.column("stack_state"), _STATES)
+        place += thread
+        in_driver = np.take(gpu, _filled(batch.column("native_frame"), len(gpu) - 1))
+        kind = np.where(in_driver | (target == targets.index("gpu")), _KINDS.index("gpu"), _KINDS.index("world"))
+        kind[target == targets.index("cpu")] = _KINDS.index("cpu")
+        state = edges.mark_times(_states(batch.column("stack_state")), thread, start_ns, end_ns)
+        cell = kind * _STATES + state
         wait = _weights(batch.column("off_cpu_ns"), "waits", "off_cpu_ns") * part
         inside = part > 0
         sums.add(place[inside], cell[inside], (wait[inside],))
@@ -214,7 +228,7 @@ def reduce_waits(recording: Recording, window: Window) -> pd.DataFrame:
             "stack": np.where(stack == stacks, -1, stack),
             "thread": thread,
             "stack_state": cell % _STATES,
-            "gpu": cell >= _STATES,
+            "kind": np.array(_KINDS, object)[cell // _STATES],
             "spans": found["count"].astype(np.int64),
             "wait_ns": found["wait_ns"],
         }
@@ -235,6 +249,12 @@ def _filled(ids: pa.Array, otherwise: int) -> NDArray[np.integer]:
     """Ids as an index, with ``otherwise`` in place of null."""
     result: NDArray[np.integer] = (ids.fill_null(otherwise) if ids.null_count else ids).to_numpy()
     return result
+
+
+def _states(values: pa.Array) -> NDArray[np.integer]:
+    """Stack states; those that this version does not know count as the last, behind the analyzer's own."""
+    states: NDArray[np.integer] = values.to_numpy()
+    return np.where(states >= STARTING, _STATES - 1, states) if len(states) and states.max() >= STARTING else states
 
 
 def _small(values: pa.Array, size: int) -> NDArray[np.integer]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .calltree import NOTHING, CallTree
+from .edges import ENDING, STARTING
 from .intervals import wilson
 from .measures import MEASURES, as_seconds, rank, sums_by
 from .scope import ALL, Scope
@@ -16,7 +17,13 @@ from .text import printable
 
 OUT_OF_SCOPE = "<out of scope>"
 UNKNOWN_CODE = "<unknown code>"
-STATE_ROWS = {1: "<no Python stack>", 2: "<torn stack>", 4: "<lost stack>"}
+STATE_ROWS = {
+    1: "<no Python stack>",
+    2: "<torn stack>",
+    4: "<lost stack>",
+    STARTING: "<interpreter start>",
+    ENDING: "<interpreter shutdown>",
+}
 UNKNOWN_STACK = "<unknown stack>"
 """Names of rows for time that has no line; they keep the sum of all rows equal to the total."""
 
@@ -110,7 +117,7 @@ class Summary:
         ).astype({"clock_cpu_s": np.float64})
         frame = pd.concat([label, as_seconds(sums, waits_known=self._waits_known)], axis=1)
         self._add_shares(frame, "")
-        frame = frame[(sums[:, _CPU] > 0) | (sums[:, _WAIT] > 0) | frame["main"]]
+        frame = frame[(sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | frame["main"]]
         return frame.sort_values(["cpu_s", "wait_s"], ascending=False, kind="stable").reset_index(drop=True)
 
     def _path(self, file: int) -> str | None:
@@ -130,7 +137,7 @@ class Summary:
         frame = pd.concat([frame, as_seconds(total, waits_known=self._waits_known, prefix="total_")], axis=1)
         self._add_shares(frame, "")
         self._add_shares(frame, "total_")
-        used = (total[:, _CPU] > 0) | (total[:, _WAIT] > 0) | (frame["total_samples"].to_numpy() > 0)
+        used = (total[:, _CPU] > 0) | (total[:, _WAIT:].sum(axis=1) > 0) | (frame["total_samples"].to_numpy() > 0)
         order = ["cpu_s", "total_cpu_s", "total_wait_s"]
         return frame[used].sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
 

@@ -63,6 +63,19 @@ class Tables:
                 check_batch(spec, plain, limits, _file(name))
                 yield plain
 
+    def row_groups(self, name: str) -> list[int]:
+        """The number of rows in each row group of a table's file."""
+        with self._open(name) as file:
+            return [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+
+    def read_group(self, name: str, group: int, columns: Sequence[str]) -> pa.Table:
+        """Some columns of one row group of a table."""
+        spec = self._specification.tables[name]
+        with self._open(name) as file:
+            table = _plain(file.read_row_group(group, columns=list(columns)).select(list(columns)), spec)
+            check_batch(spec, table, self._limits(spec), _file(name))
+        return table
+
     def _limits(self, spec: TableSpec) -> Mapping[str, int]:
         """The number of rows of the tables that a table's ids point into."""
         return {column.references: self.rows(column.references) for column in spec.columns if column.references}

@@ -22,7 +22,25 @@ NATIVE_CALL = re.compile(r"(PRE)?CALL_(NO_KW_)?(BUILTIN_\w+|METHOD_DESCRIPTOR_\w
 ANY_CALL = re.compile(
     r"(INSTRUMENTED_)?(CALL|CALL_KW|CALL_FUNCTION_EX)|CALL_ADAPTIVE|PRECALL(_ADAPTIVE)?|CALL_(KW_|EX_)?NON_PY(_GENERAL)?"
 )
-# Everything else named CALL calls Python code, or is done by the evaluation loop itself (len, isinstance, list.append).
+# These never run foreign code but for destroying objects: they move values about, or were specialised for built-in
+# types.
+INTERNAL = re.compile(
+    r"(INSTRUMENTED_)?("
+    r"LIST_APPEND|SET_ADD|MAP_ADD|BUILD_\w+|LIST_TO_TUPLE|MAKE_\w+|COPY\w*|SWAP|NOP|EXTENDED_ARG|PUSH_\w+|NOT_TAKEN"
+    r"|LOAD_(FAST|CONST|DEREF|CLOSURE|CLASSDEREF|GLOBAL|SMALL_INT|COMMON_CONSTANT|ASSERTION_ERROR|BUILD_CLASS)\w*"
+    r"|LOAD_(ATTR|METHOD)_(CLASS|INSTANCE_VALUE|MODULE|SLOT|WITH_HINT|WITH_VALUES|NO_DICT|LAZY_DICT|METHOD_\w+|NONDESC\w+)"
+    r"|STORE_(FAST|DEREF|GLOBAL|NAME)\w*|STORE_ATTR_(INSTANCE_VALUE|SLOT|WITH_HINT)|STORE_SUBSCR_(DICT|LIST_INT)"
+    r"|DELETE_(FAST|DEREF)|POP_\w+|END_\w+|RESUME\w*|JUMP\w*|RETURN_\w+|YIELD_VALUE|SEND_GEN|IS_OP"
+    r"|FOR_ITER_(LIST|TUPLE|RANGE|GEN)|UNPACK_SEQUENCE_(LIST|TUPLE|TWO_TUPLE)|TO_BOOL_\w+|CONTAINS_OP_(DICT|SET)|COMPARE_OP_(INT|FLOAT|STR)\w*"
+    r"|BINARY_OP_(INPLACE_)?(ADD|SUBTRACT|MULTIPLY)_(INT|FLOAT|UNICODE)|BINARY_OP_SUBSCR_\w+|BINARY_SUBSCR_(DICT|LIST|TUPLE|STR)_\w+"
+    r"|BINARY_SUBSCR_DICT"
+    r"|(PRE)?CALL_(PY|PYFUNC|BOUND_METHOD|ALLOC_AND_ENTER_INIT|KW_PY|KW_BOUND_METHOD|EX_PY|ISINSTANCE|LIST_APPEND|TYPE_1)\w*"
+    r"|PRECALL_NO_KW_(ISINSTANCE|LIST_APPEND|TYPE_1)|CALL_NO_KW_(ISINSTANCE|LIST_APPEND|TYPE_1)"
+    r"|INTERPRETER_EXIT|EXIT_INIT_CHECK|COPY_FREE_VARS"
+    r")"
+)
+# What is left of those named CALL is done by the evaluation loop itself (len), and may call a method that is written
+# in C.
 
 
 def classify(header: str) -> dict[str, dict[str, int]]:
@@ -31,6 +49,7 @@ def classify(header: str) -> dict[str, dict[str, int]]:
     ordered = sorted(opcodes.items(), key=lambda item: item[1])
     return {
         "native_call": {name: number for name, number in ordered if NATIVE_CALL.fullmatch(name)},
+        "internal": {name: number for name, number in ordered if INTERNAL.fullmatch(name)},
         "any_call": {name: number for name, number in ordered if ANY_CALL.fullmatch(name)},
     }
 

@@ -1,4 +1,7 @@
-"""Which opcodes are calls, per CPython version (facts in ``opcodes.json``, made by ``generate.py``)."""
+"""Which opcodes are calls, and which are the interpreter's own work, per CPython version.
+
+The facts are in ``opcodes.json``, made by ``generate.py``.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,19 @@ class OpcodeClass(enum.IntEnum):
 
     UNKNOWN = 0
     """No opcode was recorded, or the interpreter's version is not known."""
-    OTHER = 1
-    """Not a call, or a call of Python code, or one that the evaluation loop serves itself (len, isinstance)."""
-    ANY_CALL = 2
+    INTERNAL = 1
+    """The interpreter's own work, which never runs foreign code: moving values about, calling Python functions."""
+    OTHER = 2
+    """Not a call, but it may run foreign code: an operator of an array type, an attribute with a getter in C."""
+    ANY_CALL = 3
     """A call that has not been specialised: the callee may be Python's own call machinery or a C function."""
-    NATIVE_CALL = 3
+    NATIVE_CALL = 4
     """A call that was specialised for a callable written in C."""
 
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, dict[str, dict[str, int]]]:
-    """Opcode numbers by version ("3.13"), class ("native_call", "any_call") and name."""
+    """Opcode numbers by version ("3.13"), class ("native_call", "internal", "any_call") and name."""
     text = resources.files(__package__).joinpath("opcodes.json").read_text("utf-8")
     loaded: dict[str, dict[str, dict[str, int]]] = json.loads(text)
     return loaded
@@ -39,6 +44,7 @@ def classes_of(python_version: str | None) -> NDArray[np.uint8]:
     if known is None:
         return np.full(256, OpcodeClass.UNKNOWN, np.uint8)
     classes = np.full(256, OpcodeClass.OTHER, np.uint8)
+    classes[list(known["internal"].values())] = OpcodeClass.INTERNAL
     classes[list(known["any_call"].values())] = OpcodeClass.ANY_CALL
     classes[list(known["native_call"].values())] = OpcodeClass.NATIVE_CALL
     classes[0] = OpcodeClass.UNKNOWN  # CACHE: never the opcode of an instruction that runs

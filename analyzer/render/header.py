@@ -10,10 +10,12 @@ from rich.text import Text
 
 from ..profile import Profile
 from ..text import printable
-from .numbers import percent, seconds
+from .numbers import counted, percent, seconds
 from .style import COLOURS, NAMES, Style
 
 FEW_SAMPLES = 100
+UNSAMPLED_SHARE = 0.02
+CPU_WAIT_SHARE = 0.05
 GC_SHARE = 0.02
 """Garbage collection is mentioned if it takes this part of the CPU time."""
 
@@ -115,7 +117,7 @@ def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
         told = (
             f"   garbage collection took {share} % ({seconds(totals.gc_s)}); it is Python, on the lines that set it off"
         )
-        yield Text(style.plain(told), "dim")
+        yield from _wrapped(Text(style.plain(told), "dim"), width)
 
 
 def _wrapped(line: Text, width: int) -> Iterator[Text]:
@@ -125,6 +127,20 @@ def _wrapped(line: Text, width: int) -> Iterator[Text]:
     for number, piece in enumerate(pieces):
         piece.rstrip()
         yield Text(indent).append_text(piece) if number else piece
+
+
+def remarks(profile: Profile) -> Iterator[str]:
+    """What the totals show that a reader should know, where it matters."""
+    totals = profile.totals
+    if totals.unsampled_s and totals.unsampled_s > UNSAMPLED_SHARE * (totals.cpu_s + totals.unsampled_s):
+        share = totals.unsampled_s / (totals.cpu_s + totals.unsampled_s)
+        yield (
+            f"{percent(share)} % of the CPU time ({seconds(totals.unsampled_s)}) is in no sample: threads shorter than"
+            " the interval, and the last moments of the others"
+        )
+    waited = totals.main_cpu_wait_s
+    if waited and totals.wall_s and waited > CPU_WAIT_SHARE * totals.wall_s:
+        yield f"the main thread waited {seconds(waited)} for a processor: the machine was busy"
 
 
 def quality(profile: Profile, style: Style) -> Iterator[Text]:
@@ -140,9 +156,11 @@ def quality(profile: Profile, style: Style) -> Iterator[Text]:
     for loss in quality.losses:
         severe = loss.severity == "loss"
         line = Text(" ! " if severe else "   ", "yellow" if severe else "dim")
-        line.append(f"{loss.count:,} {loss.doc}: ", "yellow" if severe else "dim")
+        line.append(f"{counted(loss.count, loss.doc)}: ", "yellow" if severe else "dim")
         line.append(loss.advice, "" if severe else "dim")
         yield line
+    for remark in remarks(profile):
+        yield Text(style.plain(f"   {remark}"), "dim")
     for note in quality.notes:
         yield Text(style.plain(f"   {note}"), "dim")
     if profile.totals.samples < FEW_SAMPLES:

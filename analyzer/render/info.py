@@ -12,7 +12,7 @@ from ..about import describe
 from ..quality import read_quality
 from ..recording import Recording
 from ..text import printable
-from .numbers import seconds, size
+from .numbers import counted, seconds, size
 
 
 def facts(recording: Recording) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def text(document: dict[str, Any]) -> Iterator[Text]:
         yield Text("   nothing was lost", "green")
     for loss in losses:
         mark = "!" if loss["severity"] == "loss" else " "
-        yield Text(f" {mark} {loss['count']:,} {loss['doc']}: {loss['advice']}", "yellow" if mark == "!" else "")
+        yield Text(f" {mark} {counted(loss['count'], loss['doc'])}: {loss['advice']}", "yellow" if mark == "!" else "")
     for note in document["notes"]:
         yield Text(f"   {note}", "dim")
 

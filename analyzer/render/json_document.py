@@ -13,12 +13,13 @@ import pandas as pd
 
 from tachograph.format import FormatError
 
+from ..measures import SECONDS
 from ..profile import Profile
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""
 
-_SELF = ["samples", "cpu_s", "python_s", "native_s", "kernel_s", "unknown_s", "wait_s", "main_wait_s", "gpu_wait_s"]
+_SELF = ["samples", *SECONDS]
 _SHARES = ["cpu_share", "cpu_share_low", "cpu_share_high"]
 _TOTAL = [f"total_{name}" for name in (*_SELF, *_SHARES)]
 _COLUMNS = {

@@ -63,3 +63,9 @@ def size(count: int) -> str:
             break
         value /= 1000
     return f"{count} bytes" if unit == "bytes" else f"{value:.3g} {unit}"
+
+
+def counted(number: int, plural: str) -> str:
+    """A count with a text that begins with what is counted, in the plural."""
+    first, _, rest = plural.partition(" ")
+    return f"{number:,} {first.removesuffix('s') if number == 1 else first} {rest}"

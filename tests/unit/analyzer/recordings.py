@@ -19,8 +19,8 @@ MS = 1_000_000
 PYTHON_FRAME, OTHER_FRAME, NATIVE_FRAME, MACHINERY_FRAME, GPU_FRAME = range(5)
 """Native frames of every recording: evaluation loop, rest of the interpreter, outside, call machinery, GPU driver."""
 
-CALL, CALL_BUILTIN, BINARY_OP = 53, 168, 45
-"""Opcodes of CPython 3.13: an unspecialised call, a call of a C function, no call."""
+CALL, CALL_BUILTIN, BINARY_OP, LIST_APPEND = 53, 168, 45, 80
+"""Opcodes of CPython 3.13: an unspecialised call, a call of a C function, no call, and one without foreign code."""
 
 
 @dataclass

@@ -15,6 +15,7 @@ from unit.analyzer.recordings import (
     CALL,
     CALL_BUILTIN,
     GPU_FRAME,
+    LIST_APPEND,
     MACHINERY_FRAME,
     MS,
     NATIVE_FRAME,
@@ -57,6 +58,11 @@ def facts(**columns: object) -> pd.DataFrame:
         (FrameClass.MACHINERY, OpcodeClass.ANY_CALL, PYTHON),  # a Python function is being called
         (FrameClass.MACHINERY, OpcodeClass.NATIVE_CALL, NATIVE),  # the C function calls something
         (FrameClass.MACHINERY, OpcodeClass.OTHER, PYTHON),
+        (FrameClass.RUNTIME, OpcodeClass.INTERNAL, PYTHON),  # a list grows
+        (FrameClass.RUNTIME, OpcodeClass.OTHER, NATIVE),  # an array is copied, or a string: nobody can tell
+        (FrameClass.RUNTIME, OpcodeClass.NATIVE_CALL, NATIVE),
+        (FrameClass.RUNTIME, OpcodeClass.UNKNOWN, NATIVE),
+        (FrameClass.OUTSIDE, OpcodeClass.INTERNAL, NATIVE),  # an array is freed
         (FrameClass.COLLECTOR, OpcodeClass.NATIVE_CALL, PYTHON),  # the C function allocated, and set off a collection
         (FrameClass.COLLECTOR, OpcodeClass.UNKNOWN, PYTHON),
         (FrameClass.UNKNOWN, OpcodeClass.OTHER, UNKNOWN),
@@ -103,12 +109,38 @@ def test_opcode_classes_of_every_version() -> None:
         classes = classes_of(f"{minor}.1")
         assert (classes == OpcodeClass.ANY_CALL).any()
         assert (classes == OpcodeClass.NATIVE_CALL).any()
+        assert 90 < (classes == OpcodeClass.INTERNAL).sum() < 160
         assert not (classes[1:] == OpcodeClass.UNKNOWN).any()
     assert (classes_of("3.99.0") == OpcodeClass.UNKNOWN).all()
     assert (classes_of(None) == OpcodeClass.UNKNOWN).all()
     assert classes_of("3.13.0")[CALL_BUILTIN] == OpcodeClass.NATIVE_CALL
     assert classes_of("3.13.0")[CALL] == OpcodeClass.ANY_CALL
     assert classes_of("3.13.0")[BINARY_OP] == OpcodeClass.OTHER
+
+
+@pytest.mark.parametrize(
+    ("name", "runtime"),
+    [
+        ("libc.so.6", True),
+        ("libc-2.31.so", True),
+        ("libm.so.6", True),
+        ("ld-linux-x86-64.so.2", True),
+        ("[vdso]", True),
+        ("libcrypto.so.3", False),
+        ("libcublas.so", False),
+        ("libmkl.so", False),
+        ("libm_extra.so", False),
+    ],
+)
+def test_modules_of_the_c_library(builder: Builder, profile: Callable[..., Profile], name: str, runtime: bool) -> None:
+    path = name if name.startswith("[") else f"/usr/lib/{name}"
+    builder._add("modules", process=0, path=path, start=5, end=6, file_offset=0, time_ns=0, interpreter=False)
+    frame = builder._add("native_frames", module=3, offset=6, symbol="memcpy")
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(stack, 10, native_frame=frame, opcode=LIST_APPEND)
+    builder.cpu(stack, 20, native_frame=frame, opcode=BINARY_OP)
+    totals = profile().totals
+    assert (totals.python_s, totals.native_s) == ((0.01, 0.02) if runtime else (0.0, 0.03))
 
 
 def test_native_recording(builder: Builder, profile: Callable[..., Profile]) -> None:

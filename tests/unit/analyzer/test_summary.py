@@ -59,8 +59,9 @@ def test_rows_without_a_line(builder: Builder, profile: Callable[..., Profile]) 
     builder.cpu(builder.stack((code, 0)), 200)
     builder.cpu(builder.stack((code, 0), (None, None)), 50)
     builder.cpu(builder.stack((code, None)), 90)
+    worker = builder.thread("worker")
     for state, ms in ((1, 40), (2, 30), (4, 20), (7, 10)):
-        builder.cpu(None, ms, stack_state=state)
+        builder.cpu(None, ms, stack_state=state, thread=worker)
     answer = profile(scope="all")
     assert table(answer.lines, "file", "line", "function", "cpu_s") == [
         ("/srv/a.py", 1, "f", 0.2),
@@ -72,6 +73,72 @@ def test_rows_without_a_line(builder: Builder, profile: Callable[..., Profile]) 
         (None, None, "<unknown stack>", 0.01),
     ]
     assert answer.lines["cpu_s"].sum() == pytest.approx(answer.totals.cpu_s)
+
+
+def test_start_and_shutdown_of_the_interpreter(builder: Builder, profile: Callable[..., Profile]) -> None:
+    worker = builder.thread("native worker")
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(None, 10)
+    builder.cpu(None, 1, thread=worker)
+    builder.cpu(stack, 200)
+    builder.cpu(None, 30)
+    builder.cpu(stack, 200, thread=worker)
+    builder.cpu(stack, 200)
+    builder.cpu(None, 60)
+    builder.cpu(None, 2, thread=worker)
+    builder.cpu(None, 60)
+    builder.wait(None, 0, 5)
+    builder.wait(None, 25, 30)
+    builder.wait(None, 70, 90)
+    builder.wait(None, 70, 90, thread=worker)
+    answer = profile()
+    assert table(answer.lines, "function", "cpu_s", "wait_s") == [
+        ("f", 0.6, 0.0),
+        ("<interpreter shutdown>", 0.12, 0.02),
+        ("<no Python stack>", 0.033, 0.025),
+        ("<interpreter start>", 0.01, 0.005),
+    ]
+    assert table(profile(start_s=0.065).lines, "function", "cpu_s") == [
+        ("<interpreter shutdown>", 0.06),
+        ("<no Python stack>", 0.002),
+    ]
+
+
+def test_start_and_shutdown_do_not_depend_on_row_groups(
+    builder: Builder, profile: Callable[..., Profile], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tachograph.format.parquet.ROW_GROUP", 2)
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    for number in range(30):
+        builder.cpu(stack if 7 <= number < 20 and number != 11 else None, 10)
+    for rows in (3, 10**6):
+        monkeypatch.setattr("tachograph.analyzer.tables.BATCH_ROWS", rows)
+        assert table(profile().lines, "function", "samples") == [
+            ("f", 12),
+            ("<interpreter shutdown>", 10),
+            ("<interpreter start>", 7),
+            ("<no Python stack>", 1),
+        ]
+
+
+def test_time_that_no_sample_stands_for(builder: Builder, profile: Callable[..., Profile]) -> None:
+    builder.rows["threads"][0]["cpu_ns"] = 107 * MS
+    builder.thread("short", cpu_ns=4 * MS)
+    worker = builder.thread("no clock")
+    builder.cpu(None, 100)
+    builder.cpu(None, 50, thread=worker)
+    assert profile().totals.unsampled_s == pytest.approx(0.011)
+    assert profile(start_s=0.001).totals.unsampled_s is None
+
+
+def test_waiting_for_a_processor_is_kept_apart(builder: Builder, profile: Callable[..., Profile]) -> None:
+    code = builder.code(builder.file("/srv/a.py"))
+    builder.wait(builder.stack((code, 0)), 0, 1000)
+    builder.wait(builder.stack((code, 1)), 1000, 1800, target=7)
+    answer = profile()
+    assert table(answer.lines.sort_values("line"), "line", "wait_s", "cpu_wait_s") == [(1, 1.0, 0.0), (2, 0.0, 0.8)]
+    totals = answer.totals
+    assert (totals.wait_s, totals.main_wait_s, totals.cpu_wait_s, totals.main_cpu_wait_s) == (1.0, 1.0, 0.8, 0.8)
 
 
 def test_no_samples_at_all(builder: Builder, profile: Callable[..., Profile]) -> None:
