@@ -102,18 +102,19 @@ TEST(blocked_in_a_terminal) {
 
 TEST(blocked_in_something_else) {
     const int event = eventfd(0, 0);
-    uint64_t value = 1;
+    const uint64_t one = 1;
+    uint64_t value;
     check_blocked(
         SYS_read, Target::other, [&] { CHECK(read(event, &value, 8) == 8); },
-        [&] { CHECK(write(event, &value, 8) == 8); });
+        [&] { CHECK(write(event, &one, 8) == 8); });
 }
 
 TEST(blocked_in_no_descriptor) {
     check_blocked(SYS_clock_nanosleep, Target::unknown, [] { usleep(300'000); }, [] {});
     std::mutex mutex;
     mutex.lock();
-    check_blocked(SYS_futex, Target::unknown, [&] { mutex.lock(); }, [&] { mutex.unlock(); });
-    mutex.unlock();
+    const auto lock = [&] { const std::lock_guard<std::mutex> hold(mutex); };
+    check_blocked(SYS_futex, Target::unknown, lock, [&] { mutex.unlock(); });
 }
 
 TEST(blocked_not_at_all) {

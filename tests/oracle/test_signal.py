@@ -3,7 +3,8 @@
 It cannot see, and is not asked about:
 
 - waiting: a timer of CPU time does not run while nothing does;
-- the kernel's share: its timer runs in user mode only, its clock in both, so that kernel time is a delay like another;
+- kernel time: its timer runs in user mode only, its clock in both, so that kernel time is a delay like another, and code
+  that is mostly in the kernel is met less often than it should be;
 - threads without Python state, and which of several threads ran native code: their CPU time is in the process's clock,
   but nothing tells whose it was, so it is shared out among the threads that are executing;
 - the line of an operator: the delayed signal is handled where the interpreter next looks, which it does behind a call
@@ -18,20 +19,23 @@ import pytest
 
 from oracle import support
 from oracle.conftest import Recorder
-from oracle.test_native import LOOPS, needs_numpy
+from oracle.test_native import needs_numpy
 
 QUANTUM = 20
+SHAPES = ("for", "while", "comprehension", "generator")
+"""The loops of python_loops.py without the recursion, half of whose time is the kernel's."""
+
+
+def loops(recorded: Recorder, interval: int = QUANTUM) -> support.Run:
+    return recorded("python_loops.py", "5", ",".join(SHAPES), sampler="signal", interval=interval)
 
 
 def test_python_loops_are_charged_to_their_lines(recorded: Recorder) -> None:
-    recorded("python_loops.py", sampler="signal", interval=QUANTUM).check_shares(*LOOPS)
+    loops(recorded).check_shares(*SHAPES)
 
 
 def test_python_loops_are_python(recorded: Recorder) -> None:
-    """Without the recursion, whose kernel time is a delay like any other to this method."""
-    shapes = ("for", "while", "comprehension", "generator")
-    run = recorded("python_loops.py", "4", ",".join(shapes), sampler="signal", interval=QUANTUM)
-    found = run.line(*shapes)
+    found = loops(recorded).line(*SHAPES)
     assert found.native_s <= support.tolerance(0.0, found.samples) * found.cpu_s
 
 
@@ -65,13 +69,13 @@ def test_four_threads_with_different_loads(recorded: Recorder) -> None:
 
 @pytest.mark.parametrize("interval", [QUANTUM, 2 * QUANTUM])
 def test_totals_do_not_depend_on_the_interval(recorded: Recorder, interval: int) -> None:
-    run = recorded("python_loops.py", sampler="signal", interval=interval)
+    run = loops(recorded, interval)
     least = (run.truth["process_ns"] - run.truth["first_ns"]) / 1e9
     assert least * 0.99 - interval / 1000 <= run.totals.cpu_s <= run.truth["process_ns"] / 1e9 * 1.01 + 0.03
 
 
 def test_what_it_cannot_see_is_not_made_up(recorded: Recorder) -> None:
     """No waiting and no kernel time was measured, so none is reported."""
-    totals = recorded("python_loops.py", sampler="signal", interval=QUANTUM).report["totals"]
+    totals = loops(recorded).report["totals"]
     assert not totals["wait_s"]
     assert not totals["kernel_s"]

@@ -256,6 +256,27 @@ def test_bad_input_is_one_line(run: Run, tmp_path: Path, arguments: list[str], w
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize("arguments", [["record", "-c", ""], ["record", "--sampler", "signal", "-c", ""]])
+def test_a_system_without_signals_and_forks(environment: dict[str, str], tmp_path: Path, arguments: list[str]) -> None:
+    code = f"""
+import os, signal, sys
+import pathlib, tachograph.cli
+sys.platform = "win32"
+for module, names in ((signal, "SIGKILL SIGBUS SIGCHLD pthread_sigmask valid_signals sigwaitinfo"),
+                      (os, "uname posix_spawn posix_fallocate O_NOFOLLOW sched_getaffinity")):
+    for name in names.split(): delattr(module, name)
+tachograph.cli.main({arguments!r})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "tachograph: cannot record here: recording needs Linux, this is win32; "
+        "'tachograph analyze' works here on recordings made elsewhere\n"
+    )
+
+
 def test_no_room_before_the_start(run: Run, tmp_path: Path) -> None:
     import resource
 
