@@ -9,17 +9,17 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tachograph.format.manifest import Manifest
-from tachograph.recorder import launch, output
 from tachograph.recorder.arguments import divide
-from tachograph.recorder.manifests import new_manifest
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.support import check_support, preload_library
 from tachograph.recorder.target import Kind, Target, interpreter, interpreter_flags
+
+if TYPE_CHECKING:
+    from tachograph.format import Manifest
 
 SHORTEST_MS, LONGEST_MS = 1.0, 1000.0
 
@@ -93,6 +93,10 @@ def record(
     python = interpreter()
     check_support(sampler)
     target.check()
+    # Not before: where recording is not supported, these modules may not even be imported.
+    from tachograph.recorder import launch, output
+    from tachograph.recorder.manifests import new_manifest
+
     mask = launch.hold_signals()
     parameters: dict[str, Any] = {
         "sampler": sampler,
@@ -126,6 +130,7 @@ def record(
 
 def _accompany(path: Path, pid: int, target: Target, manifest: Manifest, *, quiet: bool) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
+    from tachograph.recorder import launch
     from tachograph.recorder.session import Session
     from tachograph.recorder.summary import say, summary
 

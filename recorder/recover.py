@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.recorder.finish import UnfinishedError, finish
-from tachograph.recorder.manifests import new_manifest
 from tachograph.recorder.output import MANIFEST, SPOOL, remove_spool
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.running import living_processes, working_directory
@@ -65,9 +65,7 @@ def read_manifest(directory: Path) -> Manifest:
     from tachograph.format import FormatError, Manifest
 
     if not (directory / MANIFEST).exists():
-        manifest = new_manifest({})
-        manifest.clock = None  # it was made on another day than the recording, perhaps after a restart
-        return manifest
+        return Manifest(uuid=str(uuid.uuid4()))
     try:
         return Manifest.read(directory / MANIFEST)
     except FormatError as error:

@@ -51,7 +51,9 @@ class SourceStore:
 def read_bounded(path: Path, limit: int, not_after_ns: int | None = None) -> bytes | None:
     """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file or cannot be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        # Recordings are recovered on systems that lack these flags, too.
+        flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, os.O_RDONLY | flags)
     except (OSError, ValueError):
         return None
     try:
