@@ -123,7 +123,10 @@ int tid() { return g.tid.load(std::memory_order_acquire); }
 bool start() {
     g.stop.store(0);  // before the next line: one that is about to end looks at it once more
     int expected = 0;
-    if (!g.running.compare_exchange_strong(expected, 1)) return true;
+    if (!g.running.compare_exchange_strong(expected, 1)) {
+        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);  // nobody needs to wait for its end any more
+        return true;
+    }
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -149,7 +152,8 @@ void stop() {
     g.stop.store(1);
     futex(&g.stop, FUTEX_WAKE, INT_MAX, 0);
     const int64_t limit = kernel::monotonic_ns() + kStopLimitNs;
-    while (g.running.load(std::memory_order_acquire) != 0) {
+    // Not if another thread, which was through with its fork, has called it back meanwhile.
+    while (g.running.load() != 0 && g.stop.load() != 0) {
         const int64_t left = limit - kernel::monotonic_ns();
         if (left <= 0) break;
         futex(&g.running, FUTEX_WAIT, 1, left);

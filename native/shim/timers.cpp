@@ -92,7 +92,6 @@ class Arming {  // held for a few system calls, never in the handler
     Arming& operator=(const Arming&) = delete;
 
   private:
-    static constexpr int kTries = 10'000;
     std::atomic_flag& flag_;
 };
 
@@ -146,6 +145,8 @@ void disarm(threads::Thread* thread) {
 uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns) {
     // The schedule is absolute in CPU time, so the kernel's tick delays samples but does not thin
     // them.
+    // Whoever made the timer left the schedule behind it.
+    const int timer = thread->timer.load(std::memory_order_acquire);
     int64_t target = thread->target_cpu_ns.load(std::memory_order_relaxed);
     uint32_t passed = 0;
     while (target <= cpu_ns && passed < 1000) {
@@ -154,7 +155,7 @@ uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns) {
     }
     if (target <= cpu_ns) target = cpu_ns + recorder().interval_ns;  // after a long pause
     thread->target_cpu_ns.store(target, std::memory_order_relaxed);
-    set(thread->timer.load(std::memory_order_acquire), target);
+    set(timer, target);
     return passed > 0 ? passed - 1 : 0;
 }
 
