@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from tachograph.format import Container, FormatError, Specification, TableSpec, check_batch, check_schema
 
-BATCH_ROWS = 1 << 21
+BATCH_ROWS = 1 << 20
 """Rows that are in memory at a time while a long table is read."""
 
 MAX_DEFINITIONS = 50_000_000

@@ -48,6 +48,7 @@ class Result:
 
     samples: int
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
     recording_bytes: int
 
@@ -63,7 +64,7 @@ def main(samples: str, stacks: int, threads: int, repeat: int, keep: Path | None
     """Measure what analyzing costs."""
     shape = Shape(stacks=stacks, threads=threads)
     figures = []
-    click.echo(f"{'samples':>12} {'recording':>11} {'time':>9} {'ns/sample':>10} {'peak memory':>12}")
+    click.echo(f"{'samples':>12} {'recording':>11} {'time':>9} {'CPU':>9} {'ns/sample':>10} {'peak memory':>12}")
     for count in (int(float(text)) for text in samples.split(",")):
         with folder(keep) as parent:
             recording = parent / f"synthetic-{count}.tacho"
@@ -73,7 +74,7 @@ def main(samples: str, stacks: int, threads: int, repeat: int, keep: Path | None
         median = runs[len(runs) // 2]
         figures.append(median)
         click.echo(
-            f"{count:>12,} {median.recording_bytes / 1e6:>8.1f} MB {median.seconds:>7.2f} s"
+            f"{count:>12,} {median.recording_bytes / 1e6:>8.1f} MB {median.seconds:>7.2f} s {median.cpu_seconds:>7.2f} s"
             f" {median.seconds / count * 1e9:>10.0f} {median.peak_bytes / 1e6:>9.0f} MB"
         )
     if results is not None:
@@ -103,7 +104,7 @@ def analyze(recording: Path, count: int) -> Result:
     if child.returncode:
         raise click.ClickException(f"analyzing {recording} ended with status {child.returncode}")
     size = sum(file.stat().st_size for file in recording.iterdir())
-    return Result(count, seconds, usage.ru_maxrss * 1024, size)
+    return Result(count, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, size)
 
 
 def make_recording(path: Path, count: int, shape: Shape) -> None:
