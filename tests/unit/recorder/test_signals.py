@@ -15,7 +15,7 @@ import pytest
 COUNT = """
 import os, signal, sys, time
 seen = []
-def note(number, frame): seen.append(signal.Signals(number).name)
+def note(number, frame): seen.append(int(number))
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN + 3):
     signal.signal(number, note)
 print(os.getpid(), flush=True)
@@ -60,9 +60,7 @@ def test_a_signal_sent_to_us_is_passed_on_once(
     with recorded(tachograph_command, environment, tmp_path, COUNT, "20", "1") as (process, _):
         process.send_signal(number)
         out, _ = process.communicate(timeout=30)
-        name = signal.Signals(number).name if number <= signal.SIGSYS else f"Signals.{number}"
-        assert process.returncode == 0 or number > signal.SIGSYS
-        assert out.split() == [name] or number > signal.SIGSYS
+        assert (process.returncode, out.split()) == (0, [str(int(number))])
 
 
 def test_ctrl_c_of_the_terminal_arrives_once(
@@ -83,7 +81,7 @@ def test_ctrl_c_of_the_terminal_arrives_once(
         out, _ = process.communicate(timeout=30)
     os.close(controller)
     os.close(terminal)
-    assert (out.split(), process.returncode) == (["SIGINT"], 0)
+    assert (out.split(), process.returncode) == (["2"], 0)
 
 
 def test_an_unhandled_signal_ends_both(
@@ -107,7 +105,7 @@ def test_stop_and_continue(tachograph_command: list[str], environment: dict[str,
         process.send_signal(signal.SIGCONT)
         wait_until(lambda: state(pid) != "T")
         process.terminate()
-        assert process.communicate(timeout=30)[0].split() == ["SIGTERM"]
+        assert process.communicate(timeout=30)[0].split() == ["15"]
 
 
 JOB = r"""
@@ -130,4 +128,4 @@ def test_a_job_stops_as_a_whole(tachograph_command: list[str], environment: dict
         [sys.executable, "-c", JOB, *line],
         env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    assert done.stdout == "True T\n['SIGTERM'] 0\n"
+    assert done.stdout == "True T\n['15'] 0\n"

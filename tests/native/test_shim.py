@@ -1,0 +1,168 @@
+"""The C++ tests, each in a process of its own, plain and under the sanitizers; and what they wrote, read back."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from native import building, segments
+
+TEST = re.compile(r"^TEST\((\w+)\)", re.MULTILINE)
+SKIPPED, NO_SUCH_TEST = 77, 65
+NOT_BY_THEMSELVES = {"spool_no_space_left", "spool_appends_until_killed"}
+NAMES = sorted(name for path in Path(__file__).parent.glob("*_test.cpp") for name in TEST.findall(path.read_text()))
+
+
+def environment(variant: building.Variant) -> dict[str, str]:
+    return {**os.environ, **dict(variant.environment)}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in NOT_BY_THEMSELVES])
+def test_shim(program: Path, variant: building.Variant, name: str, tmp_path: Path) -> None:
+    command = [str(program), name, str(tmp_path)]
+    done = subprocess.run(
+        command, env=environment(variant), capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.returncode == SKIPPED:
+        pytest.skip(done.stdout.strip())
+    if done.returncode == NO_SUCH_TEST:
+        pytest.skip(f"not for {variant.name}")
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[:6000]}"
+    check = CHECKS.get(name) or CHECKS.get(name.partition("_")[0])
+    if check:
+        check(tmp_path, done.stdout)
+
+
+def appended(folder: Path, output: str) -> None:
+    """Every record that was committed is there exactly once, whole; what was not is counted."""
+    wanted = {int(t): int(committed) for t, committed, _ in (line.split() for line in output.splitlines())}
+    dropped = sum(int(line.split()[2]) for line in output.splitlines())
+    found = segments.appended(folder)
+    for thread, count in wanted.items():
+        assert sorted(found[thread]) == list(range(count)), f"thread {thread}"
+    if wanted:
+        assert segments.torn(folder) == 0
+        assert segments.losses(folder)["records_dropped"] >= dropped
+
+
+def every_kind(folder: Path, _: str) -> None:
+    """The decoder of tachograph.format finds in each field what the shim's structures had in it."""
+    records = segments.records(folder)
+    start = (segments.THREAD_START, (3, 4711, 11, True))
+    name = (segments.THREAD_NAME, (3, 2, "Fäden"))
+    end = (segments.THREAD_END, (3, 12, 13))
+    stack = (segments.STACK, (21, 0xFFFFFFFF, 22, -1))
+    module = (segments.MODULE, (31, True, 0x7F0000001000, 0x7F0000002000, 0x3000, 32, "abcd", "/a/b/"))
+    cpu = (segments.CPU, (41, 42, -1, 0xFFFFFFFF00000001, 43, 44, 45, 1, 46, 1, 3))
+    wait = (segments.WAIT, (51, 52, 53, 54, 55, 0xFFFFFFFF, -1, 4, 2))
+    state = (segments.STATE, (61, 4, 62))
+    meta = (segments.META, ("key", "word"))
+    assert [(kind, tuple(fields)) for kind, fields in records] == [
+        start, name, end, stack, module, cpu, wait, state, meta,
+    ]  # fmt: skip
+    assert segments.torn(folder) == 0
+    assert segments.losses(folder)["forks_unrecorded"] == 5
+
+
+def lives(folder: Path, output: str) -> None:
+    """Each thread has one id, one start and one end; ids count up from 0."""
+    records = segments.records(folder)
+    starts = Counter(fields[0] for kind, fields in records if kind == segments.THREAD_START)
+    ends = Counter(fields[0] for kind, fields in records if kind == segments.THREAD_END)
+    assert starts == ends == Counter(range(int(output.split()[-1])))
+
+
+def named_threads(folder: Path, _: str) -> None:
+    records = segments.records(folder)
+    names = [tuple(fields) for kind, fields in records if kind == segments.THREAD_NAME]
+    assert names == [(0, 1, "first")]
+    ends = [tuple(fields[:2]) for kind, fields in records if kind == segments.THREAD_END]
+    assert ends == [(0, 200), (1, 400)]  # of the third nothing is known
+
+
+def whole_recording(folder: Path, output: str) -> None:
+    """Threads have one end each, and their samples no more CPU time than their ends say that they used."""
+    control = segments.control(folder)
+    if "come_and_go" in output or output.strip():
+        lives(folder, output)
+    assert control.state == segments.ENDED
+    assert segments.torn(folder) == 0
+    records = segments.records(folder)
+    used = {fields[0]: fields[2] for kind, fields in records if kind == segments.THREAD_END}
+    sampled: Counter[int] = Counter()
+    for kind, fields in records:
+        if kind == segments.CPU:
+            sampled[fields[4]] += fields[1]
+    assert sampled.total() > 0
+    for thread, cpu_ns in sampled.items():
+        assert cpu_ns <= used[thread] + 100_000, f"thread {thread}"
+    stacks = {fields[0] for kind, fields in records if kind == segments.STACK}
+    rows = [fields[5] for kind, fields in records if kind in (segments.CPU, segments.WAIT)]
+    assert {stack for stack in rows if stack != 0xFFFFFFFF} <= stacks
+
+
+def pauses(folder: Path, _: str) -> None:
+    events = [fields[1] for kind, fields in segments.records(folder) if kind == segments.STATE]
+    assert events == [1, 2] * 20
+    assert segments.control(folder).state == segments.ENDED
+
+
+Check = Callable[[Path, str], None]
+CHECKS: dict[str, Check] = {
+    "layout_every_kind": every_kind,
+    "spool": appended,
+    "threads_come_and_go": lives,
+    "threads_slots_are_used_again": named_threads,
+    "recording_threads_come_and_go": whole_recording,
+    "recording_threads_from_before": whole_recording,
+    "recording_exit_while_threads_run": whole_recording,
+    "recording_pauses_and_goes_on": pauses,
+}
+
+
+def test_killed_in_the_middle(program: Path, variant: building.Variant, tmp_path: Path) -> None:
+    """SIGKILL while four threads append: all that was committed is read back."""
+    command = [str(program), "spool_appends_until_killed", str(tmp_path)]
+    progress = tmp_path / "progress"
+    for round_number in range(3):
+        for path in tmp_path.iterdir():
+            path.unlink()
+        with subprocess.Popen(command, env=environment(variant), stderr=subprocess.PIPE, text=True) as process:
+            end = time.monotonic() + 20
+            while not (progress.exists() and sum(segments.words(progress)) > 300) and time.monotonic() < end:
+                time.sleep(0.002)
+            time.sleep(0.05 * round_number)
+            process.kill()
+            _, errors = process.communicate(timeout=20)
+        assert process.returncode == -signal.SIGKILL, errors
+        found = segments.appended(tmp_path)
+        for thread, committed in enumerate(segments.words(progress)):
+            numbers = sorted(found[thread])
+            # The last one may have been committed and not yet been noted.
+            assert numbers in (list(range(committed)), list(range(committed + 1))), f"thread {thread}"
+        assert segments.torn(tmp_path) <= 4  # one for each thread that was in the middle of an append
+
+
+def test_no_space_left(program: Path, variant: building.Variant, tmp_path: Path) -> None:
+    """On a file system that fills up, the recording stops with an error and the process lives."""
+    unshare, folder = shutil.which("unshare"), tmp_path / "small"
+    folder.mkdir()
+    script = f"mount -t tmpfs -o size=300k none {folder} && {program} spool_no_space_left {folder}"
+    script += f" && cp -r {folder} {tmp_path}/kept"
+    if unshare is None:
+        pytest.skip("no unshare command")
+    space = [unshare, "--user", "--map-root-user", "--mount"]
+    if subprocess.run([*space, "mount", "-t", "tmpfs", "none", str(folder)], capture_output=True, check=False).returncode:
+        pytest.skip("no mounts without privileges here")
+    done = subprocess.run(
+        [*space, "sh", "-c", script], env=environment(variant), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    appended(tmp_path / "kept", done.stdout)
