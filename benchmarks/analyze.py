@@ -74,7 +74,8 @@ def main(samples: str, stacks: int, threads: int, repeat: int, keep: Path | None
         median = runs[len(runs) // 2]
         figures.append(median)
         click.echo(
-            f"{count:>12,} {median.recording_bytes / 1e6:>8.1f} MB {median.seconds:>7.2f} s {median.cpu_seconds:>7.2f} s"
+            f"{count:>12,} {median.recording_bytes / 1e6:>8.1f} MB {median.seconds:>7.2f} s"
+            f" {median.cpu_seconds:>7.2f} s"
             f" {median.seconds / count * 1e9:>10.0f} {median.peak_bytes / 1e6:>9.0f} MB"
         )
     if results is not None:
