@@ -83,7 +83,10 @@ void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns) {
         return;
     // Also where the thread is gone: its timer would stay.
     timers::disarm(thread);
-    if (const int64_t now = kernel::clock_ns(kernel::thread_clock(tid)); now >= 0) cpu_ns = now;
+    // Its clock, or whoever read it last: the caller, or the thread in its last sample.
+    const int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_relaxed);
+    const int64_t now = kernel::clock_ns(kernel::thread_clock(tid));
+    cpu_ns = now >= 0 ? now : cpu_ns > sampled ? cpu_ns : sampled;
     if (cpu_ns >= 0) {
         const spool::Ticket ticket = spool::reserve(Kind::thread_end, sizeof(ThreadEndRecord));
         if (ticket.record) {
