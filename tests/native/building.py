@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -100,11 +101,39 @@ def test_program(variant: Variant, target: Path) -> Path:
     return link(objects, target, variant.flags)
 
 
+def recorder(variant: Variant, folder: Path) -> Path:
+    """Build libtachograph.so and the extension module for this interpreter into ``folder``.
+
+    Errors:
+        BuildError: also where pybind11 or Python's headers are not there.
+    """
+    include = [NATIVE / "include", NATIVE / "shim", NATIVE / "extension", *_python_headers()]
+    hidden = [*variant.flags, "-fvisibility=hidden", "-fPIC"]
+    shim = compile_all(shim_sources(), [*SHIM_FLAGS, *hidden], include)
+    link(shim, folder / "libtachograph.so", [*variant.flags, "-shared"])
+    sources = sorted((NATIVE / "extension").glob("*.cpp"))
+    extension = compile_all(sources, ["-std=c++20", "-g", *hidden], include)
+    extension += compile_all([NATIVE / "extension" / "offsets.c"], ["-std=c17", "-g", *hidden], include)
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    link(extension, folder / f"_native{suffix}", [*variant.flags, "-shared"])
+    return folder
+
+
+def _python_headers() -> list[Path]:
+    try:
+        import pybind11
+    except ImportError as error:
+        raise BuildError("pybind11 is not installed") from error
+    headers = Path(sysconfig.get_path("include"))
+    if not (headers / "internal" / "pycore_frame.h").exists():
+        raise BuildError("the headers of this Python are not installed")
+    return [headers, Path(pybind11.get_include())]
+
+
 def _compile(source: Path, flags: Sequence[str], include: Sequence[Path], common: bytes) -> Path:
     command = compiler() or ["c++"]
     if source.suffix == ".c":
         command = [*command, "-x", "c"]
-        flags = [flag for flag in flags if flag not in SHIM_FLAGS or not flag.startswith(("-std", "-fno-"))]
     arguments = [*command, *flags, *(f"-I{folder}" for folder in include)]
     digest = hashlib.sha256(repr(arguments).encode() + common + source.read_bytes()).hexdigest()[:24]
     target = CACHE / f"{source.stem}-{digest}.o"

@@ -45,8 +45,11 @@ def losses(folder: Path) -> dict[str, int]:
 
 
 def read(folder: Path) -> list[reader.Segment]:
-    """All segments, in the order of their numbers."""
-    return [reader.read_segment(path.read_bytes()) for path in sorted(folder.glob("*.seg"))]
+    """All segments, in the order of their numbers; not one that was just being made when its process was killed."""
+    files = [path.read_bytes() for path in sorted(folder.glob("*.seg"))]
+    made = [data for data in files if data[:8] == kinds.SEGMENT_MAGIC]
+    assert len(files) - len(made) <= 1
+    return [reader.read_segment(data) for data in made]
 
 
 def torn(folder: Path) -> int:

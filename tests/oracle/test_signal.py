@@ -11,8 +11,8 @@ It cannot see, and is not asked about:
   and at the loop's end, but not behind an operator. The function is right, and is what is compared there.
 
 Its bar is the paper's figure 5, a reported share on the diagonal of the true one, held to the oracle's own tolerance.
-The kernel sends virtual-time signals on its ticks only, so where Python is told from native code by the delay, the quantum
-is a multiple of every usual tick (1, 2, 4 and 10 ms): then the elapsed time of Python code is the quantum.
+The kernel sends virtual-time signals on its ticks only, so where Python is told from native code by the delay, the
+quantum is a multiple of every usual tick (1, 2, 4 and 10 ms): then the elapsed time of Python code is the quantum.
 """
 
 import pytest

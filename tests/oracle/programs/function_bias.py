@@ -8,7 +8,7 @@ import sys
 from truth import Clocks, seconds
 
 
-def step(total: int, index: int) -> int:
+def step(total: int, index: int) -> int:  # @called (a function's first instruction, RESUME, is of this line)
     return (total * 31 + index) & 0xFFFF  # @called
 
 
