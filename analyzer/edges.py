@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .recording import Recording
 
-STARTING, ENDING = 5, 6
+STARTING, ENDING = 6, 7
 """Values of ``stack_state`` that the analyzer gives to rows without Python frames; the format has none of them."""
 
 _NO_STACK = 1

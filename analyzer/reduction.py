@@ -31,7 +31,7 @@ MAX_WEIGHT_NS = 1 << 53
 """Weights beyond this (104 days in one sample) are refused; below it their sums are exact enough in floating point."""
 
 # Cells: the small columns, packed. The product is the number of cells.
-_STATES, _ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 8, 2, 5, 7
+_STATES, _ORIGINS, _KERNEL, _OPCODES, _FRAMES = 9, 8, 2, 5, 7
 _KINDS = ("world", "gpu", "cpu")
 """What a thread waited for, as far as it matters here."""
 

@@ -21,6 +21,7 @@ STATE_ROWS = {
     1: "<no Python stack>",
     2: "<torn stack>",
     4: "<lost stack>",
+    5: "<not seen>",
     STARTING: "<interpreter start>",
     ENDING: "<interpreter shutdown>",
 }
@@ -28,7 +29,7 @@ UNKNOWN_STACK = "<unknown stack>"
 """Names of rows for time that has no line; they keep the sum of all rows equal to the total."""
 
 _CPU, _WAIT = MEASURES.index("cpu_ns"), MEASURES.index("wait_ns")
-_STATES = 8
+_STATES = 9
 _Array = NDArray[np.float64]
 _Ids = NDArray[np.int64]
 

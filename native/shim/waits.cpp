@@ -98,7 +98,7 @@ OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
 void flush_unplaced(Watched* watched, const Look& look) {
     if (watched->unplaced_ns < kLeastUnplacedNs) return;
     Place nowhere;
-    nowhere.walk.state = TG_STACK_TORN;
+    nowhere.walk.state = TG_STACK_UNSEEN;
     write_span(watched->id, nowhere, {look.now, look.cpu, watched->unplaced_ns});
     watched->unplaced_ns = 0;
 }
@@ -122,7 +122,7 @@ void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, cons
     record->stack = kNone;
     record->gil = 2;
     record->origin = static_cast<uint8_t>(Origin::remote);
-    record->stack_state = TG_STACK_TORN;
+    record->stack_state = TG_STACK_UNSEEN;
     spool::commit(ticket);
     spool::count(Loss::samples_remote);
 }

@@ -20,6 +20,7 @@ enum tg_stack_state {
     TG_STACK_TORN = 2,
     TG_STACK_TRUNCATED = 3,
     TG_STACK_LOST = 4,
+    TG_STACK_UNSEEN = 5,
 };
 
 // What a walk found. Filled by the walker; `stack` is TG_NONE unless state says otherwise.
