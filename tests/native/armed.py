@@ -4,7 +4,7 @@ import sys
 
 build, spool, script = sys.argv[1:4]
 sys.path.insert(0, build)
-import _native  # noqa: E402
+import _native
 
 sys.path.pop(0)
 _native.arm(spool, 1_000_000, True, False, 1 << 20)

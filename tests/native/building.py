@@ -26,6 +26,10 @@ class BuildError(Exception):
     """The compiler said no; its first lines."""
 
 
+class MissingError(Exception):
+    """Something that is needed to build is not installed."""
+
+
 @dataclass(frozen=True)
 class Variant:
     """One way to build: its name in test ids, its flags, and the environment its programs run in."""
@@ -72,6 +76,14 @@ def can_build(variant: Variant, folder: Path) -> str | None:
     return None if ran.returncode == 0 else f"programs built with {' '.join(variant.flags)} do not run here"
 
 
+def preload(variant: Variant, library: Path) -> str:
+    """LD_PRELOAD for a library of a variant: the address sanitizer's runtime must come first."""
+    if not any("address" in flag for flag in variant.flags):
+        return str(library)
+    asked = _quiet([*(compiler() or ["c++"]), "-print-file-name=libasan.so"])
+    return f"{asked.stdout.strip()} {library}"
+
+
 def shim_sources(*, without: Sequence[str] = ()) -> list[Path]:
     """The sources of libtachograph.so."""
     return sorted(path for path in (NATIVE / "shim").glob("*.cpp") if path.name not in without)
@@ -105,14 +117,18 @@ def recorder(variant: Variant, folder: Path) -> Path:
     """Build libtachograph.so and the extension module for this interpreter into ``folder``.
 
     Errors:
-        BuildError: also where pybind11 or Python's headers are not there.
+        BuildError: it cannot be compiled.
+        MissingError: pybind11 or Python's headers are not there.
     """
     include = [NATIVE / "include", NATIVE / "shim", NATIVE / "extension", *_python_headers()]
     hidden = [*variant.flags, "-fvisibility=hidden", "-fPIC"]
     shim = compile_all(shim_sources(), [*SHIM_FLAGS, *hidden], include)
     link(shim, folder / "libtachograph.so", [*variant.flags, "-shared"])
     sources = sorted((NATIVE / "extension").glob("*.cpp"))
-    extension = compile_all(sources, ["-std=c++20", "-g", *hidden], include)
+    # What only talks to Python, in templates that take the sanitizers half a minute to compile, does without them.
+    bindings = [source for source in sources if "pybind11" in source.read_text(encoding="utf-8")]
+    extension = compile_all(bindings, ["-std=c++20", "-g", "-O0", "-fPIC", "-fvisibility=hidden"], include)
+    extension += compile_all([s for s in sources if s not in bindings], ["-std=c++20", "-g", *hidden], include)
     extension += compile_all([NATIVE / "extension" / "offsets.c"], ["-std=c17", "-g", *hidden], include)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     link(extension, folder / f"_native{suffix}", [*variant.flags, "-shared"])
@@ -123,10 +139,10 @@ def _python_headers() -> list[Path]:
     try:
         import pybind11
     except ImportError as error:
-        raise BuildError("pybind11 is not installed") from error
+        raise MissingError("pybind11 is not installed") from error
     headers = Path(sysconfig.get_path("include"))
     if not (headers / "internal" / "pycore_frame.h").exists():
-        raise BuildError("the headers of this Python are not installed")
+        raise MissingError("the headers of this Python are not installed")
     return [headers, Path(pybind11.get_include())]
 
 

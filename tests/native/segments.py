@@ -11,7 +11,8 @@ from tachograph import format as spec
 from tachograph.format import records as kinds
 from tachograph.format import segment as reader
 
-META, STATE, CPU, WAIT, STACK, MODULE = kinds.META, kinds.STATE, kinds.CPU, kinds.WAIT, kinds.STACK, kinds.MODULE
+META, STATE, CPU, WAIT = kinds.META, kinds.STATE, kinds.CPU, kinds.WAIT
+CODE, STACK, MODULE = kinds.CODE, kinds.STACK, kinds.MODULE
 THREAD_START, THREAD_NAME, THREAD_END = kinds.THREAD_START, kinds.THREAD_NAME, kinds.THREAD_END
 RECORDING, ENDED, STOPPED = 1, 2, 3
 TEST_KIND = 200

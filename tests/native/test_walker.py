@@ -1,0 +1,216 @@
+"""The recorder in a real interpreter under stress, built with the sanitizers, at an interval of one millisecond."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from native import building, segments
+
+HERE = Path(__file__).parent
+STRESS = HERE.parent / "integration" / "programs" / "stress.py"
+NONE = 0xFFFFFFFF
+WHOLE, TORN, LOST = 0, 2, 4
+"""Places in the format's enumeration ``stack_state``."""
+UNDEFINED = building.Variant(
+    "undefined", ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"), building.ADDRESS.environment
+)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A build of the recorder for this interpreter."""
+
+    variant: building.Variant
+    folder: Path
+
+    def run(self, spool: Path, *command: str | Path, timeout: float = 60) -> "subprocess.CompletedProcess[str]":
+        """Run a Python program that records itself into ``spool``."""
+        spool.mkdir()
+        preload = building.preload(self.variant, self.folder / "libtachograph.so")
+        env = {**os.environ, **dict(self.variant.environment), "LD_PRELOAD": preload}
+        arguments = [sys.executable, HERE / "armed.py", self.folder, spool, *command]
+        return subprocess.run(
+            list(map(str, arguments)), env=env, capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+
+@pytest.fixture(scope="module")
+def recorder(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
+    """The shim and the extension module, with all sanitizers that work here."""
+    probe = tmp_path_factory.mktemp("probe")
+    variants = [variant for variant in (building.ADDRESS, UNDEFINED) if not building.can_build(variant, probe)]
+    if not variants:
+        pytest.skip("no compiler with sanitizers")
+    try:
+        folder = building.recorder(variants[0], tmp_path_factory.mktemp("recorder"))
+    except building.MissingError as error:
+        pytest.skip(str(error))
+    return Recorder(variants[0], folder)
+
+
+@dataclass(frozen=True)
+class Stress:
+    """What the stress program left in its spool, beside what it may do."""
+
+    spool: Path
+    truth: dict[str, Any]
+    output: "subprocess.CompletedProcess[str]"
+
+    @cached_property
+    def records(self) -> list[tuple[int, Any]]:
+        return segments.records(self.spool)
+
+    def rows(self, *kinds: int) -> list[Any]:
+        return [fields for kind, fields in self.records if kind in kinds]
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """Functions of the program, and of the code that it made up, by the id of their code."""
+        files = {str(STRESS): ""}
+        known = {}
+        for code in self.rows(segments.CODE):
+            prefix = "churn:" if code.filename.startswith("<churn ") else files.get(code.filename)
+            if prefix is not None:
+                known[code.code] = prefix + code.qualname
+        return known
+
+
+@pytest.fixture(scope="module")
+def stress(recorder: Recorder, tmp_path_factory: pytest.TempPathFactory) -> Stress:
+    folder = tmp_path_factory.mktemp("stress")
+    done = recorder.run(folder / "spool", STRESS, folder / "truth.json", "6")
+    assert done.returncode == 0, done.stderr[:6000]
+    return Stress(folder / "spool", json.loads((folder / "truth.json").read_text(encoding="utf-8")), done)
+
+
+def test_the_program_is_as_ever(stress: Stress) -> None:
+    assert (stress.output.stdout, stress.output.stderr) == ("rounds\n", "")
+    assert segments.control(stress.spool).state == segments.ENDED
+    assert segments.torn(stress.spool) == 0
+    lost = segments.losses(stress.spool)
+    assert not {name for name in NOTHING_OF if lost[name]}
+
+
+NOTHING_OF = ("records_dropped", "stacks_lost", "timers_refused", "threads_missed", "samples_remote", "slow_reads")
+
+
+def test_under_one_percent_is_torn(stress: Stress) -> None:
+    samples = stress.rows(segments.CPU)
+    assert len(samples) > 300
+    states = Counter(sample.stack_state for sample in samples)
+    assert states[TORN] <= 0.01 * states.total()
+    assert states[WHOLE] > 0.95 * states.total()
+
+
+def test_only_calls_that_the_program_can_make(stress: Stress) -> None:
+    stacks = {stack.stack: stack for stack in stress.rows(segments.STACK)}
+    calls, anywhere = stress.truth["calls"], set(stress.truth["anywhere"])
+    impossible: Counter[str] = Counter()
+    seen = set()
+    for stack in stacks.values():
+        if stack.parent == NONE:
+            continue
+        caller = stress.names.get(stacks[stack.parent].code)
+        callee = stress.names.get(stack.code)
+        if caller and callee and callee not in anywhere:
+            seen.add((caller, callee))
+            if callee not in calls[caller]:
+                impossible[f"{caller} -> {callee}"] += 1
+    assert not impossible
+    assert len(seen) > 20
+
+
+def test_every_id_is_defined_once(stress: Stress) -> None:
+    stacks = Counter(stack.stack for stack in stress.rows(segments.STACK))
+    codes = Counter(code.code for code in stress.rows(segments.CODE))
+    assert set(stacks.values()) == set(codes.values()) == {1}
+    rows = stress.rows(segments.CPU, segments.WAIT)
+    assert {row.stack for row in rows} - {NONE} <= set(stacks)
+    assert {stack.code for stack in stress.rows(segments.STACK)} <= set(codes)
+    threads = {start.thread for start in stress.rows(segments.THREAD_START)}
+    assert {row.thread for row in rows} <= threads
+
+
+def test_cpu_time_adds_up(stress: Stress) -> None:
+    """A thread's samples are its CPU time, but for what came after the last of them."""
+    used = {end.thread: end.cpu_ns for end in stress.rows(segments.THREAD_END)}
+    starts = {start.thread for start in stress.rows(segments.THREAD_START)}
+    assert set(used) == starts
+    sampled: Counter[int] = Counter()
+    for sample in stress.rows(segments.CPU):
+        assert sample.cpu_ns > 0
+        assert -1 <= sample.system_ns <= sample.cpu_ns
+        sampled[sample.thread] += sample.cpu_ns
+    for thread, cpu_ns in sampled.items():
+        assert cpu_ns <= used[thread] + 1_000_000, f"thread {thread}"
+        if used[thread] > 200_000_000:
+            assert cpu_ns > 0.9 * used[thread], f"thread {thread}"
+
+
+FORKS = """
+import os, subprocess, sys, threading, time
+def worker():
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        subprocess.run(["true"], check=True)
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        time.sleep(0.01)
+    print("done")
+if sys.argv[1:] == ["thread"]:
+    # The main thread sees no bytecode until the other is through.
+    thread = threading.Thread(target=worker)
+    thread.start()
+    thread.join()
+else:
+    import warnings
+    warnings.simplefilter("error")
+    worker()
+"""
+
+
+@pytest.mark.parametrize("where", ["main", "thread"])
+def test_the_helper_comes_back_after_forks(recorder: Recorder, tmp_path: Path, where: str) -> None:
+    """Nobody is warned of a second thread (CPython counts them after a fork), and waits are seen again afterwards."""
+    program = tmp_path / "forks.py"
+    program.write_text(FORKS, encoding="utf-8")
+    done = recorder.run(tmp_path / "spool", program, where)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    if where == "main":
+        assert done.stderr == ""
+    records = segments.records(tmp_path / "spool")
+    last_fork = max(fields.time_ns for kind, fields in records if kind == segments.STATE and fields.event == 3)
+    after = sum(w.off_cpu_ns for kind, w in records if kind == segments.WAIT and w.start_ns > last_fork)
+    assert after > 250_000_000
+    assert segments.losses(tmp_path / "spool")["forks_unrecorded"] >= 20
+
+
+def refused(recorder: Recorder, spool: Path, program: Sequence[str]) -> str:
+    """The one line with which arming was refused."""
+    done = recorder.run(spool, *program)
+    assert done.returncode == 1
+    line = done.stderr.strip().splitlines()[-1]
+    assert line.startswith("RuntimeError: "), done.stderr[:4000]
+    return line
+
+
+def test_arming_twice_is_refused(recorder: Recorder, tmp_path: Path) -> None:
+    program = tmp_path / "twice.py"
+    program.write_text(
+        "import _native, sys\nassert _native.active()\n_native.arm('elsewhere', 10**7, True, False, 65536)\n",
+        encoding="utf-8",
+    )
+    assert "already" in refused(recorder, tmp_path / "spool", [str(program)])
+    assert segments.control(tmp_path / "spool").state == segments.ENDED
