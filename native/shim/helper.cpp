@@ -138,7 +138,14 @@ bool start() {
     for (const int fault : {SIGSEGV, SIGBUS}) sigdelset(&all, fault);
     real::pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    const int failed = real::pthread_create(&thread, &attributes, run, nullptr);
+    int failed = real::pthread_create(&thread, &attributes, run, nullptr);
+    if (failed == EINVAL) {
+        // So small a stack does not hold the thread-local storage of this program's libraries.
+        pthread_attr_destroy(&attributes);
+        pthread_attr_init(&attributes);
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        failed = real::pthread_create(&thread, &attributes, run, nullptr);
+    }
     real::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_attr_destroy(&attributes);
     if (failed) {

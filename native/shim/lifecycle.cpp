@@ -117,6 +117,17 @@ void write_stopped(int error) {
                      __ATOMIC_RELEASE);
 }
 
+// The wait sampler sees to it where there is one.
+void end_threads_that_are_gone() {
+    const int64_t now = kernel::monotonic_ns();
+    for (uint32_t index = 0; index < threads::high_water(); ++index) {
+        threads::Thread* thread = threads::at(index);
+        const pid_t tid = thread->tid.load(std::memory_order_acquire);
+        if (tid > 0 && kernel::clock_ns(kernel::thread_clock(tid)) < 0)
+            threads::end(thread, tid, now);
+    }
+}
+
 // Once per process: neither can be taken back, and both do nothing while nothing is recorded.
 int hook() {
     if (g.hooked) return 0;
@@ -195,6 +206,9 @@ void restart_helper() {
 }
 
 void begin_thread(const char* python_name, size_t length) {
+    // A process that was made without fork's handlers (a plain clone) shares our segments, but not
+    // our count of what is used of them.
+    if (kernel::getpid() != g.pid) return;
     const pid_t tid = kernel::gettid();
     threads::Thread* thread = threads::find(tid);  // the sweep may have come first
     const bool swept = thread != nullptr;
@@ -251,6 +265,7 @@ void sweep_threads(bool at_once) {
     }
     kernel::call(SYS_close, fd);
     g.last_sweep = now;
+    if (!g.recorder.waits) end_threads_that_are_gone();
 }
 
 }  // namespace lifecycle

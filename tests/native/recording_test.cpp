@@ -125,6 +125,24 @@ TEST(recording_threads_from_before) {
     printf("%d\n", 1 + kThreads + TG_THREAD_SANITIZER);  // whose runtime has one of its own
 }
 
+// The same where nobody samples waits: the look at all threads finds them gone.
+TEST(recording_threads_gone_without_waits) {
+    char error[200] = {};
+    std::atomic<bool> done{false};
+    std::thread busy([&] {
+        while (!done.load()) spend(kMillisecond);
+    });
+    CHECK(arm(tests::folder, error, sizeof error, false) == 0);
+    helper::stop();
+    spend(20 * kMillisecond);
+    lifecycle::sweep_threads(false);
+    done.store(true);
+    busy.join();
+    lifecycle::sweep_threads(false);
+    CHECK(loss(Loss::threads_missed) == 0);
+    printf("%d\n", 2 + TG_THREAD_SANITIZER);
+}
+
 TEST(recording_pauses_and_goes_on) {
     arm();
     std::atomic<bool> done{false};
@@ -173,6 +191,21 @@ TEST(recording_forks) {
     done.store(true);
     busy.join();
     CHECK(loss(Loss::forks_unrecorded) == 40);
+}
+
+// A child that no fork handler knows of has our segments mapped, and must not write there.
+TEST(recording_clone_without_handlers) {
+    arm();
+    const int64_t child = kernel::call(SYS_fork);
+    if (child == 0) {
+        lifecycle::begin_thread("child", 5);
+        _exit(0);
+    }
+    CHECK(child > 0);
+    int status = 1;
+    CHECK(waitpid(static_cast<pid_t>(child), &status, 0) == child && status == 0);
+    spend(10 * kMillisecond);
+    printf("%d\n", 1 + TG_THREAD_SANITIZER);
 }
 
 // Stopped and started by several at once, it is there in the end.

@@ -120,6 +120,8 @@ CHECKS: dict[str, Check] = {
     "threads_slots_are_used_again": named_threads,
     "recording_threads_come_and_go": whole_recording,
     "recording_threads_from_before": whole_recording,
+    "recording_threads_gone_without_waits": whole_recording,
+    "recording_clone_without_handlers": whole_recording,
     "recording_exit_while_threads_run": whole_recording,
     "recording_pauses_and_goes_on": pauses,
 }
