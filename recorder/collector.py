@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tachograph.format import SpoolDirectory, SpoolProcess
     from tachograph.recorder.sources import SourceScout
 
+QUIET_START_S = 0.1
 FIRST_POLL_S, LONGEST_POLL_S = 0.5, 4.0
 SETTLING_S = 1.0
 """A segment may still change for this long after the next one was begun (SPEC.md, "The spool")."""
@@ -24,11 +25,16 @@ NICENESS = 10
 
 
 class Collector:
-    """The thread beside the program. ``prepare`` is called in it first: imports that the end will need, and notes."""
+    """The thread beside the program.
 
-    def __init__(self, spool: Path, prepare: Callable[[], SourceScout]) -> None:
+    ``prepare`` is called in it at once, ``warm_up`` after a moment: it takes time of a processor, and the program is
+    starting up as well. It is left out if the program ends before.
+    """
+
+    def __init__(self, spool: Path, prepare: Callable[[], SourceScout], warm_up: Callable[[], None]) -> None:
         self._spool_path = spool
         self._prepare = prepare
+        self._warm_up = warm_up
         self._done = threading.Event()
         self._currents: dict[str, tuple[int, float]] = {}
         self._settled: dict[str, int] = {}
@@ -48,6 +54,9 @@ class Collector:
         with suppress(PermissionError):  # some containers do not even let a thread step back
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         scout = self._prepare()
+        if self._done.wait(QUIET_START_S):
+            return
+        self._warm_up()
         from tachograph.format import SpoolDirectory
 
         spool = SpoolDirectory(self._spool_path)

@@ -96,9 +96,9 @@ def start(interpreter: str, arguments: Sequence[str], environment: Mapping[str, 
         )
     except OSError as error:
         raise Refused(f"cannot start {interpreter}: {reason(error)}") from None
-    # Whoever started us may ignore SIGCHLD; the end of the program would then go unseen. The program has its own copy
-    # by now.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        # Whoever started us ignores the ends of its children; we must not. The program has its own copy by now.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return pid
 
 
@@ -112,14 +112,15 @@ class Watch:
 
     def until_end(self) -> int:
         """Wait for the program's end; its status as waitpid gives it."""
-        while True:
+        # Looking comes before waiting: a change of SIGCHLD's disposition discards one that has come already.
+        status = self._look()
+        while status is None:
             info = signal.sigwaitinfo(_WATCHED)
             if info.si_signo == signal.SIGCHLD:
                 status = self._look()
-                if status is not None:
-                    return status
             else:
                 self._pass_on(info.si_signo, by_terminal=info.si_code > 0)
+        return status
 
     def _look(self) -> int | None:
         while True:

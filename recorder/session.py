@@ -54,7 +54,7 @@ class Session:
         self._working_directory = Path.cwd()
         self._manifest = manifest
         self._sources: SourceStore | None = None
-        self._collector = Collector(self._spool, self._prepare)
+        self._collector = Collector(self._spool, self._prepare, import_for_the_end)
 
     def begin(self) -> None:
         """Start to work beside the program."""
@@ -81,7 +81,7 @@ class Session:
         return replace(outcome, finished=finished)
 
     def _prepare(self) -> SourceScout:
-        """Note what is being recorded, then import all that the end will need."""
+        """Note what is being recorded."""
         from tachograph.recorder.sources import SourceScout, SourceStore
 
         self._manifest.argv = mask_arguments(self._command)
@@ -90,7 +90,6 @@ class Session:
         with suppress(OSError):
             note_recorder(self._spool, self._pid)
             self._manifest.write(self._directory / MANIFEST)
-        import_for_the_end()
         return SourceScout(self._sources)
 
     def _why_not_recorded(self) -> str | None:

@@ -18,7 +18,7 @@ def spool(tmp_path: Path) -> Path:
 
 def steps(spool: Path, *times: float) -> Collector:
     scout = SourceScout(SourceStore(spool))
-    collector = Collector(spool, lambda: scout)
+    collector = Collector(spool, lambda: scout, lambda: None)
     for now in times:
         collector.step(SpoolDirectory(spool), scout, now)
     return collector
@@ -42,7 +42,7 @@ def test_settled_segments_become_parts_and_nothing_is_lost(spool: Path) -> None:
 def test_a_process_that_never_rests_is_collected_as_well(spool: Path) -> None:
     writer = write_spool(spool, 0, close=False)
     scout = SourceScout(SourceStore(spool))
-    collector = Collector(spool, lambda: scout)
+    collector = Collector(spool, lambda: scout, lambda: None)
     for now in range(12):
         add_samples(writer, 300)  # two segments between any two looks
         collector.step(SpoolDirectory(spool), scout, float(now))
@@ -85,7 +85,7 @@ def test_a_spool_that_vanishes_is_survived(tmp_path: Path) -> None:
 def test_the_thread_ends_when_it_is_told(spool: Path) -> None:
     write_spool(spool, 10)
     scout = SourceScout(SourceStore(spool))
-    collector = Collector(spool, lambda: scout)
+    collector = Collector(spool, lambda: scout, lambda: None)
     collector.start()
     collector.stop()
     assert (spool / os.listdir(spool)[0]).exists()

@@ -84,6 +84,28 @@ def test_ctrl_c_of_the_terminal_arrives_once(
     assert (out.split(), process.returncode) == (["2"], 0)
 
 
+EARLY_END = """
+import os, signal, sys, time
+from pathlib import Path
+from tachograph.recorder import launch
+signal.signal(signal.SIGCHLD, getattr(signal, sys.argv[1]))
+mask = launch.hold_signals()
+pid = launch.start(sys.executable, ["-c", "import os; os._exit(7)"], os.environ, mask)
+while Path(f"/proc/{pid}").exists() and ") Z" not in Path(f"/proc/{pid}/stat").read_text(): time.sleep(0.01)
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # discards the signal
+print(launch.exit_status(launch.Watch(pid).until_end()))
+"""
+
+
+@pytest.mark.parametrize("disposition", ["SIG_DFL", "SIG_IGN"])
+def test_an_end_before_we_watch_is_seen(environment: dict[str, str], tmp_path: Path, disposition: str) -> None:
+    command = [sys.executable, "-c", EARLY_END, disposition]
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout == "7\n"
+
+
 def test_an_unhandled_signal_ends_both(
     tachograph_command: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
