@@ -1,5 +1,5 @@
 """``python -m tachograph``."""
 
-from tachograph.cli import main
+from tachograph.cli import run
 
-main()
+run()
