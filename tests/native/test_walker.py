@@ -108,7 +108,9 @@ def test_under_one_percent_is_torn(stress: Stress) -> None:
     assert len(samples) > 300
     states = Counter(sample.stack_state for sample in samples)
     assert states[TORN] <= 0.01 * states.total()
-    assert states[WHOLE] > 0.95 * states.total()
+    assert states[LOST] == 0
+    # A greenlet that begins has no frame yet, and spends its time in mapping memory for the first.
+    assert states[WHOLE] > (0.6 if stress.truth["greenlets"] else 0.95) * states.total()
 
 
 def test_only_calls_that_the_program_can_make(stress: Stress) -> None:
