@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from .columns import table_of
 from .definitions import ProcessFacts
 from .line_table import reduce_line_table
-from .records import NONE, Code, clean_text
+from .records import NONE, Code
 from .specification import Specification
+from .text import clean_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

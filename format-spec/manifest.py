@@ -9,8 +9,8 @@ from typing import Any
 
 from .atomic import write_bytes
 from .errors import FormatError, NewerVersionError
-from .records import clean_text
-from .spool import read_regular_file
+from .files import read_regular_file
+from .text import clean_text
 
 FORMAT_VERSION = "1.0"
 MAX_MANIFEST_SIZE = 16 << 20

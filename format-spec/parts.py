@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import FormatError
+from .files import read_regular_file
 from .records import DEFINITIONS_SEQ
 from .rows import ROW_KINDS, RowKind, raw_table
 from .segment import Segment, definitions_segment, read_segment
-from .spool import MAX_SEGMENT_SIZE, Part, SpoolDirectory, read_regular_file
+from .spool import MAX_SEGMENT_SIZE, Part, SpoolDirectory
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -161,13 +161,6 @@ class _ContradictionError(Exception):
     """Lengths inside a record reach beyond its end."""
 
 
-def clean_text(text: str) -> str:
-    """The text with lone surrogates written as escapes, because Arrow strings are UTF-8."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def _take(data: bytes, start: int, length: int) -> bytes:
     if start + length > len(data):
         raise _ContradictionError
