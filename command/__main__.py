@@ -1,5 +1,5 @@
 """``python -m tachograph``."""
 
-from tachograph.cli import run
+from tachograph.start import run
 
 run()

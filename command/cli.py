@@ -6,7 +6,6 @@ pyarrow.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from tachograph import __version__
+from tachograph.recorder.problems import Refused, one_line
 
 # Subcommand -> (module that has it, name there, its line in --help). The line stands here so that --help imports
 # nothing.
@@ -35,6 +35,9 @@ class LazyGroup(click.Group):
             status = super().main(args, *rest, **{**options, "standalone_mode": False})
         except click.ClickException as error:
             click.echo(f"tachograph: {refusal(error)}", err=True)
+            sys.exit(2)
+        except Refused as error:
+            click.echo(f"tachograph: {one_line(error.message)}", err=True)
             sys.exit(2)
         except click.Abort:
             sys.exit(130)
@@ -87,20 +90,3 @@ def main(ctx: click.Context) -> None:
     """Record a Python program where it runs; read the recording anywhere else, as often as wanted."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-def run() -> NoReturn:
-    """Run the command and leave: without taking pyarrow down in good order, which is slow and can abort."""
-    try:
-        main()
-    except SystemExit as end:
-        status = end.code
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except (OSError, ValueError):
-            status = status or 141  # nobody reads it any more
-    if isinstance(status, str):
-        sys.exit(status)
-    os._exit(status or 0)

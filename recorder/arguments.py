@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import click
-
+from tachograph.recorder.problems import Refused
 from tachograph.recorder.target import Kind, Target
 
 _ENDS = {"m": Kind.MODULE, "c": Kind.CODE}
@@ -18,7 +17,7 @@ _ENDS = {"m": Kind.MODULE, "c": Kind.CODE}
 def divide(args: Sequence[str], takes_value: frozenset[str]) -> tuple[list[str], Target | None]:
     """Our options and the target; the target is None if there is none.
 
-    ``takes_value`` has the options that take a value (``--output``, ``-o``). Raises click.UsageError if -m or -c
+    ``takes_value`` has the options that take a value (``--output``, ``-o``). Raises Refused if -m or -c
     lacks its value.
     """
     index = 0
@@ -52,9 +51,10 @@ def _short_options(
         if letter in _ENDS:
             rest = args[index + 1 :]
             if not attached and not rest:
-                raise click.UsageError(f"-{letter} needs {'a module' if letter == 'm' else 'code'} to run")
-            what, arguments = (attached, rest) if attached else (rest[0], rest[1:])
-            return 0, [cluster[:at]] if at > 1 else [], Target(_ENDS[letter], what, tuple(arguments))
+                what = "a module" if letter == "m" else "code"
+                raise Refused(f"-{letter} needs {what} to run; see 'tachograph record --help'")
+            runs, arguments = (attached, rest) if attached else (rest[0], rest[1:])
+            return 0, [cluster[:at]] if at > 1 else [], Target(_ENDS[letter], runs, tuple(arguments))
         if f"-{letter}" in takes_value:
             return (1 if attached else 2), [], None
     return 1, [], None

@@ -1,21 +1,17 @@
-"""The one way in which the recording commands refuse: one clear line and exit status 2."""
+"""The one way in which the recording commands refuse: one clear line and exit status 2.
+
+No click here: `record` starts its program before it would be imported.
+"""
 
 from __future__ import annotations
 
-import sys
-from typing import IO, Any
 
-import click
-
-
-class Refused(click.ClickException):
+class Refused(Exception):  # noqa: N818 - it is no error of ours
     """Bad input. ``message`` is one line that names what was wrong and what to do."""
 
-    exit_code = 2
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the line on the standard error."""
-        click.echo(f"tachograph: {one_line(self.message)}", file=file or sys.stderr)
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 def one_line(text: str) -> str:

@@ -1,7 +1,7 @@
-import click
 import pytest
 
 from tachograph.recorder.arguments import divide
+from tachograph.recorder.problems import Refused
 from tachograph.recorder.target import Kind, Target
 
 VALUES = frozenset({"-o", "--output", "--interval", "--sampler"})
@@ -35,7 +35,7 @@ def test_divide(line: str, own: list[str], target: Target | None) -> None:
 
 @pytest.mark.parametrize("line", [["-m"], ["-q", "-c"], ["-qm"]])
 def test_a_missing_value_is_refused(line: list[str]) -> None:
-    with pytest.raises(click.UsageError, match="needs"):
+    with pytest.raises(Refused, match="needs"):
         divide(line, VALUES)
 
 

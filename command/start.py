@@ -1,0 +1,44 @@
+"""Where the ``tachograph`` command begins and ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+
+def run() -> NoReturn:
+    """Run the command and leave: without taking pyarrow down in good order, which is slow and can abort."""
+    try:
+        _run(sys.argv[1:])
+    except SystemExit as end:
+        status = end.code
+    if isinstance(status, str):
+        sys.exit(status)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            status = status or 141  # nobody reads it any more
+    os._exit(status or 0)
+
+
+def _run(arguments: list[str]) -> NoReturn:
+    if arguments[:1] == ["record"]:
+        # The recorded program is not kept waiting for click, if that can be helped.
+        from tachograph.recorder import record
+        from tachograph.recorder.problems import Refused, one_line
+
+        if (plain := record.plain_options(arguments[1:])) is not None:
+            try:
+                record.run(*plain)
+            except Refused as error:
+                print(f"tachograph: {one_line(error.message)}", file=sys.stderr)
+                sys.exit(2)
+            except KeyboardInterrupt:
+                sys.exit(130)
+    from tachograph.cli import main
+
+    main()
+    raise AssertionError("a click group ends with an exit status")

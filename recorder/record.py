@@ -1,0 +1,150 @@
+"""What ``tachograph record`` does, once its command line is understood.
+
+Until the program runs, only what starting it takes is imported: that time is added to every recorded run. A plain
+command line is understood without click, which takes longer to import than all the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tachograph.recorder.arguments import divide
+from tachograph.recorder.problems import Refused
+from tachograph.recorder.support import check_support, preload_library
+from tachograph.recorder.target import Kind, Target, interpreter, interpreter_flags
+
+if TYPE_CHECKING:
+    from tachograph.format import Manifest
+
+SHORTEST_MS, LONGEST_MS = 1.0, 1000.0
+SAMPLERS = ("native", "signal")
+
+_FLAGS = {
+    "--no-sources": ("sources", False),
+    "--start-paused": ("start_paused", True),
+    "-f": ("force", True),
+    "--force": ("force", True),
+    "-q": ("quiet", True),
+    "--quiet": ("quiet", True),
+}
+_VALUES = {"-o": "path", "--output": "path", "--interval": "interval_ms", "--sampler": "sampler"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of ``record``; see its ``--help``."""
+
+    path: Path | None = None
+    interval_ms: float = 10.0
+    sampler: str = "native"
+    sources: bool = True
+    start_paused: bool = False
+    force: bool = False
+    quiet: bool = False
+
+
+def plain_options(arguments: Sequence[str]) -> tuple[Options, Target] | None:
+    """The options and the target of a command line in which nothing is unusual; None leaves it to click.
+
+    Unusual are mistakes, ``--help``, ``--name=value`` and clusters of short options.
+    """
+    try:
+        own, target = divide(arguments, frozenset(_VALUES))
+    except Refused:
+        return None
+    found: dict[str, Any] = {}
+    rest = iter(own)
+    for name in rest:
+        if name in _FLAGS:
+            key, value = _FLAGS[name]
+            found[key] = value
+        elif name in _VALUES:
+            found[_VALUES[name]] = next(rest, None)
+        else:
+            return None
+    try:
+        if "path" in found:
+            found["path"] = Path(found["path"])
+        if "interval_ms" in found:
+            found["interval_ms"] = float(found["interval_ms"])
+    except (TypeError, ValueError):
+        return None
+    options = Options(**found)
+    plain = SHORTEST_MS <= options.interval_ms <= LONGEST_MS and options.sampler in SAMPLERS and target is not None
+    return (options, target) if plain and target is not None else None
+
+
+def run(options: Options, target: Target | None) -> None:
+    """Record the program and end as it ends. Returns only by raising Refused, before the program was started."""
+    if target is None:
+        raise Refused("nothing to record: name a script, -m MODULE or -c CODE")
+    python = interpreter()
+    check_support(options.sampler)
+    target.check()
+    # Not before: where recording is not supported, these modules may not even be imported.
+    from tachograph.recorder import launch, output
+    from tachograph.recorder.manifests import new_manifest
+
+    mask = launch.hold_signals()
+    parameters: dict[str, Any] = {
+        "sampler": options.sampler,
+        "interval_ns": round(options.interval_ms * 1e6),
+        "waits": options.sampler == "native",
+        "sources": options.sources,
+        "start_paused": options.start_paused,
+        "segment_size": output.SEGMENT_SIZE,
+    }
+    manifest = new_manifest(parameters)
+    if options.path is None:
+        path, spool = output.claim_numbered(target.recording_stem(), manifest)
+    else:
+        path, spool = options.path, output.claim(options.path, manifest, force=options.force)
+    settings = launch.Settings(
+        spool,
+        options.sampler,
+        parameters["interval_ns"],
+        options.start_paused,
+        output.SEGMENT_SIZE,
+        preload_library() if options.sampler == "native" else None,
+    )
+    try:
+        output.probe(spool)
+        number = launch.interrupted()
+        if number is None:
+            arguments = [*interpreter_flags(sys.orig_argv), *target.command()]
+            pid = launch.start(python, arguments, settings.environment(os.environ), mask)
+    except Refused:
+        output.discard(path)
+        raise
+    if number is not None:
+        output.discard(path)
+        launch.end_like(-number)
+    _accompany(path, pid, target, manifest, quiet=options.quiet)
+
+
+def _accompany(path: Path, pid: int, target: Target, manifest: Manifest, *, quiet: bool) -> None:
+    """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
+    from tachograph.recorder import launch
+    from tachograph.recorder.session import Session
+    from tachograph.recorder.summary import say, summary
+
+    code = target.what if target.kind is Kind.CODE else None
+    session = Session(path.absolute(), pid, manifest, target.command(), code)
+    session.begin()
+    status = launch.exit_status(launch.Watch(pid).until_end())
+    try:
+        outcome = session.end(status)
+        if not quiet or outcome.unfinished or outcome.not_recorded:
+            say(summary(target.title(), path, outcome))
+    finally:
+        # Even a mistake of ours (shown in full, for a report) must not change what the program's caller sees.
+        if sys.exc_info()[1] is not None:
+            import traceback
+
+            traceback.print_exc()
+        launch.end_like(status)
