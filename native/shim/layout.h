@@ -40,6 +40,7 @@ enum class Loss : uint32_t {
     sampler_late,
     waits_torn,
     execs,
+    helper_refused = 17,  // 14 to 16 are counted by readers
 };
 
 enum class ControlState : uint32_t { recording = 1, ended = 2, stopped = 3 };

@@ -191,7 +191,7 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     g.recorder.recording.store(true, std::memory_order_release);
     begin_thread("MainThread", 10);
     sweep_threads(true);
-    if (!helper::start()) spool::count(Loss::sampler_late);
+    if (!helper::start()) spool::count(Loss::helper_refused);
     return 0;
 }
 

@@ -81,17 +81,22 @@ void destroy(threads::Thread* thread) {
     if (timer >= 0) kernel::call(SYS_timer_delete, timer);
 }
 
-class Arming {  // held for a few system calls, never in the handler
+// Held for a few system calls, never in the sampling handler. Not waited for without end: a signal
+// handler of the program's may have interrupted the holder on this very thread, and then two of us
+// at work are better than a hang.
+class Arming {
   public:
     explicit Arming(threads::Thread* thread) : flag_(thread->arming) {
-        while (flag_.test_and_set(std::memory_order_acquire)) {
-        }
+        for (int tries = 0; tries < kTries && flag_.test_and_set(std::memory_order_acquire);
+             ++tries)
+            kernel::call(SYS_sched_yield);
     }
     ~Arming() { flag_.clear(std::memory_order_release); }
     Arming(const Arming&) = delete;
     Arming& operator=(const Arming&) = delete;
 
   private:
+    static constexpr int kTries = 10'000;
     std::atomic_flag& flag_;
 };
 
