@@ -394,7 +394,7 @@ def make_killed() -> None:
     segments = killed_segments()
     data = [segment.to_bytes() for segment in segments]
     data[4] = data[4][: len(segments[4]) - 20]
-    write_spool(spool, data, control(start_ns=T0, seq=4, state=1, losses={1: 2, 16 + 1: 4}), prefix)
+    write_spool(spool, data, control(start_ns=T0, seq=4, state=1, losses={1: 2, 63: 4}), prefix)
     write_part(SpoolDirectory(spool), prefix, [read_segment(data[0]), read_segment(data[1])])
     (spool / f"{prefix}.000000.seg").unlink()
     (spool / f"{prefix}.000003.seg").unlink()
@@ -461,7 +461,7 @@ def make_killed() -> None:
         # Torn: two in segment 2, and the last record of segment 4.
         quality=[
             {"process": 0, "loss": "stacks_torn", "count": 2},
-            {"process": 0, "loss": "cause_17", "count": 4},
+            {"process": 0, "loss": "cause_63", "count": 4},
             {"process": 0, "loss": "records_torn", "count": 3},
             {"process": 0, "loss": "segments_missing", "count": 1},
             {"process": 0, "loss": "references_lost", "count": 2},
