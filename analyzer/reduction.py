@@ -138,11 +138,14 @@ class _CpuReducer:
         state = self._edges.mark_rows(_states(batch.column("stack_state")), thread, self._row)
         self._row += batch.num_rows
         weight = _weights(batch.column("cpu_ns"), "cpu", "cpu_ns")
+        # The rows of one signal are one observation, however many threads share its time.
+        observed = weight.copy() if self.has_signals else weight
         delay = self._share(batch, thread, weight) if self.has_signals else None
         if not window.whole:
             inside = window.contains(batch.column("time_ns").to_numpy())
             state = state[inside]
-            weight, delay = weight[inside], None if delay is None else delay[inside]
+            weight, observed = weight[inside], observed[inside]
+            delay = None if delay is None else delay[inside]
             batch = batch.filter(pa.array(inside))
             thread = batch.column("thread").to_numpy()
         system = batch.column("system_ns")
@@ -157,7 +160,7 @@ class _CpuReducer:
         cell += _scaled(state, 1)
         place = np.multiply(_filled(batch.column("stack"), self._stacks), self._threads, dtype=np.int64)
         place += thread
-        self._sums.add(place, cell, (weight, system_ns if system_ns.any() else None, delay, weight * weight))
+        self._sums.add(place, cell, (weight, system_ns if system_ns.any() else None, delay, weight * observed))
 
     def facts(self) -> pd.DataFrame:
         """The sums, with the keys taken apart again."""

@@ -171,12 +171,21 @@ class Run:
         sets = [group if isinstance(group, tuple) else (group,) for group in groups]
         among = [name for group in sets for name in group]
         wrong = []
+        moments = self.moments()
         for group in sets:
             true, reported = self.true_share(group, among), self.reported_share(group, among, by=by)
-            allowed = tolerance(true, reported.samples)
+            allowed = tolerance(true, min(reported.samples, moments))
             if abs(reported.part - true) > allowed:
                 wrong.append(f"{'+'.join(group)}: {reported.part:.4f} for {true:.4f} ± {allowed:.4f}")
         assert not wrong, f"of {reported.samples} samples: " + "; ".join(wrong)
+
+    def moments(self) -> int:
+        """The number of moments at which samples were taken.
+
+        The signal sampler charges all threads that execute with parts of one signal's time: that is one observation.
+        """
+        times: list[int] = pq.read_table(self.recording / "cpu.parquet", columns=["time_ns"])["time_ns"].to_pylist()
+        return len(set(times))
 
     def loss(self, name: str) -> int:
         """How often the quality ledger says that ``name`` was lost."""
