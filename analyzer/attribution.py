@@ -22,6 +22,9 @@ from .native import FrameClass
 SIGNAL, SIGNAL_THREAD = 2, 3
 """Values of ``origin`` for the rows of the signal sampler (tables.toml)."""
 
+READ_STACK = (0, 3)
+"""Values of ``stack_state`` for a stack whose leaf was read."""
+
 NO_PYTHON_STACK = (1, STARTING, ENDING)
 """Values of ``stack_state`` for a thread without Python frames (tables.toml, and the analyzer's own)."""
 
@@ -85,7 +88,7 @@ def native_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
     inside of the interpreter but outside of the loop the opcode is needed, unless the thread has no Python frames,
     whose time (starting and ending the interpreter) is Python's.
     """
-    frame, opcode = cpu["frame_class"].to_numpy(), cpu["opcode_class"].to_numpy()
+    frame, opcode = cpu["frame_class"].to_numpy(), _opcode_classes(cpu)
     no_stack = cpu["stack_state"].isin(NO_PYTHON_STACK).to_numpy()
     foreign = (frame == FrameClass.OUTSIDE) | ((frame == FrameClass.RUNTIME) & (opcode != OpcodeClass.INTERNAL))
     called = (frame == FrameClass.INTERIOR) & (opcode >= OpcodeClass.ANY_CALL)
@@ -95,9 +98,15 @@ def native_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
     return np.where((frame == FrameClass.UNKNOWN) | undecided, Verdict.UNKNOWN, verdicts)
 
 
+def _opcode_classes(cpu: pd.DataFrame) -> NDArray[np.integer]:
+    """The class of the opcode at the leaf; unknown where no leaf was read."""
+    read = cpu["stack_state"].isin(READ_STACK).to_numpy()
+    return np.where(read, cpu["opcode_class"].to_numpy(), OpcodeClass.UNKNOWN)
+
+
 def opcode_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
     """By opcode alone: a thread that is stuck in a call runs native code (Scalene 2023, section 2.2)."""
-    opcode = cpu["opcode_class"].to_numpy()
+    opcode = _opcode_classes(cpu)
     verdicts = np.where(opcode >= OpcodeClass.ANY_CALL, Verdict.NATIVE, Verdict.PYTHON)
     return np.where(opcode == OpcodeClass.UNKNOWN, Verdict.UNKNOWN, verdicts)
 
