@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from .manifest import Manifest
     from .parquet import TableWriter, write_table
     from .parts import write_part
-    from .recording import write_recording
+    from .recording import finished_manifest, write_recording
     from .segment import Segment, read_segment
     from .specification import ColumnSpec, EnumValue, LossSpec, Specification, TableSpec, load_specification
     from .spool import ControlFile, Part, SpoolDirectory, SpoolProcess, decode_control
-    from .validation import check_batch, check_schema
+    from .validation import check_batch, check_schema, complete
 
 _HOMES = {
     "assembly": ("Assembled", "assemble"),
@@ -29,11 +29,11 @@ _HOMES = {
     "manifest": ("Manifest",),
     "parquet": ("TableWriter", "write_table"),
     "parts": ("write_part",),
-    "recording": ("write_recording",),
+    "recording": ("finished_manifest", "write_recording"),
     "segment": ("Segment", "read_segment"),
     "specification": ("ColumnSpec", "EnumValue", "LossSpec", "Specification", "TableSpec", "load_specification"),
     "spool": ("ControlFile", "Part", "SpoolDirectory", "SpoolProcess", "decode_control"),
-    "validation": ("check_batch", "check_schema"),
+    "validation": ("check_batch", "check_schema", "complete"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -56,7 +56,9 @@ __all__ = [
     "assemble",
     "check_batch",
     "check_schema",
+    "complete",
     "decode_control",
+    "finished_manifest",
     "load_specification",
     "open_container",
     "read_segment",

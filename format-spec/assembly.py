@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 from .columns import column, scalar, table_of
 from .contexts import ContextTree, ReadSource
 from .definitions import ProcessFacts
+from .lifetimes import Deaths
 from .native_frames import NativeFrames, Resolve
 from .processes import processes_table, threads_table
-from .rows import ROW_KINDS, IdMaps, RowKind, final_table, id_maps
+from .row_kinds import BLOCK_ROWS, FREED_ROWS, ROW_KINDS, TABLE_KINDS, RowKind
+from .rows import IdMaps, final_table, id_maps
+from .spans import spans_table
 from .specification import Specification
 from .spool import SpoolDirectory
 from .spool_reader import Chunk, read_process
@@ -53,7 +56,7 @@ class Assembled:
         self._processes = processes
 
     def batches(self, name: str) -> Iterator[pa.Table]:
-        """The rows of ``cpu`` or ``waits``, in exact order of time, a bounded piece at a time.
+        """The rows of a table that is not in ``tables``, in exact order of time, a bounded piece at a time.
 
         Errors:
             FormatError: a part has been changed or removed since.
@@ -61,11 +64,14 @@ class Assembled:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        kind = ROW_KINDS[name]
-        chunks = sorted(self._chunks[name], key=lambda item: item[1].first_ns)
-        pending = table_of([], self.spec.tables[name].schema)
+        kind = TABLE_KINDS[name]
+        chunks = sorted(self._chunks[kind.name], key=lambda item: item[1].first_ns)
+        deaths = self._deaths() if kind is BLOCK_ROWS else {}
+        schema = self.spec.tables[name].schema
+        pending = table_of([], schema)
         for index, (process, chunk) in enumerate(chunks):
-            pieces = [pending, *(self._final(kind, raw, process) for raw in chunk.read(kind))]
+            raws = (deaths[process].join(raw) if deaths else raw for raw in chunk.read())
+            pieces = [pending, *(self._final(kind, raw, process, schema) for raw in raws)]
             merged = pa.concat_tables(pieces).sort_by(kind.time)
             ready = merged.num_rows
             if index + 1 < len(chunks):
@@ -140,9 +146,18 @@ class Assembled:
         total = {name: sum(entry[name] for entry in processes) for name in ("handler_cpu_ns", "helper_cpu_ns")}
         return {**total, "processes": processes}
 
-    def _final(self, kind: RowKind, raw: pa.Table, process: int) -> pa.Table:
+    def _deaths(self) -> dict[int, Deaths]:
+        """The releases of sampled blocks, by process."""
+        freed: dict[int, list[Chunk]] = {number: [] for number in range(len(self._maps))}
+        for process, chunk in self._chunks[FREED_ROWS.name]:
+            freed[process].append(chunk)
+        return {
+            process: Deaths(table for chunk in chunks for table in chunk.read()) for process, chunks in freed.items()
+        }
+
+    def _final(self, kind: RowKind, raw: pa.Table, process: int, schema: pa.Schema) -> pa.Table:
         maps = self._maps[process]
-        final = final_table(kind, raw, maps.ids, self.spec.tables[kind.table].schema)
+        final = final_table(kind, raw, maps.ids, schema)
         return _with_remapped(kind, raw, final, maps.remapped) if maps.remapped else final
 
 
@@ -166,7 +181,7 @@ def assemble(
     """
     processes, chunks = [], {name: [] for name in ROW_KINDS}  # type: ignore[var-annotated]
     for number, process in enumerate(spool.processes()):
-        facts, rows = read_process(spool, process)
+        facts, rows = read_process(spool, process, spec)
         processes.append(facts)
         for name, found in rows.items():
             chunks[name] += [(number, chunk) for chunk in found]
@@ -174,13 +189,14 @@ def assemble(
     threads, thread_ids = threads_table(processes, spec)
     maps = []
     for number, facts in enumerate(processes):
-        ids = id_maps(thread_ids[number], contexts.add(facts), native.ids(number))
+        ids = id_maps(number, thread_ids[number], contexts.add(facts), native.ids(number))
         maps.append(_ProcessMaps(ids, native.remapped(number)))
     tables = {
         "processes": processes_table(processes, exit_statuses or {}, spec),
         "threads": threads,
         **contexts.tables(spec, read_source, store_sources),
         **native.tables(spec, resolve),
+        "spans": spans_table(processes, thread_ids, spec),
     }
     return Assembled(spec, tables, chunks, maps, processes)
 

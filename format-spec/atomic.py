@@ -6,19 +6,22 @@ import io
 import os
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any, BinaryIO
 
 
 class ReplacingFile:
     """A new file, readable by its owner only, that takes its name when it is complete.
 
-    Write to ``stream``, then call ``commit`` or ``discard``.
+    Use it as a context manager and write to ``stream``: at the end the file takes its name, and ``size`` is its size in
+    bytes; an exception leaves no file. Where one block cannot hold all the writing, call ``commit`` or ``discard``.
 
     Errors:
-        OSError: it cannot be made.
+        OSError: it cannot be made, or its last bytes cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
+        self.size = 0
         self._path = path
         self._temporary = path.with_name(f".tmp-{path.name}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -30,20 +33,28 @@ class ReplacingFile:
             descriptor = os.open(self._temporary, flags, 0o600)
         self.stream = _Sink(open(descriptor, "wb"))  # noqa: SIM115  # closed by commit or discard
 
-    def commit(self) -> int:
-        """Close the file and give it its name; returns its size.
+    def __enter__(self) -> ReplacingFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+    def commit(self) -> None:
+        """Close the file and give it its name.
 
         Errors:
             OSError: the last bytes cannot be written; the file is discarded.
         """
         try:
             self.stream.finish()
-            size = self._temporary.stat().st_size
+            self.size = self._temporary.stat().st_size
             self._temporary.replace(self._path)
         except BaseException:
             self.discard()
             raise
-        return size
 
     def discard(self) -> None:
         """Close the file and remove it."""
@@ -85,10 +96,5 @@ def write_bytes(path: Path, data: bytes) -> None:
     Errors:
         OSError: it cannot be written.
     """
-    file = ReplacingFile(path)
-    try:
+    with ReplacingFile(path) as file:
         file.stream.write(data)
-    except BaseException:
-        file.discard()
-        raise
-    file.commit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .records import Code, Meta, Module, Stack, State, ThreadEnd, ThreadName, ThreadStart
+from .records import Code, Meta, Module, Span, Stack, State, ThreadEnd, ThreadName, ThreadStart
 from .segment import Segment, carried_torn
 from .spool import ControlFile
 
@@ -38,6 +38,7 @@ class ProcessFacts:
     stacks: dict[int, Stack] = field(default_factory=dict)
     modules: dict[int, Module] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
+    spans: dict[int, Span] = field(default_factory=dict)
     mentions: dict[str, set[int]] = field(default_factory=lambda: {"thread": set(), "stack": set(), "pc": set()})
     first_ns: int | None = None
     last_ns: int | None = None
@@ -56,16 +57,14 @@ class ProcessFacts:
                     self.codes.setdefault(record.code, record)
                 case Module():
                     self.modules.setdefault(record.module, record)
-                case ThreadStart():
-                    self._thread(record.thread).start = record
-                case ThreadName():
-                    self._name(record)
-                case ThreadEnd():
-                    self._thread(record.thread).end = record
+                case ThreadStart() | ThreadName() | ThreadEnd():
+                    self._of_thread(record)
                 case Meta():
                     self.meta[record.key] = record.value
                 case State():
                     self.states.append(record)
+                case Span():
+                    self._named(record)
 
     def mention(self, column: str, values: set[int]) -> None:
         """Note ids or addresses that rows refer to."""
@@ -76,10 +75,19 @@ class ProcessFacts:
         self.first_ns = first_ns if self.first_ns is None else min(self.first_ns, first_ns)
         self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
 
-    def _thread(self, thread: int) -> ThreadFacts:
-        return self.threads.setdefault(thread, ThreadFacts())
+    def _named(self, record: Span) -> None:
+        if record.end_ns < record.start_ns:
+            self.records_torn += 1  # damaged: it would end before it begins
+            return
+        self.spans.setdefault(record.span, record)
+        self.mention("thread", {record.thread})
+        self.span(record.start_ns, record.end_ns)
 
-    def _name(self, record: ThreadName) -> None:
-        facts = self._thread(record.thread)
-        if facts.name is None or facts.name.source != PYTHON_NAME or record.source == PYTHON_NAME:
+    def _of_thread(self, record: ThreadStart | ThreadName | ThreadEnd) -> None:
+        facts = self.threads.setdefault(record.thread, ThreadFacts())
+        if isinstance(record, ThreadStart):
+            facts.start = record
+        elif isinstance(record, ThreadEnd):
+            facts.end = record
+        elif facts.name is None or facts.name.source != PYTHON_NAME or record.source == PYTHON_NAME:
             facts.name = record

@@ -35,7 +35,7 @@ class TableWriter:
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._file = ReplacingFile(self._path)
-        self._writer: Any = _open_writer(self._file, self._table)
+        self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
         """Append rows."""
@@ -49,20 +49,19 @@ class TableWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        if kind is None:
-            try:
-                self._flush()
-                self._writer.close()
-            except BaseException:
-                self._file.discard()
-                raise
-            self.bytes = self._file.commit()
-        else:
+        if kind is not None:
             self._file.discard()
+            return
+        with self._file:
+            self._flush()
+            self._writer.close()
+        self.bytes = self._file.size
 
     def _flush(self) -> None:
         import pyarrow as pa
 
+        if self._writer is None:
+            self._writer = _open_writer(self._file.stream, self._table)
         if self._pending_rows:
             table = pa.concat_tables(self._pending)
             self._pending, self._pending_rows = [], 0
@@ -80,13 +79,12 @@ def write_table(table: pa.Table, path: Path | str, spec: Specification, name: st
 
 
 def write_plain(table: pa.Table, path: Path, time: str) -> None:
-    """Write a part's table: no dictionary, delta-coded integers, no care for the last byte."""
+    """Write a part's table: quickly, with no care for the last byte."""
     import pyarrow.parquet as pq
 
-    file = ReplacingFile(path)
-    try:
-        wide = [field.name for field in table.schema if str(field.type) in ("int64", "uint64")]
-        narrow = [name for name in table.column_names if name not in wide]
+    wide = [field.name for field in table.schema if str(field.type) in ("int64", "uint64")]
+    narrow = [name for name in table.column_names if name not in wide]
+    with ReplacingFile(path) as file:
         pq.write_table(
             table,
             file.stream,
@@ -97,13 +95,9 @@ def write_plain(table: pa.Table, path: Path, time: str) -> None:
             write_page_checksum=True,
             store_schema=False,
         )
-    except BaseException:
-        file.discard()
-        raise
-    file.commit()
 
 
-def _open_writer(file: ReplacingFile, table: TableSpec) -> Any:
+def _open_writer(stream: Any, table: TableSpec) -> Any:
     import pyarrow.parquet as pq
 
     encodings = {column.name: column.encoding for column in table.columns if column.encoding}
@@ -111,18 +105,14 @@ def _open_writer(file: ReplacingFile, table: TableSpec) -> Any:
     if not table.sort:
         # Small tables, hardly a value twice: a dictionary would only add pages.
         encodings = {column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _DELTA_TYPES}
-    try:
-        return pq.ParquetWriter(
-            file.stream,
-            table.schema,
-            compression="zstd",
-            compression_level=9,
-            use_dictionary=dictionary,
-            column_encoding=encodings,
-            write_statistics=False,
-            write_page_checksum=True,
-            store_schema=False,
-        )
-    except BaseException:
-        file.discard()
-        raise
+    return pq.ParquetWriter(
+        stream,
+        table.schema,
+        compression="zstd",
+        compression_level=9,
+        use_dictionary=dictionary,
+        column_encoding=encodings,
+        write_statistics=False,
+        write_page_checksum=True,
+        store_schema=False,
+    )

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from .errors import FormatError
 from .files import read_regular_file
 from .records import DEFINITIONS_SEQ
-from .rows import ROW_KINDS, RowKind, raw_table
+from .row_kinds import ROW_KINDS, RowKind
+from .rows import raw_table
 from .segment import Segment, definitions_segment, read_segment
 from .spool import MAX_SEGMENT_SIZE, Part, SpoolDirectory
 
@@ -49,7 +50,8 @@ def write_part(spool: SpoolDirectory, prefix: str, segments: Sequence[Segment]) 
     try:
         for name, kind in ROW_KINDS.items():
             records = b"".join(segment.rows(kind.kind) for segment in segments)
-            write_plain(raw_table(kind, records), temporary / f"{name}.parquet", kind.time)
+            if records or not kind.optional:
+                write_plain(raw_table(kind, records), temporary / f"{name}.parquet", kind.time)
         descriptor = os.open(temporary / DEFINITIONS_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:
             file.write(definitions_segment(segments))
@@ -81,7 +83,9 @@ def part_rows(part: Part, kind: RowKind, columns: Sequence[str] | None = None) -
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = part.path / f"{kind.table}.parquet"
+    path = part.path / f"{kind.name}.parquet"
+    if kind.optional and not path.is_symlink() and not path.exists():
+        return
     wanted = kind.raw_schema
     if columns is not None:
         wanted = pa.schema([wanted.field(name) for name in columns])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .columns import table_of
 from .definitions import PYTHON_NAME, ProcessFacts, ThreadFacts
+from .records import EXITING
 from .specification import Specification
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def processes_table(
                 meta.get("implementation"),
                 meta.get("python_version"),
                 meta.get("sampler"),
+                next((state.time_ns for state in process.states if state.event == EXITING), None),
             )
         )
         latest[process.pid] = number

@@ -1,15 +1,20 @@
-"""Writes the nine tables of a recording."""
+"""Writes the tables of a recording, and what its manifest then says."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from .assembly import Assembled
+from .manifest import Manifest
 from .parquet import TableWriter, write_table
 
 
 def write_recording(assembled: Assembled, directory: Path | str) -> dict[str, dict[str, int]]:
-    """Write every table into ``directory``; returns ``rows`` and ``bytes`` of each, for the manifest.
+    """Write the tables into ``directory``; returns ``rows`` and ``bytes`` of each, for the manifest.
+
+    A table that came after version 1.0 is left out where it has no rows.
 
     Afterwards write the manifest with its new state, and remove the spool last: until the state is changed, readers go
     by the spool.
@@ -22,11 +27,34 @@ def write_recording(assembled: Assembled, directory: Path | str) -> dict[str, di
     written = {}
     for name in spec.tables:
         path = directory / f"{name}.parquet"
+        optional = spec.tables[name].since > 0
         if name in assembled.tables:
+            if optional and not assembled.tables[name].num_rows:
+                continue
             written[name] = write_table(assembled.tables[name], path, spec, name)
             continue
+        batches = assembled.batches(name)
+        first = next(batches, None)
+        if first is None and optional:
+            continue
         with TableWriter(path, spec, name) as writer:
-            for batch in assembled.batches(name):
+            for batch in chain([] if first is None else [first], batches):
                 writer.write(batch)
         written[name] = {"rows": writer.rows, "bytes": writer.bytes}
     return written
+
+
+def finished_manifest(
+    manifest: Manifest, assembled: Assembled, tables: dict[str, dict[str, int]], state: str
+) -> Manifest:
+    """The manifest of a recording whose ``tables`` have been written; ``state`` is ``complete`` or ``recovered``."""
+    return replace(
+        manifest,
+        state=state,
+        tables=tables,
+        quality=assembled.quality,
+        sampler_cost=assembled.sampler_cost,
+        clock=assembled.clock or manifest.clock,
+        parameters={**assembled.parameters, **manifest.parameters},
+        ended_ns=assembled.ended_ns,
+    )

@@ -15,10 +15,14 @@ DEFINITIONS_SEQ = 0xFFFFFFFF
 """Sequence number of the segment of definitions in a part."""
 
 META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, MODULE, CPU, WAIT, STATE = range(1, 11)
+MEMORY, BLOCK, FREED, COPY = range(11, 15)
+SPAN = 15
+EXITING = 6
+"""Event of a STATE record: the interpreter began to shut down."""
 ABANDONED = 255
 """Kind of a record whose room was taken and not used."""
-ROW_LENGTH = 56
-"""Length in bytes of a CPU and of a WAIT record."""
+ROW_LENGTHS = {CPU: 56, WAIT: 56, MEMORY: 160, BLOCK: 64, FREED: 24, COPY: 64}
+"""Length in bytes of the records that become rows of tables, by kind; all others are definitions."""
 
 
 def record_check(offset: int, length: int, kind: int, seq: int) -> int:
@@ -121,16 +125,92 @@ class Wait(NamedTuple):
     stack_state: int
 
 
+class Memory(NamedTuple):
+    """A reading of the process's books of memory, as in the spool: bytes by domain since the previous one."""
+
+    time_ns: int
+    footprint_bytes: int
+    peak_bytes: int
+    native_allocated_bytes: int
+    native_freed_bytes: int
+    mapped_allocated_bytes: int
+    mapped_freed_bytes: int
+    raw_allocated_bytes: int
+    raw_freed_bytes: int
+    mem_allocated_bytes: int
+    mem_freed_bytes: int
+    obj_allocated_bytes: int
+    obj_freed_bytes: int
+    resident_bytes: int
+    minor_faults: int
+    major_faults: int
+    pc: int
+    thread: int
+    stack: int
+    kept_frames: int
+    event: int
+    stack_state: int
+
+
+class Block(NamedTuple):
+    """The birth of a sampled block, as in the spool; ``block`` is its id in the process."""
+
+    time_ns: int
+    size_bytes: int
+    requested_bytes: int
+    mean_bytes: int
+    pc: int
+    block: int
+    thread: int
+    stack: int
+    domain: int
+    stack_state: int
+    followed: int
+
+
+class Freed(NamedTuple):
+    """The death of a sampled block."""
+
+    time_ns: int
+    block: int
+    thread: int
+
+
+class Copy(NamedTuple):
+    """A sampled copy, as in the spool."""
+
+    time_ns: int
+    bytes: int
+    size_bytes: int
+    mean_bytes: int
+    pc: int
+    thread: int
+    stack: int
+    stack_state: int
+
+
 class State(NamedTuple):
-    """Something happened to the recording: 1 paused, 2 resumed, 3 forked, 4 exec, 5 stopped."""
+    """Something happened to the recording: 1 paused, 2 resumed, 3 forked, 4 exec, 5 stopped, 6 exiting."""
 
     time_ns: int
     event: int
     detail: int
 
 
-Definition = Meta | ThreadStart | ThreadName | ThreadEnd | Code | Stack | Module | State
-Record = Definition | Cpu | Wait
+class Span(NamedTuple):
+    """A stretch of a thread's time that the program gave a name; ``fields`` is JSON or empty."""
+
+    start_ns: int
+    end_ns: int
+    thread: int
+    span: int
+    parent: int
+    name: str
+    fields: str
+
+
+Definition = Meta | ThreadStart | ThreadName | ThreadEnd | Code | Stack | Module | State | Span
+Record = Definition | Cpu | Wait | Memory | Block | Freed | Copy
 
 _META = struct.Struct("<HHI")
 _THREAD_START = struct.Struct("<IiqI")
@@ -142,6 +222,11 @@ _MODULE = struct.Struct("<IIQQQqHHI")
 _CPU = struct.Struct("<qqqQIIIBBBB")
 _WAIT = struct.Struct("<qqqQIIiBB")
 _STATE = struct.Struct("<qII")
+_MEMORY = struct.Struct("<16qQIIIBB")
+_BLOCK = struct.Struct("<qqqqQIIIBBB")
+_FREED = struct.Struct("<qII")
+_COPY = struct.Struct("<qqqqQIIB")
+_SPAN = struct.Struct("<qqIIIHHII")
 _BODY = 8
 _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
@@ -234,6 +319,28 @@ def _state(data: bytes) -> State:
     return State._make(_STATE.unpack_from(data, _BODY))
 
 
+def _memory(data: bytes) -> Memory:
+    return Memory._make(_MEMORY.unpack_from(data, _BODY))
+
+
+def _block(data: bytes) -> Block:
+    return Block._make(_BLOCK.unpack_from(data, _BODY))
+
+
+def _freed(data: bytes) -> Freed:
+    return Freed._make(_FREED.unpack_from(data, _BODY))
+
+
+def _copy(data: bytes) -> Copy:
+    return Copy._make(_COPY.unpack_from(data, _BODY))
+
+
+def _span(data: bytes) -> Span:
+    start_ns, end_ns, thread, span, parent, name_length, _, fields_length, _ = _SPAN.unpack_from(data, _BODY)
+    name, fields = _take(data, 48, name_length), _take(data, 48 + name_length, fields_length)
+    return Span(start_ns, end_ns, thread, span, parent, _utf8(name), _utf8(fields))
+
+
 _DECODERS: dict[int, Callable[[bytes], Record]] = {
     META: _meta,
     THREAD_START: _thread_start,
@@ -245,4 +352,9 @@ _DECODERS: dict[int, Callable[[bytes], Record]] = {
     CPU: _cpu,
     WAIT: _wait,
     STATE: _state,
+    MEMORY: _memory,
+    BLOCK: _block,
+    FREED: _freed,
+    COPY: _copy,
+    SPAN: _span,
 }

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from .errors import FormatError
 from .records import (
     ABANDONED,
-    CPU,
     DEFINITIONS_SEQ,
-    ROW_LENGTH,
+    ROW_LENGTHS,
     SEGMENT_HEADER,
     SEGMENT_MAGIC,
-    WAIT,
     Definition,
     Record,
     decode_record,
@@ -31,24 +29,26 @@ _WORD = struct.Struct("<Q")
 class Segment:
     """One segment: its bytes, and where its valid records lie.
 
-    ``cpu`` and ``waits`` hold the offsets of the rows, ``others`` (kind, offset, length) of all other records, in the
-    order of the segment. ``torn`` counts the runs of bytes that are neither records nor unused.
+    ``row_offsets`` holds the offsets of the rows by kind, ``others`` (kind, offset, length) of all other records, in
+    the order of the segment. ``torn`` counts the runs of bytes that are neither records nor unused.
     """
 
     data: bytes
     seq: int
     pid: int
     start_ns: int
-    cpu: list[int] = field(default_factory=list)
-    waits: list[int] = field(default_factory=list)
+    row_offsets: dict[int, list[int]] = field(default_factory=lambda: {kind: [] for kind in ROW_LENGTHS})
     others: list[tuple[int, int, int]] = field(default_factory=list)
     torn: int = 0
 
+    def located(self) -> list[tuple[int, int, int]]:
+        """(kind, offset, length) of all records, in the order of the segment."""
+        rows = [(kind, at, ROW_LENGTHS[kind]) for kind, offsets in self.row_offsets.items() for at in offsets]
+        return sorted(rows + self.others, key=lambda item: item[1])
+
     def records(self) -> Iterator[Record]:
         """All records that can be understood, decoded, in the order of the segment."""
-        rows = [(CPU, offset, ROW_LENGTH) for offset in self.cpu]
-        rows += [(WAIT, offset, ROW_LENGTH) for offset in self.waits]
-        for kind, offset, length in sorted(rows + self.others, key=lambda item: item[1]):
+        for kind, offset, length in self.located():
             record = decode_record(kind, self.data[offset : offset + length])
             if record is not None:
                 yield record
@@ -61,9 +61,9 @@ class Segment:
                 yield record  # type: ignore[misc]  # the rows are not among the others
 
     def rows(self, kind: int) -> bytes:
-        """The CPU or the WAIT records, joined; each has ROW_LENGTH bytes."""
-        data = self.data
-        return b"".join([data[at : at + ROW_LENGTH] for at in (self.cpu if kind == CPU else self.waits)])
+        """The records of a kind of ROW_LENGTHS, joined; each has the length given there."""
+        data, length = self.data, ROW_LENGTHS[kind]
+        return b"".join([data[at : at + length] for at in self.row_offsets[kind]])
 
 
 def read_segment(data: bytes) -> Segment:
@@ -88,7 +88,8 @@ def _scan(segment: Segment) -> None:
         words.byteswap()
     # No header lies behind the last byte that is not zero: the unused tail costs nothing.
     end = (len(data[:size].rstrip(b"\0")) + 7) // 8
-    cpu, waits, others = segment.cpu.append, segment.waits.append, segment.others.append
+    rows = {kind: (ROW_LENGTHS[kind], offsets.append) for kind, offsets in segment.row_offsets.items()}
+    others = segment.others.append
     salt = 0xA5C3 ^ (seq * 0x3D4D)
     index = SEGMENT_HEADER // 8
     skipping = False
@@ -107,10 +108,9 @@ def _scan(segment: Segment) -> None:
             if skipping:
                 segment.torn += 1
                 skipping = False
-            if kind == CPU and length >= ROW_LENGTH:
-                cpu(offset)
-            elif kind == WAIT and length >= ROW_LENGTH:
-                waits(offset)
+            row = rows.get(kind)
+            if row is not None and length >= row[0]:
+                row[1](offset)
             else:
                 others((kind, offset, length))
             index += length >> 3
@@ -125,7 +125,7 @@ def definitions_segment(segments: Sequence[Segment]) -> bytes:
     out = bytearray(SEGMENT_HEADER)
     for segment in segments:
         for kind, offset, length in segment.others:
-            if kind in (CPU, WAIT, ABANDONED):
+            if kind == ABANDONED or kind in ROW_LENGTHS:
                 continue
             check = record_check(len(out), length, kind, DEFINITIONS_SEQ)
             out += _WORD.pack(check << 48 | kind << 32 | length)

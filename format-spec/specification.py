@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,8 @@ class ColumnSpec:
 
     ``type`` is the name of an Arrow type. ``references`` names the table whose ids the column holds, ``enum`` the
     enumeration whose indexes it holds, ``encoding`` the Parquet encoding that is used instead of a dictionary.
+    ``least`` is the smallest value it may hold, ``since`` the minor version that it came with: a recording may lack a
+    column that came later than 1.0, and then all its values are unknown.
     """
 
     name: str
@@ -28,16 +31,25 @@ class ColumnSpec:
     references: str | None = None
     enum: str | None = None
     encoding: str | None = None
+    least: int | None = None
+    since: int = 0
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """One table: a file ``NAME.parquet`` of a recording."""
+    """One table: a file ``NAME.parquet`` of a recording.
+
+    ``since`` is the minor version that it came with: a recording may lack a table that came later than 1.0.
+    ``recorded_if`` names the key of the manifest's parameters that says whether its facts were recorded, which tells
+    what it means that the table is not there; see ``Specification.recorded``.
+    """
 
     name: str
     doc: str
     columns: tuple[ColumnSpec, ...]
     sort: tuple[str, ...] = ()
+    recorded_if: str | None = None
+    since: int = 0
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -93,6 +105,15 @@ class Specification:
         """The version of the format, ``MAJOR.MINOR``."""
         return f"{self.major}.{self.minor}"
 
+    def recorded(self, table: str, parameters: Mapping[str, Any]) -> bool:
+        """Whether the facts of a table were recorded, by the ``parameters`` of a manifest.
+
+        A recording may lack a table that came later than 1.0. If this says True the table then has no rows (nothing
+        happened); if it says False nothing is known.
+        """
+        key = self.tables[table].recorded_if
+        return key is None or parameters.get(key) is True
+
 
 def load_specification() -> Specification:
     """Read ``tables.toml`` (about 2 ms; callers keep the result)."""
@@ -116,4 +137,5 @@ def parse_specification(text: str) -> Specification:
 
 def _table(name: str, table: dict[str, Any]) -> TableSpec:
     columns = tuple(ColumnSpec(**column) for column in table["columns"])
-    return TableSpec(name, table["doc"], columns, tuple(table.get("sort", ())))
+    about = {key: table[key] for key in ("doc", "recorded_if", "since") if key in table}
+    return TableSpec(name, columns=columns, sort=tuple(table.get("sort", ())), **about)

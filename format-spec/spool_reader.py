@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .definitions import ProcessFacts
 from .errors import FormatError
 from .parts import part_definitions, part_rows
-from .rows import MENTIONS, ROW_KINDS, RowKind, mentioned, raw_table
+from .row_kinds import ROW_KINDS, RowKind
+from .rows import mentioned, raw_table, sound_rows
 from .segment import Segment
+from .specification import Specification
 from .spool import Part, SpoolDirectory, SpoolProcess, covered
 
 if TYPE_CHECKING:
@@ -19,26 +21,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of one table and process that lie together and can be read again, and the time of the first of them."""
+    """Rows of one kind and process that lie together and can be read again, and the time of the first of them.
+
+    ``least`` is the least value of some columns: rows below it are damaged and left out.
+    """
 
     first_ns: int
     source: Part | pa.Table
+    kind: RowKind
+    least: Mapping[str, int]
 
-    def read(self, kind: RowKind) -> Iterator[pa.Table]:
+    def read(self) -> Iterator[pa.Table]:
         """The rows as they are in the spool.
 
         Errors:
             FormatError: a part has changed since it was read first.
         """
         if isinstance(self.source, Part):
-            return part_rows(self.source, kind)
-        return iter([self.source])
+            return (sound_rows(table, self.least) for table in part_rows(self.source, self.kind))
+        return iter([sound_rows(self.source, self.least)])
 
 
 Chunks = dict[str, list[Chunk]]
 
 
-def read_process(spool: SpoolDirectory, process: SpoolProcess) -> tuple[ProcessFacts, Chunks]:
+def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specification) -> tuple[ProcessFacts, Chunks]:
     """The definitions of a process and where its rows are; damage is counted, never an error."""
     facts = ProcessFacts(process.prefix, process.pid, process.start_ns, process.control)
     segments = {seq: _try_segment(process, seq) for seq in process.segments}
@@ -47,14 +54,13 @@ def read_process(spool: SpoolDirectory, process: SpoolProcess) -> tuple[ProcessF
     whole = {seq: segment for seq, segment in segments.items() if segment is not None and not covered(seq, parts)}
     chunks: Chunks = {name: [] for name in ROW_KINDS}
     for part in parts:
-        _add_part(facts, part, chunks)
+        _add_part(facts, part, chunks, spec)
     for seq in sorted(whole):
         facts.add(whole[seq])
-    for name, kind in ROW_KINDS.items():
+    for kind in ROW_KINDS.values():
         records = b"".join([whole[seq].rows(kind.kind) for seq in sorted(whole)])
         if records:
-            table = raw_table(kind, records)
-            chunks[name].append(Chunk(_mention_rows(facts, kind, table), table))
+            _add_chunk(facts, chunks, kind, raw_table(kind, records), spec)
     facts.segments_missing += _missing(process, sorted(whole), parts)
     return facts, chunks
 
@@ -73,28 +79,46 @@ def _missing(process: SpoolProcess, whole: list[int], parts: list[Part]) -> int:
     return max(0, last + 1 - found)
 
 
-def _add_part(facts: ProcessFacts, part: Part, chunks: Chunks) -> None:
+def _add_part(facts: ProcessFacts, part: Part, chunks: Chunks, spec: Specification) -> None:
     try:
         facts.add(part_definitions(part))
     except (OSError, FormatError):
         facts.segments_missing += 1
-    for name, kind in ROW_KINDS.items():
-        columns = [kind.time, *(column for column, _ in MENTIONS)]
+    for kind in ROW_KINDS.values():
         try:
-            firsts = [_mention_rows(facts, kind, table) for table in part_rows(part, kind, columns) if table.num_rows]
+            _add_chunk(facts, chunks, kind, part, spec)
         except FormatError:
             facts.segments_missing += 1
-            continue
-        if firsts:
-            chunks[name].append(Chunk(min(firsts), part))
+
+
+def _add_chunk(
+    facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part | pa.Table, spec: Specification
+) -> None:
+    """Note the rows of a source and what they refer to; the damaged ones are counted as torn records."""
+    least = _least(kind, spec)
+    columns = list(dict.fromkeys([kind.time, *(each.field for each in kind.references), *least]))
+    firsts = []
+    for table in part_rows(source, kind, columns) if isinstance(source, Part) else [source]:
+        sound = sound_rows(table, least)
+        facts.records_torn += table.num_rows - sound.num_rows
+        if sound.num_rows:
+            firsts.append(_mention_rows(facts, kind, sound))
+    if firsts:
+        chunks[kind.name].append(Chunk(min(firsts), source, kind, least))
+
+
+def _least(kind: RowKind, spec: Specification) -> dict[str, int]:
+    """The least values of a kind's fields, as the columns of its table have them."""
+    columns = spec.tables[kind.table].columns if kind.table is not None else ()
+    return {column.name: column.least for column in columns if column.least is not None}
 
 
 def _mention_rows(facts: ProcessFacts, kind: RowKind, table: pa.Table) -> int:
     """Note what the rows refer to; returns the time of the first."""
     import pyarrow.compute as pc
 
-    for column, none in MENTIONS:
-        facts.mention(column, mentioned(table, column, none))
+    for reference in kind.references:
+        facts.mention(reference.to, mentioned(table, reference.field, reference.none))
     bounds = pc.min_max(table.column(kind.time)).as_py()
     facts.span(bounds["min"], bounds["max"])
     return int(bounds["min"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .errors import FormatError
@@ -15,15 +15,19 @@ if TYPE_CHECKING:
 def check_schema(table: TableSpec, schema: pa.Schema, where: str) -> list[str]:
     """The columns to read of a table that has ``schema``: those that the specification knows.
 
-    Unknown columns are skipped. A string may be stored as a large or dictionary-coded one.
+    Unknown columns are skipped, and so are missing ones that came later than the table: all their values are unknown
+    (see ``complete``). A string may be stored as a large or dictionary-coded one.
 
     Errors:
         FormatError: a column is missing, doubled, or has another type.
     """
     import pyarrow as pa
 
+    found_names = []
     for column in table.columns:
         indexes = schema.get_all_field_indices(column.name)
+        if not indexes and column.since > table.since:
+            continue
         if not indexes:
             raise FormatError(f"{where}: the column {column.name} is missing")
         if len(indexes) > 1:
@@ -34,7 +38,21 @@ def check_schema(table: TableSpec, schema: pa.Schema, where: str) -> list[str]:
         expected = table.schema.field(column.name).type
         if found not in (expected, _large(expected)):
             raise FormatError(f"{where}: the column {column.name} has the type {found}, not {expected}")
-    return [column.name for column in table.columns]
+        found_names.append(column.name)
+    return found_names
+
+
+def complete(table: TableSpec, content: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """``content`` with all the table's columns, or those named; null in those that an older recording lacks."""
+    import pyarrow as pa
+
+    wanted = pa.schema([table.schema.field(name) for name in table.schema.names if columns is None or name in columns])
+    present = set(content.schema.names)
+    arrays = [
+        content.column(field.name) if field.name in present else pa.nulls(content.num_rows, field.type)
+        for field in wanted
+    ]
+    return pa.Table.from_arrays(arrays, schema=wanted)
 
 
 def check_batch(
@@ -49,8 +67,8 @@ def check_batch(
     ``rows`` has the number of rows of every table that ids can refer to.
 
     Errors:
-        FormatError: there is a null where none may be, an id is out of range, a table's own ids are not its row
-            numbers, or a stack comes before its parent.
+        FormatError: there is a null where none may be, a value is too small, an id is out of range,
+            a table's own ids are not its row numbers, or a stack comes before its parent.
     """
     present = set(batch.schema.names)
     for column in table.columns:
@@ -59,6 +77,8 @@ def check_batch(
         values = batch.column(column.name)
         if not column.nullable and values.null_count:
             raise FormatError(f"{where}: the column {column.name} has {values.null_count} nulls, and may have none")
+        if column.least is not None:
+            _check_least(values, column.least, f"{where}: the column {column.name}")
         if column.references is not None and column.references in rows:
             _check_range(values, rows[column.references], f"{where}: the column {column.name}", column.references)
     if table.id_column in present:
@@ -73,6 +93,14 @@ def _check_range(values: pa.ChunkedArray, limit: int, what: str, referenced: str
     highest = pc.max(values).as_py()
     if highest is not None and highest >= limit:
         raise FormatError(f"{what} has the id {highest}, but the table {referenced} has only {limit} rows")
+
+
+def _check_least(values: pa.ChunkedArray, least: int, what: str) -> None:
+    import pyarrow.compute as pc
+
+    lowest = pc.min(values).as_py()
+    if lowest is not None and lowest < least:
+        raise FormatError(f"{what} has the value {lowest}, and may have none below {least}")
 
 
 def _check_ids(values: pa.ChunkedArray, first_row: int, what: str) -> None:

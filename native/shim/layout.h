@@ -21,6 +21,11 @@ enum class Kind : uint8_t {
     cpu = 8,
     wait = 9,
     state = 10,
+    memory = 11,
+    block = 12,
+    freed = 13,
+    copy = 14,
+    span = 15,
     abandoned = 255,  // reserved, then not filled: readers skip it as they skip every unknown kind
 };
 
@@ -41,12 +46,27 @@ enum class Loss : uint32_t {
     waits_torn,
     execs,
     helper_refused = 17,  // 14 to 16 are counted by readers
+    blocks_unfollowed,
+    mappings_untracked,
+    baseline_unknown,
+    allocator_unseen,
+    native_unseen,
+    allocator_replaced,
+    crossings_merged,
 };
 
 enum class ControlState : uint32_t { recording = 1, ended = 2, stopped = 3 };
 enum class Origin : uint8_t { timer = 0, remote = 1 };
 enum class Target : uint8_t { unknown, file, socket, pipe, terminal, gpu, other, cpu };
-enum class StateEvent : uint32_t { paused = 1, resumed = 2, forked = 3, exec = 4, stopped = 5 };
+enum class StateEvent : uint32_t {
+    paused = 1,
+    resumed = 2,
+    forked = 3,
+    exec = 4,
+    stopped = 5,
+    exiting = 6
+};
+enum class MemoryEvent : uint8_t { start, threshold, tick, end };
 
 struct Control {
     char magic[8];
@@ -167,6 +187,85 @@ struct StateRecord {
     uint32_t event;
     uint32_t detail;
 };
+
+inline constexpr size_t kDomains = 5;
+
+struct Flow {
+    int64_t allocated;
+    int64_t freed;
+};
+
+struct MemoryRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t footprint;
+    int64_t peak;
+    Flow flows[kDomains];
+    int64_t resident;
+    int64_t minor_faults;
+    int64_t major_faults;
+    uint64_t pc;
+    uint32_t thread;
+    uint32_t stack;
+    uint32_t kept_frames;
+    uint8_t event;
+    uint8_t stack_state;
+    uint16_t zero;
+};
+static_assert(sizeof(MemoryRecord) == 160);
+
+struct BlockRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t size;
+    int64_t requested;
+    int64_t mean;
+    uint64_t pc;
+    uint32_t block;
+    uint32_t thread;
+    uint32_t stack;
+    uint8_t domain;
+    uint8_t stack_state;
+    uint8_t followed;
+    uint8_t zero;
+};
+static_assert(sizeof(BlockRecord) == 64);
+
+struct FreedRecord {
+    uint64_t header;
+    int64_t time_ns;
+    uint32_t block;
+    uint32_t thread;
+};
+static_assert(sizeof(FreedRecord) == 24);
+
+struct CopyRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t bytes;
+    int64_t size;
+    int64_t mean;
+    uint64_t pc;
+    uint32_t thread;
+    uint32_t stack;
+    uint8_t stack_state;
+    uint8_t zero[7];
+};
+static_assert(sizeof(CopyRecord) == 64);
+
+struct SpanRecord {
+    uint64_t header;
+    int64_t start_ns;
+    int64_t end_ns;
+    uint32_t thread;
+    uint32_t span;
+    uint32_t parent;
+    uint16_t name_length;
+    uint16_t zero;
+    uint32_t fields_length;
+    uint32_t zero_too;
+};
+static_assert(sizeof(SpanRecord) == 48);
 
 struct MetaRecord {
     uint64_t header;

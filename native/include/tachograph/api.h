@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 1u
+#define TG_API_VERSION 2u
 #define TG_NONE 0xFFFFFFFFu
 
 // stack_state of tables.toml
@@ -23,12 +23,57 @@ enum tg_stack_state {
     TG_STACK_UNSEEN = 5,
 };
 
+// Where a frame is: the frame's own address, and the offset of its instruction.
+struct tg_position {
+    const void* frame;
+    int32_t instruction;
+};
+
 // What a walk found. Filled by the walker; `stack` is TG_NONE unless state says otherwise.
 struct tg_walk {
     uint32_t stack;
     uint8_t state;
     uint8_t gil;     // 0 no, 1 yes, 2 unknown
     uint8_t opcode;  // 0 unknown
+    // If not NULL: takes the outermost `room` frames, the root first; `depth` says how many.
+    struct tg_position* positions;
+    uint32_t room;
+    uint32_t depth;
+};
+
+// Domains of memory, as tables.toml has them.
+enum tg_domain {
+    TG_DOMAIN_NATIVE = 0,
+    TG_DOMAIN_MAPPED = 1,
+    TG_DOMAIN_RAW = 2,
+    TG_DOMAIN_MEM = 3,
+    TG_DOMAIN_OBJ = 4,
+    TG_DOMAINS = 5,
+};
+
+// An allocator of the interpreter's (PyMemAllocatorEx), and one of arenas (PyObjectArenaAllocator).
+struct tg_allocator {
+    void* context;
+    void* (*allocate)(void* context, size_t size);
+    void* (*allocate_zeroed)(void* context, size_t count, size_t size);
+    void* (*reallocate)(void* context, void* block, size_t size);
+    void (*release)(void* context, void* block);
+};
+struct tg_arena_allocator {
+    void* context;
+    void* (*allocate)(void* context, size_t size);
+    void (*release)(void* context, void* arena, size_t size);
+};
+
+// How the interpreter keeps small blocks: in pools that begin at multiples of `pool_size`, with the
+// size class (0 = `unit` bytes) in a 32-bit number at `class_offset` and the number of blocks in
+// use at the pool's begin; pools are in arenas of `arena_size`.
+struct tg_pools {
+    size_t pool_size;
+    size_t class_offset;
+    size_t unit;
+    size_t classes;
+    size_t arena_size;
 };
 
 // What the extension module offers to the shim. None of these may allocate, lock, or call into
@@ -42,6 +87,8 @@ struct tg_walker {
     // once more at the end.
     void (*walk_other)(pid_t tid, void** hint, int (*stands)(void* context), void* context,
                        struct tg_walk* out);
+    // Where the calling thread's innermost frame is; 0 if it has none.
+    int (*position)(struct tg_position* out);
     // Writes the Python name of the thread that the caller is about to create (UTF-8, returns its
     // length, 0 if it is not a Python thread).
     size_t (*thread_name)(char* buffer, size_t size);
@@ -58,6 +105,17 @@ struct tg_options {
     int waits;
     int paused;
     uint64_t segment_size;
+    int memory;                 // count and sample memory and copies
+    uint64_t memory_threshold;  // bytes
+};
+
+struct tg_span {
+    const char* name;
+    const char* fields;  // JSON, or empty
+    int64_t start_ns;
+    int64_t end_ns;
+    uint32_t span;
+    uint32_t parent;  // TG_NONE: there is none
 };
 
 // What the shim offers to the extension module.
@@ -70,7 +128,29 @@ struct tg_api {
     void (*resume)(void);
     int (*active)(void);
     int (*meta)(const char* key, const char* value);
+    // A stretch of the calling thread's time that the program has named.
+    int (*span)(const struct tg_span* span);
     void (*restart_helper)(void);
+    // The interpreter begins to shut down.
+    void (*exiting)(void);
+
+    // Memory, after `arm` with options.memory. All before `begin_memory`, which writes the first
+    // row. Wraps the interpreter's allocator of a domain; `pools` is NULL where small blocks cannot
+    // be sized. 0 if there is no room for a further wrapper.
+    int (*knows_pools)(const struct tg_pools* pools);
+    int (*wrap_allocator)(int domain, const struct tg_allocator* original,
+                          const struct tg_pools* pools, struct tg_allocator* wrapper);
+    int (*wrap_arenas)(const struct tg_arena_allocator* original, const struct tg_pools* pools,
+                       struct tg_arena_allocator* wrapper);
+    // Whether the last block that the calling thread got from malloc was `block`: only then are
+    // the program's native blocks seen.
+    int (*saw_block)(const void* block);
+    // Bytes that the calling thread has allocated in a domain; negative: it is not counted.
+    int64_t (*own_allocated)(int domain);
+    // `complete`: what the interpreter holds already is in those pools, or in blocks of malloc's.
+    void (*begin_memory)(const struct tg_pools* pools, int complete);
+    // Counts a cause of the quality ledger.
+    void (*count_loss)(uint32_t cause);
 
     // For the walker, safe in signal handlers:
     // guarded copy; 0 if any byte could not be read

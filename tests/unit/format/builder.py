@@ -6,6 +6,8 @@ import struct
 from pathlib import Path
 
 NONE = 0xFFFFFFFF
+UNKNOWN = -(1 << 63)
+FLOWS = [f"{domain}_{what}" for domain in ("native", "mapped", "raw", "mem", "obj") for what in ("allocated", "freed")]
 
 
 def check(offset: int, length: int, kind: int, seq: int) -> int:
@@ -132,6 +134,74 @@ class SegmentBuilder:
 
     def state(self, time_ns: int, event: int, detail: int = 0) -> None:
         self.add(10, struct.pack("<qII", time_ns, event, detail))
+
+    def memory(
+        self,
+        time_ns: int,
+        flows: dict[str, int] | None = None,
+        *,
+        footprint: int = UNKNOWN,
+        peak: int = UNKNOWN,
+        resident: int = -1,
+        faults: tuple[int, int] = (-1, -1),
+        pc: int = 0,
+        thread: int = NONE,
+        stack: int = NONE,
+        kept: int = NONE,
+        event: int = 2,
+        state: int = 5,
+    ) -> None:
+        """``flows`` are bytes by the names native_allocated, native_freed and so on; what is not there is 0."""
+        amounts = [(flows or {}).get(name, 0) for name in FLOWS]
+        fields = (time_ns, footprint, peak, *amounts, resident, *faults, pc, thread, stack, kept, event, state, 0)
+        self.add(11, struct.pack("<16qQIIIBBH", *fields))
+
+    def block(
+        self,
+        time_ns: int,
+        block: int,
+        size: int = 1024,
+        *,
+        requested: int | None = None,
+        mean: int = 524288,
+        pc: int = 0,
+        thread: int = NONE,
+        stack: int = NONE,
+        domain: int = 0,
+        state: int = 0,
+        followed: int = 1,
+    ) -> None:
+        asked = size if requested is None else requested
+        self.add(
+            12,
+            struct.pack(
+                "<qqqqQIIIBBBB", time_ns, size, asked, mean, pc, block, thread, stack, domain, state, followed, 0
+            ),
+        )
+
+    def freed(self, time_ns: int, block: int, thread: int = NONE) -> None:
+        self.add(13, struct.pack("<qII", time_ns, block, thread))
+
+    def copy(
+        self,
+        time_ns: int,
+        amount: int,
+        size: int,
+        *,
+        mean: int = 1048576,
+        pc: int = 0,
+        thread: int = 0,
+        stack: int = NONE,
+        state: int = 0,
+    ) -> None:
+        self.add(14, struct.pack("<qqqqQIIB7x", time_ns, amount, size, mean, pc, thread, stack, state))
+
+    def span(
+        self, span: int, start_ns: int, end_ns: int, name: str, fields: str = "", *, thread: int = 0, parent: int = NONE
+    ) -> None:
+        names, values = name.encode(), fields.encode()
+        head = struct.pack("<qqIIIHHII", start_ns, end_ns, thread, span, parent, len(names), 0, len(values), 0)
+        self.add(15, head + names + values)
 
 
 def control(

@@ -50,7 +50,8 @@ WORK_TABLE = bytes.fromhex(
 )
 MAIN_TABLE = bytes.fromhex("8000dd0b0f9004893a8c3ad00415")
 
-SCHEMAS: dict[str, list[tuple[str, pa.DataType, bool]]] = {
+Schemas = dict[str, list[tuple[str, pa.DataType, bool]]]
+SCHEMAS: Schemas = {
     "processes": [
         ("process", pa.uint32(), False),
         ("parent", pa.uint32(), True),
@@ -229,8 +230,14 @@ def fresh(name: str) -> Path:
     return path
 
 
-def write_parquet(path: Path, name: str, rows: list[tuple[Any, ...]], extra: dict[str, pa.Array] | None = None) -> None:
-    fields = SCHEMAS[name]
+def write_parquet(
+    path: Path,
+    name: str,
+    rows: list[tuple[Any, ...]],
+    extra: dict[str, pa.Array] | None = None,
+    schemas: Schemas = SCHEMAS,
+) -> None:
+    fields = schemas[name]
     arrays = [pa.array([row[at] for row in rows], field[1]) for at, field in enumerate(fields)]
     schema = pa.schema([pa.field(*field) for field in fields])
     table = pa.Table.from_arrays(arrays, schema=schema)
@@ -255,10 +262,10 @@ def plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def values(rows: Rows, picks: dict[str, list[int]]) -> dict[str, list[dict[str, Any]]]:
+def values(rows: Rows, picks: dict[str, list[int]], schemas: Schemas = SCHEMAS) -> dict[str, list[dict[str, Any]]]:
     return {
         name: [
-            {"row": at} | {field[0]: plain(value) for field, value in zip(SCHEMAS[name], rows[name][at], strict=True)}
+            {"row": at} | {field[0]: plain(value) for field, value in zip(schemas[name], rows[name][at], strict=True)}
             for at in picked
         ]
         for name, picked in picks.items()

@@ -272,7 +272,7 @@ def test_a_segment_that_becomes_a_part_while_it_is_read(tmp_path: Path) -> None:
     for removed in (False, True):  # before and after the recording command removed the segment
         if removed:
             listed.segment_path(0).unlink()
-        facts, chunks = read_process(spool, listed)
+        facts, chunks = read_process(spool, listed, SPEC)
         assert sorted(chunk.first_ns for chunk in chunks["cpu"]) == [10, 11]
         assert facts.segments_missing == 0
 
@@ -291,7 +291,7 @@ def test_corrupted_spools_still_give_valid_tables(tmp_path: Path, seed: int) -> 
     chance = random.Random(seed)
     segments = []
     for seq in range(3):
-        segment = SegmentBuilder(seq)
+        segment = SegmentBuilder(seq, size=16384)
         segment.thread_start(seq, 7, 5)
         segment.thread_name(seq, "name")
         for index in range(12):
@@ -300,8 +300,12 @@ def test_corrupted_spools_still_give_valid_tables(tmp_path: Path, seed: int) -> 
             segment.module(12 * seq + index, "/lib/x", index << 12, (index + 1) << 12, time_ns=index)
             segment.cpu(100 * seq + index, seq, 12 * seq + index, pc=(index << 12) + 5)
             segment.wait(100 * seq + index, 200, seq, 12 * seq + index)
+            segment.memory(100 * seq + index, {"raw_freed": index}, thread=seq, stack=12 * seq + index)
+            segment.block(100 * seq + index, 12 * seq + index, thread=seq, stack=index)
+            segment.freed(100 * seq + 50, 12 * ((seq + 1) % 3) + index, seq)
+            segment.copy(100 * seq + index, 2000, 1000, thread=seq, stack=index)
         segments.append(bytearray(segment.to_bytes()))
-    for _ in range(60):
+    for _ in range(120):
         data = chance.choice(segments)
         at = chance.randrange(len(data) * 2 // 3)
         # Inside records, too, where the check does not see it.
@@ -310,7 +314,7 @@ def test_corrupted_spools_still_give_valid_tables(tmp_path: Path, seed: int) -> 
     for _ in range(seed % 4):
         at = chance.randrange(16, 640)
         head[at : at + 4] = chance.choice([b"\xff" * 4, chance.randbytes(4)])
-    write_spool(tmp_path, [bytes(data[: chance.choice([len(data), 5000])]) for data in segments], bytes(head))
+    write_spool(tmp_path, [bytes(data[: chance.choice([len(data), 9000])]) for data in segments], bytes(head))
     result = assembled(tmp_path, resolve=lambda _, offsets: [None] * len(offsets))
     manifest = Manifest("u", clock=result.clock, ended_ns=result.ended_ns, quality=result.quality)
     manifest.parameters, manifest.sampler_cost = result.parameters, result.sampler_cost

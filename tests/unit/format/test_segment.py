@@ -7,9 +7,24 @@ import random
 import pytest
 
 from tachograph.format import FormatError, decode_control, read_segment
-from tachograph.format.records import Code, Cpu, Meta, Module, Stack, State, ThreadEnd, ThreadName, ThreadStart, Wait
+from tachograph.format.records import (
+    Block,
+    Code,
+    Copy,
+    Cpu,
+    Freed,
+    Memory,
+    Meta,
+    Module,
+    Stack,
+    State,
+    ThreadEnd,
+    ThreadName,
+    ThreadStart,
+    Wait,
+)
 from tachograph.format.segment import carried_torn, definitions_segment
-from unit.format.builder import NONE, SegmentBuilder, control
+from unit.format.builder import FLOWS, NONE, SegmentBuilder, control
 
 
 def full_segment(size: int = 2048) -> SegmentBuilder:
@@ -25,6 +40,13 @@ def full_segment(size: int = 2048) -> SegmentBuilder:
     segment.wait(200, 300, 0, 0, syscall=7, target=2)
     segment.state(400, 3, 55)
     segment.thread_end(0, 500, 499)
+    flows = {name: 20 + index for index, name in enumerate(FLOWS)}
+    segment.memory(
+        600, flows, footprint=-1, peak=2, resident=3, faults=(4, 5), pc=6, thread=7, stack=8, kept=9, event=1
+    )
+    segment.block(700, 3, 64, requested=56, mean=9, pc=10, thread=11, stack=12, domain=4, state=2, followed=1)
+    segment.freed(800, 3, 13)
+    segment.copy(900, 3000, 600, mean=14, pc=15, thread=16, stack=17, state=3)
     return segment
 
 
@@ -42,6 +64,10 @@ def test_every_kind_of_record() -> None:
         Wait(200, 300, 100, 0, 0, 0, 7, 2, 0),
         State(400, 3, 55),
         ThreadEnd(0, 500, 499),
+        Memory._make((600, -1, 2, *range(20, 30), 3, 4, 5, 6, 7, 8, 9, 1, 5)),
+        Block(700, 64, 56, 9, 10, 3, 11, 12, 4, 2, 1),
+        Freed(800, 3, 13),
+        Copy(900, 3000, 600, 14, 15, 16, 17, 3),
     ]
     assert (segment.seq, segment.pid, segment.torn) == (3, 4242, 0)
 
@@ -58,7 +84,7 @@ def test_truncation_at_every_byte() -> None:
         records = list(segment.records())
         assert records == whole[: len(records)]
         assert segment.torn <= 1
-    assert len(whole) == 11
+    assert len(whole) == 15
 
 
 @pytest.mark.parametrize("seed", range(500))
@@ -71,7 +97,7 @@ def test_random_corruption(seed: int) -> None:
         length = chance.choice([1, 1, 2, 8, 64])
         data[at : at + length] = chance.choice([bytes(length), chance.randbytes(length), b"\xff" * length])
     segment = read_segment(bytes(data))
-    assert len(list(segment.records())) <= 16
+    assert len(list(segment.records())) <= 20
     assert segment.torn <= 12
     list(read_segment(definitions_segment([segment])).records())
 
@@ -93,6 +119,8 @@ def test_lengths_that_reach_too_far_are_contradictions() -> None:
     builder.add(7, struct.pack("<IIQQQqHHI", 0, 0, 0, 0, 0, 0, 65535, 65535, 0))
     builder.add(6, b"")  # too short
     builder.add(8, b"1234567")  # too short for a row
+    for kind in (11, 12, 13, 14):
+        builder.add(kind, b"12345678")
     builder.stack(1, NONE, NONE, -1)
     segment = read_segment(builder.to_bytes())
     assert list(segment.records()) == [Stack(1, NONE, NONE, -1)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.format import Specification, load_specification
+from tachograph.format import ColumnSpec, Specification, load_specification
 
 SPEC_PATH = Path(__file__).parents[3] / "format-spec" / "SPEC.md"
 
@@ -37,6 +37,10 @@ def markdown_tables(text: str) -> dict[str, list[list[str]]]:
     return {name: rows[2:] for name, rows in found.items()}
 
 
+def least(column: ColumnSpec) -> str:
+    return "" if column.least is None else f"; at least {column.least}"
+
+
 def test_every_table_agrees_column_by_column(spec: Specification, text: str) -> None:
     tables = markdown_tables(text)
     for table in spec.tables.values():
@@ -47,7 +51,7 @@ def test_every_table_agrees_column_by_column(spec: Specification, text: str) -> 
                 "yes" if column.nullable else "no",
                 column.unit or "",
                 f"`{column.references}`" if column.references else f"enum `{column.enum}`" if column.enum else "",
-                column.doc,
+                column.doc + least(column) + (f" (since 1.{column.since})" if column.since else ""),
             ]
             for column in table.columns
         ]
@@ -62,6 +66,8 @@ def test_the_tables_section_has_no_other_table(spec: Specification, text: str) -
         body = section[start : section.find("|", start)]
         assert table.doc in body
         assert ("Sorted by" in body) == bool(table.sort)
+        assert ("Since" in body) == bool(table.since)
+        assert (f"`parameters.{table.recorded_if}`" in body) == bool(table.recorded_if)
 
 
 def test_enumerations_agree(spec: Specification, text: str) -> None:
@@ -91,6 +97,9 @@ def test_references_and_enums_exist(spec: Specification) -> None:
         for column in table.columns:
             assert column.references is None or column.references in spec.tables
             assert column.enum is None or column.enum in spec.enums
+            assert column.since <= table.since or column.nullable
+            assert column.since <= spec.minor
+            assert column.least is None or column.type == "int64"
         assert set(table.sort) <= set(table.by_name)
 
 
@@ -105,16 +114,27 @@ def test_manifest_fields_agree(text: str) -> None:
 
 def test_record_layouts_agree(text: str) -> None:
     """Offsets in SPEC.md follow one another, and the rows are those that the decoder reads."""
-    from tachograph.format.rows import CPU_ROWS, WAIT_ROWS
+    from tachograph.format.row_kinds import ROW_KINDS
 
     sizes = {"q": "i64", "Q": "u64", "I": "u32", "i": "i32", "B": "u8"}
-    for kind, heading in ((CPU_ROWS, "**8 CPU**"), (WAIT_ROWS, "**9 WAIT**")):
-        body = text[text.index(heading) :].split("\n\n")[1]
+    for kind in ROW_KINDS.values():
+        heading = re.search(rf"^\*\*{kind.kind} [A-Z]+\*\* \({kind.length} bytes\)", text, re.MULTILINE)
+        assert heading is not None, kind.name
+        body = text[heading.start() :].split("\n\n")[1]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.splitlines()[2:]]
         named = [row for row in rows if row[2].startswith("`")]
         assert [(row[2].split("`")[1], row[1], int(row[0])) for row in named] == [
             (name, sizes[code], offset) for name, code, offset in kind.fields
         ]
+
+
+def test_a_table_that_is_missing(spec: Specification) -> None:
+    """It is empty only where it was recorded; what is no plain true is no yes."""
+    for name, table in spec.tables.items():
+        always = table.recorded_if is None
+        assert spec.recorded(name, {"memory": True})
+        for parameters in ({}, {"memory": False}, {"memory": None}, {"memory": "true"}, {"memory": 1}):
+            assert spec.recorded(name, parameters) == always
 
 
 def test_importing_costs_no_pyarrow(tmp_path: Path) -> None:

@@ -18,11 +18,14 @@ from tachograph.format import (
     assemble,
     check_batch,
     check_schema,
+    complete,
+    finished_manifest,
     load_specification,
     open_container,
     write_recording,
 )
 
+DOMAINS = ("native", "mapped", "raw", "mem", "obj")
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
 SPEC = load_specification()
 
@@ -38,13 +41,15 @@ def read_tables(container: Container) -> dict[str, pa.Table]:
         spool = container.spool()
         assert spool is not None
         assembled = assemble(spool, SPEC)
-        return {name: assembled.table(name) for name in SPEC.tables}
+        found = {name: assembled.table(name) for name in SPEC.tables}
+        return {name: table for name, table in found.items() if table.num_rows or not SPEC.tables[name].since}
     rows = {name: entry["rows"] for name, entry in manifest.tables.items()}
     tables = {}
-    for name, table in SPEC.tables.items():
+    for name in rows.keys() & SPEC.tables.keys():
+        table = SPEC.tables[name]
         with container.parquet(f"{name}.parquet") as file:
             columns = check_schema(table, file.schema_arrow, name)
-            tables[name] = file.read(columns=columns)
+            tables[name] = complete(table, file.read(columns=columns))
         check_batch(table, tables[name], rows, name)
         assert tables[name].num_rows == rows[name]
     return tables
@@ -68,7 +73,7 @@ def packed(path: Path, target: Path, method: int, folder: str) -> Path:
     return target
 
 
-@pytest.mark.parametrize("name", ["whole", "extra", "killed"])
+@pytest.mark.parametrize("name", ["whole", "extra", "killed", "memory", "memory-killed"])
 @pytest.mark.parametrize("shape", ["directory", "stored", "deflated"])
 def test_vector(name: str, shape: str, tmp_path: Path) -> None:
     path = VECTORS / f"{name}.tacho"
@@ -90,6 +95,26 @@ def test_vector(name: str, shape: str, tmp_path: Path) -> None:
         assert answer.get("unknown_keys", {}) == manifest.extra
 
 
+def test_the_books_of_memory_balance() -> None:
+    with open_container(VECTORS / "memory.tacho") as container:
+        held = 0
+        for row in read_tables(container)["memory"].to_pylist():
+            held += sum(row[f"{domain}_allocated_bytes"] - row[f"{domain}_freed_bytes"] for domain in DOMAINS)
+            assert held == row["footprint_bytes"]
+
+
+@pytest.mark.parametrize(("name", "recorded"), [("whole", False), ("extra", False), ("memory", True)])
+def test_whether_memory_was_recorded(name: str, recorded: bool) -> None:
+    with open_container(VECTORS / f"{name}.tacho") as container:
+        parameters = container.manifest().parameters
+        tables = read_tables(container)
+    for table in SPEC.tables:
+        assert SPEC.recorded(table, parameters) == (recorded or table not in ("memory", "allocations", "copies"))
+    assert ("memory" in tables) == recorded
+    exiting = tables["processes"]["exiting_ns"].to_pylist()
+    assert exiting == ([5_000_650_000_000] if recorded else [None])
+
+
 def test_newer_major_is_refused() -> None:
     with open_container(VECTORS / "newer-major.tacho") as container, pytest.raises(FormatError) as error:
         container.manifest()
@@ -104,11 +129,19 @@ def test_finishing_the_killed_one_leaves_it_alone(tmp_path: Path) -> None:
     with open_container(source) as container:
         manifest, spool = container.manifest(), container.spool()
     assert spool is not None
-    manifest.state, manifest.tables = "recovered", write_recording(assemble(spool, SPEC), target)
-    manifest.write(target / "manifest.json")
+    assembled = assemble(spool, SPEC)
+    finished = finished_manifest(manifest, assembled, write_recording(assembled, target), "recovered")
+    finished.write(target / "manifest.json")
+    assert (manifest.state, manifest.quality) == ("recording", [])
     assert {path: path.read_bytes() for path in source.rglob("*") if path.is_file()} == before
     with open_container(target) as container:
         check_values(read_tables(container), expected("killed"))
+        found = container.manifest()
+    assert (found.state, found.quality, found.uuid) == ("recovered", expected("killed")["quality"], manifest.uuid)
+    assert found.clock == {"monotonic_ns": 5_000_000_000_000, "utc_ns": 1_800_000_000_000_000_000}
+    assert found.parameters == manifest.parameters
+    assert found.sampler_cost["helper_cpu_ns"] == 5_000_000
+    assert found.ended_ns == assembled.ended_ns
 
 
 def test_vectors_are_small() -> None:

@@ -1,0 +1,46 @@
+"""Builds the table spans: stretches of time that the recorded programs gave names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .columns import table_of
+from .definitions import ProcessFacts
+from .specification import Specification
+from .text import clean_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def spans_table(
+    processes: Sequence[ProcessFacts], threads: Sequence[Mapping[int, int]], spec: Specification
+) -> pa.Table:
+    """One row per span that ended, in the order of their beginning; ``threads`` are the maps of ``threads_table``.
+
+    Of a span whose own end was not recorded nothing is known, so it is no parent either.
+    """
+    found = sorted(
+        (span.start_ns, number, span.span, span)
+        for number, process in enumerate(processes)
+        for span in process.spans.values()
+    )
+    ids = {(number, own): row for row, (_, number, own, _) in enumerate(found)}
+    rows = []
+    for row, (start_ns, number, _, span) in enumerate(found):
+        parent = ids.get((number, span.parent))
+        rows.append(
+            (
+                row,
+                # A child cannot begin before its parent; a record that says so is damaged.
+                parent if parent is not None and parent < row else None,
+                number,
+                threads[number][span.thread],
+                clean_text(span.name),
+                clean_text(span.fields) or None,
+                start_ns,
+                span.end_ns,
+            )
+        )
+    return table_of(rows, spec.tables["spans"].schema)
