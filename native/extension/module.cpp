@@ -1,5 +1,6 @@
 // tachograph.recorder._native: what the recorder's Python side can ask of the native one.
 #include "codes.h"
+#include "memory.h"
 #include "names.h"
 #include "offsets.h"
 #include "symbols.h"
@@ -22,6 +23,7 @@ namespace {
 // One per process, made at arming and never freed: handlers use it until the very end.
 const tg_api* g_api = nullptr;
 const Walker* g_walker = nullptr;
+bool g_memory_is_seen = false;
 
 const tg_api* find_api() {
     if (!g_api) {
@@ -86,7 +88,7 @@ std::optional<std::string> supported() {
 }
 
 void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
-         uint64_t segment_size) {
+         uint64_t segment_size, bool memory, uint64_t memory_threshold) {
     if (const auto reason = supported()) throw std::runtime_error(*reason);
     const tg_offsets* offsets = tg_offsets_of_runtime();
     const auto* walker = new Walker(g_api, offsets, &PyCode_Type);
@@ -96,12 +98,13 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
                                  *reason);
     }
     g_walker = walker;
-    const tg_options options{spool.c_str(), interval_ns, waits ? 1 : 0, paused ? 1 : 0,
-                             segment_size};
+    const tg_options options{spool.c_str(), interval_ns,    waits ? 1 : 0,   paused ? 1 : 0,
+                             segment_size,  memory ? 1 : 0, memory_threshold};
     const tg_walker functions{
         .walk_self = [](tg_walk* out) { g_walker->self(out); },
         .walk_other = [](pid_t tid, void** hint, int (*stands)(void*), void* context,
                          tg_walk* out) { g_walker->other(tid, hint, {stands, context}, out); },
+        .position = [](tg_position* out) { return g_walker->position(out) ? 1 : 0; },
         .thread_name = name_of_starting_thread,
         .after_fork = after_fork,
         .evaluation_loop = tg_evaluation_loop(),
@@ -110,6 +113,7 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
     if (g_api->arm(&options, &functions, error, sizeof error) != 0) throw std::runtime_error(error);
     watch_code_deaths();  // none can have died since: the GIL was held
     watch_forks();
+    g_memory_is_seen = memory && watch_memory(g_api);
 }
 
 }  // namespace
@@ -119,7 +123,13 @@ PYBIND11_MODULE(_native, module) {
     using namespace tachograph;
     module.doc() = "The native recorder (see recorder/_native.pyi).";
     module.def("arm", &arm, py::arg("spool"), py::arg("interval_ns"), py::arg("waits"),
-               py::arg("paused"), py::arg("segment_size"));
+               py::arg("paused"), py::arg("segment_size"), py::arg("memory"),
+               py::arg("memory_threshold"));
+    module.def("exiting", [] {
+        if (!find_api() || g_api->active() == 0) return;
+        if (g_memory_is_seen) check_memory(g_api);
+        g_api->exiting();
+    });
     module.def("pause", [] {
         if (find_api()) g_api->pause();
     });
@@ -133,6 +143,15 @@ PYBIND11_MODULE(_native, module) {
             if (find_api()) g_api->meta(key.c_str(), value.c_str());
         },
         py::arg("key"), py::arg("value"));
+    module.def(
+        "span",
+        [](const std::string& name, const std::string& fields, int64_t start_ns, int64_t end_ns,
+           uint32_t span, uint32_t parent) {
+            const tg_span made{name.c_str(), fields.c_str(), start_ns, end_ns, span, parent};
+            if (find_api()) g_api->span(&made);
+        },
+        py::arg("name"), py::arg("fields"), py::arg("start_ns"), py::arg("end_ns"), py::arg("span"),
+        py::arg("parent"));
     module.def("supported", &supported);
     module.def("resolve", &resolve_symbols, py::arg("path"), py::arg("offsets"),
                py::call_guard<py::gil_scoped_release>());

@@ -1,5 +1,7 @@
 #include "names.h"
 
+#include "offsets.h"
+
 #include <Python.h>
 
 #include <pybind11/pybind11.h>
@@ -54,7 +56,9 @@ size_t read_name(char* buffer, size_t size) {
 }  // namespace
 
 size_t name_of_starting_thread(char* buffer, size_t size) {
-    if (!Py_IsInitialized() || !PyGILState_Check()) return 0;
+    // Not PyGILState_Check: once a subinterpreter was made, it says yes to everybody.
+    int attached = 0;
+    if (!Py_IsInitialized() || !tg_own_thread_state(&attached) || !attached) return 0;
     const py::error_scope keep;  // whatever exception is on its way stays as it is
     const size_t length = read_name(buffer, size);
     PyErr_Clear();

@@ -17,12 +17,16 @@
 #include <internal/pycore_frame.h>
 #include <internal/pycore_interp.h>
 #include <internal/pycore_runtime.h>
+#if PY_VERSION_HEX >= 0x030C0000
+#include <internal/pycore_obmalloc.h>
+#endif
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_interpframe_structs.h>
 #endif
 #pragma GCC diagnostic pop
 
 #include "offsets.h"
+#include "tachograph/api.h"
 
 #if PY_VERSION_HEX >= 0x030D0000
 #define TG_FRAME_CODE f_executable
@@ -119,6 +123,22 @@ int tg_unicode_shape_of(const void* header, struct tg_unicode_shape* shape) {
     shape->data = copy.state.ascii ? sizeof(PyASCIIObject) : sizeof(PyCompactUnicodeObject);
     return shape->width == 1 || shape->width == 2 || shape->width == 4;
 }
+
+#if PY_VERSION_HEX < 0x030C0000
+// 3.11 has them in obmalloc.c alone: 16 KiB pools in 1 MiB arenas, the size class the sixth field.
+#define POOL_SIZE (1 << 14)
+#define ARENA_SIZE (1 << 20)
+#define TG_CLASS_OFFSET 36
+#else
+#define TG_CLASS_OFFSET offsetof(struct pool_header, szidx)
+#endif
+const struct tg_pools tg_small_blocks = {
+    .pool_size = POOL_SIZE,
+    .class_offset = TG_CLASS_OFFSET,
+    .unit = 16,
+    .classes = 32,
+    .arena_size = ARENA_SIZE,
+};
 
 const void* tg_runtime(void) { return &_PyRuntime; }
 

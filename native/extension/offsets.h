@@ -62,6 +62,10 @@ struct tg_unicode_shape {
 };
 int tg_unicode_shape_of(const void* header, struct tg_unicode_shape* shape);
 
+// How pymalloc keeps small blocks.
+struct tg_pools;
+extern const struct tg_pools tg_small_blocks;
+
 // Address of _PyRuntime.
 const void* tg_runtime(void);
 // The calling thread's state; `attached` = it holds the GIL. Safe in a signal handler.

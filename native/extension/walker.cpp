@@ -59,15 +59,18 @@ class Walker::Chunks {
     size_t count_ = 0;
 };
 
+// A _PyCFrame is a C local that is linked before it is filled (3.11, 3.12): hence the checks.
+bool Walker::innermost(const uint8_t* tstate, const uint8_t** frame) const {
+    if (!load(tstate, at_->tstate_frame, frame)) return false;
+    return !at_->frame_in_cframe || (plausible(*frame) && load(*frame, at_->cframe_frame, frame));
+}
+
 size_t Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state,
                        uint8_t* opcode) const {
     *state = TG_STACK_TORN;
     *opcode = 0;
     const uint8_t* frame = nullptr;
-    if (!load(tstate, at_->tstate_frame, &frame)) return 0;
-    // A _PyCFrame is a C local that is linked before it is filled (3.11, 3.12): hence the checks.
-    if (at_->frame_in_cframe && (!plausible(frame) || !load(frame, at_->cframe_frame, &frame)))
-        return 0;
+    if (!innermost(tstate, &frame)) return 0;
 
     Chunks chunks(*this, tstate);
     size_t count = 0;
@@ -98,7 +101,7 @@ size_t Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most, uin
         const int64_t first = at_->instruction_is_previous ? -2 : 0;
         if (offset < first || offset >= units * 2 || offset % 2 != 0) return 0;
         if (count == 0 && offset >= 0 && !api_->read(opcode, instruction, 1)) return 0;
-        frames[count++] = {code, offset < 0 ? -1 : static_cast<int32_t>(offset), TG_NONE};
+        frames[count++] = {frame, code, offset < 0 ? -1 : static_cast<int32_t>(offset), TG_NONE};
         frame = previous;
     }
     *state = count ? TG_STACK_WHOLE : TG_STACK_NONE;
@@ -129,6 +132,8 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
     uint32_t node = TG_NONE;
     while (count > 0) {
         --count;
+        if (out->depth < out->room)
+            out->positions[out->depth++] = {frames[count].frame, frames[count].instruction};
         node = api_->intern_stack(node, frames[count].id, frames[count].instruction);
         if (node == TG_NONE) {
             out->state = TG_STACK_LOST;
@@ -144,6 +149,29 @@ void Walker::self(tg_walk* out) const {
     const auto* tstate = static_cast<const uint8_t*>(tg_own_thread_state(&attached));
     out->gil = attached ? 1 : 0;
     if (tstate) walk(tstate, {}, out);
+}
+
+bool Walker::position(tg_position* out) const {
+    int attached = 0;
+    const auto* tstate = static_cast<const uint8_t*>(tg_own_thread_state(&attached));
+    const uint8_t* frame = nullptr;
+    if (!tstate || !innermost(tstate, &frame)) return false;
+    for (size_t steps = 0; plausible(frame) && steps < kMostShims; ++steps) {
+        uint8_t copy[kFrameCopy];
+        if (!api_->read(copy, frame, at_->frame_size)) return false;
+        const auto owner = field<uint8_t>(copy, at_->frame_owner);
+        if (owner >= at_->owner_shim_first && owner <= at_->owner_shim_last) {
+            frame = field<const uint8_t*>(copy, at_->frame_previous);
+            continue;
+        }
+        const auto tagged = field<uintptr_t>(copy, at_->frame_code);
+        const auto* code = reinterpret_cast<const uint8_t*>(tagged & ~at_->code_tag_mask);
+        const auto* instruction = field<const uint8_t*>(copy, at_->frame_instruction);
+        const int64_t offset = instruction - (code + at_->code_instructions);
+        *out = {frame, offset < 0 ? -1 : static_cast<int32_t>(offset)};
+        return true;
+    }
+    return false;
 }
 
 bool Walker::belongs(const uint8_t* tstate, pid_t tid) const {

@@ -12,6 +12,7 @@ namespace tachograph {
 
 // One frame as it was read; `code` may be freed by the time anybody looks.
 struct RawFrame {
+    const uint8_t* frame;
     const uint8_t* code;
     int32_t instruction;  // bytes, -1 unknown
     uint32_t id;
@@ -32,6 +33,8 @@ class Walker {
     void self(tg_walk* out) const;
     void other(pid_t tid, void** hint, const Stands& stands, tg_walk* out) const;
 
+    bool position(tg_position* out) const;
+
     // Leaf first. Returns the number of frames; `state` says whether they are all there.
     size_t collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state,
                    uint8_t* opcode) const;
@@ -43,6 +46,7 @@ class Walker {
         return api_->read(to, object + offset, sizeof(T)) != 0;
     }
     void walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const;
+    bool innermost(const uint8_t* tstate, const uint8_t** frame) const;
     const uint8_t* find_thread_state(pid_t tid) const;
     bool belongs(const uint8_t* tstate, pid_t tid) const;
 

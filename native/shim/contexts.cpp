@@ -2,9 +2,9 @@
 
 #include "kernel.h"
 #include "layout.h"
+#include "mixing.h"
 #include "spool.h"
 
-#include <sys/mman.h>
 #include <atomic>
 
 namespace tachograph::contexts {
@@ -14,8 +14,13 @@ constexpr uint32_t kMostNodes = 1u << 22;
 constexpr uint32_t kFewestNodes = 1u << 16;
 constexpr uint32_t kCodes = 1u << 18;
 constexpr uint32_t kScratches = 32;
-constexpr size_t kScratchSize = 64 * 1024;  // 4,096 frames of 16 bytes
+constexpr size_t kScratchSize = 96 * 1024;  // 4,096 frames of 24 bytes
 constexpr uint32_t kProbes = 256;
+// A hash table touches its pages at random, so the table of nodes is several, each four times the
+// one before: a program with few stacks touches few pages. A node is in a later one only if its
+// places in all before were taken.
+constexpr uint32_t kFirstLevelBits = 14;
+constexpr uint32_t kProbesPerLevel = 16;
 
 struct Node {
     uint32_t parent;
@@ -28,7 +33,7 @@ enum : uint8_t { kUnwritten = 0, kWriting = 1, kWritten = 2 };
 
 struct State {
     uint32_t nodes_capacity = 0;
-    uint32_t slots_mask = 0;
+    uint32_t slots_capacity = 0;  // of all levels
     Node* nodes = nullptr;
     std::atomic<uint32_t>* slots = nullptr;  // node id + 1, 0 = free
     std::atomic<uint32_t> nodes_used{0};
@@ -37,21 +42,13 @@ struct State {
     uint8_t* scratch = nullptr;
     std::atomic<uint32_t> scratch_taken{0};
 };
-State g;
+constinit State g;
 
-template <typename T>
-bool map(T** to, size_t bytes) {
-    const long got = kernel::call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (got < 0 && got > -4096) return false;
-    *to = reinterpret_cast<T*>(got);
-    return true;
-}
-
-uint64_t mix(uint64_t x) {  // splitmix64's finaliser
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return x ^ (x >> 31);
+// Room for all levels: the last takes nearly all of the nodes, and is not filled to the brim.
+uint32_t slots_for(uint32_t nodes) {
+    uint32_t all = 0;
+    for (uint32_t level = 1u << kFirstLevelBits; all < nodes + nodes / 4; level *= 4) all += level;
+    return all;
 }
 
 bool same(const Node& node, uint32_t parent, uint32_t code, int32_t instruction) {
@@ -63,6 +60,17 @@ bool claim(std::atomic<uint8_t>& written) {
     uint8_t state = kUnwritten;
     return written.load(std::memory_order_acquire) == kUnwritten &&
            written.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel);
+}
+
+uint32_t make_node(uint32_t parent, uint32_t code, int32_t instruction) {
+    if (g.nodes_used.load(std::memory_order_relaxed) >= g.nodes_capacity) return kNone;
+    const uint32_t id = g.nodes_used.fetch_add(1, std::memory_order_relaxed);
+    if (id >= g.nodes_capacity) return kNone;
+    Node& node = g.nodes[id];
+    node.parent = parent;
+    node.code = code;
+    node.instruction = instruction;
+    return id;
 }
 
 void write_stack(uint32_t id, Node& node) {
@@ -85,45 +93,46 @@ bool open() {
     if (g.scratch) return true;
     // A tight RLIMIT_AS gets a smaller tree instead of none.
     for (uint32_t capacity = kMostNodes; capacity >= kFewestNodes; capacity /= 4) {
-        if (!map(&g.nodes, sizeof(Node) * capacity)) continue;
-        if (map(&g.slots, sizeof(uint32_t) * 2 * capacity)) {
+        if (!kernel::map(&g.nodes, sizeof(Node) * capacity)) continue;
+        const uint32_t slots = slots_for(capacity);
+        if (kernel::map(&g.slots, sizeof(uint32_t) * slots)) {
             g.nodes_capacity = capacity;
-            g.slots_mask = 2 * capacity - 1;
+            g.slots_capacity = slots;
             break;
         }
         kernel::call(SYS_munmap, kernel::address(g.nodes),
                      static_cast<long>(sizeof(Node) * capacity));
     }
-    return g.nodes_capacity != 0 && map(&g.identities, sizeof(uint64_t) * kCodes) &&
-           map(&g.written, kCodes) && map(&g.scratch, kScratches * kScratchSize);
+    return g.nodes_capacity != 0 && kernel::map(&g.identities, sizeof(uint64_t) * kCodes) &&
+           kernel::map(&g.written, kCodes) && kernel::map(&g.scratch, kScratches * kScratchSize);
 }
 
 uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction) {
     const uint64_t key =
         mix(static_cast<uint64_t>(parent) << 32 | code) ^ static_cast<uint32_t>(instruction);
-    uint64_t place = mix(key);
+    const uint64_t hash = mix(key);
     uint32_t mine = kNone;  // a node made ahead of its publication
-    for (uint32_t probe = 0; probe < kProbes; ++probe, ++place) {
-        std::atomic<uint32_t>& slot = g.slots[place & g.slots_mask];
-        uint32_t found = slot.load(std::memory_order_acquire);
-        if (found == 0) {
-            if (mine == kNone) {
-                if (g.nodes_used.load(std::memory_order_relaxed) >= g.nodes_capacity) return kNone;
-                mine = g.nodes_used.fetch_add(1, std::memory_order_relaxed);
-                if (mine >= g.nodes_capacity) return kNone;
-                Node& node = g.nodes[mine];
-                node.parent = parent;
-                node.code = code;
-                node.instruction = instruction;
+    uint32_t first = 0;
+    for (uint32_t level = 1u << kFirstLevelBits; first < g.slots_capacity;
+         first += level, level *= 4) {
+        const uint32_t probes = first + level < g.slots_capacity ? kProbesPerLevel : kProbes;
+        for (uint32_t probe = 0; probe < probes; ++probe) {
+            std::atomic<uint32_t>& slot = g.slots[first + ((hash + probe) & (level - 1))];
+            uint32_t found = slot.load(std::memory_order_acquire);
+            if (found == 0) {
+                if (mine == kNone) {
+                    mine = make_node(parent, code, instruction);
+                    if (mine == kNone) return kNone;
+                }
+                if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel))
+                    found = mine + 1;
             }
-            if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel))
-                found = mine + 1;
+            // Another thread may have published the same node: then ours stays an unused number.
+            Node& node = g.nodes[found - 1];
+            if (!same(node, parent, code, instruction)) continue;
+            write_stack(found - 1, node);
+            return found - 1;
         }
-        // Another thread may have published the same node: then ours stays an unused number.
-        Node& node = g.nodes[found - 1];
-        if (!same(node, parent, code, instruction)) continue;
-        write_stack(found - 1, node);
-        return found - 1;
     }
     return kNone;
 }

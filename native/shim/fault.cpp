@@ -15,18 +15,18 @@ namespace {
 
 // Actions are published as whole values: the handler reads a pointer, writers fill the next place.
 struct Front {
-    struct sigaction actions[16];
+    struct sigaction actions[16] = {};
     std::atomic<uint32_t> claimed{0};    // count of places given out
     std::atomic<uint32_t> published{0};  // the current one is actions[published % 16]
 };
 
 struct State {
-    Front fronts[2];
+    Front fronts[2] = {};
     std::atomic<bool> installed{false};
     std::atomic<bool> trusted{false};
     pid_t pid = 0;
 };
-State g;
+constinit State g;
 
 int index_of(int signal) { return signal == SIGSEGV ? 0 : signal == SIGBUS ? 1 : -1; }
 

@@ -1,6 +1,7 @@
 #include "helper.h"
 
 #include "fault.h"
+#include "heap.h"
 #include "interpose.h"
 #include "kernel.h"
 #include "layout.h"
@@ -36,7 +37,7 @@ struct State {
     std::atomic<int> tid{0};      // while it works
     std::atomic<int> latest{0};   // kernel thread of the latest one, also when it has ended
 };
-State g;
+constinit State g;
 
 long futex(std::atomic<int>* word, int operation, int value, int64_t timeout_ns) {
     const timespec timeout = kernel::to_timespec(timeout_ns);
@@ -72,6 +73,7 @@ void work() {
             surveyed = now;
             lifecycle::sweep_threads(false);
         }
+        heap::tick(now);
         if (now - last > 2 * pace + interval) spool::count(Loss::sampler_late);
         last = now;
         // Waking up is most of what a tick costs; while nothing changes there is less to see.

@@ -4,6 +4,7 @@
 
 #include "fault.h"
 #include "lifecycle.h"
+#include "real_memory.h"
 #include "recorder.h"
 #include "timers.h"
 
@@ -11,7 +12,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #define TG_EXPORT extern "C" __attribute__((visibility("default")))
@@ -32,7 +32,7 @@ struct Real {
     int (*execvpe)(const char*, char* const*, char* const*) = nullptr;
     int (*fexecve)(int, char* const*, char* const*) = nullptr;
 };
-Real g;
+constinit Real g;
 
 template <typename F>
 F next(F* place, const char* name) {
@@ -92,7 +92,7 @@ struct Start {
 
 void* run_thread(void* value) {
     const Start start = *static_cast<Start*>(value);
-    free(value);
+    real_memory::g_real.free(value);
     if (recording()) {
         sigset_t ours;
         sigset_t before;
@@ -174,13 +174,13 @@ TG_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) {
 TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                              void* (*function)(void*), void* argument) {
     if (!recording()) return real::pthread_create(thread, attributes, function, argument);
-    auto* start = static_cast<Start*>(malloc(sizeof(Start)));
+    auto* start = static_cast<Start*>(real_memory::g_real.malloc(sizeof(Start)));
     if (!start) return real::pthread_create(thread, attributes, function, argument);
     start->function = function;
     start->argument = argument;
     start->name_length = recorder().walker.thread_name(start->name, sizeof start->name);
     const int result = real::pthread_create(thread, attributes, run_thread, start);
-    if (result != 0) free(start);
+    if (result != 0) real_memory::g_real.free(start);
     return result;
 }
 

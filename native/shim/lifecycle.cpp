@@ -2,6 +2,7 @@
 
 #include "contexts.h"
 #include "fault.h"
+#include "heap.h"
 #include "helper.h"
 #include "interpose.h"
 #include "kernel.h"
@@ -45,7 +46,7 @@ struct State {
     pthread_key_t thread_key{};
     Sweep last_sweep;
 };
-State g;
+constinit State g;
 
 void write_state(StateEvent event, uint32_t detail = 0) {
     const spool::Ticket ticket = spool::reserve(Kind::state, sizeof(StateRecord));
@@ -69,6 +70,7 @@ void on_thread_exit(void* value) {
     if (recording() && threads::own() == thread)
         threads::end(thread, kernel::gettid(), kernel::monotonic_ns());
     threads::set_own(nullptr);
+    heap::detach();
 }
 
 void before_fork() {
@@ -97,6 +99,7 @@ void after_fork_in_child() {
 __attribute__((destructor)) void on_exit() {
     if (!recording() || kernel::getpid() != g.pid) return;
     helper::stop();
+    heap::finish();
     const int64_t now = kernel::monotonic_ns();
     for (uint32_t index = 0; index < threads::high_water(); ++index) {
         threads::Thread* thread = threads::at(index);
@@ -164,7 +167,10 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     g.recorder.paused.store(options.paused != 0);
     g.recorder.walker = walker;
     g.pid = kernel::getpid();
-    if (!threads::open() || !contexts::open()) {
+    const bool memory = options.memory != 0;
+    if (!memory) heap::never();
+    if (!threads::open() || !contexts::open() ||
+        (memory && !heap::open(options.memory_threshold))) {
         snprintf(error, error_size,
                  "no memory for the recorder's tables (a limit on address space?)");
         return -1;
@@ -197,6 +203,7 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
 
 void pause(bool yes) {
     if (!recording() || g.recorder.paused.exchange(yes) == yes) return;
+    heap::pause(yes);
     __atomic_store_n(&spool::control()->paused, yes ? 1u : 0u, __ATOMIC_RELEASE);
     write_state(yes ? StateEvent::paused : StateEvent::resumed);
 }
@@ -216,10 +223,15 @@ void begin_thread(const char* python_name, size_t length) {
     if (!thread) return;
     threads::write_name(thread->id, true, python_name, length);
     threads::set_own(thread);
+    heap::attach(static_cast<uint32_t>(thread - threads::at(0)), thread->id);
     pthread_setspecific(g.thread_key, thread);
     if (swept) return;
     sampler::begin(thread);
     timers::arm(thread);
+}
+
+void exiting() {
+    if (recording()) write_state(StateEvent::exiting);
 }
 
 bool before_exec() {

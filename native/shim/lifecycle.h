@@ -11,6 +11,8 @@ namespace tachograph::lifecycle {
 int arm(const tg_options& options, const tg_walker& walker, char* error, size_t error_size);
 void pause(bool yes);
 void restart_helper();
+// The interpreter begins to shut down.
+void exiting();
 
 // The calling thread begins; `python_name` may be empty.
 void begin_thread(const char* python_name, size_t length);

@@ -26,12 +26,12 @@ struct Module {
 };
 
 struct State {
-    Module modules[kMostModules];  // by id; insert-only
+    Module modules[kMostModules] = {};  // by id; insert-only
     std::atomic<uint32_t> count{0};
     std::atomic<bool> stale{false};
-    char buffer[kBuffer];
+    char buffer[kBuffer] = {};
 };
-State g;
+constinit State g;
 
 struct Mapping {
     uint64_t start = 0;

@@ -5,10 +5,10 @@
 #include "layout.h"
 #include "modules.h"
 #include "recorder.h"
-#include "safe_read.h"
 #include "spool.h"
 #include "threads.h"
 #include "timers.h"
+#include "witness.h"
 
 #include <sys/resource.h>
 #include <ucontext.h>
@@ -35,19 +35,6 @@ bool fault_gets_through(const ucontext_t* context) {
     return (stack.ss_flags & SS_DISABLE) != 0 || stack.ss_size == 0 || stack.ss_size >= kSmallStack;
 }
 
-void walk(const ucontext_t* context, tg_walk* found) {
-    const bool kernel_copies = !fault_gets_through(context);
-    if (kernel_copies) {
-        spool::count(Loss::slow_reads);
-        safe_read::use_kernel(true);
-    }
-    recorder().walker.walk_self(found);
-    if (kernel_copies) safe_read::use_kernel(false);
-    if (found->state == TG_STACK_TORN) spool::count(Loss::stacks_torn);
-    if (found->state == TG_STACK_TRUNCATED) spool::count(Loss::stacks_truncated);
-    if (found->state == TG_STACK_LOST) spool::count(Loss::stacks_lost);
-}
-
 void sample(threads::Thread* thread, const ucontext_t* context) {
     const int64_t cpu = kernel::own_cpu_ns();
     const int64_t time = kernel::monotonic_ns();
@@ -57,8 +44,8 @@ void sample(threads::Thread* thread, const ucontext_t* context) {
     const uint32_t overruns = timers::schedule_next(thread, cpu);
 
     if (!recorder().paused.load(std::memory_order_relaxed) && weight > 0) {
-        tg_walk found{TG_NONE, TG_STACK_NONE, 2, 0};
-        walk(context, &found);
+        tg_walk found = kNotWalked;
+        witness::walk(fault_gets_through(context), &found);
         const spool::Ticket ticket = spool::reserve(Kind::cpu, sizeof(CpuRecord));
         if (ticket.record) {
             auto* record = reinterpret_cast<CpuRecord*>(ticket.record);

@@ -31,7 +31,7 @@ struct State {
     uint64_t segment_size = 0;
     char prefix[512] = {};
 };
-State g;
+constinit State g;
 
 Segment& slot(uint32_t sequence) { return g.segments[sequence % kSegments]; }
 

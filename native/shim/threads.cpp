@@ -5,7 +5,6 @@
 #include "spool.h"
 #include "timers.h"
 
-#include <sys/mman.h>
 #include <cstring>
 
 namespace tachograph::threads {
@@ -16,7 +15,7 @@ struct State {
     std::atomic<uint32_t> high_water{0};
     std::atomic<uint32_t> next_id{0};
 };
-State g;
+constinit State g;
 
 __thread Thread* t_own __attribute__((tls_model("initial-exec"))) = nullptr;
 
@@ -25,15 +24,7 @@ constexpr pid_t kReserved = -1;
 
 }  // namespace
 
-bool open() {
-    if (g.slots) return true;
-    const long got =
-        kernel::call(SYS_mmap, 0, static_cast<long>(sizeof(Thread) * kMostThreads),
-                     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (got < 0 && got > -4096) return false;
-    g.slots = reinterpret_cast<Thread*>(got);
-    return true;
-}
+bool open() { return g.slots || kernel::map(&g.slots, sizeof(Thread) * kMostThreads); }
 
 Thread* add(pid_t tid, bool main, int64_t time_ns) {
     for (uint32_t index = 0; index < kMostThreads; ++index) {

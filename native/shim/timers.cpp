@@ -19,7 +19,7 @@ struct State {
     std::atomic<int> signal{0};
     struct sigaction before{};
 };
-State g;
+constinit State g;
 
 // SIGSTKFLT has had no use since the 387 emulator, which leaves it to us; after it the real-time
 // signals from the top, where libraries look last.

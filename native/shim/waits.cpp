@@ -47,7 +47,7 @@ struct State {
     uint32_t walks = 0;
     bool calm = true;
 };
-State g;
+constinit State g;
 
 WaitRecord* open_record(Watched* watched) {
     if (!spool::is_current(watched->wait.sequence)) watched->wait.record = nullptr;
@@ -60,7 +60,7 @@ void grow(WaitRecord* record, int64_t now, int64_t off) {
 }
 
 struct Place {
-    tg_walk walk{TG_NONE, TG_STACK_NONE, 2, 0};
+    tg_walk walk = kNotWalked;
     blocked::Call call;
 };
 

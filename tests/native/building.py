@@ -85,8 +85,8 @@ def preload(variant: Variant, library: Path) -> str:
 
 
 def shim_sources(*, without: Sequence[str] = ()) -> list[Path]:
-    """The sources of libtachograph.so."""
-    return sorted(path for path in (NATIVE / "shim").glob("*.cpp") if path.name not in without)
+    """The sources of libtachograph.so, without those that match a name of ``without``."""
+    return sorted(path for path in (NATIVE / "shim").glob("*.cpp") if not any(path.match(name) for name in without))
 
 
 def compile_all(sources: Sequence[Path], flags: Sequence[str], include: Sequence[Path]) -> list[Path]:
@@ -105,8 +105,8 @@ def link(objects: Sequence[Path], target: Path, flags: Sequence[str]) -> Path:
 
 
 def test_program(variant: Variant, target: Path) -> Path:
-    """The program that holds all tests of tests/native; interpose.cpp has real.cpp in its place."""
-    sources = [*shim_sources(without=["interpose.cpp"]), HERE / "main.cpp", HERE / "real.cpp"]
+    """The program that holds all tests of tests/native; it interposes nothing: real.cpp is there for interpose.cpp."""
+    sources = [*shim_sources(without=["interpose.cpp", "hooks_*.cpp"]), HERE / "main.cpp", HERE / "real.cpp"]
     sources += sorted(HERE.glob("*_test.cpp"))
     flags = [*SHIM_FLAGS, *WARNINGS, *variant.flags]
     objects = compile_all(sources, flags, [NATIVE / "include", NATIVE / "shim", HERE])

@@ -49,6 +49,7 @@ int threads_of_process() {
 const tg_walker kWalker{
     .walk_self = [](tg_walk* out) { found(out, 100 + g_turn.fetch_add(1) % 50); },
     .walk_other = [](pid_t, void**, int (*)(void*), void*, tg_walk* out) { found(out, 200); },
+    .position = [](tg_position*) { return 0; },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork =
         [] {
@@ -59,7 +60,7 @@ const tg_walker kWalker{
 };
 
 int arm(const char* folder, char* error, size_t size, bool waits = true) {
-    const tg_options options{folder, kMillisecond, waits ? 1 : 0, 0, 65536};
+    const tg_options options{folder, kMillisecond, waits ? 1 : 0, 0, 65536, 0, 0};
     return lifecycle::arm(options, kWalker, error, size);
 }
 

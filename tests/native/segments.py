@@ -13,6 +13,7 @@ from tachograph.format import segment as reader
 
 META, STATE, CPU, WAIT = kinds.META, kinds.STATE, kinds.CPU, kinds.WAIT
 CODE, STACK, MODULE = kinds.CODE, kinds.STACK, kinds.MODULE
+MEMORY, BLOCK, FREED, COPY = kinds.MEMORY, kinds.BLOCK, kinds.FREED, kinds.COPY
 THREAD_START, THREAD_NAME, THREAD_END = kinds.THREAD_START, kinds.THREAD_NAME, kinds.THREAD_END
 RECORDING, ENDED, STOPPED = 1, 2, 3
 TEST_KIND = 200
@@ -62,9 +63,7 @@ def records(folder: Path) -> list[tuple[int, Any]]:
     """(kind, decoded fields) of all records that are of a known kind, in order."""
     found: list[tuple[int, Any]] = []
     for segment in read(folder):
-        rows = [(kinds.CPU, at, kinds.ROW_LENGTH) for at in segment.cpu]
-        rows += [(kinds.WAIT, at, kinds.ROW_LENGTH) for at in segment.waits]
-        for kind, at, length in sorted(rows + segment.others, key=lambda row: row[1]):
+        for kind, at, length in segment.located():
             fields = kinds.decode_record(kind, segment.data[at : at + length])
             if fields is not None:
                 found.append((kind, fields))

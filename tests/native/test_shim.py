@@ -1,5 +1,6 @@
 """The C++ tests, each in a process of its own, plain and under the sanitizers; and what they wrote, read back."""
 
+import math
 import os
 import re
 import shutil
@@ -115,7 +116,53 @@ def pauses(folder: Path, _: str) -> None:
 
 
 Check = Callable[[Path, str], None]
+
+
+def books(folder: Path, output: str) -> None:
+    """The flows of all rows add up to what the program counted itself, and so does the last footprint."""
+    allocated, freed = map(int, output.split())
+    rows = [fields for kind, fields in segments.records(folder) if kind == segments.MEMORY]
+    assert sum(sum(row[3:13:2]) for row in rows) == allocated
+    assert sum(sum(row[4:13:2]) for row in rows) == freed
+    assert rows[-1][1] == allocated - freed
+    assert len(rows) > 2, "the threshold was crossed"
+    assert max(row[2] for row in rows) >= allocated - freed
+
+
+def estimates(folder: Path, output: str) -> None:
+    """Sums over the sampled blocks, each by what it stands for, are within four standard errors of the truth."""
+    allocated, alive = map(int, output.split())
+    records = segments.records(folder)
+    deaths = {fields[1] for kind, fields in records if kind == segments.FREED}
+    weighted = []
+    for kind, fields in records:
+        if kind == segments.BLOCK:
+            _, size, _, mean, _, block = fields[:6]
+            chance = 1 - math.exp(-size / mean)
+            weighted.append((block, size / chance, (size / chance) ** 2 * (1 - chance)))
+    for chosen, truth in (
+        (weighted, allocated),
+        ([row for row in weighted if row[0] not in deaths], alive),
+    ):
+        assert len(chosen) > 50
+        error = math.sqrt(sum(variance for _, _, variance in chosen))
+        assert abs(sum(size for _, size, _ in chosen) - truth) < 4 * error
+
+
+def deaths(folder: Path, _: str) -> None:
+    """Every block that died had been written, and died once; but for what the spool had no room for, and counted."""
+    records = segments.records(folder)
+    born = [fields[5] for kind, fields in records if kind == segments.BLOCK]
+    died = [fields[1] for kind, fields in records if kind == segments.FREED]
+    assert len(set(born)) == len(born) > 100
+    assert len(set(died)) == len(died)
+    assert len(set(died) ^ set(born)) <= segments.losses(folder)["records_dropped"]
+
+
 CHECKS: dict[str, Check] = {
+    "heap_books_balance": books,
+    "heap_estimates_are_unbiased": estimates,
+    "heap_blocks_die_while_they_are_written": deaths,
     "layout_every_kind": every_kind,
     "spool": appended,
     "threads_come_and_go": lives,

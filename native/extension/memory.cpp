@@ -1,0 +1,115 @@
+#include "memory.h"
+
+#include "offsets.h"
+
+#include <Python.h>
+
+#include <cstring>
+
+namespace tachograph {
+namespace {
+
+// Places in the list of losses of tables.toml.
+constexpr uint32_t kAllocatorUnseen = 21;
+constexpr uint32_t kNativeUnseen = 22;
+constexpr uint32_t kAllocatorReplaced = 23;
+
+struct Domain {
+    PyMemAllocatorDomain theirs;
+    tg_domain ours;
+};
+constexpr Domain kDomainsOfPython[] = {{PYMEM_DOMAIN_RAW, TG_DOMAIN_RAW},
+                                       {PYMEM_DOMAIN_MEM, TG_DOMAIN_MEM},
+                                       {PYMEM_DOMAIN_OBJ, TG_DOMAIN_OBJ}};
+
+enum class Small { pools, malloc, unknown };
+
+// Asked, not looked up by name: a debug layer or tracemalloc may lie above pymalloc.
+Small kind_of_small_blocks(const tg_api* api) {
+    if (!api->knows_pools(&tg_small_blocks)) return Small::unknown;
+    constexpr size_t kSizes[] = {1, 40, 100, 250, 400};
+    constexpr size_t kLayer = 64;  // what a debug layer may add
+    const tg_pools& pools = tg_small_blocks;
+    Small kind = Small::unknown;
+    for (size_t i = 0; i < sizeof kSizes / sizeof kSizes[0]; ++i) {
+        void* block = PyObject_Malloc(kSizes[i]);
+        if (!block) return Small::unknown;
+        Small found = Small::unknown;
+        const auto pool = reinterpret_cast<uintptr_t>(block) & ~(pools.pool_size - 1);
+        uint32_t used = 0;
+        uint32_t size_class = 0;
+        if (api->saw_block(block)) {
+            found = Small::malloc;
+        } else if (api->read(&used, reinterpret_cast<const void*>(pool), sizeof used) &&
+                   api->read(&size_class, reinterpret_cast<const void*>(pool + pools.class_offset),
+                             sizeof size_class) &&
+                   size_class < pools.classes) {
+            const size_t size = (size_t{size_class} + 1) * pools.unit;
+            if (used > 0 && used * size <= pools.pool_size && size >= kSizes[i] &&
+                size < kSizes[i] + pools.unit + kLayer)
+                found = Small::pools;
+        }
+        PyObject_Free(block);
+        if (i > 0 && found != kind) return Small::unknown;
+        kind = found;
+    }
+    return kind;
+}
+
+bool native_blocks_are_seen(const tg_api* api) {
+    void* block = PyMem_RawMalloc(5000);
+    const bool seen = block && api->saw_block(block);
+    PyMem_RawFree(block);
+    return seen;
+}
+
+}  // namespace
+
+static_assert(sizeof(PyMemAllocatorEx) == sizeof(tg_allocator));
+static_assert(sizeof(PyObjectArenaAllocator) == sizeof(tg_arena_allocator));
+
+bool watch_memory(const tg_api* api) {
+    if (!native_blocks_are_seen(api)) {
+        // Then no block can be told from a small one either.
+        api->count_loss(kNativeUnseen);
+        api->begin_memory(nullptr, 0);
+        return false;
+    }
+    const Small small = kind_of_small_blocks(api);
+    if (small == Small::unknown) api->count_loss(kAllocatorUnseen);
+    const tg_pools* pools = small == Small::pools ? &tg_small_blocks : nullptr;
+    if (pools) {
+        PyObjectArenaAllocator arenas;
+        PyObject_GetArenaAllocator(&arenas);
+        tg_arena_allocator original;
+        memcpy(&original, &arenas, sizeof original);
+        tg_arena_allocator wrapper;
+        if (api->wrap_arenas(&original, pools, &wrapper)) {
+            memcpy(&arenas, &wrapper, sizeof arenas);
+            PyObject_SetArenaAllocator(&arenas);
+        }
+    }
+    for (const Domain& domain : kDomainsOfPython) {
+        PyMemAllocatorEx allocator;
+        PyMem_GetAllocator(domain.theirs, &allocator);
+        tg_allocator original;
+        memcpy(&original, &allocator, sizeof original);
+        tg_allocator wrapper;
+        const bool raw = domain.ours == TG_DOMAIN_RAW;
+        if (!api->wrap_allocator(domain.ours, &original, raw ? nullptr : pools, &wrapper)) continue;
+        memcpy(&allocator, &wrapper, sizeof allocator);
+        PyMem_SetAllocator(domain.theirs, &allocator);
+    }
+    api->begin_memory(pools, small != Small::unknown ? 1 : 0);
+    return small != Small::unknown;
+}
+
+void check_memory(const tg_api* api) {
+    const int64_t before = api->own_allocated(TG_DOMAIN_OBJ);
+    if (before < 0) return;
+    void* block = PyObject_Malloc(1000);  // through malloc, so whatever small blocks are
+    if (api->own_allocated(TG_DOMAIN_OBJ) == before) api->count_loss(kAllocatorReplaced);
+    PyObject_Free(block);
+}
+
+}  // namespace tachograph

@@ -1,0 +1,67 @@
+// The sampled blocks that are alive, each followed to its free.
+//
+// A block that dies young is written only if it is in the coarser of two nested samples: so the
+// log does not grow with what comes and goes, while what stays is seen finely. Every row carries
+// the mean of the sample that blocks like it are in, so an estimate from the rows is unbiased.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph::blocks {
+
+inline constexpr uint32_t kFilterBits = 15;
+
+struct Block {
+    int64_t time_ns;
+    int64_t size;
+    int64_t requested;
+    int64_t mean;         // of the sample that it is in
+    int64_t coarse_mean;  // of the coarser sample, 0: it is not in that one
+    uint64_t pc;
+    uint32_t thread;
+    uint32_t stack;
+    uint8_t domain;
+    uint8_t stack_state;
+};
+
+// How many followed blocks share a page's place, and how many share a block's: 0 for nearly every
+// block that is freed. The first table is small, and blocks that are freed one after the other are
+// often neighbours, so asking it costs next to nothing.
+inline constexpr uint32_t kPageBits = 12;
+extern std::atomic<uint8_t> g_pages[1u << kPageBits] __attribute__((visibility("hidden")));
+extern std::atomic<uint8_t> g_filter[1u << kFilterBits] __attribute__((visibility("hidden")));
+
+inline uint32_t page_of(const void* block) {
+    return static_cast<uint32_t>(reinterpret_cast<uint64_t>(block) >> 12) & ((1u << kPageBits) - 1);
+}
+
+inline uint32_t hash_of(const void* block) {
+    return static_cast<uint32_t>((reinterpret_cast<uint64_t>(block) >> 4) * 0x9E3779B97F4A7C15ull >>
+                                 (64 - kFilterBits));
+}
+
+inline bool maybe_followed(const void* block) {
+    return __builtin_expect(g_pages[page_of(block)].load(std::memory_order_relaxed) != 0, 0) &&
+           g_filter[hash_of(block)].load(std::memory_order_relaxed) != 0;
+}
+
+bool open();
+// Follows a block from now on, or, if there is no room, writes it as one that is not followed.
+void follow(const void* block, const Block& what);
+// A block, or whatever has its address, is about to be freed.
+void died(const void* block);
+
+// The same in two steps, for realloc: a failed one frees nothing. kNone: it is not followed.
+uint32_t claim(const void* block);
+int64_t settle(uint32_t claimed);  // when; 0 if it was not followed
+void restore(uint32_t claimed, const void* block);
+
+// The recorder's own thread: writes those that have lived for a while; `all`: every one. How many.
+uint32_t write_survivors(int64_t now_ns, bool all);
+// Of the last calls: rows of blocks that died young; and how full the table is, in 1/1000.
+uint32_t take_young_count();
+uint32_t filling();
+
+}  // namespace tachograph::blocks

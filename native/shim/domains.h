@@ -1,0 +1,17 @@
+// Wrappers around the interpreter's own allocators: they say in which domain a block is, and see
+// the small blocks that never reach malloc. No header is added, nothing is replaced.
+#pragma once
+
+#include "tachograph/api.h"
+
+namespace tachograph::domains {
+
+// Whether small blocks in such pools can be sized.
+bool known(const tg_pools& pools);
+
+// False if there is no room for one more, or the pools are not known.
+bool wrap(int domain, const tg_allocator& original, const tg_pools* pools, tg_allocator* wrapper);
+bool wrap_arenas(const tg_arena_allocator& original, const tg_pools& pools,
+                 tg_arena_allocator* wrapper);
+
+}  // namespace tachograph::domains

@@ -1,0 +1,306 @@
+#include "heap.h"
+
+#include "copies.h"
+#include "footprint.h"
+#include "kernel.h"
+#include "mixing.h"
+#include "modules.h"
+#include "recorder.h"
+#include "spool.h"
+#include "threads.h"
+#include "witness.h"
+
+namespace tachograph::heap {
+
+__thread Local t_local __attribute__((tls_model("initial-exec")));
+std::atomic<Mode> g_mode{Mode::undecided};
+
+namespace {
+
+constexpr int64_t kBudget = 64 * 1024;
+constexpr int64_t kFinestMean = 512 * 1024;
+constexpr int64_t kCoarsestMean = int64_t{1} << 34;
+// Samples are walks, rows are bytes on the disk: both have their price. Per second.
+constexpr uint32_t kMostSamples = 1200;
+constexpr uint32_t kFewSamples = 300;
+constexpr uint32_t kMostSurvivors = 120;
+constexpr uint32_t kFewSurvivors = 30;
+constexpr uint32_t kMostYoungRows = 40;
+constexpr uint32_t kFewYoungRows = 10;
+constexpr uint32_t kHalfFull = 500;  // of 1000
+constexpr int64_t kAdaptNs = 1'000'000'000;
+
+struct State {
+    std::atomic<int64_t> mean{kFinestMean};
+    std::atomic<int64_t> coarse_mean{kFinestMean};
+    std::atomic<uint32_t> samples{0};  // since the last adaptation
+    std::atomic<uint32_t> young_rows{0};
+    std::atomic<int64_t> outside_to_sample{kFinestMean};
+    std::atomic_flag outside_busy = ATOMIC_FLAG_INIT;
+    uint64_t outside_random = 0;
+    int64_t adapted_ns = 0;
+};
+constinit State g;
+
+uint64_t next(uint64_t* state) { return mix(*state += 0x9E3779B97F4A7C15ull); }  // splitmix64
+
+double uniform(uint64_t* state) { return static_cast<double>(next(state) >> 11) * 0x1p-53; }
+
+uint64_t seed(uint64_t salt) {
+    uint64_t value = 0;
+    constexpr int kNonBlocking = 1;
+    if (kernel::call(SYS_getrandom, kernel::address(&value), sizeof value, kNonBlocking) ==
+        sizeof value)
+        return value;
+    return static_cast<uint64_t>(kernel::monotonic_ns()) ^ salt << 32;
+}
+
+// Whether this very process records: a vfork child shares all of this memory, but is not it.
+bool live() { return recording() && kernel::getpid() == spool::control()->pid; }
+
+class Busy {
+  public:
+    Busy() : was_(t_local.busy) { t_local.busy = true; }
+    ~Busy() { t_local.busy = was_; }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    bool again() const { return was_; }
+
+  private:
+    bool was_;
+};
+
+// Too much of either in less than a second: not waited for until the recorder's own thread looks.
+void slow_down(std::atomic<int64_t>& mean, std::atomic<uint32_t>& count, uint32_t most) {
+    if (count.fetch_add(1, std::memory_order_relaxed) + 1 < 2 * most) return;
+    count.store(0, std::memory_order_relaxed);
+    int64_t now = mean.load(std::memory_order_relaxed);
+    if (now < kCoarsestMean) mean.compare_exchange_strong(now, 2 * now);
+}
+
+struct Sampled {
+    const void* block;
+    size_t size;
+    size_t requested;
+    const void* caller;
+    int64_t mean;
+    int64_t beyond;  // bytes of the block behind the first sampled one
+    uint32_t thread;
+};
+
+// Of two nested samples the coarser is a thinning of the finer: each sampled byte stays with the
+// probability fine / coarse, so a block is in it exactly as if it had been drawn with that mean.
+int64_t coarse_mean_of(const Sampled& sampled, uint64_t* random) {
+    int64_t coarse = g.coarse_mean.load(std::memory_order_relaxed);
+    if (coarse < sampled.mean) coarse = sampled.mean;
+    if (uniform(random) * static_cast<double>(coarse) >= static_cast<double>(sampled.mean) &&
+        static_cast<int64_t>(draw(random, coarse)) >= sampled.beyond)
+        return 0;
+    slow_down(g.coarse_mean, g.young_rows, kMostYoungRows);
+    return coarse;
+}
+
+void sample(const Sampled& sampled, uint64_t* random) {
+    tg_walk found = kNotWalked;
+    witness::walk(&found);
+    blocks::Block block;
+    block.time_ns = t_local.moved_ns != 0 ? t_local.moved_ns : kernel::monotonic_ns();
+    block.size = static_cast<int64_t>(sampled.size);
+    block.requested = static_cast<int64_t>(sampled.requested);
+    block.mean = sampled.mean;
+    block.coarse_mean = coarse_mean_of(sampled, random);
+    block.pc = witness::outside_caller(sampled.caller);
+    block.thread = sampled.thread;
+    block.stack = found.stack;
+    block.domain = t_local.domain;
+    block.stack_state = found.state;
+    if (block.pc != 0) modules::saw(block.pc);
+    slow_down(g.mean, g.samples, kMostSamples);
+    blocks::follow(sampled.block, block);
+}
+
+void refill(Counters* counters) {
+    int64_t more = counters->to_sample < kBudget ? counters->to_sample : kBudget;
+    if (footprint::looking(counters)) more = 0;
+    counters->allocation_budget = counters->allocation_refill = more;
+}
+
+// A thread that nobody told us of when it began may have been found since.
+bool adopt(Local* local) {
+    const uint32_t calls = ++local->outside;
+    if (local->ended || local->busy || (calls & (calls - 1)) != 0 || !live()) return false;
+    const Busy busy;
+    threads::Thread* thread = threads::own();
+    if (!thread) thread = threads::find(kernel::gettid());
+    if (!thread) return false;
+    attach(static_cast<uint32_t>(thread - threads::at(0)),
+           thread->id.load(std::memory_order_relaxed));
+    return true;
+}
+
+void sample_outside(const Sampled& sampled) {
+    if (g.outside_busy.test_and_set(std::memory_order_acquire)) return;
+    if (g.outside_random == 0) g.outside_random = seed(1);
+    const int64_t beyond = -g.outside_to_sample.load(std::memory_order_relaxed);
+    if (beyond > 0) {
+        Sampled one = sampled;
+        one.mean = kFinestMean;
+        one.beyond = beyond;
+        sample(one, &g.outside_random);
+        g.outside_to_sample.store(static_cast<int64_t>(draw(&g.outside_random, kFinestMean)));
+    }
+    g.outside_busy.clear(std::memory_order_release);
+}
+
+}  // namespace
+
+// Von Neumann's method (1951): exponential variates from comparisons of uniform ones alone.
+uint64_t draw(uint64_t* random, int64_t mean) {
+    for (double whole = 0;; whole += 1) {
+        const double first = uniform(random);
+        for (double last = first;;) {
+            const double odd = uniform(random);
+            if (last <= odd)
+                return static_cast<uint64_t>((whole + first) * static_cast<double>(mean));
+            last = uniform(random);
+            if (odd <= last) break;
+        }
+    }
+}
+
+void took_slowly(Counters* counters, const void* block, size_t size, size_t requested,
+                 const void* caller) {
+    const int64_t consumed = counters->allocation_refill - counters->allocation_budget;
+    counters->to_sample -= consumed;
+    const bool due = footprint::publish(counters);
+    const bool drawn = counters->to_sample < 0;
+    const Busy busy;
+    if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed)) {
+        if (footprint::looking(counters)) footprint::look(counters);
+        if (drawn)
+            sample({block, size, requested, caller, counters->mean, -counters->to_sample,
+                    counters->thread},
+                   &counters->random);
+        if (due) footprint::cross(counters, caller);
+    }
+    if (drawn) {
+        counters->mean = g.mean.load(std::memory_order_relaxed);
+        counters->to_sample = static_cast<int64_t>(draw(&counters->random, counters->mean));
+    }
+    refill(counters);
+}
+
+void gave_slowly(Counters* counters) {
+    counters->free_budget = kBudget;
+    const bool due = footprint::publish(counters);
+    if (!due) return;
+    const Busy busy;
+    if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed))
+        footprint::cross(counters, __builtin_return_address(0));
+}
+
+void took_outside(const void* block, size_t size, size_t requested, const void* caller) {
+    const Mode mode = g_mode.load(std::memory_order_relaxed);
+    if (mode == Mode::off) return;
+    Local& local = t_local;
+    if (mode == Mode::on && adopt(&local)) return took(local, block, size, requested, caller);
+    footprint::count_outside(local.domain, static_cast<int64_t>(size), 0);
+    if (mode != Mode::on) return;
+    const auto bytes = static_cast<int64_t>(size);
+    if (g.outside_to_sample.fetch_sub(bytes, std::memory_order_relaxed) >= bytes) return;
+    const Busy busy;
+    if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed))
+        sample_outside({block, size, requested, caller, 0, 0, kNone});
+}
+
+void gave_outside(size_t size) {
+    const Mode mode = g_mode.load(std::memory_order_relaxed);
+    if (mode == Mode::off) return;
+    Local& local = t_local;
+    if (mode == Mode::on && adopt(&local)) return gave(local, size);
+    footprint::count_outside(local.domain, 0, static_cast<int64_t>(size));
+}
+
+bool open(uint64_t threshold) {
+    if (!footprint::open(static_cast<int64_t>(threshold)) || !blocks::open()) return false;
+    g_mode.store(Mode::on, std::memory_order_relaxed);
+    return true;
+}
+
+void never() { g_mode.store(Mode::off, std::memory_order_relaxed); }
+
+void attach(uint32_t index, uint32_t thread) {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    Counters* counters = footprint::counters(index);
+    if (counters->random == 0) counters->random = seed(index);
+    counters->thread = thread;
+    counters->mean = g.mean.load(std::memory_order_relaxed);
+    counters->to_sample = static_cast<int64_t>(draw(&counters->random, counters->mean));
+    counters->free_budget = kBudget;
+    refill(counters);
+    copies::begin(counters);
+    t_local.counters = counters;
+}
+
+void detach() {
+    Local& local = t_local;
+    local.ended = true;
+    if (!local.counters) return;
+    footprint::publish(local.counters);
+    copies::finish(local.counters);
+    local.counters = nullptr;
+}
+
+void begin(int64_t small) {
+    if (t_local.counters) footprint::publish(t_local.counters);
+    footprint::begin(small);
+}
+
+void tick(int64_t now_ns) {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    footprint::tick(now_ns);
+    copies::tick(now_ns);
+    if (now_ns - g.adapted_ns < kAdaptNs) return;
+    g.adapted_ns = now_ns;
+    const uint32_t survivors = blocks::write_survivors(now_ns, false);
+
+    const int64_t mean = g.mean.load(std::memory_order_relaxed);
+    const uint32_t samples = g.samples.exchange(0, std::memory_order_relaxed);
+    const bool full = blocks::filling() > kHalfFull;
+    if ((samples > kMostSamples || survivors > kMostSurvivors || full) && mean < kCoarsestMean)
+        g.mean.store(2 * mean, std::memory_order_relaxed);
+    else if (samples < kFewSamples && survivors < kFewSurvivors && !full && mean > kFinestMean)
+        g.mean.store(mean / 2, std::memory_order_relaxed);
+
+    const int64_t coarse = g.coarse_mean.load(std::memory_order_relaxed);
+    const uint32_t young = g.young_rows.exchange(0, std::memory_order_relaxed);
+    if (young > kMostYoungRows && coarse < kCoarsestMean)
+        g.coarse_mean.store(2 * coarse, std::memory_order_relaxed);
+    else if (young < kFewYoungRows && coarse > kFinestMean)
+        g.coarse_mean.store(coarse / 2, std::memory_order_relaxed);
+}
+
+void exiting() {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on || !live()) return;
+    // What is still there has outlived the program's own part: whether it dies young from now on
+    // is the interpreter's doing.
+    blocks::write_survivors(kernel::monotonic_ns(), true);
+    footprint::mark();
+}
+
+void pause(bool yes) {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on || !live()) return;
+    for (uint32_t index = 0; index < threads::high_water(); ++index)
+        copies::pause(footprint::counters(index), yes);
+    footprint::mark();
+}
+
+void finish() {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    blocks::write_survivors(kernel::monotonic_ns(), true);
+    for (uint32_t index = 0; index < threads::high_water(); ++index)
+        copies::finish(footprint::counters(index));
+    footprint::finish();
+}
+
+}  // namespace tachograph::heap

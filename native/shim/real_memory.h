@@ -1,0 +1,44 @@
+// The functions behind ours: the next ones of their names in the order of loading.
+#pragma once
+
+#include <sys/types.h>
+#include <cstddef>
+
+namespace tachograph::real_memory {
+
+struct Functions {
+    void* (*malloc)(size_t);
+    void* (*calloc)(size_t, size_t);
+    void* (*realloc)(void*, size_t);
+    void (*free)(void*);
+    int (*posix_memalign)(void**, size_t, size_t);
+    void* (*aligned_alloc)(size_t, size_t);
+    void* (*memalign)(size_t, size_t);
+    void* (*valloc)(size_t);
+    void* (*pvalloc)(size_t);
+    size_t (*malloc_usable_size)(void*);
+    void* (*mmap)(void*, size_t, int, int, int, off_t);
+    int (*munmap)(void*, size_t);
+    void* (*mremap)(void*, size_t, size_t, int, void*);
+};
+
+// Until they are looked up, they are functions that look them up.
+extern Functions g_real __attribute__((visibility("hidden")));
+
+// Whether blocks are glibc's own, with their size in front of them; tried out, not assumed.
+extern bool g_libc_chunks __attribute__((visibility("hidden")));
+
+// What malloc_usable_size says of such a block that is in use, without the call.
+inline size_t chunk_size(const void* block) {
+    const size_t head = static_cast<const size_t*>(block)[-1];
+    constexpr size_t kMapped = 2;  // a mapping of its own: so large that the call costs nothing
+    if (__builtin_expect((head & kMapped) != 0, 0))
+        return g_real.malloc_usable_size(const_cast<void*>(block));
+    return (head & ~size_t{7}) - sizeof(size_t);
+}
+
+// Looking up may itself ask for memory: it gets some of ours, which is never given back.
+bool lent(const void* block);
+size_t lent_size(const void* block);
+
+}  // namespace tachograph::real_memory

@@ -1,0 +1,22 @@
+// The calling thread's Python stack, read by itself.
+#pragma once
+
+#include "tachograph/api.h"
+
+#include <cstdint>
+
+namespace tachograph::witness {
+
+// As the walker's walk_self, with reads through the kernel where a fault would not reach our
+// handler. Counts what went wrong.
+void walk(bool fault_gets_through, tg_walk* found);
+
+// The same from ordinary context, which may be anything: a signal handler of the program's, a
+// thread that blocks every signal, a small stack.
+void walk(tg_walk* found);
+
+// The address to be recorded for whoever called a hook of ours; 0 if that was another of our hooks,
+// through which the call came from the interpreter.
+uint64_t outside_caller(const void* caller);
+
+}  // namespace tachograph::witness

@@ -1,0 +1,197 @@
+// Counting, sampling and following of blocks. The blocks here are addresses that nobody uses.
+#include "heap.h"
+
+#include "check.h"
+#include "contexts.h"
+#include "footprint.h"
+#include "kernel.h"
+#include "layout.h"
+#include "lifecycle.h"
+#include "mappings.h"
+#include "recorder.h"
+#include "spool.h"
+#include "threads.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+using namespace tachograph;
+
+namespace {
+
+constexpr uint64_t kThreshold = 1'000'003;
+
+const tg_walker kWalker{
+    .walk_self =
+        [](tg_walk* out) {
+            out->stack = contexts::intern_stack(kNone, 1, 2);
+            out->state = TG_STACK_WHOLE;
+        },
+    .walk_other = [](pid_t, void**, int (*)(void*), void*, tg_walk*) {},
+    .position = [](tg_position*) { return 0; },
+    .thread_name = [](char*, size_t) -> size_t { return 0; },
+    .after_fork = [] {},
+    .evaluation_loop = reinterpret_cast<const void*>(&heap::draw),
+};
+
+void arm() {
+    char error[200] = {};
+    const tg_options options{tests::folder, 10'000'000, 0, 0, 1 << 20, 1, kThreshold};
+    if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) puts(error);
+    CHECK(recording());
+    heap::begin(0);
+}
+
+const void* address(uint64_t number) {
+    return reinterpret_cast<const void*>(0x10'0000'0000 + 16 * number);
+}
+
+void take(uint64_t number, size_t size) {
+    heap::took(heap::t_local, address(number), size, size, nullptr);
+}
+
+void give(uint64_t number, size_t size) {
+    heap::gives(address(number));
+    heap::gave(heap::t_local, size);
+}
+
+}  // namespace
+
+TEST(heap_gaps_are_exponential) {
+    constexpr int kDraws = 1'000'000;
+    constexpr int64_t kMean = 1 << 20;
+    uint64_t random = 7;
+    double sum = 0;
+    double squares = 0;
+    int beyond = 0;
+    for (int i = 0; i < kDraws; ++i) {
+        const auto gap = static_cast<double>(heap::draw(&random, kMean)) / kMean;
+        sum += gap;
+        squares += gap * gap;
+        beyond += gap > 3;
+    }
+    // mean 1, second moment 2, tail exp(-3): each within five standard errors
+    CHECK(std::abs(sum / kDraws - 1) < 5 * 1 / std::sqrt(kDraws));
+    CHECK(std::abs(squares / kDraws - 2) < 5 * std::sqrt(20.0 / kDraws));
+    CHECK(std::abs(beyond / double{kDraws} - std::exp(-3)) < 5 * std::sqrt(0.05 / kDraws));
+}
+
+// Four threads allocate, each frees what another one has allocated; what was counted is printed.
+TEST(heap_books_balance) {
+    arm();
+    constexpr int kThreads = 4;
+    constexpr uint64_t kBlocks = 20'000;
+    std::atomic<int64_t> allocated{0};
+    std::atomic<int64_t> freed{0};
+    std::atomic<int> ready{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+            lifecycle::begin_thread("worker", 6);
+            for (uint64_t i = 0; i < kBlocks; ++i) {
+                const size_t size = 16 + 16 * (i % 97);
+                take(static_cast<uint64_t>(t) * kBlocks + i, size);
+                allocated += static_cast<int64_t>(size);
+            }
+            ++ready;
+            while (ready != kThreads) std::this_thread::yield();
+            const auto other = static_cast<uint64_t>((t + 1) % kThreads);
+            for (uint64_t i = 0; i < kBlocks; i += 2) {
+                const size_t size = 16 + 16 * (i % 97);
+                give(other * kBlocks + i, size);
+                freed += static_cast<int64_t>(size);
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    printf("%lld %lld\n", static_cast<long long>(allocated), static_cast<long long>(freed));
+}
+
+// Small blocks that come and go, and blocks of all sizes that stay: what a reader makes of the rows
+// must be what there was, within the standard error.
+TEST(heap_estimates_are_unbiased) {
+    arm();
+    int64_t allocated = 0;
+    int64_t alive = 0;
+    for (uint64_t i = 0; i < 1'000'000; ++i) {
+        take(1, 512);
+        give(1, 512);
+        allocated += 512;
+        if (i % 500 == 0) {
+            const size_t size = 1024u << (i / 500 % 8);
+            take(100 + i, size);
+            allocated += static_cast<int64_t>(size);
+            alive += static_cast<int64_t>(size);
+        }
+    }
+    printf("%lld %lld\n", static_cast<long long>(allocated), static_cast<long long>(alive));
+}
+
+// Blocks die while the recorder's own thread writes those that have lived long enough.
+TEST(heap_blocks_die_while_they_are_written) {
+    arm();
+    std::atomic<bool> over{false};
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < 3; ++t)
+        threads.emplace_back([t, &over] {
+            lifecycle::begin_thread("worker", 6);
+            for (uint64_t i = 0; !over; ++i) {
+                const void* block = address(t * 1000 + i % 500);
+                blocks::Block what{};
+                what.time_ns = kernel::monotonic_ns();
+                what.size = 1000;
+                what.mean = 4096;
+                what.coarse_mean = i % 2 == 0 ? 8192 : 0;
+                what.stack = kNone;
+                blocks::follow(block, what);
+                CHECK(blocks::maybe_followed(block));
+                if (i % 3 == 0) std::this_thread::yield();
+                blocks::died(block);
+            }
+        });
+    uint32_t written = 0;
+    for (int round = 0; round < 200 || (written < 300 && round < 100'000); ++round) {
+        written += blocks::write_survivors(kernel::monotonic_ns(), true);
+        kernel::call(SYS_sched_yield);
+    }
+    over = true;
+    for (std::thread& thread : threads) thread.join();
+    for (uint64_t i = 0; i < 3000; ++i) CHECK(!blocks::maybe_followed(address(i)));
+    CHECK(blocks::filling() == 0);
+}
+
+TEST(heap_a_failed_move_keeps_the_block) {
+    CHECK(blocks::open());
+    blocks::Block what{};
+    blocks::follow(address(5), what);
+    const uint32_t claimed = blocks::claim(address(5));
+    CHECK(claimed != kNone && !blocks::maybe_followed(address(5)));
+    CHECK(blocks::claim(address(5)) == kNone);
+    blocks::restore(claimed, address(5));
+    CHECK(blocks::maybe_followed(address(5)) && blocks::claim(address(5)) == claimed);
+}
+
+TEST(heap_mappings_are_cut_where_they_are) {
+    constexpr uintptr_t kBase = 0x7000'0000'0000;
+    constexpr size_t kPage = 4096;
+    CHECK(mappings::add(kBase, 10 * kPage).mapped == 10 * kPage);
+    CHECK(mappings::holds(kBase, 10 * kPage) && !mappings::holds(kBase, 11 * kPage));
+    // a hole in the middle, then all of it: only what is left is gone
+    CHECK(mappings::remove(kBase + 3 * kPage, 2 * kPage).unmapped == 2 * kPage);
+    CHECK(!mappings::holds(kBase, 4 * kPage) && mappings::holds(kBase + 5 * kPage, 5 * kPage));
+    CHECK(mappings::remove(kBase, 100 * kPage).unmapped == 8 * kPage);
+    CHECK(mappings::remove(kBase, 100 * kPage).unmapped == 0);
+    // over another one, as MAP_FIXED does
+    mappings::add(kBase, 4 * kPage);
+    const mappings::Change over = mappings::add(kBase + 2 * kPage, 4 * kPage);
+    CHECK(over.mapped == 4 * kPage && over.unmapped == 2 * kPage);
+    CHECK(mappings::remove(kBase, 6 * kPage).unmapped == 6 * kPage);
+    // thousands, taken away in another order
+    for (uintptr_t i = 0; i < 8000; ++i) mappings::add(kBase + 2 * i * kPage, kPage);
+    size_t gone = 0;
+    for (uintptr_t i = 0; i < 8000; ++i)
+        gone += mappings::remove(kBase + 2 * (i * 7919 % 8000) * kPage, kPage).unmapped;
+    CHECK(gone == 8000 * kPage);
+}
