@@ -12,8 +12,9 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
-from tachograph import __version__
+from tachograph import __version__, project
 from tachograph.recorder.problems import Refused, one_line
 
 # Subcommand -> (module that has it, name there, its line in --help). The line stands here so that --help imports
@@ -23,7 +24,20 @@ SUBCOMMANDS = {
     "recover": ("tachograph.recorder.recover_command", "recover", "Finish a recording that a crash left unfinished."),
     "analyze": ("tachograph.analyzer.commands", "analyze", "Show where a recorded program spent its time."),
     "info": ("tachograph.analyzer.commands", "info", "Show what is in a recording."),
+    "diff": ("tachograph.analyzer.commands.diff", "diff", "Show what changed between recordings, or groups."),
+    "export": ("tachograph.analyzer.commands.export", "export", "Write a recording in the format of another tool."),
+    "scrub": ("tachograph.analyzer.commands.scrub", "scrub", "Write a copy of a recording that can be handed on."),
 }
+
+
+EXAMPLES = """\b
+Examples:
+  tachograph record work.py                        writes work-001.tacho
+  tachograph analyze                               where its time went
+  tachograph analyze --memory                      who held its memory
+  tachograph analyze work-001.tacho --html report.html
+  tachograph diff work-001.tacho work-002.tacho
+"""
 
 
 class LazyGroup(click.Group):
@@ -72,21 +86,39 @@ class LazyGroup(click.Group):
 def refusal(error: click.ClickException) -> str:
     """The line for bad input, without line breaks, and with the way to help where the command line itself was wrong."""
     text = " ".join(error.format_message().split()).rstrip(".")
+    if (path := _project_of(error)) is not None:
+        return f"{path}: [tool.tachograph]: {text[:1].lower()}{text[1:]}"
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{text[:1].lower()}{text[1:]}; see '{error.ctx.command_path} --help'"
     return text
 
 
+def _project_of(error: click.ClickException) -> str | None:
+    """The pyproject.toml that a bad value comes from; None if it was typed."""
+    if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
+        return None
+    name = error.param.name or ""
+    found = project.candidate() if error.ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP else None
+    return None if found is None else found[0]
+
+
 def missing_dependency(command: str, module: str) -> str:
     """One line that says what to install when ``command`` cannot import ``module``."""
-    wanted = "tachograph[analyze]" if command in ("analyze", "info") else "tachograph"
+    wanted = "tachograph" if command in ("record", "recover") else "tachograph[analyze]"
     return f"'tachograph {command}' needs {module}, which is not installed here; type: pip install '{wanted}'"
 
 
-@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES,
+)
 @click.version_option(__version__, prog_name="tachograph")
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Record a Python program where it runs; read the recording anywhere else, as often as wanted."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+    elif any(ctx.invoked_subcommand in commands for _, _, commands in project.KEYS.values()):
+        ctx.default_map = project.defaults(project.candidate())

@@ -27,12 +27,15 @@ def run() -> NoReturn:
 def _run(arguments: list[str]) -> NoReturn:
     if arguments[:1] == ["record"]:
         # The recorded program is not kept waiting for click, if that can be helped.
+        from tachograph import project
         from tachograph.recorder import record
         from tachograph.recorder.problems import Refused, one_line
 
         if (plain := record.plain_options(arguments[1:])) is not None:
             try:
-                record.run(*plain)
+                # A project's defaults are click's business.
+                if not project.defaults(project.candidate()).get("record"):
+                    record.run(*plain)
             except Refused as error:
                 print(f"tachograph: {one_line(error.message)}", file=sys.stderr)
                 sys.exit(2)

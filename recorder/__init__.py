@@ -1,12 +1,14 @@
 """The recording side of tachograph.
 
-``from tachograph.recorder import pause, resume`` work inside a recorded program and do nothing anywhere else. This
-module is imported in the profiled process and therefore imports next to nothing itself.
+``from tachograph.recorder import pause, resume, span`` work inside a recorded program and do nothing anywhere else.
+This module is imported in the profiled process and therefore imports next to nothing itself.
 """
 
 import sys
 
-__all__ = ["pause", "resume"]
+from tachograph.recorder.spans import Span, span
+
+__all__ = ["Span", "pause", "resume", "span"]
 
 
 def pause() -> None:

@@ -8,6 +8,10 @@ recording command to print. Only the standard library and our own extension modu
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SPOOL = "TACHOGRAPH_SPOOL"
 CONFIG = "TACHOGRAPH_CONFIG"
 PRELOAD_WAS = "TACHOGRAPH_PRELOAD_WAS"
@@ -26,8 +30,8 @@ def from_environment() -> None:
 def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
     """Remove our variables from ``environ`` and put ``LD_PRELOAD`` back; the spool's path and the settings.
 
-    The settings are ``interval_ns``, ``waits``, ``paused``, ``segment`` (numbers) and ``sampler`` (``native`` or
-    ``signal``).
+    The settings are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold`` (numbers) and
+    ``sampler`` (``native`` or ``signal``).
     """
     spool = environ.pop(SPOOL)
     pairs = (item.partition("=") for item in environ.pop(CONFIG, "").split(",") if item)
@@ -59,9 +63,14 @@ def start(spool: str, config: dict[str, str]) -> None:
 
         signal_sampler.arm(spool, interval_ns, paused, segment, facts)
     else:
-        from tachograph.recorder._native import arm, meta
+        import atexit
 
-        arm(spool, interval_ns, config["waits"] == "1", paused, segment)
+        from tachograph.recorder._native import arm, exiting, meta
+
+        memory = config.get("memory") == "1"
+        arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, int(config.get("threshold", "0")))
+        # The first of all: so it runs after the program's own functions, where the program's own part ends.
+        atexit.register(exiting)
         for key, value in facts.items():
             meta(key, value)
 
@@ -97,6 +106,16 @@ def pause() -> None:
 def resume() -> None:
     """Resume whichever sampler is running; nothing if none is."""
     _switch("resume")
+
+
+def span_writer() -> "Callable[[str, str, int, int, int, int], None] | None":
+    """What writes spans of this process: name, fields, start_ns, end_ns, number and parent. None if nothing records."""
+    native = sys.modules.get("tachograph.recorder._native")
+    if native is not None and native.active():
+        return native.span  # type: ignore[no-any-return]  # a module found by name has no types
+    module = sys.modules.get("tachograph.recorder.signal_sampler")
+    sampler = None if module is None else module.running()
+    return None if sampler is None else sampler.span
 
 
 def _switch(what: str) -> None:

@@ -21,12 +21,13 @@ class UnfinishedError(Exception):
 
 @dataclass(frozen=True)
 class Finished:
-    """What a finished recording holds: rows, bytes, and the losses that matter (name -> count)."""
+    """What a finished recording holds: rows by table, bytes, and the losses that matter (name -> count).
 
-    samples: int
-    waits: int
+    A table that was not recorded has no number of rows.
+    """
+
+    rows: Mapping[str, int]
     size: int
-    processes: int
     lost: Mapping[str, int]
 
 
@@ -47,7 +48,14 @@ def finish(
     except ImportError as error:
         raise UnfinishedError(f"pyarrow cannot be imported: {error}") from error
 
-    from tachograph.format import FormatError, SpoolDirectory, assemble, load_specification, write_recording
+    from tachograph.format import (
+        FormatError,
+        SpoolDirectory,
+        assemble,
+        finished_manifest,
+        load_specification,
+        write_recording,
+    )
 
     spec = load_specification()
     try:
@@ -60,13 +68,8 @@ def finish(
             exit_statuses=exit_statuses or {},
         )
         tables = write_recording(assembled, directory)
-        manifest.state = state
-        manifest.tables = dict(tables)
-        manifest.quality = assembled.quality
-        manifest.sampler_cost = assembled.sampler_cost
-        manifest.clock = assembled.clock or manifest.clock
-        manifest.ended_ns = assembled.ended_ns
-        manifest.write(directory / MANIFEST)
+        finished = finished_manifest(manifest, assembled, tables, state)
+        finished.write(directory / MANIFEST)
     except (OSError, FormatError, pa.ArrowException) as error:
         # Half a set of tables is of no use, and the room may be needed.
         for name in spec.tables:
@@ -74,11 +77,9 @@ def finish(
         raise UnfinishedError(reason(error) if isinstance(error, OSError) else str(error)) from error
     remove_spool(directory / SPOOL)
     return Finished(
-        samples=tables["cpu"]["rows"],
-        waits=tables["waits"]["rows"],
+        rows={name: table["rows"] for name, table in tables.items()},
         size=sum(table["bytes"] for table in tables.values()) + (directory / MANIFEST).stat().st_size,
-        processes=tables["processes"]["rows"],
-        lost=losses(manifest.quality, spec.losses),
+        lost=losses(finished.quality, spec.losses),
     )
 
 

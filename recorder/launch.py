@@ -57,6 +57,8 @@ class Settings:
     interval_ns: int
     paused: bool
     segment_size: int
+    memory: bool
+    memory_threshold: int
     preload: Path | None
 
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
@@ -64,7 +66,8 @@ class Settings:
         environment = dict(original)
         environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
         environment["TACHOGRAPH_CONFIG"] = (
-            f"interval_ns={self.interval_ns},waits=1,paused={self.paused:d},segment={self.segment_size},sampler={self.sampler}"
+            f"interval_ns={self.interval_ns},waits=1,paused={self.paused:d},segment={self.segment_size},"
+            f"memory={self.memory:d},threshold={self.memory_threshold},sampler={self.sampler}"
         )
         if self.preload is not None:
             before = original.get("LD_PRELOAD")

@@ -27,7 +27,7 @@ ROOM_AT_START = 3 * SEGMENT_SIZE
 _OURS = re.compile(r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
 _OURS_IN_SPOOL = re.compile(r"\d+-\d+\.(ctl|\d{6,}\.seg)|arm-error\.txt|probe\.tmp|recorder\.json")
 _OURS_IN_PARTS = re.compile(r"(\.tmp-)?\d+-\d+\.\d{6,}-\d{6,}")
-_OURS_IN_PART = re.compile(r"(cpu|waits)\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
+_OURS_IN_PART = re.compile(r"[a-z_]+\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
 
 
 def default_path(stem: str) -> Path:

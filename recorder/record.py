@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tachograph.recorder.arguments import divide
+from tachograph.recorder.memory_settings import DEFAULT_THRESHOLD, memory_parameters, parse_threshold
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.support import check_support, preload_library
 from tachograph.recorder.target import Kind, Target, interpreter, interpreter_flags
@@ -25,6 +26,9 @@ SHORTEST_MS, LONGEST_MS = 1.0, 1000.0
 SAMPLERS = ("native", "signal")
 
 _FLAGS = {
+    "--cpu-only": ("cpu_only", True),
+    "--with-memory": ("cpu_only", False),
+    "--sources": ("sources", True),
     "--no-sources": ("sources", False),
     "--start-paused": ("start_paused", True),
     "-f": ("force", True),
@@ -32,16 +36,24 @@ _FLAGS = {
     "-q": ("quiet", True),
     "--quiet": ("quiet", True),
 }
-_VALUES = {"-o": "path", "--output": "path", "--interval": "interval_ms", "--sampler": "sampler"}
+_VALUES = {
+    "-o": "path",
+    "--output": "path",
+    "--interval": "interval_ms",
+    "--sampler": "sampler",
+    "--memory-threshold": "memory_threshold",
+}
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of ``record``; see its ``--help``."""
+    """The options of ``record``; see its ``--help``. ``memory_threshold`` is in bytes, None if it was not given."""
 
     path: Path | None = None
     interval_ms: float = 10.0
     sampler: str = "native"
+    cpu_only: bool = False
+    memory_threshold: int | None = None
     sources: bool = True
     start_paused: bool = False
     force: bool = False
@@ -67,12 +79,16 @@ def plain_options(arguments: Sequence[str]) -> tuple[Options, Target] | None:
             found[_VALUES[name]] = next(rest, None)
         else:
             return None
+    if None in found.values():
+        return None
     try:
         if "path" in found:
             found["path"] = Path(found["path"])
         if "interval_ms" in found:
             found["interval_ms"] = float(found["interval_ms"])
-    except (TypeError, ValueError):
+        if "memory_threshold" in found:
+            found["memory_threshold"] = parse_threshold(found["memory_threshold"])
+    except ValueError:
         return None
     options = Options(**found)
     plain = SHORTEST_MS <= options.interval_ms <= LONGEST_MS and options.sampler in SAMPLERS and target is not None
@@ -83,6 +99,7 @@ def run(options: Options, target: Target | None) -> None:
     """Record the program and end as it ends. Returns only by raising Refused, before the program was started."""
     if target is None:
         raise Refused("nothing to record: name a script, -m MODULE or -c CODE")
+    check_memory(options)
     python = interpreter()
     check_support(options.sampler)
     target.check()
@@ -90,11 +107,14 @@ def run(options: Options, target: Target | None) -> None:
     from tachograph.recorder import launch, output
     from tachograph.recorder.manifests import new_manifest
 
+    memory = options.sampler == "native" and not options.cpu_only
+    threshold = options.memory_threshold or DEFAULT_THRESHOLD
     mask = launch.hold_signals()
     parameters: dict[str, Any] = {
         "sampler": options.sampler,
         "interval_ns": round(options.interval_ms * 1e6),
         "waits": options.sampler == "native",
+        **memory_parameters(memory, threshold),
         "sources": options.sources,
         "start_paused": options.start_paused,
         "segment_size": output.SEGMENT_SIZE,
@@ -105,12 +125,14 @@ def run(options: Options, target: Target | None) -> None:
     else:
         path, spool = options.path, output.claim(options.path, manifest, force=options.force)
     settings = launch.Settings(
-        spool,
-        options.sampler,
-        parameters["interval_ns"],
-        options.start_paused,
-        output.SEGMENT_SIZE,
-        preload_library() if options.sampler == "native" else None,
+        spool=spool,
+        sampler=options.sampler,
+        interval_ns=parameters["interval_ns"],
+        paused=options.start_paused,
+        segment_size=output.SEGMENT_SIZE,
+        memory=memory,
+        memory_threshold=threshold,
+        preload=preload_library(memory=memory) if options.sampler == "native" else None,
     )
     try:
         output.probe(spool)
@@ -125,6 +147,16 @@ def run(options: Options, target: Target | None) -> None:
         output.discard(path)
         launch.end_like(-number)
     _accompany(path, pid, target, manifest, quiet=options.quiet)
+
+
+def check_memory(options: Options) -> None:
+    """Refuse a threshold for memory that is not going to be recorded."""
+    if options.memory_threshold is None:
+        return
+    if options.cpu_only:
+        raise Refused("--memory-threshold is of no use with --cpu-only, which records no memory: leave one of them out")
+    if options.sampler != "native":
+        raise Refused("--memory-threshold is of no use with --sampler signal, which records no memory: leave it out")
 
 
 def _accompany(path: Path, pid: int, target: Target, manifest: Manifest, *, quiet: bool) -> None:

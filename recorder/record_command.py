@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from tachograph.recorder.arguments import divide
+from tachograph.recorder.memory_settings import DEFAULT_THRESHOLD, parse_threshold
 from tachograph.recorder.record import LONGEST_MS, SHORTEST_MS, Options, run
 from tachograph.recorder.target import Target
 
@@ -32,6 +35,10 @@ class RecordCommand(click.Command):
         ctx.params["target"] = target
         return rest
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Options where one begins, else files: the program, and what it is given."""
+        return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The usage line."""
         return ["[OPTIONS] (SCRIPT | -m MODULE | -c CODE) [ARGS]..."]
@@ -44,7 +51,24 @@ def check_interval(_: click.Context, __: click.Parameter, value: float) -> float
     return value
 
 
-@click.command(cls=RecordCommand)
+def check_threshold(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    """The bytes that were typed; refuse what is no size."""
+    try:
+        return None if value is None else parse_threshold(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+EXAMPLES = """\b
+Examples:
+  tachograph record work.py --its own --options
+  tachograph record -o night.tacho -m package.module
+  tachograph record --cpu-only -c 'import work; work.run()'
+  tachograph record --memory-threshold 1M work.py
+"""
+
+
+@click.command(cls=RecordCommand, epilog=EXAMPLES)
 @click.option(
     "-o", "--output", "path", type=click.Path(path_type=Path), metavar="DIR.tacho",
     help="Where to put the recording, a directory. [default: NAME-001.tacho here, after the program; each time the "
@@ -58,16 +82,27 @@ def check_interval(_: click.Context, __: click.Parameter, value: float) -> float
     "--sampler", type=click.Choice(["native", "signal"]), default="native", show_default=True,
     help="How to sample; 'signal' is in pure Python and works without native parts, but sees less.",
 )  # fmt: skip
-@click.option("--no-sources", "sources", flag_value=False, default=True, help="Do not store the text of source files.")
+@click.option(
+    "--cpu-only/--with-memory", help="Record CPU time and waiting only, or memory and copies as well (the default)."
+)
+@click.option(
+    "--memory-threshold", metavar="BYTES", callback=check_threshold,
+    help="Write a row whenever the memory held has changed by so much: a number, or 64K, 1M, 2G; at least 64K. "
+    f"[default: {DEFAULT_THRESHOLD}]",
+)  # fmt: skip
+@click.option("--sources/--no-sources", default=True, help="Store the text of source files (the default), or do not.")
 @click.option(
     "--start-paused", is_flag=True, help="Record nothing until the program calls tachograph.recorder.resume()."
 )
 @click.option("-f", "--force", is_flag=True, help="Replace an existing recording.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the line at the end.")
 def record(target: Target | None, **typed: Any) -> None:
-    """Run a Python program and record where it spends its time.
+    """Run a Python program and record where its time goes, who holds memory, and what is copied.
 
     The program is a SCRIPT, a module (-m MODULE) or code (-c CODE), as with python itself. Whatever follows belongs
     to it. It runs as it would without tachograph, and the exit status is its own.
     """
+    source = click.get_current_context().get_parameter_source("memory_threshold")
+    if source is ParameterSource.DEFAULT_MAP and (typed["cpu_only"] or typed["sampler"] != "native"):
+        typed["memory_threshold"] = None  # the project's, for when memory is recorded
     run(Options(**typed), target)

@@ -9,7 +9,7 @@ import click
 from tachograph.recorder.recover import recover_recording
 
 
-@click.command()
+@click.command(epilog="\b\nExamples:\n  tachograph recover run.tacho\n  tachograph recover --quiet run.tacho")
 @click.argument("directory", type=click.Path(path_type=Path), metavar="DIR.tacho")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing if all is well.")
 def recover(directory: Path, *, quiet: bool) -> None:

@@ -19,46 +19,40 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from opcode import opmap
-from types import CodeType, FrameType
+from types import FrameType
 
-from tachograph.recorder import blocking_calls
+from tachograph.recorder import blocking_calls, calling_contexts
+from tachograph.recorder.calling_contexts import ContextTable, Stack, call_opcode, copy_stack
 from tachograph.recorder.spool_writer import (
-    CODE,
     CPU,
     EXECS,
     FORKS_UNRECORDED,
     META,
-    NONE,
     RECORDS_DROPPED,
     SIGNAL_CONFLICTS,
-    STACK,
-    STACKS_TRUNCATED,
+    SPAN,
     STATE,
     THREAD_END,
     THREAD_NAME,
     THREAD_START,
     SpoolWriter,
-    text_bytes,
+    meta_body,
+    span_body,
 )
 
 # Enumerations of tables.toml.
 ORIGIN_SIGNAL, ORIGIN_SIGNAL_THREAD = 2, 3
-STATE_WHOLE, STATE_NONE, STATE_TRUNCATED, STATE_LOST = 0, 1, 3, 4
 GIL_YES, GIL_UNKNOWN = 1, 2
 EVENT_PAUSED, EVENT_RESUMED, EVENT_EXEC = 1, 2, 4
 NAME_FROM_PYTHON = 1
 
-OWN_FILES = frozenset((__file__, blocking_calls.__file__))
+OWN_FILES = frozenset((__file__, blocking_calls.__file__, calling_contexts.__file__))
 
 UNKNOWN_CPU = -1
 """CPU time of a thread whose clock is gone with it."""
 
-MAX_DEPTH = 1024
-"""Frames kept of one stack; the innermost ones."""
-
-CALL_OPCODES = frozenset(number for name, number in opmap.items() if name.startswith("CALL"))
-"""The instructions that may run native code on a thread (section 2.2: "a map of all such bytecodes at startup")."""
+LONGEST_WAIT_S = 0.1
+"""How long a span waits for the spool at most."""
 
 
 def arm(spool: str, interval_ns: int, paused: bool, segment_size: int, facts: dict[str, str]) -> None:
@@ -76,62 +70,13 @@ def running() -> SignalSampler | None:
     return owner if isinstance(owner, SignalSampler) else None
 
 
-class StackTable:
-    """Gives code objects and calling contexts their ids, and writes their records when they are first seen."""
-
-    def __init__(self, writer: SpoolWriter) -> None:
-        self._writer = writer
-        self._codes: dict[int, int] = {}
-        # Holding the code objects keeps their addresses from being used again.
-        self._kept: list[CodeType] = []
-        self._nodes: dict[tuple[int, int, int], int] = {}
-
-    def stack(self, frame: FrameType | None) -> tuple[int, int]:
-        """The id of the stack whose innermost frame is ``frame``, and its stack_state."""
-        frames: list[FrameType] = []
-        while frame is not None and len(frames) < MAX_DEPTH:
-            frames.append(frame)
-            frame = frame.f_back
-        if not frames:
-            return NONE, STATE_NONE
-        node = NONE
-        for one in reversed(frames):
-            node = self._node(node, self._code(one.f_code), one.f_lasti)
-            if node == NONE:
-                return NONE, STATE_LOST
-        if frame is None:
-            return node, STATE_WHOLE
-        self._writer.count_loss(STACKS_TRUNCATED)
-        return node, STATE_TRUNCATED
-
-    def _node(self, parent: int, code: int, instruction: int) -> int:
-        key = (parent, code, instruction)
-        node = self._nodes.get(key)
-        if node is None:
-            node = len(self._nodes)
-            if not self._writer.append(STACK, struct.pack("<IIIi", node, parent, code, max(instruction, -1))):
-                return NONE
-            self._nodes[key] = node
-        return node
-
-    def _code(self, code: CodeType) -> int:
-        number = self._codes.get(id(code))
-        if number is None:
-            number = len(self._kept)
-            if not self._writer.append(CODE, code_body(number, code)):
-                return NONE
-            self._codes[id(code)] = number
-            self._kept.append(code)
-        return number
-
-
 class SignalSampler:
     """Samples this process at every ``interval_ns`` of its virtual time."""
 
     def __init__(self, writer: SpoolWriter, interval_ns: int, facts: dict[str, str]) -> None:
         self._writer = writer
         self._interval_s = interval_ns / 1e9
-        self._stacks = StackTable(writer)
+        self._contexts = ContextTable(writer)
         # By id(): a program's subclass of Thread need not be hashable. Holding the thread keeps its id() from being
         # used again.
         self._threads: dict[int, tuple[threading.Thread, int]] = {}
@@ -199,6 +144,21 @@ class SignalSampler:
         self._writer.set_paused(False)
         self._run()
 
+    def span(self, name: str, fields: str, start_ns: int, end_ns: int, number: int, parent: int) -> None:
+        """Write a span of the calling thread that has ended; what ends while recording is paused is not written."""
+        # Not threading.current_thread(): it would make a thread that Python does not know known to the program.
+        thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]  # noqa: SLF001
+        if self._paused or thread is None or os.getpid() != self._pid or not self._writer.open:
+            return
+        # A span may end in a signal handler or a finaliser that has interrupted this very lock's owner.
+        if not self._lock.acquire(timeout=LONGEST_WAIT_S):
+            self._writer.count_loss(RECORDS_DROPPED)
+            return
+        try:
+            self._writer.append(SPAN, span_body(name, fields, start_ns, end_ns, self._thread(thread), number, parent))
+        finally:
+            self._lock.release()
+
     def tick(self, _number: int, frame: FrameType | None) -> None:
         """Handle one signal: one row for the main thread and for each other thread that is executing."""
         # Where the lock is held, the spool is being written to this very moment: the next tick has this one's time as
@@ -216,25 +176,25 @@ class SignalSampler:
             self._lock.release()
 
     def _sample(self, now_ns: int, elapsed_ns: int, frame: FrameType | None) -> None:
-        frames = sys._current_frames()  # noqa: SLF001 - the published way to the other threads' stacks
         threads = threading.enumerate()
+        stacks = self._other_stacks()
+        stacks[self._main.ident or 0] = copy_stack(frame, OWN_FILES)
         for thread in threads:
-            if self._blocking.is_sleeping(thread.ident):
-                continue
-            if thread is self._main:
-                self._row(now_ns, elapsed_ns, thread, frame, ORIGIN_SIGNAL)
-            elif thread.ident in frames:
-                self._row(now_ns, elapsed_ns, thread, frames[thread.ident], ORIGIN_SIGNAL_THREAD)
+            if thread.ident in stacks and not self._blocking.is_sleeping(thread.ident):
+                self._row(now_ns, elapsed_ns, thread, stacks[thread.ident])
         self._note_ended(now_ns, threads)
 
-    def _row(
-        self, now_ns: int, elapsed_ns: int, thread: threading.Thread, frame: FrameType | None, origin: int
-    ) -> None:
-        frame = programs_frame(frame)
-        stack, state = self._stacks.stack(frame)
-        opcode = 0 if frame is None else call_opcode(frame)
-        gil = GIL_YES if thread is self._main else GIL_UNKNOWN
-        row = (now_ns, elapsed_ns, -1, 0, self._thread(thread), stack, 0, gil, opcode, origin, state)
+    def _other_stacks(self) -> dict[int, Stack]:
+        """The stacks of all threads but the main one. Before anything is written, so that no frame is held for long."""
+        frames = sys._current_frames()  # noqa: SLF001 - the published way to the other threads' stacks
+        frames.pop(self._main.ident or 0, None)
+        return {ident: copy_stack(frames.pop(ident), OWN_FILES) for ident in list(frames)}
+
+    def _row(self, now_ns: int, elapsed_ns: int, thread: threading.Thread, stack: Stack) -> None:
+        number, state = self._contexts.number(stack)
+        in_main = thread is self._main
+        origin, gil = (ORIGIN_SIGNAL, GIL_YES) if in_main else (ORIGIN_SIGNAL_THREAD, GIL_UNKNOWN)
+        row = (now_ns, elapsed_ns, -1, 0, self._thread(thread), number, 0, gil, call_opcode(stack), origin, state)
         self._writer.append(CPU, struct.pack("<qqqQIIIBBBB", *row))
 
     def _thread(self, thread: threading.Thread) -> int:
@@ -294,31 +254,3 @@ class SignalSampler:
         self._writer.open = False
         self._paused = True
         self._blocking.remove()
-
-
-def programs_frame(frame: FrameType | None) -> FrameType | None:
-    """``frame``, or the innermost one below it that is not the recorder's: what the program itself was doing."""
-    while frame is not None and frame.f_code.co_filename in OWN_FILES:
-        frame = frame.f_back
-    return frame
-
-
-def call_opcode(frame: FrameType) -> int:
-    """The opcode at the frame's instruction if that is a call, else 0."""
-    at, instructions = frame.f_lasti, frame.f_code.co_code
-    opcode = instructions[at] if 0 <= at < len(instructions) else 0
-    return opcode if opcode in CALL_OPCODES else 0
-
-
-def code_body(number: int, code: CodeType) -> bytes:
-    """A CODE record's bytes after its header."""
-    (file_width, file), (name_width, name) = text_bytes(code.co_filename), text_bytes(code.co_qualname)
-    table = code.co_linetable
-    head = (number, code.co_firstlineno, code.co_flags, len(table), len(code.co_filename), file_width, name_width, 0)
-    return struct.pack("<IiIIIBBHII", *head, len(code.co_qualname), 0) + file + name + table
-
-
-def meta_body(key: str, value: str) -> bytes:
-    """A META record's bytes after its header."""
-    name, text = key.encode(), value.encode("utf-8", "replace")
-    return struct.pack("<HHI", len(name), 0, len(text)) + name + text

@@ -12,6 +12,7 @@ import os
 import struct
 import time
 from mmap import mmap
+from types import CodeType
 
 CONTROL_SIZE = 4096
 SEGMENT_HEADER = 64
@@ -20,7 +21,7 @@ NONE = 0xFFFFFFFF
 RECORDING, ENDED, STOPPED = 1, 2, 3
 
 # Kinds of records.
-META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, CPU, STATE = 1, 2, 3, 4, 5, 6, 8, 10
+META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, CPU, STATE, SPAN = 1, 2, 3, 4, 5, 6, 8, 10, 15
 
 # Offsets in the control file.
 _CURRENT, _STATE, _ERROR, _PAUSED, _END, _HANDLER_CPU, _SAMPLES, _LOSSES = 48, 52, 56, 60, 64, 80, 88, 128
@@ -47,6 +48,27 @@ def text_bytes(text: str) -> tuple[int, bytes]:
     if widest < 0x10000:
         return 2, text.encode("utf-16-le", "surrogatepass")
     return 4, text.encode("utf-32-le", "surrogatepass")
+
+
+def code_body(number: int, code: CodeType) -> bytes:
+    """A CODE record's bytes after its header."""
+    (file_width, file), (name_width, name) = text_bytes(code.co_filename), text_bytes(code.co_qualname)
+    table = code.co_linetable
+    head = (number, code.co_firstlineno, code.co_flags, len(table), len(code.co_filename), file_width, name_width, 0)
+    return struct.pack("<IiIIIBBHII", *head, len(code.co_qualname), 0) + file + name + table
+
+
+def meta_body(key: str, value: str) -> bytes:
+    """A META record's bytes after its header."""
+    name, text = key.encode(), value.encode("utf-8", "replace")
+    return struct.pack("<HHI", len(name), 0, len(text)) + name + text
+
+
+def span_body(name: str, fields: str, start_ns: int, end_ns: int, thread: int, number: int, parent: int) -> bytes:
+    """A SPAN record's bytes after its header."""
+    title, more = name.encode("utf-8", "replace"), fields.encode("utf-8", "replace")
+    head = (start_ns, end_ns, thread, number, parent, len(title), 0, len(more), 0)
+    return struct.pack("<qqIIIHHII", *head) + title + more
 
 
 class SpoolWriter:

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from tachograph.recorder.finish import Finished
     from tachograph.recorder.session import Outcome
 
+# Table, and what one of its rows and what several of them are called.
+COUNTED = (
+    ("cpu", "CPU sample", "CPU samples"),
+    ("waits", "wait", "waits"),
+    ("memory", "footprint", "footprints"),
+    ("allocations", "block", "blocks"),
+    ("copies", "copy", "copies"),
+    ("spans", "span", "spans"),
+)
+
 
 def summary(title: str, path: Path, outcome: Outcome) -> str:
     """One line about the recording at ``path`` of the program ``title``."""
@@ -34,9 +44,9 @@ def summary(title: str, path: Path, outcome: Outcome) -> str:
 
 
 def recorded(finished: Finished) -> str:
-    """How many rows of what."""
-    counts = [(finished.samples, "CPU sample"), (finished.waits, "wait")]
-    return ", ".join(f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in counts if n or word == "CPU sample")
+    """How many rows of what; of CPU samples even if there are none."""
+    counts = [(finished.rows.get(table, 0), one, many) for table, one, many in COUNTED]
+    return ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n or one == "CPU sample")
 
 
 def lost(finished: Finished) -> str:

@@ -53,9 +53,9 @@ def why_not_native() -> str | None:
     return None
 
 
-def preload_library() -> Path | None:
-    """The library that the program is started with, if it was built."""
-    return native_part("libtachograph.so")
+def preload_library(*, memory: bool = True) -> Path | None:
+    """The library that the program is started with, if it was built; without ``memory`` it sees no allocations."""
+    return native_part("libtachograph.so" if memory else "libtachograph-cpu.so")
 
 
 def native_part(name: str) -> Path | None:

@@ -3,8 +3,17 @@
 import struct
 from pathlib import Path
 
-from tachograph.recorder.signal_sampler import code_body, meta_body
-from tachograph.recorder.spool_writer import CODE, CPU, META, NONE, STACK, THREAD_START, SpoolWriter
+from tachograph.recorder.spool_writer import (
+    CODE,
+    CPU,
+    META,
+    NONE,
+    STACK,
+    THREAD_START,
+    SpoolWriter,
+    code_body,
+    meta_body,
+)
 
 SEGMENT = 8192
 

@@ -29,7 +29,8 @@ def test_a_recording_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
     manifest = recording(path)
     done = finish(path, manifest, SourceStore(tmp_path, code="f()"))
-    assert (done.samples, done.waits, done.processes, done.lost) == (100, 0, 1, {})
+    assert [done.rows[name] for name in ("cpu", "waits", "processes")] == [100, 0, 1]
+    assert not done.lost
     assert done.size == sum(file.stat().st_size for file in path.iterdir())
     assert not (path / "spool").exists()
     with open_container(path) as container:
@@ -62,7 +63,7 @@ def test_an_empty_spool_makes_an_empty_recording(tmp_path: Path) -> None:
     clock = manifest.clock
     claim(path, manifest, force=False)
     done = finish(path, manifest, SourceStore(tmp_path))
-    assert (done.samples, done.processes) == (0, 0)
+    assert (done.rows["cpu"], done.rows["processes"]) == (0, 0)
     assert json.loads((path / "manifest.json").read_text())["clock"] == clock
 
 
@@ -83,7 +84,7 @@ def test_files_that_may_not_grow(tmp_path: Path) -> None:
         check_unfinished(path, manifest, "file too large")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert finish(path, manifest, SourceStore(path)).samples == 5000
+    assert finish(path, manifest, SourceStore(path)).rows["cpu"] == 5000
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def test_a_full_disk(small_disk: Path) -> None:
     fill(rest)
     check_unfinished(path, manifest, "no space left")
     rest.unlink()
-    assert finish(path, manifest, SourceStore(path)).samples == 5000
+    assert finish(path, manifest, SourceStore(path)).rows["cpu"] == 5000
 
 
 def test_symbols_without_native_parts() -> None:
@@ -125,6 +126,10 @@ def test_losses() -> None:
 
 
 def test_words() -> None:
-    done = Finished(samples=1, waits=1200, size=1, processes=1, lost={"stacks_torn": 3})
+    done = Finished(rows={"cpu": 1, "waits": 1200}, size=1, lost={"stacks_torn": 3})
     assert recorded(done) == "1 CPU sample, 1,200 waits"
+    full = Finished(
+        rows={"cpu": 0, "waits": 0, "memory": 7, "allocations": 1, "copies": 12, "spans": 2}, size=1, lost={}
+    )
+    assert recorded(full) == "0 CPU samples, 7 footprints, 1 block, 12 copies, 2 spans"
     assert lost(done) == "lost: 3 stacks_torn"

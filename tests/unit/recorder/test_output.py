@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tachograph.format import load_specification
+from tachograph.format.row_kinds import ROW_KINDS
 from tachograph.recorder import output
 from tachograph.recorder.manifests import new_manifest
 from tachograph.recorder.problems import Refused
@@ -84,6 +86,12 @@ def test_force_replaces_a_recording(place: Path, name: str) -> None:
     assert not list((place / "a.tacho" / "spool").iterdir())
 
 
+def test_force_takes_every_table_along(place: Path) -> None:
+    path = recording(place / "a.tacho", "manifest.json", *(f"{name}.parquet" for name in load_specification().tables))
+    output.claim(Path("a.tacho"), new_manifest({}), force=True)
+    assert sorted(file.name for file in path.iterdir()) == ["manifest.json", "spool"]
+
+
 @pytest.mark.parametrize("foreign", ["notes.txt", "spool/notes.txt", "sub/cpu.parquet", "spool/parts/x/cpu.parquet"])
 def test_force_never_deletes_what_is_not_ours(place: Path, foreign: str) -> None:
     path = recording(place / "a.tacho", "manifest.json", "spool/1-2.000000.seg")
@@ -147,7 +155,8 @@ def test_remove_spool_takes_parts_along(place: Path) -> None:
     spool = output.claim(Path("a.tacho"), new_manifest({}), force=False)
     part = spool / "parts" / "1-2.000000-000003"
     part.mkdir(parents=True)
-    for file in (spool / "1-2.ctl", spool / "recorder.json", part / "cpu.parquet", part / "definitions.seg"):
+    rows = [part / f"{kind}.parquet" for kind in ROW_KINDS]
+    for file in (spool / "1-2.ctl", spool / "recorder.json", part / "definitions.seg", *rows):
         file.touch()
     output.remove_spool(spool)
     assert not spool.exists()

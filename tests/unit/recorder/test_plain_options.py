@@ -18,6 +18,10 @@ PLAIN = [
     ["-o", "x.tacho", "--interval", "2.5", "--sampler", "signal", "-m", "mod", "-q"],
     ["--output", "x y", "--force", "--quiet", "--no-sources", "--start-paused", "-c", "pass", "arg"],
     ["-q", "--", "-odd.py", "--help"],
+    ["--cpu-only", "a.py", "--cpu-only"],
+    ["--cpu-only", "--with-memory", "--no-sources", "--sources", "a.py"],
+    ["--memory-threshold", "1M", "a.py"],
+    ["--cpu-only", "--memory-threshold", "10485767", "a.py"],
 ]
 LEFT_TO_CLICK = [
     [],
@@ -32,6 +36,9 @@ LEFT_TO_CLICK = [
     ["--interval", "0", "a.py"],
     ["--interval", "nan", "a.py"],
     ["--sampler", "other", "a.py"],
+    ["--memory-threshold", "1K", "a.py"],
+    ["--memory-threshold", "much", "a.py"],
+    ["--memory-threshold"],
     ["--unknown", "a.py"],
 ]
 
@@ -58,5 +65,6 @@ def test_values() -> None:
     found = plain_options(["-o", "x.tacho", "--interval", "2.5", "-q", "a.py", "-q"])
     assert found is not None
     options, target = found
+    assert (options.cpu_only, options.memory_threshold) == (False, None)
     assert options == Options(path=Path("x.tacho"), interval_ms=2.5, quiet=True)
     assert target.command() == ["a.py", "-q"]

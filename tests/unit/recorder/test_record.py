@@ -41,6 +41,10 @@ def test_a_script_is_recorded(run: Run, tmp_path: Path) -> None:
     assert manifest["state"] == "complete"
     assert manifest["argv"] == ["busy.py", "0.5", "--password", "***"]
     assert manifest["parameters"]["interval_ns"] == 10_000_000
+    # The signal sampler records no memory, and says so.
+    assert manifest["parameters"]["memory"] is False
+    assert not {"memory_threshold", "block_mean_bytes", "copies_min_bytes"} & manifest["parameters"].keys()
+    assert not {"memory", "allocations", "copies"} & manifest["tables"].keys()
     assert "hunter2" not in "".join(file.read_bytes().decode("latin-1") for file in path.iterdir())
     (thread,) = rows(path, "threads")
     assert (thread["name"], thread["main"], thread["python_name"]) == ("chief", True, True)
@@ -216,6 +220,12 @@ def test_a_program_that_becomes_an_unrecorded_python(run: Run) -> None:
         (["record", "--interval", "1e9", "-c", ""], "1e+09 ms is not between"),
         (["record", "--interval", "fast", "-c", ""], "'fast' is not a valid float"),
         (["record", "--sampler", "none", "-c", ""], "'none' is not one of"),
+        (["record", "--memory-threshold", "10MB", "-c", ""], "'10MB' is not a number of bytes such as 10485767, 64K"),
+        (["record", "--memory-threshold", "-1", "-c", ""], "'-1' is not a number of bytes"),
+        (["record", "--memory-threshold", "65535", "-c", ""], "65535 is not between 64K and 1024G"),
+        (["record", "--memory-threshold", "1025G", "-c", ""], "1025G is not between 64K and 1024G"),
+        (["record", "--memory-threshold", "1M", "-c", ""], "of no use with --sampler signal"),
+        (["record", "--cpu-only", "--memory-threshold", "1M", "-c", ""], "of no use with --cpu-only"),
         (["record", "--wrong", "-c", ""], "no such option"),
         (["record", "-m"], "-m needs a module"),
         (["record", "-o", "there/x.tacho", "-c", ""], "cannot write the recording there/x.tacho: no such file"),

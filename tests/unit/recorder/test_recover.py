@@ -109,7 +109,7 @@ def test_after_a_kill(run: Run, tachograph_command: list[str], environment: dict
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("tachograph: recovered run.tacho: ")
     path = tmp_path / "run.tacho"
-    assert pq.read_table(path / "cpu.parquet").num_rows > 30
+    assert pq.read_table(path / "cpu.parquet").num_rows > 10
     (process_row,) = pq.read_table(path / "processes.parquet").to_pylist()
     assert process_row["end_ns"] is None
     assert pq.read_table(path / "files.parquet").column("source").to_pylist() == [LONG]

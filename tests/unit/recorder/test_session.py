@@ -29,7 +29,7 @@ def test_a_session(tmp_path: Path) -> None:
     recording.begin()
     outcome = recording.end(0)
     assert outcome.finished is not None
-    assert (outcome.finished.samples, outcome.not_recorded, outcome.stopped_early) == (10, None, None)
+    assert (outcome.finished.rows["cpu"], outcome.not_recorded, outcome.stopped_early) == (10, None, None)
     assert Manifest.read(path / "manifest.json").argv == ["a.py", "--token", "***"]
 
 
@@ -69,7 +69,7 @@ def test_a_recording_that_stopped_early(tmp_path: Path) -> None:
 
 
 def test_the_line_at_the_end() -> None:
-    done = Finished(samples=1012, waits=3, size=31_400, processes=1, lost={})
+    done = Finished(rows={"cpu": 1012, "waits": 3, "threads": 1}, size=31_400, lost={})
     outcome = Outcome(done, None, None, None, 10.24)
     assert summary("fib.py", Path("my run.tacho"), outcome) == (
         "recorded 10.2 s of fib.py: 1,012 CPU samples, 3 waits, 31 KB in 'my run.tacho'; nothing lost; "

@@ -6,9 +6,8 @@ import pytest
 
 from tachograph.format import SpoolDirectory
 from tachograph.recorder import sources
-from tachograph.recorder.signal_sampler import code_body
 from tachograph.recorder.sources import SourceScout, SourceStore
-from tachograph.recorder.spool_writer import CODE, STATE, SpoolWriter
+from tachograph.recorder.spool_writer import CODE, STATE, SpoolWriter, code_body
 
 
 def test_files_are_read_once(tmp_path: Path) -> None:

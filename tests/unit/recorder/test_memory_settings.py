@@ -1,0 +1,107 @@
+"""What is recorded of memory: sizes as they are typed, and what the program and the manifest are told."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tachograph.recorder import arm
+from tachograph.recorder.launch import Settings
+from tachograph.recorder.memory_settings import (
+    BLOCK_MEAN_BYTES,
+    COPIES_MEAN_BYTES,
+    COPIES_MIN_BYTES,
+    DEFAULT_THRESHOLD,
+    memory_parameters,
+    parse_threshold,
+)
+
+SHIM = Path(__file__).resolve().parents[3] / "native" / "shim"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("65536", 65_536),
+        ("64K", 65_536),
+        ("64k", 65_536),
+        (" 1M ", 1 << 20),
+        ("10485767", 10_485_767),
+        ("3G", 3 << 30),
+        ("1024G", 1 << 40),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_threshold(text) == size
+
+
+NO_SIZES = ["", "M", "1.5M", "1 M", "1T", "10MB", "-1M", "1e7", "0x10000", "\u0661M", "1M\n2M", "1_000_000"]
+
+
+@pytest.mark.parametrize("text", NO_SIZES)
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a number of bytes such as") as caught:
+        parse_threshold(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["0", "65535", "63K", "1025G", "9" * 15 + "G"])
+def test_what_is_too_small_or_too_large(text: str) -> None:
+    with pytest.raises(ValueError, match="is not between 64K and 1024G"):
+        parse_threshold(text)
+
+
+def test_the_threshold_is_the_first_prime_above_10_mib() -> None:
+    def prime(number: int) -> bool:
+        return all(number % divisor for divisor in range(2, int(number**0.5) + 1))
+
+    assert prime(DEFAULT_THRESHOLD)
+    assert not any(prime(number) for number in range((10 << 20) + 1, DEFAULT_THRESHOLD))
+
+
+@pytest.mark.parametrize(("memory", "told"), [(True, "1"), (False, "0")])
+def test_the_program_is_told(memory: bool, told: str) -> None:
+    settings = Settings(
+        spool=Path("/spool"),
+        sampler="native",
+        interval_ns=10_000_000,
+        paused=False,
+        segment_size=1 << 20,
+        memory=memory,
+        memory_threshold=65_536,
+        preload=Path("/lib.so"),
+    )
+    environment = settings.environment({"HOME": "/"})
+    spool, config = arm.take_settings(environment)
+    assert (environment, spool) == ({"HOME": "/"}, os.fspath(Path("/spool")))
+    assert (config["memory"], config["threshold"]) == (told, "65536")
+
+
+def test_the_manifest_is_told() -> None:
+    assert memory_parameters(memory=False, threshold=1) == {"memory": False}
+    assert memory_parameters(memory=True, threshold=65_536) == {
+        "memory": True,
+        "memory_threshold": 65_536,
+        "block_mean_bytes": 524_288,
+        "copies_min_bytes": 512,
+        "copies_mean_bytes": 1_048_576,
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "constant", "value"),
+    [
+        ("heap.cpp", "kFinestMean", BLOCK_MEAN_BYTES),
+        ("copies.cpp", "kFinestMean", COPIES_MEAN_BYTES),
+        ("copies.h", "kShortest", COPIES_MIN_BYTES),
+    ],
+)
+def test_the_manifest_says_what_the_native_recorder_does(file: str, constant: str, value: int) -> None:
+    text = (SHIM / file).read_text(encoding="utf-8")
+    (found,) = re.findall(rf"constexpr \w+ {constant} = ([0-9 *]+);", text)
+    factors = [int(factor) for factor in found.split("*")]
+    product = 1
+    for factor in factors:
+        product *= factor
+    assert product == value
