@@ -1,9 +1,9 @@
 """Reads recordings and draws conclusions from them: open, reduce, attribute, summarise, show.
 
->>> from tachograph.analyzer import Question, Recording, build_profile
->>> with Recording.open("run.tacho") as recording:
-...     profile = build_profile(recording, Question(scope="project"))
->>> profile.lines[["file", "line", "cpu_s"]].head()
+>>> import tachograph.analyzer
+>>> with tachograph.analyzer.open("run.tacho") as recording:
+...     lines = recording.lines(scope="project")
+>>> lines[["file", "line", "cpu_s"]].head()
 
 Names are imported when they are used, so that the package itself costs nothing.
 """
@@ -14,19 +14,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .api import Recording, open  # noqa: A004
     from .attribution import Attribution
     from .build import build_profile
     from .profile import Profile, Question
-    from .recording import Recording
 
-__all__ = ["Attribution", "Profile", "Question", "Recording", "build_profile"]
+__all__ = ["Attribution", "Profile", "Question", "Recording", "build_profile", "open"]
 
 _HOMES = {
     "Attribution": "attribution",
     "Profile": "profile",
     "Question": "profile",
-    "Recording": "recording",
+    "Recording": "api",
     "build_profile": "build",
+    "open": "api",
 }
 
 

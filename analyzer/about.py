@@ -47,13 +47,9 @@ def totals_of(
     waits_known: bool,
 ) -> Totals:
     """Sums over the threads of a question; None is unknown."""
-    start, end = recording.start_ns, recording.end_ns
-    wall = None
-    if end is not None:
-        wall = max(0, min(end, window.end_ns) - max(start, window.start_ns)) / 1e9
     whole = window.whole and question.thread is None
     return Totals(
-        wall_s=wall,
+        wall_s=wall_seconds(recording, window),
         cpu_s=float(threads["cpu_s"].sum()),
         python_s=_sum(threads, "python_s"),
         native_s=_sum(threads, "native_s"),
@@ -72,6 +68,17 @@ def totals_of(
         threads=len(threads),
         processes=recording.rows("processes"),
     )
+
+
+def wall_seconds(recording: Recording, window: Window) -> float | None:
+    """The length of the window, as far as the recording reaches; None if its end is not known.
+
+    Of a window with spans, the time in which at least one of them lasted.
+    """
+    start, end = recording.start_ns, recording.end_ns
+    if window.spans is not None:
+        return window.spans.wall_ns() / 1e9
+    return None if end is None else max(0, min(end, window.end_ns) - max(start, window.start_ns)) / 1e9
 
 
 def _sum(threads: pd.DataFrame, column: str) -> float | None:

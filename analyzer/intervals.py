@@ -33,3 +33,33 @@ def wilson(
     low = np.where(shares <= 0, 0.0, (centre - reach) / (1 + square))
     high = np.where(shares >= 1, 1.0, (centre + reach) / (1 + square))
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+def poisson_sums(
+    certain: NDArray[np.float64], beyond: NDArray[np.float64], variance: NDArray[np.float64], z: float = Z95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of intervals for sums of what was sampled (``certain``) and what that stands for (``beyond``).
+
+    Fay and Feuer's gamma interval for weighted sums of Poisson counts (1997), with the mean weight in place of the
+    largest, and quantiles by Wilson and Hilferty: a sum of one small sample reaches from 0.01 to 5.6 times its
+    estimate, where the normal distribution would have it from below 0 to 3. No sum is less than what was sampled. An
+    estimate without variance is exact.
+    """
+    whole = certain + beyond
+    with np.errstate(divide="ignore", invalid="ignore"):
+        samples = whole**2 / variance
+        low = whole * np.maximum(1 - 1 / (9 * samples) - z / (3 * np.sqrt(samples)), 0.0) ** 3
+        more = samples + 1
+        high = whole * more / samples * (1 - 1 / (9 * more) + z / (3 * np.sqrt(more))) ** 3
+    exact = (variance <= 0) | (whole <= 0)
+    return np.where(exact, whole, np.maximum(low, certain)), np.where(exact, whole, high)
+
+
+def shared_out(variance: NDArray[np.float64], whole: float | None) -> NDArray[np.float64]:
+    """Variances of parts of a sum that is known exactly; ``whole`` is the variance of its estimate, None: unknown.
+
+    V_a - V_a^2 / V, the residual of the regression estimator: a part that has all of it has no variance.
+    """
+    if whole is None or whole <= 0:
+        return variance
+    return np.maximum(variance * (1 - variance / whole), 0.0)

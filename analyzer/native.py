@@ -54,6 +54,16 @@ RUNTIME = re.compile(
 )
 """Names of the modules of the C library."""
 
+RECORDER = re.compile(r"libtachograph(-cpu)?\.so$")
+"""The recorder's library. Its hooks stand where the function behind them would be: in the C library for those of
+``HOOKED``, else in the interpreter's allocator."""
+
+HOOKED = re.compile(
+    r"(malloc|calloc|realloc|reallocarray|free|free_sized|free_aligned_sized|posix_memalign|aligned_alloc|memalign"
+    r"|valloc|pvalloc|mmap|mmap64|munmap|mremap|(__)?mem(cpy|move|pcpy)(_chk)?)$"
+)
+"""Functions of the C library that the recorder's library stands in front of."""
+
 GPU_DRIVER = re.compile(r"lib(cuda|nvidia-|amdhip64|hsa-runtime64|ze_)")
 """Names of the user-space drivers through which a thread waits for a GPU."""
 
@@ -64,9 +74,11 @@ def frame_classes(frames: pa.Table, modules: pa.Table) -> NDArray[np.uint8]:
     module = frames.column("module").fill_null(modules.num_rows).to_numpy().astype(np.int64)
     inside = np.append(interpreter, False)[module]
     classes = np.full(frames.num_rows + 1, FrameClass.OUTSIDE, np.uint8)
-    classes[np.append(_matching(modules, RUNTIME), False)[module].nonzero()] = FrameClass.RUNTIME
+    classes[np.append(matching(modules, RUNTIME), False)[module].nonzero()] = FrameClass.RUNTIME
     classes[-1] = FrameClass.UNKNOWN
     symbols = frames.column("symbol")
+    for index in np.flatnonzero(np.append(matching(modules, RECORDER), False)[module]):
+        classes[index] = FrameClass.RUNTIME if HOOKED.match(symbols[index].as_py() or "") else FrameClass.INTERIOR
     for index in np.flatnonzero(inside):
         classes[index] = _interpreter_class(symbols[index].as_py())
     return classes
@@ -74,12 +86,12 @@ def frame_classes(frames: pa.Table, modules: pa.Table) -> NDArray[np.uint8]:
 
 def gpu_frames(frames: pa.Table, modules: pa.Table) -> NDArray[np.bool_]:
     """Whether each row of ``native_frames`` lies in a GPU driver, then False for rows without one."""
-    drivers = np.append(_matching(modules, GPU_DRIVER), False)
+    drivers = np.append(matching(modules, GPU_DRIVER), False)
     module = frames.column("module").fill_null(modules.num_rows).to_numpy().astype(np.int64)
     return np.append(drivers[module], False)
 
 
-def _matching(modules: pa.Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+def matching(modules: pa.Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Which modules have a file name that begins with the pattern."""
     names = (PurePosixPath(path).name for path in modules.column("path").to_pylist())
     return np.array([bool(pattern.match(name)) for name in names], np.bool_)

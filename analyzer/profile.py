@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from .attribution import Attribution
+from .heap.process import Memory
+from .nodes import Calls
 from .quality import Quality
 from .sources import Sources
 
@@ -23,6 +25,10 @@ class Question:
     """Beginning of the window, seconds from the start of the recording; negative: from its end."""
     end_s: float | None = None
     attribution: Attribution = Attribution.AUTO
+    leaks: str = "default"
+    """The name of the definition of leaks: ``default`` or ``paper``."""
+    span: str | None = None
+    """Only while spans lasted, in their threads: ``NAME`` (a glob), or ``NAME[KEY=VALUE,...]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,20 @@ class Totals:
     effective_samples: float
     threads: int
     processes: int
+    allocated_bytes: float | None = None
+    """This and the next: by the exact books, where the whole recording is asked for; else the sum of the lines."""
+    freed_bytes: float | None = None
+    net_bytes: float | None = None
+    requested_bytes: float | None = None
+    live_at_peak_bytes: float | None = None
+    live_at_end_bytes: float | None = None
+    python_fraction: float | None = None
+    """The part of ``allocated_bytes`` that Python's own allocators handed out."""
+    allocation_mb_per_s: float | None = None
+    allocation_samples: int | None = None
+    copied_bytes: float | None = None
+    copy_mb_per_s: float | None = None
+    copy_samples: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +102,13 @@ class Profile:
     samples, cpu_s, python_s, native_s, kernel_s, unknown_s, wait_s, main_wait_s, gpu_wait_s, cpu_wait_s (self), the
     same with ``total_`` in front, cpu_share, cpu_share_low, cpu_share_high (of all CPU time in question, with the
     ends of the 95 % interval) and the same with ``total_`` in front. Seconds; NaN is unknown.
+
+    Of memory and copies: allocated_bytes, freed_bytes, net_bytes, peak_bytes, live_at_peak_bytes, live_at_end_bytes,
+    copied_bytes and leak_rate_bytes_per_s, each with ``_low`` and ``_high``, the ends of the 95 % interval;
+    requested_bytes, average_bytes, python_fraction, allocation_mb_per_s, allocation_samples, copy_mb_per_s,
+    copy_samples, leak_likelihood; ``total_`` of allocated, freed, net, live_at_peak, live_at_end and copied bytes;
+    timeline (live bytes as a list of (seconds, bytes), None for places that never held much). NaN where they were not
+    recorded. docs/reference/json.md says what each of them means.
     """
 
     question: Question
@@ -99,5 +126,14 @@ class Profile:
     files: pd.DataFrame
     """file, file_id, and the common columns."""
     threads: pd.DataFrame
-    """name, tid, process, main, and samples, the self columns, cpu_share and its interval."""
+    """thread (its id), name, tid, process, main, and samples, the self columns, cpu_share and its interval; of what it
+    allocated: allocated_bytes, freed_bytes, live_at_peak_bytes, live_at_end_bytes; copied_bytes."""
     sources: Sources
+    calls: Calls
+    """The call tree with the measures of every node."""
+    memory: Memory | None
+    """The processes' memory as a whole; None if it was not recorded."""
+    leaks: pd.DataFrame | None
+    """What leaks, the highest rate first: the columns of ``leaks.report.LIST_COLUMNS``; None if not recorded."""
+    spans: pd.DataFrame
+    """Time and memory by the names of spans: the columns of ``span_sums.COLUMNS``. Empty where there are none."""

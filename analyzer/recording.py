@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 
@@ -42,11 +43,11 @@ class Recording:
                 directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tachograph-")))
                 self.manifest = finish(self.container, self.manifest, directory, self.specification)
                 whole = stack.enter_context(open_container(directory))
-            self.tables = Tables(whole, self.specification)
+            self.tables = Tables(whole, self.specification, self.manifest.tables)
             self._stack = stack.pop_all()
 
     @classmethod
-    def open(cls, path: Path | str) -> Recording:
+    def open(cls, path: Path | str) -> Self:
         """Opens the recording at ``path``; the same as ``Recording(path)``."""
         return cls(path)
 
@@ -71,6 +72,10 @@ class Recording:
         """The number of rows of a table."""
         return self.tables.rows(name)
 
+    def recorded(self, name: str) -> bool:
+        """Whether the facts of a table were recorded: if not, they are unknown, and not none."""
+        return self.rows(name) > 0 or self.specification.recorded(name, self.manifest.parameters)
+
     @property
     def start_ns(self) -> int:
         """Monotonic time at which recording began: second 0 of ``--from`` and ``--to``."""
@@ -92,7 +97,7 @@ class Recording:
         """Closes the files and removes the temporary ones."""
         self._stack.close()
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

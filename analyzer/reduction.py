@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from .accumulate import Accumulator
+from .accumulate import Accumulator, Key, Weights
 from .attribution import SIGNAL, SIGNAL_THREAD
 from .compat.opcodes import classes_of
 from .edges import STARTING, Edges, find_edges
@@ -34,6 +34,9 @@ MAX_WEIGHT_NS = 1 << 53
 _STATES, _ORIGINS, _KERNEL, _OPCODES, _FRAMES = 9, 8, 2, 5, 7
 _KINDS = ("world", "gpu", "cpu")
 """What a thread waited for, as far as it matters here."""
+
+Rows = tuple[Key, NDArray[np.uint16], tuple[Weights, Weights | None, Weights | None, Weights]]
+"""Rows of ``cpu``: places, cells, and the weights cpu_ns, system_ns, delay_ns (None: all zero) and weight_squared."""
 
 _CELLS = _STATES * _ORIGINS * _KERNEL * _OPCODES * _FRAMES
 
@@ -68,7 +71,7 @@ def waits_recorded(recording: Recording) -> bool:
 
 def reduce_cpu(recording: Recording, window: Window, edges: Edges) -> pd.DataFrame:
     """The CPU samples, reduced."""
-    reducer = _CpuReducer(recording, edges)
+    reducer = CpuReducer(recording, edges)
     columns = ["thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state"]
     if reducer.has_signals or not window.whole:
         columns.append("time_ns")
@@ -110,7 +113,7 @@ def share_ticks(
     return elapsed_ns / rows, np.maximum(elapsed_ns - interval_ns, 0.0) / rows
 
 
-class _CpuReducer:
+class CpuReducer:
     """Adds up batches of samples by stack, thread and classes."""
 
     def __init__(self, recording: Recording, edges: Edges) -> None:
@@ -134,6 +137,10 @@ class _CpuReducer:
 
     def reduce(self, batch: pa.RecordBatch, window: Window) -> None:
         """Adds one batch."""
+        self._sums.add(*self.decode(batch, window))
+
+    def decode(self, batch: pa.RecordBatch, window: Window) -> Rows:
+        """The rows of a batch that lie in the window, as places, cells and weights."""
         thread = batch.column("thread").to_numpy()
         state = self._edges.mark_rows(_states(batch.column("stack_state")), thread, self._row)
         self._row += batch.num_rows
@@ -142,7 +149,7 @@ class _CpuReducer:
         observed = weight.copy() if self.has_signals else weight
         delay = self._share(batch, thread, weight) if self.has_signals else None
         if not window.whole:
-            inside = window.contains(batch.column("time_ns").to_numpy())
+            inside = window.selects(thread, batch.column("time_ns").to_numpy())
             state = state[inside]
             weight, observed = weight[inside], observed[inside]
             delay = None if delay is None else delay[inside]
@@ -160,13 +167,22 @@ class _CpuReducer:
         cell += _scaled(state, 1)
         place = np.multiply(_filled(batch.column("stack"), self._stacks), self._threads, dtype=np.int64)
         place += thread
-        self._sums.add(place, cell, (weight, system_ns if system_ns.any() else None, delay, weight * observed))
+        return place, cell, (weight, system_ns if system_ns.any() else None, delay, weight * observed)
 
     def facts(self) -> pd.DataFrame:
         """The sums, with the keys taken apart again."""
         place, cell, sums = self._sums.sums()
         stack, thread = np.divmod(place, self._threads)
-        columns: dict[str, NDArray[np.int64]] = {}
+        frame = pd.DataFrame({"stack": np.where(stack == self._stacks, -1, stack), "thread": thread})
+        for name, values in self.columns_of(cell).items():
+            frame[name] = values
+        frame["samples"] = sums.pop("count").astype(np.int64)
+        return frame.assign(**sums)
+
+    @staticmethod
+    def columns_of(cell: NDArray[np.integer]) -> dict[str, NDArray[np.integer | np.bool_]]:
+        """The small columns of which cells are made."""
+        columns: dict[str, NDArray[np.integer | np.bool_]] = {}
         for name, size in (
             ("stack_state", _STATES),
             ("origin", _ORIGINS),
@@ -175,9 +191,8 @@ class _CpuReducer:
             ("frame_class", _FRAMES),
         ):
             cell, columns[name] = np.divmod(cell, size)
-        frame = pd.DataFrame({"stack": np.where(stack == self._stacks, -1, stack), "thread": thread, **columns})
-        frame["samples"] = sums.pop("count").astype(np.int64)
-        return frame.assign(**sums, kernel_known=frame["kernel_known"].astype(bool))
+        columns["kernel_known"] = columns["kernel_known"].astype(np.bool_)
+        return columns
 
     def _opcodes(self, thread: NDArray[np.integer], opcode: NDArray[np.integer]) -> NDArray[np.uint16]:
         """The opcode's part of the cells; its meaning depends on the version of the thread's interpreter."""
@@ -213,7 +228,7 @@ def reduce_waits(recording: Recording, window: Window, edges: Edges) -> pd.DataF
     for batch in recording.batches("waits", columns):
         start_ns, end_ns = (batch.column(name).to_numpy() for name in ("start_ns", "end_ns"))
         thread, target = (batch.column(name).to_numpy() for name in ("thread", "target"))
-        part = window.fraction(start_ns, end_ns)
+        part = window.part(thread, start_ns, end_ns)
         place = np.multiply(_filled(batch.column("stack"), stacks), threads, dtype=np.int64)
         place += thread
         in_driver = np.take(gpu, _filled(batch.column("native_frame"), len(gpu) - 1))

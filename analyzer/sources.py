@@ -23,6 +23,14 @@ class Sources:
         lines = self._lines(file)
         return source_line(lines[number - 1]) if number <= len(lines) else None
 
+    def count(self, file: int) -> int:
+        """The number of lines of a file in the recording; 0 if it is not there."""
+        return len(self._lines(file)) if 0 <= file < len(self._texts) else 0
+
+    def characters(self, file: int) -> int:
+        """The length of a file's text, line ends counted as one each."""
+        return sum(map(len, self._lines(file))) + self.count(file) if self.count(file) else 0
+
     def _split(self, file: int) -> list[str]:
         text: str | None = self._texts[file].as_py()
         # Not splitlines(): Python's own line numbers know only these line ends.

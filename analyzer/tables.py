@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tachograph.format import Container, FormatError, Specification, TableSpec, check_batch, check_schema
+from tachograph.format import Container, FormatError, Specification, TableSpec, check_batch, check_schema, complete
 
 BATCH_ROWS = 1 << 20
 """Rows that are in memory at a time while a long table is read."""
@@ -21,16 +21,27 @@ MAX_DEFINITIONS = 50_000_000
 class Tables:
     """The tables of one container. Nothing is read before it is asked for; everything is validated when it is.
 
+    ``listed`` names the tables that the manifest tells of: a table that came after version 1.0 and is not among them
+    is not missing, it has no rows.
+
     Errors (everywhere): FormatError, one line that names the table, and the column where it is one column's fault.
     """
 
-    def __init__(self, container: Container, specification: Specification) -> None:
+    def __init__(self, container: Container, specification: Specification, listed: Collection[str] = ()) -> None:
         self._container = container
         self._specification = specification
+        self._listed = frozenset(listed)
         self._rows: dict[str, int] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether the recording has the table; False only for those that it may lack."""
+        optional = self._specification.tables[name].since > 0 and name not in self._listed
+        return not optional or self._container.has(_file(name))
 
     def rows(self, name: str) -> int:
         """The number of rows of a table, from its file's footer."""
+        if not self.has(name):
+            return 0
         if name not in self._rows:
             with self._open(name) as file:
                 self._rows[name] = file.metadata.num_rows
@@ -38,7 +49,7 @@ class Tables:
 
     def size(self, name: str) -> int:
         """Bytes of a table's file."""
-        return self._container.size(_file(name))
+        return self._container.size(_file(name)) if self.has(name) else 0
 
     def read(self, name: str) -> pa.Table:
         """A table of definitions, whole, with exactly the columns of the specification."""
@@ -46,7 +57,7 @@ class Tables:
         if self.rows(name) > MAX_DEFINITIONS:
             raise FormatError(f"{_file(name)}: has {self.rows(name)} rows, more than the {MAX_DEFINITIONS} it may have")
         with self._open(name) as file:
-            table = _plain(file.read(columns=list(spec.schema.names)), spec)
+            table = complete(spec, _plain(file.read(columns=_present(file, spec.schema.names)), spec))
             check_batch(spec, table, self._limits(spec), _file(name))
         for column in spec.columns:
             if column.type in ("string", "binary"):
@@ -55,6 +66,8 @@ class Tables:
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of a table, a batch of rows at a time."""
+        if not self.has(name):
+            return
         spec = self._specification.tables[name]
         limits = self._limits(spec)
         with self._open(name) as file:
@@ -65,6 +78,8 @@ class Tables:
 
     def row_groups(self, name: str) -> list[int]:
         """The number of rows in each row group of a table's file."""
+        if not self.has(name):
+            return []
         with self._open(name) as file:
             return [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
 
@@ -94,6 +109,12 @@ class Tables:
 
 def _file(table: str) -> str:
     return f"{table}.parquet"
+
+
+def _present(file: pq.ParquetFile, columns: Sequence[str]) -> list[str]:
+    """Those of the columns that the file has; ``check_schema`` has seen to it that no others may be missing."""
+    present = set(file.schema_arrow.names)
+    return [name for name in columns if name in present]
 
 
 def _plain(columns: pa.Table | pa.RecordBatch, spec: TableSpec) -> Any:

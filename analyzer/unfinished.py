@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from tachograph.format import Container, FormatError, Manifest, Specification, assemble, write_recording
+from tachograph.format import (
+    Container,
+    FormatError,
+    Manifest,
+    Specification,
+    assemble,
+    finished_manifest,
+    write_recording,
+)
 
 
 def finish(container: Container, manifest: Manifest, into: Path, specification: Specification) -> Manifest:
@@ -21,16 +28,7 @@ def finish(container: Container, manifest: Manifest, into: Path, specification: 
         raise FormatError(f"{container.path} was never finished, and its spool is missing: nothing is left to read")
     assembled = assemble(spool, specification)
     try:
-        finished = replace(
-            manifest,
-            state="recovered",
-            clock=assembled.clock or manifest.clock,
-            parameters={**assembled.parameters, **manifest.parameters},
-            sampler_cost=assembled.sampler_cost,
-            quality=assembled.quality,
-            tables=write_recording(assembled, into),
-            ended_ns=assembled.ended_ns,
-        )
+        finished = finished_manifest(manifest, assembled, write_recording(assembled, into), "recovered")
         finished.write(into / "manifest.json")
     except OSError as error:
         raise FormatError(f"cannot read an unfinished recording through {into}: {error.strerror or error}") from None

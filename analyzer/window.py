@@ -9,16 +9,19 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
+from .stretches import Stretches
+
 _OPEN_START = -(1 << 62)
 _OPEN_END = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Monotonic times, ``start_ns <= time < end_ns``."""
+    """Monotonic times, ``start_ns <= time < end_ns``, and perhaps only stretches of threads within them (``spans``)."""
 
     start_ns: int = _OPEN_START
     end_ns: int = _OPEN_END
+    spans: Stretches | None = None
 
     @property
     def whole(self) -> bool:
@@ -28,6 +31,19 @@ class Window:
     def contains(self, time_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which moments lie in the window."""
         return (time_ns >= self.start_ns) & (time_ns < self.end_ns)
+
+    def selects(self, thread: NDArray[np.integer], time_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which moments of threads lie in the window, and in its spans."""
+        inside = self.contains(time_ns)
+        return inside if self.spans is None else inside & self.spans.contains(thread, time_ns)
+
+    def part(
+        self, thread: NDArray[np.integer], start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """The part (0..1) of each span of time of a thread that lies in the window, and in its spans."""
+        if self.spans is None:
+            return self.fraction(start_ns, end_ns)
+        return self.spans.part(thread, start_ns, end_ns)
 
     def fraction(self, start_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> NDArray[np.float64]:
         """The part (0..1) of each span that lies in the window; a span without length counts whole or not at all."""

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from .common import RECORDING_HELP, find_recording, one_line_errors
+from .common import RECORDING_HELP, Failure, find_recording, one_line_errors
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..profile import Question
 
 RULES = ("auto", "native", "delay", "opcode", "pc-only")
-SORTS = ("cpu", "python", "native", "kernel", "wait", "total")
+SORTS = ("cpu", "python", "native", "kernel", "wait", "total", "peak", "live", "end", "allocated", "copies", "leak")
+LEAKS = ("default", "paper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +29,15 @@ class Options:
     thread: str | None
     start: float | None
     end: float | None
-    sort: str
+    sort: str | None
+    memory: bool
+    leaks: str
+    span: str | None
     top: int | None
     json: str | None
+    html: str | None
+    figures: str | None
+    follow: bool
 
 
 @click.command(
@@ -35,10 +48,15 @@ class Options:
     "  tachograph analyze run.tacho --scope numpy      only numpy's lines are charged\n"
     "  tachograph analyze run.tacho --from 10 --to -5  without the first 10 s and the last 5 s\n"
     "  tachograph analyze run.tacho --thread main --sort wait\n"
+    "  tachograph analyze run.tacho --span 'epoch[n=3]'\n"
+    "  tachograph analyze run.tacho --memory           who holds the memory\n"
+    "  tachograph analyze run.tacho --html report.html\n"
+    "  tachograph analyze run.tacho --follow           while the program runs\n"
     "  tachograph analyze run.tacho.zip --json - | jq '.lines[0]'",
-    help="Show where a recorded program spent its CPU time and its waiting, line by line.\n\n" + RECORDING_HELP,
+    help="Show where a recorded program spent its CPU time and its waiting, and who held its memory, line by line.\n\n"
+    + RECORDING_HELP,
 )
-@click.argument("recording", required=False)
+@click.argument("recording", required=False, type=click.Path())
 @click.option(
     "--scope",
     metavar="project|all|GLOB",
@@ -56,14 +74,40 @@ class Options:
 )
 @click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
 @click.option(
+    "--span",
+    metavar="NAME[KEY=VALUE,...]",
+    help="Only while a span of this name (a glob) lasted, in its thread; see tachograph.recorder.span.",
+)
+@click.option(
     "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
 )
 @click.option("--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end.")
-@click.option("--sort", type=click.Choice(SORTS), default="cpu", show_default=True, help="What comes first.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    help="What comes first: time (cpu, python, native, kernel, wait, total), the most that a line held (peak), what it"
+    " held when the footprint was highest (live) or at the end (end), what it allocated or copied, or what leaks."
+    "  [default: cpu; with --memory: live]",
+)
+@click.option("--memory", is_flag=True, help="Show memory instead of time: the same as --sort live.")
+@click.option(
+    "--leaks",
+    type=click.Choice(LEAKS),
+    default=LEAKS[0],
+    show_default=True,
+    help="What counts as a leak: 'paper' is Scalene's score, 'default' adds that the growth must go on.",
+)
 @click.option(
     "--top", type=click.IntRange(1), metavar="N", help="Show the best N lines instead of those of at least 1 %."
 )
-@click.option("--json", metavar="FILE|-", help="Write everything as JSON to a file, or to standard output.")
+@click.option(
+    "--json", metavar="FILE|-", type=click.Path(), help="Write everything as JSON to a file, or to standard output."
+)
+@click.option(
+    "--html", metavar="FILE", type=click.Path(), help="Write a report for browsers: one file that needs no network."
+)
+@click.option("--figures", metavar="DIR", type=click.Path(), help="Write figures (PNG and SVG) into a folder.")
+@click.option("--follow", is_flag=True, help="Show a recording that is still being written, until it is complete.")
 @one_line_errors
 def analyze(**typed: object) -> None:
     """Shows a profile."""
@@ -77,19 +121,51 @@ def run(options: Options) -> None:
     from ..profile import Question
     from ..recording import Recording
 
+    if options.span is not None and (options.html is not None or options.figures is not None):
+        raise Failure("--span does not work with --html and --figures, which show all of the time: leave it out")
     question = Question(
-        options.scope, options.thread, options.start, options.end, attribution=Attribution(options.attribution)
+        options.scope,
+        options.thread,
+        options.start,
+        options.end,
+        attribution=Attribution(options.attribution),
+        leaks=options.leaks,
+        span=options.span,
     )
+    sort = options.sort or ("live" if options.memory else "cpu")
+    if options.follow:
+        _follow(options, question, sort)
+        return
     with Recording.open(find_recording(options.recording)) as recording:
         profile = build_profile(recording, question)
+        if options.html is not None or options.figures is not None:
+            from ..pictures.write import write_pictures
+
+            write_pictures(recording, profile, options.html, options.figures)
     if options.json is not None:
         from ..render.json_document import write
 
-        write(profile, options.json, top=options.top, sort=options.sort)
+        write(profile, options.json, top=options.top, sort=sort)
+    if options.json is not None or options.html is not None or options.figures is not None:
         return
-    from rich.console import Console
-
     from ..render.selection import Sort
     from ..render.terminal import show
 
-    show(profile, Console(highlight=False, markup=False, emoji=False), Sort(options.sort), options.top)
+    show(profile, console(), Sort(sort), options.top)
+
+
+def _follow(options: Options, question: Question, sort: str) -> None:
+    """Shows a recording while it is written."""
+    from ..render.selection import Sort
+    from .follow import follow
+
+    if any(each is not None for each in (options.json, options.html, options.figures)):
+        raise Failure("--follow shows the report in the terminal: leave out --json, --html and --figures")
+    follow(find_recording(options.recording), question, console(), Sort(sort), options.top)
+
+
+def console() -> Console:
+    """The terminal, or what stands in its place."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)

@@ -19,6 +19,10 @@ RECORDING_HELP = (
 )
 
 
+EXTRA = ("pandas", "rich", "numpy", "pyarrow", "jinja2", "markupsafe", "matplotlib")
+"""Modules that an installation without ``[analyze]`` lacks."""
+
+
 class Failure(click.ClickException):
     """Bad input: one line on standard error, exit status 2."""
 
@@ -39,7 +43,7 @@ def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
         except FormatError as error:
             raise Failure(str(error)) from None
         except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] not in ("pandas", "rich", "numpy", "pyarrow"):
+            if error.name is None or error.name.partition(".")[0] not in EXTRA:
                 raise
             raise Failure(f"this needs {error.name}, which is missing: pip install 'tachograph[analyze]'") from None
         except BrokenPipeError:

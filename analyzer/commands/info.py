@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import click
-
-from tachograph.format import FormatError
 
 from .common import RECORDING_HELP, find_recording, one_line_errors
 
@@ -17,13 +12,14 @@ from .common import RECORDING_HELP, find_recording, one_line_errors
     epilog="\b\nExamples:\n  tachograph info\n  tachograph info run.tacho\n  tachograph info run.tacho.zip --json -",
     help="Show what is in a recording: size and rows of its tables, parameters, what was lost.\n\n" + RECORDING_HELP,
 )
-@click.argument("recording", required=False)
+@click.argument("recording", required=False, type=click.Path())
 @click.option("--json", "target", metavar="FILE|-", help="Write it as JSON to a file, or to standard output.")
 @one_line_errors
 def info(recording: str | None, target: str | None) -> None:
     """Shows what is in a recording."""
     from rich.console import Console
 
+    from ..output import write_text
     from ..recording import Recording
     from ..render.info import facts, text
     from ..render.json_document import dumps
@@ -31,13 +27,8 @@ def info(recording: str | None, target: str | None) -> None:
 
     with Recording.open(find_recording(recording)) as opened:
         document = facts(opened)
-    if target == "-":
-        sys.stdout.write(dumps(document))
-    elif target is not None:
-        try:
-            Path(target).write_text(dumps(document), "utf-8")
-        except OSError as error:
-            raise FormatError(f"cannot write {target}: {error.strerror or error}") from None
+    if target is not None:
+        write_text(dumps(document), target)
     else:
         console = Console(highlight=False, markup=False, emoji=False)
         for line in text(document):

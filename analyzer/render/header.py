@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..profile import Profile
 from ..text import printable
-from .numbers import counted, percent, seconds
+from .numbers import counted, percent, seconds, size
 from .style import COLOURS, NAMES, Style
 
 FEW_SAMPLES = 100
@@ -29,6 +29,8 @@ def header(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     yield Text()
     yield from _wrapped(_numbers(profile, style), width)
     yield from _split(profile, style, width)
+    for line in _memory(profile, style):
+        yield from _wrapped(line, width)
     for line in quality(profile, style):
         yield from _wrapped(line, width)
 
@@ -118,6 +120,31 @@ def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
             f"   garbage collection took {share} % ({seconds(totals.gc_s)}); it is Python, on the lines that set it off"
         )
         yield from _wrapped(Text(style.plain(told), "dim"), width)
+
+
+def _memory(profile: Profile, style: Style) -> Iterator[Text]:
+    """What the processes held, and what was copied."""
+    memory, totals = profile.memory, profile.totals
+    facts: list[tuple[str, str]] = []
+    if memory is not None:
+        facts.append((_size(memory.peak_bytes), f"at the peak (at {seconds(memory.peak_s)})"))
+        facts.append((_size(memory.end_bytes), "at the end"))
+        if memory.resident_peak_bytes is not None:
+            facts.append((_size(memory.resident_peak_bytes), "resident at most"))
+        python = "" if totals.python_fraction is None else f" ({totals.python_fraction * 100:.0f} % by Python)"
+        facts.append((_size(totals.allocated_bytes), f"allocated{python}"))
+    if totals.copied_bytes is not None:
+        facts.append((_size(totals.copied_bytes), "copied"))
+    if not facts:
+        return
+    text = Text(" memory  ", COLOURS["memory"])
+    for number, (amount, what) in enumerate(facts):
+        text.append(style.plain(" · ") if number else "", "dim").append(amount, "bold").append(f" {what}")
+    yield text
+
+
+def _size(count: float | None) -> str:
+    return "?" if count is None else size(round(count))
 
 
 def _wrapped(line: Text, width: int) -> Iterator[Text]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, fields
 from typing import Any
 
 import pandas as pd
 
-from tachograph.format import FormatError
-
+from .. import copies, span_sums
+from ..heap import columns as heap_columns
+from ..heap.process import Memory
+from ..leaks import report
 from ..measures import SECONDS
+from ..memory import THREAD_COLUMNS
+from ..output import write_text
 from ..profile import Profile
+from .selection import Sort
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""
@@ -22,17 +25,19 @@ VERSION = 1
 _SELF = ["samples", *SECONDS]
 _SHARES = ["cpu_share", "cpu_share_low", "cpu_share_high"]
 _TOTAL = [f"total_{name}" for name in (*_SELF, *_SHARES)]
+_HELD = [*heap_columns.COLUMNS, *copies.COLUMNS, *report.COLUMNS, "timeline"]
 _COLUMNS = {
-    "lines": ["file", "line", "function", *_SELF, *_SHARES, *_TOTAL, "source"],
-    "functions": ["function", "file", "line", *_SELF, *_SHARES, *_TOTAL],
-    "files": ["file", *_SELF, *_SHARES, *_TOTAL],
-    "threads": ["name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s"],
+    "lines": ["file", "line", "function", *_SELF, *_SHARES, *_TOTAL, *_HELD, "source"],
+    "functions": ["function", "file", "line", *_SELF, *_SHARES, *_TOTAL, *_HELD],
+    "files": ["file", *_SELF, *_SHARES, *_TOTAL, *_HELD],
+    "threads": ["name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s", *THREAD_COLUMNS],
+    "leaks": [name for name in report.LIST_COLUMNS if name != "file_id"],
 }
 
 
 def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> dict[str, Any]:
     """The document as Python objects; ``top`` limits lines, functions and files, which are sorted by ``sort``."""
-    column = "total_cpu_s" if sort == "total" else f"{sort}_s"
+    column = Sort(sort).column
     frames = {"lines": profile.lines, "functions": profile.functions, "files": profile.files}
     ordered = {name: frame.sort_values(column, ascending=False, kind="stable") for name, frame in frames.items()}
     return {
@@ -48,6 +53,18 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
         },
         **{name: _records(frame.head(top) if top else frame, _COLUMNS[name]) for name, frame in ordered.items()},
         "threads": _records(profile.threads, _COLUMNS["threads"]),
+        "memory": None if profile.memory is None else _memory(profile.memory),
+        "leaks": None if profile.leaks is None else _records(profile.leaks, _COLUMNS["leaks"]),
+        "spans": _records(profile.spans, list(span_sums.COLUMNS)),
+    }
+
+
+def _memory(memory: Memory) -> dict[str, Any]:
+    """The processes' memory; its frames as lists of objects."""
+    plain = {field.name: getattr(memory, field.name) for field in fields(memory)}
+    return {
+        name: _records(value, list(value.columns)) if isinstance(value, pd.DataFrame) else value
+        for name, value in plain.items()
     }
 
 
@@ -57,14 +74,7 @@ def write(profile: Profile, target: str, *, top: int | None = None, sort: str = 
     Errors:
         FormatError: the file cannot be written.
     """
-    text = dumps(document(profile, top=top, sort=sort))
-    if target == "-":
-        sys.stdout.write(text)
-        return
-    try:
-        Path(target).write_text(text, "utf-8")
-    except OSError as error:
-        raise FormatError(f"cannot write {target}: {error.strerror or error}") from None
+    write_text(dumps(document(profile, top=top, sort=sort)), target)
 
 
 def dumps(value: Any) -> str:

@@ -65,6 +65,19 @@ def size(count: int) -> str:
     return f"{count} bytes" if unit == "bytes" else f"{value:.3g} {unit}"
 
 
+def short_size(value: float | None, unknown: str = "?") -> str:
+    """Bytes for a narrow column, at most 5 characters (``512M`` is 512 MB); empty for less than 1 KB."""
+    if value is None or math.isnan(value):
+        return unknown
+    if value < 1000:
+        return ""
+    for unit in "KMGT":
+        value /= 1000
+        if value < 999.5 or unit == "T":
+            break
+    return f"{value:.2f}{unit}" if value < 9.995 else f"{value:.1f}{unit}" if value < 99.95 else f"{value:.0f}{unit}"
+
+
 def counted(number: int, plural: str) -> str:
     """A count with a text that begins with what is counted, in the plural."""
     first, _, rest = plural.partition(" ")

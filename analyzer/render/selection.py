@@ -12,8 +12,21 @@ from ..profile import Profile
 MIN_SHARE = 0.01
 """Lines with at least this part of the time are shown, with the line before and the line after."""
 
+MIN_BYTES = 1_000_000
+"""Lines that never held or copied so much are not shown for their memory."""
+
 MAX_LINES = 300
 """A report never shows more lines, neighbours included."""
+
+
+_SIZES = {
+    "allocated": "allocated_bytes",
+    "peak": "peak_bytes",
+    "live": "live_at_peak_bytes",
+    "end": "live_at_end_bytes",
+    "copies": "copied_bytes",
+    "leak": "leak_rate_bytes_per_s",
+}
 
 
 class Sort(enum.StrEnum):
@@ -25,11 +38,22 @@ class Sort(enum.StrEnum):
     KERNEL = "kernel"
     WAIT = "wait"
     TOTAL = "total"
+    ALLOCATED = "allocated"
+    PEAK = "peak"
+    LIVE = "live"
+    END = "end"
+    COPIES = "copies"
+    LEAK = "leak"
 
     @property
     def column(self) -> str:
         """The column of the profile's frames."""
-        return "total_cpu_s" if self is Sort.TOTAL else f"{self.value}_s"
+        return _SIZES.get(self.value) or ("total_cpu_s" if self is Sort.TOTAL else f"{self.value}_s")
+
+    @property
+    def by_size(self) -> bool:
+        """Whether it is about bytes, not about time."""
+        return self.value in _SIZES
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +75,32 @@ class Block:
     gaps: set[int] = field(default_factory=set)
 
 
-def important(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None) -> pd.Index:
-    """The rows of ``Profile.lines`` that matter, best first: at least 1 % of the time, or the best ``top``.
+def important(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, memory: bool = False) -> pd.Index:
+    """The rows of ``Profile.lines`` that matter, best first: at least 1 % of what it is sorted by, or the best ``top``.
 
     By default a line also matters if the main thread waits there for 1 % of the wall time; waiting of other threads,
-    which is mostly idleness, counts only if waiting is what the report is sorted by.
+    which is mostly idleness, counts only if waiting is what the report is sorted by. With ``memory``, lines that held
+    or copied at least 1 % of all matter too, unless that is next to nothing.
     """
     lines = profile.lines
     measure = lines[sort.column].fillna(0.0)
-    whole = measure.sum() if sort is Sort.WAIT else lines["cpu_s"].sum()
+    whole = measure.sum() if sort is Sort.WAIT or sort.by_size else lines["cpu_s"].sum()
+    if sort is Sort.PEAK:
+        whole = profile.totals.live_at_peak_bytes or whole
     chosen = (measure > 0) if top is not None else (measure >= MIN_SHARE * whole) & (measure > 0)
     order = [sort.column, "cpu_s", "wait_s"]
     if sort is Sort.CPU and profile.totals.wall_s:
         waited = lines["main_wait_s"].fillna(0.0)
         chosen |= (waited > 0) if top is not None else waited >= MIN_SHARE * profile.totals.wall_s
         order = [sort.column, "main_wait_s", "wait_s"]
+    if memory and top is None:
+        for held, wholly in (("peak_bytes", "live_at_peak_bytes"), ("copied_bytes", "copied_bytes")):
+            chosen |= lines[held].fillna(0.0) >= max(MIN_SHARE * (getattr(profile.totals, wholly) or 0.0), MIN_BYTES)
     best = lines[chosen].sort_values(list(dict.fromkeys(order)), ascending=False, kind="stable")
     return best.index[: top if top is not None else MAX_LINES]
 
 
-def blocks(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None) -> list[Block]:
+def blocks(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, memory: bool = False) -> list[Block]:
     """The files with lines that matter, best first, with the neighbours of those lines; rows without a line last."""
     lines = profile.lines
     places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
@@ -78,7 +108,7 @@ def blocks(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None) -> l
     shown: dict[int, dict[int, bool]] = {}
     unplaced: list[int] = []
     count = 0
-    for index in important(profile, sort, top):
+    for index in important(profile, sort, top, memory=memory):
         if count >= MAX_LINES:
             break
         file, line = int(lines["file_id"].iat[index]), lines["line"].iat[index]

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 PARTS = ("python", "native", "kernel", "unknown", "wait")
 """What time is divided into, in the order in which it is shown."""
 
-COLOURS = {"python": "#4c9be8", "native": "#e8924c", "kernel": "#c678dd", "unknown": "#888888", "wait": "#5c6370"}
+COLOURS = {
+    "python": "#4c9be8",
+    "native": "#e8924c",
+    "kernel": "#c678dd",
+    "unknown": "#888888",
+    "wait": "#5c6370",
+    "memory": "#56b6a2",
+}
 NAMES = {"python": "Python", "native": "native", "kernel": "kernel", "unknown": "unknown", "wait": "waiting"}
 
 
@@ -47,6 +56,22 @@ class Style:
     def print(self, console: Console, line: Text) -> None:
         """Prints a line as it is, or without colours and in ASCII where the console has nothing else."""
         console.print(line if self.unicode else Text(self.plain(line.plain)), highlight=False, soft_wrap=False)
+
+    def curve(self, points: Sequence[tuple[float, float]], width: int) -> str:
+        """A curve through points (seconds, amount) in ``width`` characters, each the highest of its part of time."""
+        levels = "▁▂▃▄▅▆▇█" if self.unicode else ".:-=+*%#"
+        times, amounts = np.array([time for time, _ in points]), np.array([amount for _, amount in points])
+        bounds = np.linspace(times[0], times[-1], width + 1)
+        top = float(amounts.max())
+        if top <= 0:
+            return " " * width
+        text = ""
+        for start, end in pairwise(bounds.tolist()):
+            inside = amounts[(times > start) & (times < end)]
+            ends = np.interp([start + (end - start) / 1e6, end - (end - start) / 1e6], times, amounts)
+            highest = max(float(ends.max()), float(inside.max(initial=0.0)))
+            text += " " if highest < top / 1000 else levels[min(len(levels) - 1, int(highest / top * len(levels)))]
+        return text
 
     def bar(self, parts: Sequence[tuple[str, float]], width: int, whole: float | None = None) -> Text:
         """A bar of ``width`` cells, divided as ``parts`` (part, amount) of ``whole`` (their sum if None) are."""

@@ -5,7 +5,6 @@ Text from the recording was made printable when the profile was built, and never
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -16,29 +15,32 @@ from rich.text import Text
 from ..profile import Profile
 from ..scope import ALL, PROJECT
 from ..text import shorten_left
+from .columns import Columns
 from .header import header
-from .numbers import margin, percent, short_seconds
+from .leaks import leak_lines
+from .numbers import percent, short_seconds, short_size, size
 from .selection import MIN_SHARE, Block, Row, Sort, blocks
+from .spans import span_lines
 from .style import COLOURS, Style
 
 MIN_WIDTH = 60
-BAR_WIDTH = 10
-WIDE = 100
-"""From this width on lines have a bar."""
-
 MAX_FUNCTIONS = 10
 MAX_THREADS = 12
-_NARROW = (("CPU %", 6), ("", 6), ("Py", 6), ("nat.", 6), ("kern", 6), ("wait", 7))
-_BROAD = (("CPU %", 7), ("", 6), ("Python", 8), ("native", 8), ("kernel", 8), ("wait", 8))
 
 
 def show(profile: Profile, console: Console, sort: Sort = Sort.CPU, top: int | None = None) -> None:
     """Prints the report on ``console``, in its width, with colours if it has them."""
     style = Style.of(console)
-    for line in Report(profile, style, max(MIN_WIDTH, console.width), sort, top).text():
+    for line in report_lines(profile, console, sort, top):
+        style.print(console, line)
+
+
+def report_lines(profile: Profile, console: Console, sort: Sort = Sort.CPU, top: int | None = None) -> Iterator[Text]:
+    """The lines of the report, in the width of ``console``."""
+    for line in Report(profile, Style.of(console), max(MIN_WIDTH, console.width), sort, top).text():
         line.rstrip()
         line.truncate(console.width, overflow="ellipsis")
-        style.print(console, line)
+        yield line
 
 
 class Report:
@@ -50,27 +52,37 @@ class Report:
         self._width = width
         self._sort = sort
         self._top = top
-        self._bar = width >= WIDE
-        self._columns = _BROAD if self._bar else _NARROW
-        self._longest = 0.0
-        """CPU time of the line whose bar is the longest."""
+        self._columns = Columns(profile, style, width, sort)
         self._syntax = Syntax("", "python", theme="ansi_dark") if style.colour else None
 
     def text(self) -> Iterator[Text]:
         """All lines of the report, each at most as wide as the console once it is cut there."""
         yield from header(self._profile, self._style, self._width)
         yield Text()
-        found = blocks(self._profile, self._sort, self._top)
-        if not found:
-            yield Text(" No CPU time or waiting was recorded here.")
-            return
-        yield from self._lines(found)
-        yield from self._functions()
-        yield from self._threads()
+        found = blocks(self._profile, self._sort, self._top, memory=self._columns.memory)
+        if found:
+            yield from self._lines(found)
+        else:
+            yield Text(f" {self._nothing()}")
+        yield from leak_lines(self._profile, self._style, self._width)
+        if found:
+            yield from self._functions()
+        yield from span_lines(self._profile, self._style, self._width)
+        if found:
+            yield from self._threads()
+
+    def _nothing(self) -> str:
+        """Why there are no lines."""
+        if not self._sort.by_size:
+            return "No CPU time or waiting was recorded here."
+        if self._sort is Sort.LEAK and self._profile.leaks is not None:
+            return "Nothing leaks, as far as this recording tells."
+        known = self._profile.totals.copied_bytes if self._sort is Sort.COPIES else self._profile.memory
+        return "Memory and copies were not recorded here." if known is None else "There is none of that here."
 
     def _lines(self, found: list[Block]) -> Iterator[Text]:
         shown = [row.index for block in found for row in block.rows if row.index is not None]
-        self._longest = float(self._profile.lines.loc[shown, "cpu_s"].max())
+        self._columns.longest = float(self._profile.lines.loc[shown, "cpu_s"].max())
         yield self._title("Lines", self._scope())
         yield self._column_heads()
         for block in found:
@@ -87,7 +99,8 @@ class Report:
 
     def _scope(self) -> str:
         profile = self._profile
-        what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE * 100:.0f} % of the time"
+        of = "all" if self._sort.by_size else "the time, or of the memory" if self._columns.memory else "the time"
+        what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE * 100:.0f} % of {of}"
         if profile.widened:
             return f"{what}; all code is shown, because little time is the project's own"
         names = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
@@ -98,17 +111,12 @@ class Report:
         return text.append(self._style.plain(f"  {rest}"), "dim")
 
     def _column_heads(self) -> Text:
-        text = Text().append(f"{'line':>6} ", "dim")
-        if self._bar:
-            text.append(" " * (BAR_WIDTH + 1))
-        for (head, width), part in zip(self._columns, ("", "", "python", "native", "kernel", "wait"), strict=True):
-            text.append(f"{head:>{width}}", COLOURS.get(part, "dim") if part != "wait" else "dim")
-        return text
+        return Text().append(f"{'line':>6} ", "dim").append_text(self._columns.heads())
 
     def _file(self, block: Block) -> Text:
         files = self._profile.files
         row = files[files["file_id"] == block.file_id].iloc[0]
-        share = f"{percent(row['cpu_share']) or '0'} %"
+        share = size(round(row[self._sort.column])) if self._sort.by_size else f"{percent(row['cpu_share']) or '0'} %"
         room = self._width - len(share) - 4
         text = Text().append(f" {shorten_left(block.file or '', room)}", "bold")
         text.pad_right(max(1, room - text.cell_len + 2))
@@ -119,7 +127,7 @@ class Report:
         values = frame.loc[row.index] if row.index is not None else None
         number = "" if row.number is None else str(row.number)
         text = Text().append(f"{number:>6} ", "dim" if row.context else "")
-        text.append_text(self._cells(values, dim=row.context))
+        text.append_text(self._columns.cells(values, dim=row.context))
         text.append("  ")
         room = max(8, self._width - text.cell_len - 1)
         if row.number is None and values is not None:
@@ -131,30 +139,6 @@ class Report:
         """Columns of white space that all shown lines of a file begin with, and that need not be shown."""
         sources = (self._profile.sources.line(block.file_id, row.number or 0) for row in block.rows)
         return min((len(line) - len(line.lstrip(" ")) for line in sources if line and line.strip()), default=0)
-
-    def _cells(self, values: pd.Series | None, *, dim: bool) -> Text:
-        text = Text()
-        if values is None:
-            return text.append(" " * (sum(width for _, width in self._columns) + (BAR_WIDTH + 1 if self._bar else 0)))
-        cpu = self._profile.totals.cpu_s
-        if self._bar:
-            parts = [(part, float(values[f"{part}_s"] or 0)) for part in ("python", "native", "kernel", "unknown")]
-            known = [(part, 0.0 if math.isnan(amount) else amount) for part, amount in parts]
-            bar = self._style.bar(known, BAR_WIDTH, self._longest)
-            bar.pad_right(BAR_WIDTH + 1 - bar.cell_len)
-            text.append_text(bar)
-        widths = [width for _, width in self._columns]
-        share = values["cpu_share"]
-        shown = percent(share)
-        text.append(f"{shown:>{widths[0]}}", "dim" if dim else "bold" if share >= 0.1 else "")
-        text.append(f"{self._margin(values) if shown else '':>{widths[1]}}", "dim")
-        for part, width in zip(("python", "native", "kernel"), widths[2:5], strict=True):
-            amount = values[f"{part}_s"]
-            text.append(f"{percent(amount / cpu if cpu > 0 else 0.0):>{width}}", COLOURS[part])
-        return text.append(f"{short_seconds(values['wait_s']):>{widths[5]}}", "dim" if dim else "")
-
-    def _margin(self, row: pd.Series, prefix: str = "") -> str:
-        return self._style.plain(margin(row[f"{prefix}cpu_share_low"], row[f"{prefix}cpu_share_high"]))
 
     def _source(self, source: str | None, values: pd.Series | None, room: int, *, dim: bool) -> Text:
         if source is None:
@@ -169,25 +153,40 @@ class Report:
         return text
 
     def _functions(self) -> Iterator[Text]:
-        frame = self._profile.functions.sort_values([self._sort.column, "total_cpu_s"], ascending=False, kind="stable")
+        by_size = self._sort.by_size
+        second = (
+            f"total_{self._sort.column}" if f"total_{self._sort.column}" in self._profile.functions else "total_cpu_s"
+        )
+        frame = self._profile.functions.sort_values([self._sort.column, second], ascending=False, kind="stable")
         frame = frame[frame["file_id"] >= 0].head(MAX_FUNCTIONS)
         if frame.empty:
             return
-        yield self._title(
-            "Functions", "self: in its own lines; total: with everything that it calls, once for each sample"
-        )
-        yield Text(f"{'self %':>8}{'total %':>9}{'':>6}{'wait':>8}  function", "dim")
+        once = "" if by_size else ", once for each sample"
+        yield self._title("Functions", f"self: in its own lines; total: with everything that it calls{once}")
+        if by_size:
+            yield Text(f"{'self':>8}{'total':>9}{'alloc.':>9}{'copied':>9}  function", "dim")
+        else:
+            yield Text(f"{'self %':>8}{'total %':>9}{'':>6}{'wait':>8}  function", "dim")
         for _, row in frame.iterrows():
-            text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
-            text.append(f"{percent(row['total_cpu_share']):>9}")
-            text.append(f"{self._margin(row, 'total_'):>6}", "dim")
-            text.append(f"{short_seconds(row['total_wait_s']):>8}  ")
+            text = self._sizes_of(row, second) if by_size else self._times_of(row)
             text.append(str(row["function"]))
             text.append("  ")
             where = f"{row['file']}:{row['line']}"
             text.append(shorten_left(where, max(10, self._width - text.cell_len - 1)), "dim")
             yield text
         yield Text()
+
+    def _times_of(self, row: pd.Series) -> Text:
+        text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
+        text.append(f"{percent(row['total_cpu_share']):>9}")
+        text.append(f"{self._columns.margin(row, 'total_'):>6}", "dim")
+        return text.append(f"{short_seconds(row['total_wait_s']):>8}  ")
+
+    def _sizes_of(self, row: pd.Series, total: str) -> Text:
+        text = Text().append(f"{short_size(row[self._sort.column]):>8}", "bold")
+        text.append(f"{short_size(row[total]) if total.endswith('bytes') else '':>9}")
+        text.append(f"{short_size(row['total_allocated_bytes']):>9}", "dim")
+        return text.append(f"{short_size(row['total_copied_bytes']):>9}  ", "dim")
 
     def _threads(self) -> Iterator[Text]:
         frame = self._profile.threads
@@ -197,7 +196,7 @@ class Report:
         yield Text(f"{'CPU %':>8}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'wait':>8}  thread", "dim")
         for _, row in frame.head(MAX_THREADS).iterrows():
             text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
-            text.append(f"{self._margin(row):>6}", "dim")
+            text.append(f"{self._columns.margin(row):>6}", "dim")
             for part in ("cpu", "python", "native", "kernel", "wait"):
                 text.append(f"{short_seconds(row[f'{part}_s']):>8}", COLOURS.get(part, "") if part != "wait" else "")
             name = row["name"] if isinstance(row["name"], str) else "unnamed"

@@ -19,6 +19,8 @@ MS = 1_000_000
 PYTHON_FRAME, OTHER_FRAME, NATIVE_FRAME, MACHINERY_FRAME, GPU_FRAME = range(5)
 """Native frames of every recording: evaluation loop, rest of the interpreter, outside, call machinery, GPU driver."""
 
+DOMAINS = ("native", "mapped", "raw", "mem", "obj")
+
 CALL, CALL_BUILTIN, BINARY_OP, LIST_APPEND = 53, 168, 45, 80
 """Opcodes of CPython 3.13: an unspecialised call, a call of a C function, no call, and one without foreign code."""
 
@@ -126,6 +128,55 @@ class Builder:
         start, end = (START + round(ms * MS) for ms in (start_ms, end_ms))
         row = {"start_ns": start, "end_ns": end, "off_cpu_ns": end - start, "thread": 0, "stack": stack, "target": 0}
         self.rows["waits"].append({**row, "stack_state": 0 if stack is not None else 1, **values})
+
+    def memory(self, event: str, ms: float, footprint: int | None, **values: Any) -> None:
+        """A row of the books, time in ms from the start; flows are given as ``obj_allocated_bytes=...``, else 0."""
+        flows = [f"{domain}_{what}_bytes" for domain in DOMAINS for what in ("allocated", "freed")]
+        row = {
+            "time_ns": START + round(ms * MS),
+            "process": 0,
+            "event": ("start", "threshold", "tick", "end").index(event),
+            "footprint_bytes": footprint,
+            "peak_bytes": footprint,
+            "stack_state": 0 if values.get("stack") is not None else 1,
+        }
+        self._record_memory()
+        self.rows["memory"].append({**row, **dict.fromkeys(flows, 0), **values})
+
+    def block(
+        self, stack: int | None, size: int, born_ms: float, freed_ms: float | None = None, mean: int = 1, **values: Any
+    ) -> None:
+        """A sampled block, times in ms from the start; with the mean of 1 it stands for itself."""
+        row = {
+            "time_ns": START + round(born_ms * MS),
+            "process": 0,
+            "thread": 0,
+            "domain": DOMAINS.index("obj"),
+            "size_bytes": size,
+            "requested_bytes": size,
+            "mean_bytes": mean,
+            "stack": stack,
+            "stack_state": 0 if stack is not None else 1,
+            "followed": True,
+            "freed_ns": None if freed_ms is None else START + round(freed_ms * MS),
+        }
+        self._record_memory()
+        self.rows["allocations"].append({**row, **values})
+
+    def copy(self, stack: int | None, size: int, ms: float, mean: int = 1, **values: Any) -> None:
+        """A sampled copy, time in ms from the start; its thread copied nothing else since its previous row."""
+        row = {"time_ns": START + round(ms * MS), "thread": 0, "bytes": size, "size_bytes": size, "mean_bytes": mean}
+        self._record_memory()
+        self.rows["copies"].append({**row, "stack": stack, "stack_state": 0 if stack is not None else 1, **values})
+
+    def span(self, name: str, start_ms: float, end_ms: float | None, fields: str | None = None, **values: Any) -> int:
+        """A span, times in ms from the start of the recording; spans are added in the order of their beginning."""
+        start, end = (None if ms is None else START + round(ms * MS) for ms in (start_ms, end_ms))
+        row = {"process": 0, "thread": 0, "name": name, "fields": fields, "start_ns": start, "end_ns": end}
+        return self._add("spans", **{**row, **values})
+
+    def _record_memory(self) -> None:
+        self.parameters["memory"] = True
 
     def write(self) -> Path:
         spec = load_specification()

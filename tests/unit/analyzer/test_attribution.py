@@ -143,6 +143,25 @@ def test_modules_of_the_c_library(builder: Builder, profile: Callable[..., Profi
     assert (totals.python_s, totals.native_s) == ((0.01, 0.02) if runtime else (0.0, 0.03))
 
 
+@pytest.mark.parametrize(
+    ("symbol", "python_s"),
+    [(None, 0.03), ("tachograph::domains::(anonymous namespace)::release", 0.03), ("memcpy", 0.01)],
+)
+def test_hooks_of_the_recorder(
+    builder: Builder, profile: Callable[..., Profile], symbol: str | None, python_s: float
+) -> None:
+    """Time in the recorder's own hooks is whose call they stand before: the interpreter's allocator, or libc."""
+    path = "/usr/lib/python3/site-packages/tachograph/recorder/libtachograph.so"
+    builder._add("modules", process=0, path=path, start=5, end=6, file_offset=0, time_ns=0, interpreter=False)
+    frame = builder._add("native_frames", module=3, offset=6, symbol=symbol)
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(stack, 10, native_frame=frame, opcode=LIST_APPEND)
+    builder.cpu(stack, 20, native_frame=frame, opcode=BINARY_OP)
+    totals = profile().totals
+    assert totals.python_s == python_s
+    assert totals.native_s == pytest.approx(0.03 - python_s)
+
+
 def test_native_recording(builder: Builder, profile: Callable[..., Profile]) -> None:
     code = builder.code(builder.file("/srv/a.py"))
     first, second, third = (builder.stack((code, line)) for line in range(3))

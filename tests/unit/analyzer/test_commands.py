@@ -12,12 +12,17 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer import Question, Recording, build_profile, copies
 from tachograph.analyzer.commands import analyze, info
+from tachograph.analyzer.heap import columns as heap_columns
+from tachograph.analyzer.leaks import report as leaks
 from tachograph.analyzer.render.json_document import document, dumps
 from tachograph.analyzer.render.selection import MAX_LINES, Sort, blocks, important
 from tachograph.analyzer.render.terminal import show
 from unit.analyzer.recordings import NATIVE_FRAME, Builder
+
+NOT_RECORDED = (*heap_columns.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, "timeline")
+"""Columns about memory, copies and leaks."""
 
 EVIL = "evil\x1b[31m[bold]\r\u202e\x07\x9b2J"
 
@@ -113,24 +118,35 @@ def test_json(builder: Builder, here: Path) -> None:
     assert found["threads"][0]["name"] == "MainThread"
     assert {"name", "tid", "python_s", "native_s", "kernel_s", "wait_s"} <= found["threads"][0].keys()
     assert found["totals"]["main_wait_s"] == 2.0
-    assert found["quality"] == {"state": "complete", "nothing_lost": True, "losses": [], "notes": []}
+    notes = ["memory and copies were not recorded"]
+    assert found["quality"] == {"state": "complete", "nothing_lost": True, "losses": [], "notes": notes}
     assert invoke(analyze, "run.tacho", "--json", "out.json").output == ""
     assert json.loads((here / "out.json").read_text()) == found
     assert len(json.loads(invoke(analyze, "run.tacho", "--json", "-", "--top", "1").output)["lines"]) == 1
 
 
+def names_in(value: object) -> set[str]:
+    """The names of all objects below a value."""
+    if isinstance(value, dict):
+        return set(value).union(*map(names_in, value.values()))
+    return set().union(*map(names_in, value)) if isinstance(value, list) else set()
+
+
 def test_documented_names(builder: Builder) -> None:
     """docs/reference/json.md lists every name of the document, and no other."""
+    builder.quality.append({"process": 0, "loss": "stacks_torn", "count": 5})
+    stack = builder.stack((builder.code(builder.file("/srv/app/leak.py")), 0))
+    builder.memory("start", 0, 0)
+    for at in range(0, 10_000, 100):
+        builder.block(stack, 1000, at)
+    builder.memory("end", 10_000, 100_000, obj_allocated_bytes=100_000)
+    builder.span("epoch", 0, 100)
     with Recording(small(builder).write()) as recording:
         found = document(build_profile(recording, Question()))
+    assert all(found[name] for name in ("lines", "functions", "files", "threads", "leaks", "memory", "spans"))
     text = (Path(__file__).parents[3] / "docs" / "reference" / "json.md").read_text("utf-8")
     documented = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
-    names = set(found)
-    for part in found.values():
-        entries = part if isinstance(part, list) else [part]
-        names |= {name for entry in entries for name in entry}
-    names |= {"loss", "count", "severity", "doc", "advice"}
-    assert documented == names
+    assert documented == names_in(found)
 
 
 def test_unknown_is_null_in_json(builder: Builder) -> None:
@@ -140,7 +156,9 @@ def test_unknown_is_null_in_json(builder: Builder) -> None:
         found = json.loads(dumps(document(build_profile(recording, Question()))))
     nulls = {key for key, value in found["lines"][0].items() if value is None}
     unknown = {"python_s", "native_s", "kernel_s", "wait_s", "main_wait_s", "gpu_wait_s", "cpu_wait_s"}
-    assert nulls == {"line", "source"} | unknown | {f"total_{name}" for name in unknown}
+    assert nulls == {"line", "source"} | unknown | {f"total_{name}" for name in unknown} | set(NOT_RECORDED)
+    assert found["memory"] is None
+    assert found["leaks"] is None
     assert found["totals"]["kernel_s"] is None
 
 

@@ -1,0 +1,215 @@
+"""The analyzer for programs and notebooks: recordings as pandas frames, and profiles in one call.
+
+>>> import tachograph.analyzer as tachograph
+>>> with tachograph.open("run.tacho") as recording:
+...     recording.lines(scope="project", window=(10, -5)).head()
+...     recording.frame("waits", names=True).groupby("function")["off_cpu_ns"].sum()
+
+Times are integer nanoseconds in ``*_ns`` (one monotonic clock) and seconds from the start of the recording in ``*_s``.
+What is unknown is null, never 0. Columns that come from the tables are described in format-spec/SPEC.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tachograph.format import ColumnSpec, FormatError
+
+from .attribution import Attribution
+from .build import build_profile
+from .calltree import NOTHING, load_tree
+from .heap.blocks import beyond
+from .profile import Profile, Question
+from .recording import DEFINITIONS
+from .recording import Recording as Reader
+from .text import printable
+from .window import make_window
+
+Window = tuple[float | None, float | None]
+"""Seconds from the start of the recording, the second one not included; negative: from its end; None: no limit."""
+
+_NULLABLE = {
+    pa.bool_(): pd.BooleanDtype(),
+    pa.uint8(): pd.UInt8Dtype(),
+    pa.int32(): pd.Int32Dtype(),
+    pa.uint32(): pd.UInt32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.uint64(): pd.UInt64Dtype(),
+}
+
+
+class Recording(Reader):
+    """A recording, opened for reading: its tables, the same as pandas frames, and answers to questions about it.
+
+    Nothing is read before it is asked for. Use it as a context manager, or call ``close``.
+
+    Errors (everywhere): tachograph.format.FormatError, one line that says what is wrong.
+    """
+
+    def table(self, name: str) -> pa.Table:
+        """A table of the recording, whole, as pyarrow has it; one that was recorded and has no rows is empty.
+
+        Errors:
+            FormatError: there is no such table, it was not recorded, or it is damaged.
+        """
+        if name not in self.specification.tables:
+            raise FormatError(f"there is no table {name!r}; there are: {', '.join(self.specification.tables)}")
+        if name in DEFINITIONS:
+            return super().table(name)
+        if not self.recorded(name):
+            raise FormatError(f"{self.path}: {name} was not recorded, so nothing is known of it")
+        schema = self.specification.tables[name].schema
+        return pa.Table.from_batches(self.batches(name, schema.names), schema=schema)
+
+    def frame(self, name: str, *, names: bool = False, window: Window | None = None) -> pd.DataFrame:
+        """A table as a tidy frame: enumerations as categories, nullable integers where null can be.
+
+        Columns: those of the table, and ``time_s`` (of ``time_ns``, or of ``start_ns`` where a row is a span). With
+        ``names`` also ``thread_name``, ``function``, ``file`` and ``line`` (of the innermost Python frame; null where
+        there is no stack) and ``native`` (the function at the program counter), as far as the table has such ids.
+        ``window`` leaves out rows that begin outside of it.
+        """
+        table = self.table(name)
+        time = next((column for column in ("time_ns", "start_ns") if column in table.column_names), None)
+        if window is not None and time is not None:
+            limits = make_window(*window, self.start_ns, self.end_ns)
+            table = table.filter(pa.array(limits.contains(table.column(time).to_numpy())))
+        columns = self.specification.tables[name].by_name
+        frame = pd.DataFrame({each: self._series(table.column(each), columns[each]) for each in table.column_names})
+        if time is not None:
+            frame["time_s"] = (frame[time] - self.start_ns) / 1e9
+        return self._named(frame) if names else frame
+
+    @property
+    def cpu(self) -> pd.DataFrame:
+        """``frame("cpu")``: one row per CPU sample; its weight is ``cpu_ns``."""
+        return self.frame("cpu")
+
+    @property
+    def waits(self) -> pd.DataFrame:
+        """``frame("waits")``: one row per span of waiting; its weight is ``off_cpu_ns``."""
+        return self.frame("waits")
+
+    @property
+    def memory(self) -> pd.DataFrame:
+        """``frame("memory")``: one row per reading of a process's books of memory, exact to the byte."""
+        return self.frame("memory")
+
+    @property
+    def allocations(self) -> pd.DataFrame:
+        """``frame("allocations")`` with ``bytes``: what each sampled block stands for, size / (1 - exp(-size / mean)).
+
+        Sums of ``bytes`` are estimates that have no bias; ``lines`` and ``profile`` also make them agree with
+        ``memory``, which makes them better.
+        """
+        frame = self.frame("allocations")
+        size, mean = frame["size_bytes"].to_numpy(np.float64), frame["mean_bytes"].to_numpy(np.float64)
+        return frame.assign(bytes=size + beyond(size, mean))
+
+    @property
+    def copies(self) -> pd.DataFrame:
+        """``frame("copies")``: one row per sampled copy; its weight is ``bytes``."""
+        return self.frame("copies")
+
+    def profile(
+        self,
+        *,
+        scope: str | None = None,
+        window: Window | None = None,
+        thread: str | None = None,
+        attribution: str = "auto",
+        span: str | None = None,
+    ) -> Profile:
+        """The answer to a question, as ``tachograph analyze`` gives it.
+
+        Args:
+            scope: whose lines are charged: ``project``, ``all`` or a glob of paths or folder names.
+            window: a part of the time.
+            thread: a thread's name (or a glob of it), its operating system id, or ``main``.
+            attribution: how Python is told from native: auto, native, delay, opcode or pc-only.
+            span: only while spans lasted, in their threads: ``NAME`` (a glob) or ``NAME[KEY=VALUE,...]``.
+        """
+        start_s, end_s = window or (None, None)
+        question = Question(scope, thread, start_s, end_s, attribution=Attribution(attribution), span=span)
+        return build_profile(self, question)
+
+    def lines(
+        self, *, scope: str | None = None, window: Window | None = None, thread: str | None = None
+    ) -> pd.DataFrame:
+        """``profile(...).lines``: by line of code, the most CPU time first."""
+        return self.profile(scope=scope, window=window, thread=thread).lines
+
+    def functions(
+        self, *, scope: str | None = None, window: Window | None = None, thread: str | None = None
+    ) -> pd.DataFrame:
+        """``profile(...).functions``: by function, the most CPU time first."""
+        return self.profile(scope=scope, window=window, thread=thread).functions
+
+    def files(
+        self, *, scope: str | None = None, window: Window | None = None, thread: str | None = None
+    ) -> pd.DataFrame:
+        """``profile(...).files``: by file, the most CPU time first."""
+        return self.profile(scope=scope, window=window, thread=thread).files
+
+    def threads(self, *, window: Window | None = None) -> pd.DataFrame:
+        """``profile(...).threads``: by thread, the most CPU time first."""
+        return self.profile(window=window).threads
+
+    def _series(self, column: pa.ChunkedArray, spec: ColumnSpec) -> pd.Series:
+        if spec.enum is not None:
+            values = [value.name for value in self.specification.enums[spec.enum]]
+            codes = column.to_numpy().astype(np.int64)
+            # A value that this version does not know is null.
+            return pd.Series(pd.Categorical.from_codes(np.where(codes < len(values), codes, -1), values))
+        if spec.nullable and column.type in _NULLABLE:
+            return column.to_pandas(types_mapper=_NULLABLE.get)
+        return column.to_pandas()
+
+    def _named(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame with names in place of ids, beside them."""
+        added = {}
+        if "thread" in frame:
+            added["thread_name"] = _looked_up(frame["thread"], super().table("threads").column("name").to_pylist())
+        if "stack" in frame:
+            tree = load_tree(self)
+            functions = tree.function_names
+            added["function"] = _looked_up(
+                frame["stack"], [functions[each] if each != NOTHING else None for each in tree.function.tolist()]
+            )
+            added["file"] = _looked_up(
+                frame["stack"], [tree.paths[each] if each != NOTHING else None for each in tree.file.tolist()]
+            )
+            lines = pd.array([line if line != NOTHING else None for line in tree.line.tolist()], "Int64")
+            added["line"] = pd.Series(lines.take(_ids(frame["stack"]), allow_fill=True), frame.index)
+        if "native_frame" in frame:
+            symbols = super().table("native_frames").column("symbol").to_pylist()
+            added["native"] = _looked_up(frame["native_frame"], symbols)
+        return frame.assign(**added)
+
+
+def open(path: Path | str) -> Recording:  # noqa: A001  # tachograph.analyzer.open reads as it should
+    """Opens a recording: a ``.tacho`` directory or a zip archive of one.
+
+    Errors:
+        FormatError: there is none, or it cannot be read.
+    """
+    return Recording(path)
+
+
+def _ids(column: pd.Series) -> NDArray[np.int64]:
+    """Ids as an index; null is -1."""
+    return np.asarray(column.astype("Int64").fillna(NOTHING), np.int64)
+
+
+def _looked_up(column: pd.Series, names: list[str | None]) -> pd.Series:
+    """The names of ids, printable, as a category."""
+    codes, labels = pd.factorize(np.array([*names, None], object))
+    # Two names may look the same when they are printed, and a category may not.
+    shown, merged = pd.factorize(np.array([printable(label, 4096) for label in labels], object))
+    of_name = np.append(shown, NOTHING)[codes]
+    return pd.Series(pd.Categorical.from_codes(of_name[_ids(column)], merged), column.index)

@@ -1,0 +1,248 @@
+"""``tachograph diff``: what became slower or faster between two recordings, or two groups of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tachograph.format import FormatError
+
+from .common import Failure, one_line_errors
+
+if TYPE_CHECKING:
+    from ..diff import DiffResult
+    from ..diff.gate import Judgement
+
+RULES = ("auto", "native", "delay", "opcode", "pc-only")
+GROUPS = ("--base", "--new")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was typed."""
+
+    recordings: tuple[str, ...]
+    base: tuple[str, ...]
+    new: tuple[str, ...]
+    metric: str | None
+    top: int | None
+    shares: bool
+    spread: float
+    fail_if: tuple[str, ...]
+    anyway: bool
+    scope: str | None
+    attribution: str
+    thread: str | None
+    start: float | None
+    end: float | None
+    json: str | None
+    html: str | None
+    figures: str | None
+
+
+class GroupedCommand(click.Command):
+    """A command whose groups take several values: ``--base a b c`` stands for ``--base a --base b --base c``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Writes the groups out before click parses them."""
+        return super().parse_args(ctx, list(spread_groups(args)))
+
+
+def spread_groups(arguments: list[str]) -> Iterator[str]:
+    """The arguments with the name of a group in front of each of its values."""
+    group: str | None = None
+    taken = 0
+    for argument in arguments:
+        if argument in GROUPS:
+            group, taken = argument, 0
+            yield argument
+        elif group is not None and (taken == 0 or not argument.startswith("-")):
+            if taken:
+                yield group
+            taken += 1
+            yield argument
+        else:
+            group = None
+            yield argument
+
+
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExamples:\n"
+    "  tachograph diff                                   the two newest recordings here\n"
+    "  tachograph diff old.tacho new.tacho\n"
+    "  tachograph diff --base a1.tacho a2.tacho a3.tacho --new b1.tacho b2.tacho b3.tacho\n"
+    "  tachograph diff old.tacho new.tacho --fail-if 'cpu>5%' --fail-if 'memory.peak>10%'\n"
+    "  tachograph diff old.tacho new.tacho --fail-if 'function parse* cpu>0.5s'\n"
+    "  tachograph diff old.tacho new.tacho --html diff.html\n"
+    "  tachograph diff old.tacho new.tacho --shares --json - | jq '.lines[0]'",
+    help="Show what became slower or faster, or needs more or less memory, between two recordings.\n\n"
+    "BASE is the recording to compare with; without any, they are the two newest *.tacho in this folder. With --base"
+    " and --new each side may have several recordings: then differences are judged by how much runs really differ."
+    " Lines are followed through edits of the sources. Exit status 1: a condition of --fail-if failed.",
+)
+@click.argument("recordings", nargs=-1, metavar="[BASE NEW]", type=click.Path())
+@click.option("--base", multiple=True, metavar="BASE...", help="The recordings to compare with.")
+@click.option("--new", multiple=True, metavar="NEW...", help="The recordings that are compared with them.")
+@click.option(
+    "--fail-if",
+    multiple=True,
+    metavar="CONDITION",
+    help="End with exit status 1 if METRIC grew by more than AMOUNT for certain (its 95 % interval lies above):"
+    " 'cpu>5%', 'wait>0.5s', 'memory.peak>10%', 'function NAME cpu>5%', 'file PATH cpu>5%', 'line FILE:N cpu>20%'.",
+)
+@click.option(
+    "--metric", metavar="NAME", help="Show the lines and functions by this metric, such as cpu, wait, native."
+)
+@click.option("--top", type=click.IntRange(1), metavar="N", help="Show the N largest differences, certain or not.")
+@click.option(
+    "--shares",
+    is_flag=True,
+    help="Compare shares of each run's total instead of amounts: for servers, and runs of different length.",
+)
+@click.option(
+    "--spread",
+    type=click.FloatRange(0, 100),
+    default=1.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="With one recording a side: how much runs are taken to differ (standard deviation).",
+)
+@click.option("--anyway", is_flag=True, help="Compare recordings that cannot well be compared.")
+@click.option("--scope", metavar="project|all|GLOB", help="Whose lines are charged, as in 'analyze'.")
+@click.option(
+    "--attribution",
+    type=click.Choice(RULES),
+    default="auto",
+    show_default=True,
+    help="How Python is told from native, as in 'analyze'.",
+)
+@click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
+@click.option(
+    "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
+)
+@click.option("--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end.")
+@click.option("--json", metavar="FILE|-", help="Write everything as JSON to a file, or to standard output.")
+@click.option("--html", metavar="FILE", help="Write a report for browsers: one file that needs no network.")
+@click.option("--figures", metavar="DIR", help="Write figures (PNG and SVG) into a folder.")
+@one_line_errors
+def diff(**typed: object) -> None:
+    """Shows the difference between recordings."""
+    if not run(Options(**typed)):  # type: ignore[arg-type]
+        click.get_current_context().exit(1)
+
+
+def run(options: Options) -> bool:
+    """Does what the options say; False if a condition failed."""
+    from ..attribution import Attribution
+    from ..diff.build import diff as compare
+    from ..diff.gate import Outcome, judge, parse_condition
+    from ..diff.metrics import SELF
+    from ..profile import Question
+
+    base, new = chosen(options)
+    conditions = [parse_condition(text) for text in options.fail_if]
+    known = [metric.name for metric in SELF]
+    if options.metric is not None and options.metric not in known:
+        raise Failure(f"--metric {options.metric!r}: there is no such metric; there are: {', '.join(known)}")
+    question = Question(
+        options.scope, options.thread, options.start, options.end, attribution=Attribution(options.attribution)
+    )
+    with progress() as reading:
+        result = compare(
+            base,
+            new,
+            question,
+            anyway=options.anyway,
+            shares=options.shares,
+            spread=options.spread / 100,
+            reading=reading,
+        )
+    judgements = judge(result, conditions)
+    if not write_files(options, result, judgements):
+        from rich.console import Console
+
+        from ..diff.terminal import show
+
+        console = Console(highlight=False, markup=False, emoji=False)
+        show(result, console, metric=options.metric, top=options.top, judgements=judgements)
+    return all(judgement.outcome is not Outcome.FAILED for judgement in judgements)
+
+
+def write_files(options: Options, result: DiffResult, judgements: list[Judgement]) -> bool:
+    """Writes what was asked for, and tells which conditions failed; False if nothing was asked for."""
+    if options.json is not None:
+        from ..diff.document import document
+        from ..output import write_text
+        from ..render.json_document import dumps
+
+        write_text(dumps(document(result, judgements, options.top)), options.json)
+    if options.html is not None:
+        from ..render.html.difference import write
+
+        click.echo(f"{options.html}: {write(result, options.html) / 1e6:.1f} MB", err=True)
+    if options.figures is not None:
+        from ..figures.diff import write_diff_figures
+
+        written = write_diff_figures(result, Path(options.figures))
+        click.echo(f"{options.figures}: {', '.join(path.name for path in written)}", err=True)
+    if options.json is None and options.html is None and options.figures is None:
+        return False
+    from ..diff.terminal import explained
+
+    for judgement in judgements:
+        if judgement.outcome == "failed":
+            click.echo(f"tachograph: failed: {judgement.condition.text}: {explained(judgement)}", err=True)
+    return True
+
+
+def chosen(options: Options) -> tuple[list[Path], list[Path]]:
+    """The recordings of both sides.
+
+    Errors:
+        FormatError: they were not named in a way that tells which side they are on.
+    """
+    if options.base or options.new:
+        if options.recordings or not (options.base and options.new):
+            raise FormatError("groups need both sides, and nothing else: tachograph diff --base A... --new B...")
+        return [Path(path) for path in options.base], [Path(path) for path in options.new]
+    if not options.recordings:
+        found = newest()
+        if len(found) < 2:
+            there = "is only one" if found else "is no"
+            raise FormatError(f"there {there} *.tacho recording in this folder: name two, tachograph diff BASE NEW")
+        return [found[-2]], [found[-1]]
+    if len(options.recordings) != 2:
+        raise FormatError(
+            f"a diff is of two recordings, not {len(options.recordings)}: tachograph diff BASE NEW, or groups with"
+            " --base A... --new B..."
+        )
+    return [Path(options.recordings[0])], [Path(options.recordings[1])]
+
+
+def newest() -> list[Path]:
+    """The recordings of this folder, oldest first."""
+    found = [path for path in Path().glob("*.tacho") if (path / "manifest.json").is_file()]
+    found += [path for path in Path().glob("*.tacho.zip") if path.is_file()]
+    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[Path], None]]:
+    """Tells which recording is being read, if that is seen on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    from ..text import printable
+
+    with Console(stderr=True, markup=False).status("reading") as status:
+        yield lambda path: status.update(f"reading {printable(path.name, 60)}")

@@ -1,0 +1,123 @@
+"""``tachograph export``: a recording in the format of another tool."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from tachograph.format import FormatError
+
+from .common import RECORDING_HELP, find_recording, one_line_errors
+
+FORMATS = ("speedscope", "collapsed", "pprof", "firefox", "perfetto", "callgrind", "csv")
+METRICS = ("cpu", "wait", "allocated", "live", "copied")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was typed."""
+
+    format: str
+    recording: str | None
+    output: str | None
+    metric: str
+    scope: str
+    thread: str | None
+    process: int | None
+    start: float | None
+    end: float | None
+    lines: bool
+    native: bool
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExamples:\n"
+    "  tachograph export speedscope                      the newest recording here\n"
+    "  tachograph export pprof run.tacho -o run.pb.gz    go tool pprof -http=: run.pb.gz\n"
+    "  tachograph export collapsed run.tacho -o - | flamegraph.pl > run.svg\n"
+    "  tachograph export firefox run.tacho --metric wait --thread 'worker*'\n"
+    "  tachograph export csv run.tacho --scope project --from 10 --to -5",
+    help="Write a recording in the format of another tool, one metric at a time.\n\n"
+    "FORMAT is speedscope (speedscope.app), collapsed (flamegraph.pl, inferno), pprof (go tool pprof), firefox"
+    " (profiler.firefox.com), perfetto (ui.perfetto.dev), callgrind (KCachegrind, callgrind_annotate) or csv (lines of"
+    " code).\n\n" + RECORDING_HELP,
+)
+@click.argument("format", type=click.Choice(FORMATS), metavar="FORMAT")
+@click.argument("recording", required=False, type=click.Path())
+@click.option(
+    "-o", "--output", metavar="FILE|-", help="Where to write; '-' is standard output.  [default: named after RECORDING]"
+)
+@click.option("--metric", type=click.Choice(METRICS), default="cpu", show_default=True, help="What is exported.")
+@click.option(
+    "--scope",
+    default="all",
+    show_default=True,
+    metavar="project|all|GLOB",
+    help="Whose frames are shown: what others do is on the nearest caller in scope, as in 'analyze'.",
+)
+@click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
+@click.option("--process", type=int, metavar="PID", help="Only this process.")
+@click.option(
+    "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
+)
+@click.option("--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end.")
+@click.option("--lines", is_flag=True, help="Tell the lines of a function apart where FORMAT does not always do so.")
+@click.option("--native", is_flag=True, help="Show the native function that was running, or that called, as a frame.")
+@one_line_errors
+def export(**typed: object) -> None:
+    """Writes a recording in another format."""
+    run(Options(**typed))  # type: ignore[arg-type]
+
+
+def run(options: Options) -> None:
+    """Does what the options say."""
+    from .. import exports
+    from ..recording import Recording
+
+    path = find_recording(options.recording)
+    chosen = exports.FORMATS[options.format]
+    with Recording.open(path) as recording:
+        choice = exports.prepare(
+            recording,
+            exports.Metric(options.metric),
+            scope=options.scope,
+            thread=options.thread,
+            process=options.process,
+            start_s=options.start,
+            end_s=options.end,
+        )
+        with _target(options.output, path, chosen.suffix) as (out, name):
+            remarks = chosen.write(choice, exports.Options(lines=options.lines, native=options.native), out)
+    for remark in remarks:
+        click.echo(f"tachograph: {remark}", err=True)
+    if name is not None:
+        click.echo(f"tachograph: {choice.metric.doc} of {path.name} in {name}", err=True)
+
+
+@contextmanager
+def _target(output: str | None, recording: Path, suffix: str) -> Iterator[tuple[BinaryIO, str | None]]:
+    """The stream to write to, and the file's name; the file appears when it is whole.
+
+    Errors:
+        FormatError: it cannot be written, or nobody named it and it is there already.
+    """
+    from tachograph.format.atomic import ReplacingFile
+
+    from ..output import writing
+
+    if output == "-":
+        yield sys.stdout.buffer, None
+        sys.stdout.buffer.flush()
+        return
+    path = Path(output) if output is not None else Path(recording.name.partition(".")[0] + suffix)
+    if output is None and path.exists():
+        raise FormatError(f"{path} exists already: say where to write with --output")
+    with writing(path), ReplacingFile(path) as file:
+        yield file.stream, str(path)  # type: ignore[misc]  # a raw stream is binary

@@ -1,0 +1,84 @@
+"""``tachograph analyze --follow``: a recording that is still being written, shown again and again until it is whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from tachograph.format import FormatError
+
+from ..build import build_profile
+from ..profile import Profile, Question
+from ..recording import Recording
+from ..render.selection import Sort
+from ..render.terminal import report_lines, show
+
+EVERY_S = 1.0
+"""Seconds between two looks, at least."""
+LARGEST_SHARE = 0.25
+"""The part of its time that looking may take at most: the program may be running on the same machine."""
+PATIENCE = 5
+"""How often a recording is looked at that cannot be read, because it is being finished at this very moment."""
+
+
+def follow(
+    path: Path,
+    question: Question,
+    console: Console,
+    sort: Sort,
+    top: int | None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Shows the recording at ``path`` until it is complete, or somebody presses Ctrl-C; then its whole report.
+
+    What is not a terminal gets that report only. The recording is never changed.
+
+    Errors:
+        FormatError: it cannot be read.
+    """
+    profile, unfinished = None, True
+    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
+        try:
+            while unfinished:
+                began = time.monotonic()
+                profile, unfinished = look(path, question, sleep)
+                took = time.monotonic() - began
+                if unfinished and console.is_terminal:
+                    live.update(_screen(profile, console, sort, top), refresh=True)
+                if unfinished:
+                    sleep(max(EVERY_S, took / LARGEST_SHARE))
+        except KeyboardInterrupt:
+            pass  # whoever has seen enough gets what there is
+    if profile is not None:
+        show(profile, console, sort, top)
+
+
+def look(path: Path, question: Question, sleep: Callable[[float], None]) -> tuple[Profile, bool]:
+    """The profile of what there is now, and whether the recording is still unfinished."""
+    for remaining in reversed(range(PATIENCE)):
+        try:
+            with Recording.open(path) as recording:
+                return build_profile(recording, question), recording.unfinished
+        except FormatError:
+            if not remaining or not path.exists():
+                raise
+            sleep(EVERY_S / 2)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _screen(profile: Profile, console: Console, sort: Sort, top: int | None) -> Group:
+    """As much of the report as the terminal has room for."""
+    wall = profile.totals.wall_s
+    state = Text(" recording", "bold reverse red")
+    state.append("" if wall is None else f"  {wall:.0f} s so far", "not reverse").append(
+        "; Ctrl-C ends this view, not the program", "not reverse dim"
+    )
+    room = max(1, console.height - 2)
+    lines = list(report_lines(profile, console, sort, top))
+    return Group(state, *lines[:room])

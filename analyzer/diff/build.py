@@ -1,0 +1,173 @@
+"""Compares two recordings, or two groups of them."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tachograph.format import FormatError
+
+from ..profile import Question
+from .calls import MergedTree
+from .comparable import obstacles, remarks
+from .evidence import SPREAD
+from .levels import compare, measured, totals
+from .links import Link
+from .metrics import OVERALL, SELF, TOTAL, TREE, Metric
+from .places import Placer, Rows
+from .result import DiffResult, Level
+from .run import Run, in_one_scope, read_run
+from .side import Side, make_side
+
+COLUMNS = {
+    "files": ("file", "base_file", "new_file"),
+    "functions": ("function", "file", "line"),
+    "lines": ("file", "line", "function", "source"),
+    "threads": ("name",),
+}
+_BOTH = {"functions": ("function", "file", "line"), "lines": ("file", "line", "source")}
+
+
+def diff(
+    base: Sequence[Path],
+    new: Sequence[Path],
+    question: Question | None = None,
+    *,
+    anyway: bool = False,
+    shares: bool = False,
+    spread: float = SPREAD,
+    reading: Callable[[Path], None] = lambda _: None,
+) -> DiffResult:
+    """Compares the recordings ``new`` with the recordings ``base``.
+
+    ``anyway`` compares what cannot well be compared; ``shares`` compares shares of each run's total instead of amounts;
+    ``spread`` is the standard deviation between runs (as a share) that is assumed if there is one run a side;
+    ``reading`` is told before each recording is read.
+
+    Errors:
+        FormatError: a side is empty, a recording cannot be read, or they cannot be compared.
+    """
+    if not base or not new:
+        raise FormatError("a diff needs at least one recording on each side")
+    with _uncollected():
+        return _diff(base, new, question or Question(), anyway=anyway, shares=shares, spread=spread, reading=reading)
+
+
+def _diff(
+    base: Sequence[Path],
+    new: Sequence[Path],
+    question: Question,
+    *,
+    anyway: bool,
+    shares: bool,
+    spread: float,
+    reading: Callable[[Path], None],
+) -> DiffResult:
+    runs: list[Run] = []
+    for path in (*base, *new):
+        reading(path)
+        runs.append(read_run(path, question))
+    reasons = obstacles(runs)
+    if reasons and not anyway:
+        raise FormatError(f"these recordings cannot be compared: {'; '.join(reasons)} (--anyway compares them)")
+    runs = in_one_scope(runs, question)
+    sides = make_side(runs[: len(base)]), make_side(runs[len(base) :])
+    differing = [path for side in sides for path in side.differing]
+    if differing and not anyway:
+        raise FormatError(
+            f"the runs of a side must be runs of one program: {differing[0]} is not the same in all of them"
+            " (--anyway compares them)"
+        )
+    link = Link(sides[0].files, sides[1].files, sides[0].functions, sides[1].functions)
+    notes = [f"not comparable: {reason}" for reason in reasons] + remarks(sides[0].runs, sides[1].runs)
+    return _Comparison(sides, link, shares, spread).result(question, [*notes, *_about_link(link)])
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pauses the garbage collector: a diff makes many small objects without cycles, and all of them stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class _Comparison:
+    """Two linked sides."""
+
+    def __init__(self, sides: tuple[Side, Side], link: Link, shares: bool, spread: float) -> None:
+        self._sides, self._link = sides, link
+        self._shares, self._spread = shares, spread
+        self._runs = sides[0].runs, sides[1].runs
+        self._placer = Placer(*sides, link)
+
+    def result(self, question: Question, notes: list[str]) -> DiffResult:
+        """Everything, compared."""
+        runs = [*self._runs[0], *self._runs[1]]
+        placer = self._placer
+        single = len(runs) == 2
+        return DiffResult(
+            base=self._runs[0],
+            new=self._runs[1],
+            question=question,
+            scope=runs[0].profile.scope,
+            widened=any(run.profile.widened for run in runs),
+            shares=self._shares,
+            spread=self._spread if single else None,
+            remarks=notes,
+            totals=self._totals(),
+            lines=self._level("lines", placer.lines(), (*SELF, *TOTAL)),
+            functions=self._level("functions", placer.functions(), (*SELF, *TOTAL)),
+            files=self._level("files", placer.files(), (*SELF, *TOTAL)),
+            threads=self._level("threads", placer.threads(), SELF),
+            calls=self._calls(),
+        )
+
+    def _totals(self) -> Level:
+        amounts = totals(OVERALL, self._runs)
+        return compare("totals", Rows([{"status": "same"}]).frame(["status"]), amounts, OVERALL, self._spread)
+
+    def _level(self, name: str, rows: Rows, metrics: Sequence[Metric]) -> Level:
+        both = _BOTH.get(name, ())
+        columns = ["status", *COLUMNS[name], *(f"{end}_{column}" for end in ("base", "new") for column in both)]
+        frames = tuple([getattr(run.profile, name) for run in side] for side in self._runs)
+        amounts = measured(
+            metrics,
+            self._runs,
+            (frames[0], frames[1]),
+            (rows.of_base, rows.of_new),
+            len(rows.places),
+            shares=self._shares,
+        )
+        return compare(name, rows.frame(columns), amounts, metrics, self._spread)
+
+    def _calls(self) -> Level:
+        tree = MergedTree(*self._sides, self._link, self._placer)
+        nodes = tree.of_base, tree.of_new
+        frames = tuple(
+            [tree.sums(run, of_run, TREE) for run, of_run in zip(runs, found, strict=True)]
+            for runs, found in zip(self._runs, nodes, strict=True)
+        )
+        places = tree.places()
+        rows = tuple([places.index.to_numpy()] * len(runs) for runs in self._runs)
+        amounts = measured(
+            TREE, self._runs, (frames[0], frames[1]), (rows[0], rows[1]), len(places), shares=self._shares
+        )
+        return compare("calls", places, amounts, TREE, self._spread)
+
+
+def _about_link(link: Link) -> list[str]:
+    """Remarks on how sources were followed."""
+    notes = []
+    if blind := len(link.forward.blind):
+        notes.append(f"{blind} changed files are without their text in a recording: their lines cannot be followed")
+    if link.assumed:
+        notes.append(f"the text of {link.assumed} files is in no recording: their lines are compared by number")
+    if link.unparsed:
+        notes.append(f"in {link.unparsed} changed files functions that moved were not looked for: too much text")
+    return notes

@@ -1,0 +1,215 @@
+"""Intervals and p-values for the difference of an amount between two sides, for many rows at once.
+
+Each side is a number of runs. With several, the spread between them counts (Welch's t interval, with variances that are
+moderated, see ``spread``). With one run a side the spread is not known: sampling is taken as Poisson counts, and an
+assumed spread is added. See docs/explanation/diff.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..intervals import Z95
+from .spread import Seen, Spread, Usual, usual
+from .student import normal_quantile, normal_two_sided, t_quantile, t_two_sided
+
+_Array = NDArray[np.float64]
+
+SPREAD = 0.01
+"""Standard deviation between runs of one program that is assumed when there is one run a side, as a share."""
+
+FEW = 20.0
+"""With fewer observations a run in the mean, its variance is never taken to be less than what sampling explains."""
+
+_MAX_Z = 38.0
+"""Beyond it the probability is 0 in floating point."""
+
+_HALVINGS = 28
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What was measured on one side: runs by rows; NaN is unknown.
+
+    ``unit`` is what one independent observation weighs in each run (runs by 1; 0: measured and not sampled): an
+    amount tells as much as amount / unit counts. Where ``down`` and ``up`` are not None, they are the arms of the
+    95 % interval of each amount instead.
+    """
+
+    values: _Array
+    unit: _Array
+    down: _Array | None = None
+    up: _Array | None = None
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return len(self.values)
+
+    def rows(self, chosen: NDArray[np.bool_]) -> Amounts:
+        """Only some rows."""
+        down, up = (None if arm is None else arm[:, chosen] for arm in (self.down, self.up))
+        return Amounts(self.values[:, chosen], self.unit, down, up)
+
+    @cached_property
+    def mean(self) -> _Array:
+        """The mean of the runs; unknown if it is in one of them."""
+        return np.asarray(self.values.mean(axis=0), np.float64)
+
+    @cached_property
+    def sampling_variance(self) -> _Array:
+        """Variance of the mean that sampling alone explains."""
+        if self.down is not None and self.up is not None:
+            each = np.square((self.down + self.up) / (2 * Z95))
+        else:
+            # The mean of the runs, so that a run that happens to have nothing does not count as certain; and two
+            # observations more (Agresti and Coull), so that runs that all happen to have few do not either.
+            added = 2 * np.square(self.unit) / self.runs
+            each = np.broadcast_to(self.mean, self.values.shape) * self.unit + added
+        return np.asarray(each.sum(axis=0) / self.runs**2, np.float64)
+
+    @cached_property
+    def seen(self) -> Seen:
+        """What the runs say about how much they differ; needs two of them."""
+        own = np.asarray(self.values.var(axis=0, ddof=1), np.float64)
+        known = [np.nan_to_num(each) for each in (own, self.mean, self.sampling_variance * self.runs)]
+        return Seen(known[0], known[1], known[2], self.runs - 1.0)
+
+    def spread(self, common: Usual) -> Spread:
+        """How much the runs differ, given what is usual."""
+        drawn, seen = common.draw(self.seen), self.seen
+        # Few observations can be equal in all runs by chance; then sampling tells how far they may be off.
+        few = np.square(seen.mean) < FEW * seen.sampling
+        return Spread(np.where(few, np.maximum(drawn.variance, seen.sampling), drawn.variance), drawn.freedom)
+
+    def arms(self, z: _Array | float, assumed: float) -> tuple[_Array, _Array]:
+        """How far the interval of a single run reaches down and up, for the normal quantile ``z``."""
+        value = self.values[0]
+        if self.down is not None and self.up is not None:
+            down, up = self.down[0] * (z / Z95), self.up[0] * (z / Z95)
+        else:
+            # The score interval of a Poisson count: it is right for few counts, and for none.
+            unit = self.unit[0]
+            root = z * np.sqrt(np.maximum(value * unit, 0.0) + np.square(unit * z) / 4)
+            down, up = root - unit * np.square(z) / 2, root + unit * np.square(z) / 2
+        more = z * assumed * value
+        return np.hypot(down, more), np.hypot(up, more)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Differences or ratios with the ends of their intervals."""
+
+    value: _Array
+    low: _Array
+    high: _Array
+
+
+class Evidence:
+    """What two sides say about the difference ``new - factor * base``."""
+
+    def __init__(self, base: Amounts, new: Amounts, spread: float = SPREAD, factor: float = 1.0) -> None:
+        self._base, self._new = base, new
+        self._spread = spread
+        self._factor = factor
+        self.single = base.runs == 1 and new.runs == 1
+        """Whether there is one run a side."""
+
+    @property
+    def difference(self) -> _Array:
+        """The difference of the means."""
+        return self._new.mean - self._factor * self._base.mean
+
+    @cached_property
+    def p_values(self) -> _Array:
+        """How likely a difference as large as this is if there is none; NaN where it is unknown."""
+        if self.single:
+            return self._single_p()
+        base, new, freedom = self._variances
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.abs(self.difference) / np.sqrt(base + new)
+        t = np.where(self.difference == 0, 0.0, t)
+        p = t_two_sided(np.nan_to_num(t, posinf=1e150), freedom)
+        return np.where(np.isnan(self.difference), np.nan, p)
+
+    def interval(self, alpha: float) -> Interval:
+        """The difference with its interval of confidence 1 - ``alpha``."""
+        (base_down, base_up), (new_down, new_up) = self._arms(alpha)
+        difference = self.difference
+        # Donner and Zou's rule (MOVER): each end is as far away as the ends of the two intervals that matter there.
+        low = difference - np.hypot(new_down, self._factor * base_up)
+        high = difference + np.hypot(new_up, self._factor * base_down)
+        return Interval(difference, low, high)
+
+    def relative(self, alpha: float) -> Interval:
+        """The relative change new / base - 1 with its interval; infinite where base may be nothing."""
+        (base_down, base_up), (new_down, new_up) = self._arms(alpha)
+        base, new = self._base.mean, self._new.mean
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Those factors at which the interval of the difference ends in 0.
+            low_part = new**2 - new_down**2
+            low = low_part / (
+                new * base + np.sqrt(np.maximum((new * base) ** 2 - (base**2 - base_up**2) * low_part, 0))
+            )
+            high_part, certain = new**2 - new_up**2, base**2 - base_down**2
+            high = (new * base + np.sqrt(np.maximum((new * base) ** 2 - certain * high_part, 0))) / certain
+            value = new / base
+        high = np.where(certain <= 0, np.inf, high)
+        unknown = np.isnan(value) & ~((base > 0) | (new > 0)) | np.isnan(base) | np.isnan(new)
+        low = np.where(np.isnan(low) | (low < 0), 0.0, low)
+        return Interval(*(np.where(unknown, np.nan, ratio - 1) for ratio in (value, low, high)))
+
+    def _arms(self, alpha: float) -> tuple[tuple[_Array, _Array], tuple[_Array, _Array]]:
+        if self.single:
+            z = normal_quantile(alpha)
+            return self._base.arms(z, self._spread), self._new.arms(z, self._spread)
+        base, new, freedom = self._variances
+        t = t_quantile(alpha, freedom)
+        down = t * np.sqrt(base) / self._factor, t * np.sqrt(new)
+        return (down[0], down[0]), (down[1], down[1])
+
+    @cached_property
+    def _variances(self) -> tuple[_Array, _Array, _Array]:
+        """Variances of both means (the base's with the factor), and the degrees of freedom."""
+        common = usual([side.seen for side in (self._base, self._new) if side.runs > 1])
+        base, new = _of_mean(self._base, self._new, common), _of_mean(self._new, self._base, common)
+        base_part, new_part = np.square(self._factor) * base.variance, new.variance
+        with np.errstate(divide="ignore", invalid="ignore"):
+            below = np.square(base_part) / base.freedom + np.square(new_part) / new.freedom
+            freedom = np.square(base_part + new_part) / below
+        if min(self._base.runs, self._new.runs) == 1:
+            freedom = base.freedom  # both are from the same runs
+        least = np.minimum(base.freedom, new.freedom)
+        # Rounded down to a tenth, so that quantiles are shared; fewer degrees only make intervals wider.
+        freedom = np.floor(np.where(np.isnan(freedom), least, freedom) * 10) / 10
+        return base_part, new_part, np.maximum(freedom, least)
+
+    def _single_p(self) -> _Array:
+        """Finds the quantile at which the interval just reaches 0."""
+        difference = self.difference
+        low, high = np.zeros(difference.shape), np.full(difference.shape, _MAX_Z)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            base_down, base_up = self._base.arms(middle, self._spread)
+            new_down, new_up = self._new.arms(middle, self._spread)
+            reach = np.where(
+                difference > 0,
+                np.hypot(new_down, self._factor * base_up),
+                np.hypot(new_up, self._factor * base_down),
+            )
+            short = reach < np.abs(difference)
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return np.where(np.isnan(difference), np.nan, normal_two_sided(high))
+
+
+def _of_mean(side: Amounts, other: Amounts, common: Usual) -> Spread:
+    """Variance of a side's mean: from its runs, or for a single run from the other side's."""
+    if side.runs > 1:
+        spread = side.spread(common)
+        return Spread(spread.variance / side.runs, spread.freedom)
+    spread = other.spread(common)
+    return Spread(np.maximum(spread.variance, side.sampling_variance), spread.freedom)

@@ -1,0 +1,184 @@
+"""Conditions that fail a build: ``cpu>5%``, ``wait>0.5s``, ``function parse cpu>10%`` (docs/explanation/diff.md)."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+
+import numpy as np
+import pandas as pd
+
+from tachograph.format import FormatError
+
+from ..text import printable
+from .discovery import RATE
+from .metrics import BY_NAME, OVERALL, SELF, TOTAL
+from .result import DiffResult, Level
+
+_CONDITION = re.compile(
+    r"\s*(?:(?P<level>file|function|line|thread)\s+(?P<place>\S.*?)\s+)?"
+    r"(?P<metric>[a-z_.]+)\s*>\s*(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>%|[a-zA-Zµ]+(?:/s)?)?\s*",
+    re.DOTALL,
+)
+_UNITS = {
+    "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0},
+    "bytes": {
+        "B": 1.0,
+        "KB": 1e3,
+        "MB": 1e6,
+        "GB": 1e9,
+        "KiB": 2.0**10,
+        "MiB": 2.0**20,
+        "GiB": 2.0**30,
+    },
+}
+_UNITS["bytes/s"] = {f"{name}/s": size for name, size in _UNITS["bytes"].items()}
+FORM = "write for instance 'cpu>5%', 'wait>0.5s', 'memory.peak>10%' or 'function parse cpu>10%'"
+
+
+class Outcome(enum.StrEnum):
+    """How a condition came out."""
+
+    FAILED = "failed"
+    """The interval lies above what is allowed."""
+    PASSED = "passed"
+    """The interval lies within what is allowed."""
+    UNDECIDED = "undecided"
+    """The interval includes what is allowed: nobody can tell, and nothing fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What fails: that a metric grew by more than ``amount`` (a share of the base if ``relative``)."""
+
+    text: str
+    level: str
+    """``totals``, ``files``, ``functions``, ``lines`` or ``threads``."""
+    place: str | None
+    metric: str
+    amount: float
+    relative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A condition with the row that decided it. ``low`` and ``high`` have the unit of the condition's amount."""
+
+    condition: Condition
+    outcome: Outcome
+    where: str | None
+    value: float
+    low: float
+    high: float
+
+
+def parse_condition(text: str) -> Condition:
+    """Reads a condition.
+
+    Errors:
+        FormatError: it is none.
+    """
+    shown = printable(text, 100)
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise FormatError(f"--fail-if {shown!r} is no condition: {FORM}")
+    level, name, unit = match["level"], match["metric"], match["unit"]
+    metrics = OVERALL if level is None else SELF if level == "thread" else (*SELF, *TOTAL)
+    known = {metric.name: metric for metric in metrics}
+    if name not in known:
+        raise FormatError(f"--fail-if {shown!r}: there is no metric {name!r} here; there are: {', '.join(known)}")
+    units = _UNITS[known[name].unit]
+    amount = float(match["amount"])
+    if unit != "%" and unit not in units and not (unit is None and amount == 0):
+        raise FormatError(f"--fail-if {shown!r}: {name} needs an amount in %, {', '.join(units)}")
+    relative = unit == "%"
+    factor = 0.01 if relative else units.get(unit or "", 1.0)
+    return Condition(text.strip(), f"{level}s" if level else "totals", match["place"], name, amount * factor, relative)
+
+
+def judge(result: DiffResult, conditions: Sequence[Condition]) -> list[Judgement]:
+    """Judges each condition by its own 95 % interval.
+
+    Errors:
+        FormatError: a metric was not recorded, or nothing is called as a condition says.
+    """
+    for condition in conditions:
+        if result.shares and condition.level != "totals" and not condition.relative:
+            raise FormatError(f"--fail-if {printable(condition.text, 100)!r}: shares need an amount in %")
+    return [_judge(result.levels[condition.level], condition) for condition in conditions]
+
+
+def _judge(level: Level, condition: Condition) -> Judgement:
+    if condition.metric not in level.amounts:
+        raise FormatError(
+            f"--fail-if {printable(condition.text, 100)!r}: {BY_NAME[condition.metric].label} was not recorded on both"
+            " sides"
+        )
+    rows = np.flatnonzero(_matching(level, condition)) if condition.place else np.zeros(1, np.int64)
+    if not len(rows):
+        raise FormatError(
+            f"--fail-if {printable(condition.text, 100)!r}: no {level.name.removesuffix('s')} of that name has time in"
+            " these recordings"
+        )
+    # Each of several rows has its part of the error that is allowed (Bonferroni).
+    alpha = RATE / len(rows)
+    if condition.relative:
+        # How far new is above the base with the allowed increase; the same test as that of the ratio, and also right
+        # where the base is nothing.
+        excess = level.evidence(condition.metric, 1.0 + condition.amount).interval(alpha)
+        allowed, shown = 0.0, level.evidence(condition.metric).relative(alpha)
+    else:
+        excess = level.evidence(condition.metric).interval(alpha)
+        allowed, shown = condition.amount, excess
+    outcomes = [
+        Outcome.FAILED if low > allowed else Outcome.PASSED if high <= allowed else Outcome.UNDECIDED
+        for low, high in zip(excess.low[rows].tolist(), excess.high[rows].tolist(), strict=True)
+    ]
+    order = {Outcome.FAILED: 0, Outcome.UNDECIDED: 1, Outcome.PASSED: 2}
+    worst = min(range(len(rows)), key=lambda n: (order[outcomes[n]], -np.nan_to_num(excess.low[rows[n]])))
+    row = int(rows[worst])
+    where = _name(level.places.iloc[row], level.name) if condition.place else None
+    return Judgement(
+        condition, outcomes[worst], where, float(shown.value[row]), float(shown.low[row]), float(shown.high[row])
+    )
+
+
+def _matching(level: Level, condition: Condition) -> pd.Series:
+    """The rows that a condition names; lines are numbered as the new recording has them."""
+    places, wanted = level.places, condition.place or ""
+    if level.name == "functions":
+        return _named(places["function"], wanted)
+    if level.name == "threads":
+        return _named(places["name"], wanted)
+    if level.name == "files":
+        return _file(places["file"], wanted)
+    path, colon, number = wanted.rpartition(":")
+    if not colon or not number.isdecimal():
+        raise FormatError(f"--fail-if {printable(condition.text, 100)!r}: write a line as FILE:NUMBER")
+    return _file(places["file"], path) & (places["new_line"].fillna(0) == int(number)).astype(bool)
+
+
+def _named(names: pd.Series, wanted: str) -> pd.Series:
+    pattern = re.compile(translate(wanted), re.DOTALL)
+    matches = [isinstance(name, str) and (name == wanted or bool(pattern.match(name))) for name in names]
+    return pd.Series(matches, names.index, dtype=bool)
+
+
+def _file(paths: pd.Series, wanted: str) -> pd.Series:
+    """Files by their whole path or the end of it, as a glob."""
+    plain = wanted.replace("\\", "/")
+    patterns = [re.compile(translate(each), re.DOTALL) for each in (plain, f"*/{plain}")]
+
+    def matches(path: object) -> bool:
+        return isinstance(path, str) and any(pattern.match(path.replace("\\", "/")) for pattern in patterns)
+
+    return pd.Series([matches(path) for path in paths], paths.index, dtype=bool)
+
+
+def _name(place: pd.Series, level: str) -> str:
+    if level == "lines":
+        return f"{place['file']}:{place['line']}"
+    return str(place[{"functions": "function", "files": "file", "threads": "name"}[level]])

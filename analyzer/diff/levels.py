@@ -1,0 +1,187 @@
+"""Compares the rows of a level, metric by metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from .discovery import adjusted_alpha
+from .evidence import Amounts, Evidence
+from .links import Status
+from .metrics import WALL, Metric, overall, sampling_unit
+from .result import NO_EVIDENCE, UNKNOWN, Level
+from .run import Run
+
+MIN_COUNTS = 5.0
+"""Rows with fewer independent observations in all runs together cannot show anything, and are not counted as compared.
+The sum of both sides says nothing about their difference, so this does not favour any verdict."""
+
+MIN_SHARE = 1e-3
+"""Likewise for what is measured and not sampled: a row is compared if it has this part of the total on either side."""
+
+_Floats = NDArray[np.float64]
+_Ids = NDArray[np.int64]
+
+VALUES = ("base", "new", "difference", "low", "high", "change", "change_low", "change_high", "p")
+
+
+def compare(
+    name: str,
+    places: pd.DataFrame,
+    amounts: dict[str, tuple[Amounts, Amounts]],
+    metrics: Sequence[Metric],
+    spread: float,
+) -> Level:
+    """A level from its places and what was measured in them."""
+    parts, families = [], []
+    for metric in metrics:
+        if metric.name not in amounts:
+            continue
+        base, new = amounts[metric.name]
+        unfollowed = (places["status"] == Status.NOT_FOLLOWED).to_numpy(np.bool_)
+        values, family = _values(metric, base, new, unfollowed, spread)
+        parts.append(values)
+        families.append({"metric": metric.name, **family})
+    columns = ["row", "metric", *VALUES, "verdict"]
+    values = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    return Level(
+        name,
+        places,
+        values[columns],
+        pd.DataFrame(families, columns=["metric", "compared", "alpha", "verdicts"]),
+        spread,
+        amounts,
+    )
+
+
+def _values(
+    metric: Metric, base: Amounts, new: Amounts, unfollowed: NDArray[np.bool_], spread: float
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    used = ~((base.mean == 0) & (new.mean == 0)) & ~(np.isnan(base.mean) & np.isnan(new.mean))
+    base, new, unfollowed = base.rows(used), new.rows(used), unfollowed[used]
+    evidence = Evidence(base, new, max(spread, metric.spread))
+    compared = _enough(base, new) & ~unfollowed
+    p = np.where(compared, evidence.p_values, np.nan)
+    alpha = adjusted_alpha(p)
+    interval, change = evidence.interval(alpha), evidence.relative(alpha)
+    certain = compared & (p <= alpha)
+    verdict = np.where(certain, np.where(interval.value > 0, metric.more, metric.less), NO_EVIDENCE)
+    frame = pd.DataFrame(
+        {
+            "row": np.flatnonzero(used),
+            "metric": metric.name,
+            "base": base.mean,
+            "new": new.mean,
+            "difference": interval.value,
+            "low": interval.low,
+            "high": interval.high,
+            "change": change.value,
+            "change_low": change.low,
+            "change_high": change.high,
+            "p": p,
+            "verdict": np.where(np.isnan(interval.value) | unfollowed, UNKNOWN, verdict),
+        }
+    )
+    return frame, {"compared": int((~np.isnan(p)).sum()), "alpha": alpha, "verdicts": int(certain.sum())}
+
+
+def _enough(base: Amounts, new: Amounts) -> NDArray[np.bool_]:
+    """Which rows have enough in them to be compared."""
+    enough = np.zeros(base.values.shape[1], np.bool_)
+    sampled = bool((base.unit > 0).all() and (new.unit > 0).all()) and base.down is None and new.down is None
+    if sampled:
+        counts = sum((np.nan_to_num(side.values) / side.unit).sum(axis=0) for side in (base, new))
+        return np.asarray(counts >= MIN_COUNTS, np.bool_)
+    for side in (base, new):
+        mean = np.nan_to_num(side.mean)
+        enough |= (mean > 0) & (mean >= MIN_SHARE * mean.sum())
+    return enough
+
+
+def measured(
+    metrics: Sequence[Metric],
+    sides: tuple[Sequence[Run], Sequence[Run]],
+    frames: tuple[Sequence[pd.DataFrame], Sequence[pd.DataFrame]],
+    rows: tuple[Sequence[_Ids], Sequence[_Ids]],
+    size: int,
+    *,
+    shares: bool,
+) -> dict[str, tuple[Amounts, Amounts]]:
+    """What the frames of all runs say about ``size`` rows, by metric; metrics that a run does not know are left out."""
+    found = {}
+    for metric in metrics:
+        both = [_side(metric, *side, size, shares=shares) for side in zip(sides, frames, rows, strict=True)]
+        if both[0] is not None and both[1] is not None:
+            found[metric.name] = (both[0], both[1])
+    return found
+
+
+def _side(
+    metric: Metric,
+    runs: Sequence[Run],
+    frames: Sequence[pd.DataFrame],
+    rows: Sequence[_Ids],
+    size: int,
+    *,
+    shares: bool,
+) -> Amounts | None:
+    if not all(_known(metric, run, frame) for run, frame in zip(runs, frames, strict=True)):
+        return None
+    values = np.zeros((len(runs), size))
+    unit = np.array([[sampling_unit(run.profile, metric.sampled, run.parameters)] for run in runs])
+    low, high = f"{metric.column}_low", f"{metric.column}_high"
+    has_arms = all(low in frame and high in frame and frame[low].notna().any() for frame in frames)
+    arms = np.zeros((2, len(runs), size)) if has_arms else None
+    for number, (frame, row) in enumerate(zip(frames, rows, strict=True)):
+        amount = frame[metric.column].to_numpy(np.float64)
+        np.add.at(values[number], row, amount)
+        if arms is not None:
+            ends = amount - frame[low].to_numpy(np.float64), frame[high].to_numpy(np.float64) - amount
+            for arm, reach in zip(arms, ends, strict=True):
+                arm[number][row] = np.hypot(arm[number][row], np.maximum(np.nan_to_num(reach), 0.0))
+    if shares:
+        whole = np.array([[_whole(metric, run, frame)] for run, frame in zip(runs, frames, strict=True)])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values, unit = values / whole, unit / whole
+            arms = None if arms is None else arms / whole
+    return Amounts(values, unit, *((None, None) if arms is None else (arms[0], arms[1])))
+
+
+def _known(metric: Metric, run: Run, frame: pd.DataFrame) -> bool:
+    """Whether a run knows a metric: a frame without rows knows what its totals know."""
+    if metric.column not in frame:
+        return False
+    return bool(frame[metric.column].notna().any()) or (
+        frame.empty and getattr(run.profile.totals, metric.column.removeprefix("total_"), None) is not None
+    )
+
+
+def _whole(metric: Metric, run: Run, frame: pd.DataFrame) -> float:
+    """What a share is a share of: the total of a run."""
+    column = metric.column.removeprefix("total_")
+    total = getattr(run.profile.totals, column, None)
+    found = float(total) if total is not None else float(frame[column].sum()) if column in frame else np.nan
+    return found if found > 0 else np.nan
+
+
+def totals(metrics: Sequence[Metric], sides: tuple[Sequence[Run], Sequence[Run]]) -> dict[str, tuple[Amounts, Amounts]]:
+    """What the runs say about the program as a whole, by metric."""
+    found = {}
+    for metric in metrics:
+        both = []
+        for runs in sides:
+            values = [overall(run.profile, metric) for run in runs]
+            if any(value is None for value in values):
+                break
+            units = [sampling_unit(run.profile, metric.sampled, run.parameters) for run in runs]
+            arms = None
+            if metric is WALL:
+                # The time for which there was no processor is in the wall time, and is not the program's doing.
+                arms = np.array([run.profile.totals.main_cpu_wait_s or 0.0 for run in runs])[:, None]
+            both.append(Amounts(np.array(values, np.float64)[:, None], np.array(units)[:, None], arms, arms))
+        if len(both) == 2:
+            found[metric.name] = (both[0], both[1])
+    return found

@@ -1,0 +1,114 @@
+"""What is compared: the metrics, where a profile has them, and how they are called when they change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: ``column`` in a profile's frames, ``name`` in a diff."""
+
+    name: str
+    column: str
+    unit: str
+    """``s``, ``bytes`` or ``bytes/s``."""
+    label: str
+    sampled: str
+    """What the sampling unit is: ``cpu``, ``wait``, ``blocks``, ``copies``; empty: measured, not sampled."""
+    spread: float = 0.0
+    """Standard deviation between runs that is assumed at least with one run a side, as a share."""
+
+    @property
+    def more(self) -> str:
+        """The verdict when it grew."""
+        return "slower" if self.unit == "s" else "more"
+
+    @property
+    def less(self) -> str:
+        """The verdict when it shrank."""
+        return "faster" if self.unit == "s" else "less"
+
+
+BUSY = 1.0
+"""How long a thread waits for a processor is the machine's doing: one run tells nothing about the program."""
+
+GROWTH = 0.25
+"""Rates depend on how long a run took; one that was not there before is still seen."""
+
+_TIMES = (
+    Metric("cpu", "cpu_s", "s", "CPU", "cpu"),
+    Metric("python", "python_s", "s", "Python", "cpu"),
+    Metric("native", "native_s", "s", "native", "cpu"),
+    Metric("kernel", "kernel_s", "s", "kernel", "cpu"),
+    Metric("wait", "wait_s", "s", "waiting", "wait"),
+    Metric("main_wait", "main_wait_s", "s", "waiting in main", "wait"),
+    Metric("gpu_wait", "gpu_wait_s", "s", "waiting for GPU", "wait"),
+    Metric("cpu_wait", "cpu_wait_s", "s", "ready, no processor", "wait", BUSY),
+)
+_SIZES = (
+    Metric("memory.allocated", "allocated_bytes", "bytes", "allocated", "blocks"),
+    Metric("memory.peak", "peak_bytes", "bytes", "peak memory", "blocks"),
+    Metric("memory.live_at_peak", "live_at_peak_bytes", "bytes", "live at peak", "blocks"),
+    Metric("memory.live_at_end", "live_at_end_bytes", "bytes", "live at end", "blocks"),
+    Metric("memory.copied", "copied_bytes", "bytes", "copied", "copies"),
+    Metric("memory.leak_rate", "leak_rate_bytes_per_s", "bytes/s", "leak rate", "blocks", GROWTH),
+)
+SELF = (*_TIMES, *_SIZES)
+"""Metrics of a place itself: of lines, functions, files (and times of threads)."""
+
+
+def _total(metric: Metric) -> Metric:
+    return Metric(
+        f"total_{metric.name}", f"total_{metric.column}", metric.unit, f"{metric.label}, total", metric.sampled
+    )
+
+
+TOTAL = tuple(_total(metric) for metric in SELF if metric.name not in ("memory.peak", "memory.leak_rate"))
+"""The same with everything that was called from there."""
+
+TREE = tuple(
+    metric for metric in SELF if metric.name not in ("memory.peak", "memory.leak_rate", "gpu_wait", "cpu_wait")
+)
+"""Metrics of a node of the merged call tree, with everything below it."""
+
+WALL = Metric("wall", "wall_s", "s", "wall time", "")
+COLLECTING = Metric("gc", "gc_s", "s", "garbage collection", "cpu")
+PEAK = Metric("memory.peak", "peak_bytes", "bytes", "peak memory", "")
+RESIDENT = Metric("memory.resident_peak", "resident_peak_bytes", "bytes", "peak resident set", "")
+_MEASURED = tuple(
+    Metric(metric.name, metric.column, metric.unit, metric.label, "")
+    for metric in _SIZES
+    if metric.name not in ("memory.peak", "memory.leak_rate")
+)
+OVERALL = (WALL, *_TIMES, COLLECTING, PEAK, RESIDENT, *_MEASURED)
+"""Metrics of the program as a whole. Bytes are exact there."""
+
+BY_NAME = {metric.name: metric for metric in (*SELF, *TOTAL, *OVERALL)}
+
+
+def overall(profile: Profile, metric: Metric) -> float | None:
+    """A metric of the whole program, None where it is unknown."""
+    memory = getattr(profile, "memory", None)
+    source = memory if metric in (PEAK, RESIDENT) else profile.totals
+    value: float | None = getattr(source, metric.column, None)
+    return None if value is None else float(value)
+
+
+def sampling_unit(profile: Profile, kind: str, parameters: dict[str, object]) -> float:
+    """What one independent observation weighs, in seconds or bytes; 0: nothing was sampled."""
+    interval = profile.about.interval_s or 0.01
+    if kind == "cpu":
+        effective = profile.totals.effective_samples
+        return profile.totals.cpu_s / effective if effective > 0 else interval
+    if kind == "wait":
+        # Threads are looked at once in an interval: what begins and ends in between is not seen.
+        return interval
+    means = {"blocks": ("block_mean_bytes", 524_288), "copies": ("copies_mean_bytes", 1_048_576)}
+    if kind in means:
+        name, usual = means[kind]
+        given = parameters.get(name)
+        return float(given if isinstance(given, int) and given > 0 else usual)
+    return 0.0

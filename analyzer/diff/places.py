@@ -1,0 +1,213 @@
+"""The rows of a diff: which row of which recording is the same place, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..text import source_line
+from .catalogue import SourceFile
+from .links import NO_FILE, Link, Status
+from .run import number_or_nothing
+from .side import Key, Side
+
+_Ids = NDArray[np.int64]
+
+
+@dataclass
+class Rows:
+    """Rows in the making. ``of_base`` and ``of_new`` hold for each run the row of each row of its frame."""
+
+    places: list[dict[str, Any]] = field(default_factory=list)
+    of_base: list[_Ids] = field(default_factory=list)
+    of_new: list[_Ids] = field(default_factory=list)
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+
+    def number(self, key: Hashable) -> int:
+        """The row of a key."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def without_place(self) -> list[Any]:
+        """The keys of rows that are not described yet, in order."""
+        return list(self._numbers)[len(self.places) :]
+
+    def frame(self, columns: Sequence[str]) -> pd.DataFrame:
+        """The places as a frame."""
+        frame = pd.DataFrame(self.places, columns=list(columns)).astype(object)
+        for column in columns:
+            if column in ("line", "base_line", "new_line"):
+                frame[column] = frame[column].astype("Int64")
+        return frame
+
+
+class Placer:
+    """Finds the rows of lines, functions, files and threads of two linked sides."""
+
+    def __init__(self, base: Side, new: Side, link: Link) -> None:
+        self._base, self._new, self._link = base, new, link
+
+    def lines(self) -> Rows:
+        """By line."""
+        return self._rows("lines", self._line_key, self._line_place)
+
+    def functions(self) -> Rows:
+        """By function."""
+        return self._rows("functions", self._function_key, self._function_row)
+
+    def files(self) -> Rows:
+        """By file."""
+        return self._rows("files", self._file_key, self._file_place)
+
+    def threads(self) -> Rows:
+        """By name of thread: nothing else tells which is which."""
+        rows = Rows()
+        seen: list[set[str | None]] = []
+        for side, found in ((self._base, rows.of_base), (self._new, rows.of_new)):
+            seen.append(set())
+            for run in side.runs:
+                names = [name if isinstance(name, str) else None for name in run.profile.threads["name"]]
+                found.append(np.array([rows.number(name) for name in names], np.int64))
+                seen[-1].update(names)
+        for name in rows.without_place():
+            in_base, in_new = (name in names for names in seen)
+            status = Status.SAME if in_base and in_new else Status.VANISHED if in_base else Status.NEW
+            rows.places.append({"status": status, "name": name})
+        return rows
+
+    def _rows(
+        self,
+        name: str,
+        key_of: Callable[[Side, int, Any], Key],
+        place_of: Callable[[Key | None, Key | None, Any], dict[str, Any]],
+    ) -> Rows:
+        rows = Rows()
+        columns = ["file_id", "line", "function", "file"]
+        for side, found in ((self._base, rows.of_base), (self._new, rows.of_new)):
+            for number, run in enumerate(side.runs):
+                frame: pd.DataFrame = getattr(run.profile, name)
+                numbers = []
+                for row in frame.reindex(columns=columns).itertuples(index=False):
+                    own = key_of(side, number, row)
+                    base, new = self._both(name, side, own)
+                    key = ("new", new) if new is not None else ("base", base)
+                    numbers.append(rows.number(key))
+                    if numbers[-1] == len(rows.places):
+                        rows.places.append(place_of(base, new, row))
+                found.append(np.array(numbers, np.int64))
+        return rows
+
+    def _both(self, name: str, side: Side, own: Key) -> tuple[Key | None, Key | None]:
+        """The keys on both sides of what is ``own`` on one of them."""
+        is_base = side is self._base
+        other = self.follow(name, own, forward=is_base)
+        return (own, other) if is_base else (other, own)
+
+    def follow(self, name: str, key: Key, *, forward: bool) -> Key | None:
+        """The key on the other side; None if there is nothing there."""
+        direction = self._link.forward if forward else self._link.backward
+        if key[0] == "only":
+            return None
+        file: Any = key[0]
+        if file == NO_FILE:
+            return key
+        if name == "files":
+            found = direction.files.get(file)
+            return None if found is None else (found,)
+        if name == "functions":
+            return direction.function(key)  # type: ignore[arg-type]
+        if key[1] is None:
+            found = direction.files.get(file)
+            return None if found is None else (found, *key[1:])
+        return direction.line(*key)  # type: ignore[arg-type]
+
+    def _line_key(self, side: Side, run: int, row: Any) -> Key:
+        return side.keys[run].line(row.file_id, number_or_nothing(row.line), row.function)
+
+    def _function_key(self, side: Side, run: int, row: Any) -> Key:
+        return side.keys[run].function((row.file_id, row.function, number_or_nothing(row.line) or 0))
+
+    def _file_key(self, side: Side, run: int, row: Any) -> Key:
+        # Rows without a file have their label in its place.
+        return (side.keys[run].file(row.file_id),) if row.file_id != NO_FILE else (NO_FILE, row.file)
+
+    def _line_place(self, base: Key | None, new: Key | None, row: Any) -> dict[str, Any]:
+        place: dict[str, Any] = {"status": self._status(base, new, self._line_status), "function": row.function}
+        for end, side, key in (("base", self._base, base), ("new", self._new, new)):
+            file, line = _place(side, key)
+            same = end == "new" and place["status"] == Status.SAME
+            source = place["base_source"] if same else _source(side, file, line)
+            place |= {f"{end}_file": _path(side, file), f"{end}_line": line, f"{end}_source": source}
+        return _best(place, ("file", "line", "source"))
+
+    def function_place(self, base: Key | None, new: Key | None, name: str) -> dict[str, Any]:
+        """Describes a function by its keys on both sides; ``name`` is for rows without a function."""
+        place: dict[str, Any] = {"status": self._status(base, new, self._link.function_status)}
+        for end, side, key in (("base", self._base, base), ("new", self._new, new)):
+            file, line = _place(side, key, 2)
+            own = None if key is None else name if key[0] == NO_FILE else key[-2]
+            place |= {f"{end}_function": own, f"{end}_file": _path(side, file), f"{end}_line": line}
+        return _best(place, ("function", "file", "line"))
+
+    def _function_row(self, base: Key | None, new: Key | None, row: Any) -> dict[str, Any]:
+        return self.function_place(base, new, row.function)
+
+    def _file_place(self, base: Key | None, new: Key | None, row: Any) -> dict[str, Any]:
+        def status(one: Any, other: Any) -> Status:
+            if self._base.files[one[0]].path != self._new.files[other[0]].path:
+                return Status.MOVED
+            return Status.SAME if one[0] in self._link.forward.same else Status.EDITED
+
+        place: dict[str, Any] = {"status": self._status(base, new, status)}
+        for end, side, key in (("base", self._base, base), ("new", self._new, new)):
+            labelled = key is not None and key[0] == NO_FILE
+            place[f"{end}_file"] = row.file if labelled else _path(side, _place(side, key)[0])
+        return _best(place, ("file",))
+
+    def _line_status(self, base: Any, new: Any) -> Status:
+        return Status.SAME if base[1] is None else self._link.line_status(base, new)
+
+    def _status(self, base: Key | None, new: Key | None, both: Callable[[Any, Any], Status]) -> Status:
+        if base is not None and new is not None:
+            return Status.SAME if base[0] == NO_FILE else both(base, new)
+        key, blind = (base, self._link.forward.blind) if new is None else (new, self._link.backward.blind)
+        if key is not None and key[0] in blind:
+            return Status.NOT_FOLLOWED
+        return Status.VANISHED if new is None else Status.NEW
+
+
+def _place(side: Side, key: Key | None, line_at: int = 1) -> tuple[tuple[int, int] | None, int | None]:
+    """Run (-1: the side's own numbers) and file of a key, and its line."""
+    if key is None or key[0] == NO_FILE:
+        return None, None
+    plain: Any = key
+    run = -1
+    if key[0] == "only":
+        run, plain = plain[1], plain[2:]
+    line = plain[line_at] if len(plain) > line_at else None
+    return (run, plain[0]), line
+
+
+def _path(side: Side, file: tuple[int, int] | None) -> str | None:
+    return None if file is None else _files(side, file[0])[file[1]].name
+
+
+def _files(side: Side, run: int) -> list[SourceFile]:
+    return side.files if run < 0 else side.runs[run].files
+
+
+def _source(side: Side, file: tuple[int, int] | None, line: int | None) -> str | None:
+    if file is None or line is None:
+        return None
+    lines = _files(side, file[0])[file[1]].lines
+    return source_line(lines[line - 1]) if lines and 0 < line <= len(lines) else None
+
+
+def _best(place: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """``place`` with ``names`` as the new recording has them, else as the base has them."""
+    end = "base" if place["status"] == Status.VANISHED or place[f"new_{names[0]}"] is None else "new"
+    return {**{name: place[f"{end}_{name}"] for name in names}, **place}

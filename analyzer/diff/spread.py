@@ -1,0 +1,150 @@
+"""How much runs differ from one another, row by row, when there are only a few of them.
+
+The variance of three runs is a poor estimate. But there are many rows, and their variances have much in common: what
+sampling explains (known), and a part that grows with the amount (the same relative spread for all rows, fitted). Each
+row's own variance is drawn towards that, as far as the rows agree with one another: the moderated variance of Smyth
+(2004, "Linear models and empirical Bayes methods", section 3 and 6.2), which is usual where few replicates of many
+quantities are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Array = NDArray[np.float64]
+
+MIN_ROWS = 6
+"""With fewer rows (of both sides together) there is nothing to learn from the others."""
+
+MIN_COUNT = 3.0
+"""Rows with fewer observations a run are too discrete to tell what is usual."""
+
+MAX_PRIOR = 4.0
+"""What the rows have in common counts at most so many times as much as a row's own runs: rows are not all alike, and a
+few that are much less steady than the others must not be taken for certain."""
+
+_HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Variance of one run for each row, and how many degrees of freedom the estimate has."""
+
+    variance: _Array
+    freedom: _Array
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of a side's runs, by row.
+
+    The variance ``own`` among them has ``freedom`` degrees of freedom; ``sampling`` is the variance of one run that
+    sampling alone explains.
+    """
+
+    own: _Array
+    mean: _Array
+    sampling: _Array
+    freedom: float
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """Which rows tell what is usual."""
+        enough = np.square(self.mean) >= MIN_COUNT * self.sampling
+        return enough & (self.sampling > 0) & (self.own > 0)
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What the rows have in common; ``freedom`` 0: nothing."""
+
+    relative: float = 0.0
+    level: float = 1.0
+    freedom: float = 0.0
+
+    def draw(self, seen: Seen) -> Spread:
+        """The variances of a side, drawn towards what is usual."""
+        freedom = min(self.freedom, MAX_PRIOR * seen.freedom)
+        common = self.level * (seen.sampling + self.relative * np.square(seen.mean))
+        drawn = (freedom * common + seen.freedom * seen.own) / (freedom + seen.freedom)
+        known = common > 0
+        return Spread(np.where(known, drawn, seen.own), np.where(known, freedom + seen.freedom, seen.freedom))
+
+
+def usual(sides: Sequence[Seen]) -> Usual:
+    """Learns from all rows of all sides what is usual."""
+    chosen = [side.usable for side in sides]
+    rows = int(sum(each.sum() for each in chosen))
+    if rows < MIN_ROWS:
+        return Usual()
+    own, mean, sampling = (
+        np.concatenate([getattr(side, name)[each] for side, each in zip(sides, chosen, strict=True)])
+        for name in ("own", "mean", "sampling")
+    )
+    freedom = np.concatenate([np.full(each.sum(), side.freedom) for side, each in zip(sides, chosen, strict=True)])
+    relative = _relative_variance(own, mean, sampling)
+    level, prior = _prior(own / (sampling + relative * np.square(mean)), freedom)
+    # Few rows cannot tell more than they are.
+    return Usual(relative, level, min(prior, rows / 2))
+
+
+def _relative_variance(own: _Array, mean: _Array, sampling: _Array) -> float:
+    """The relative variance, common to all rows, with which the rows' own variances are explained on average."""
+    squares = np.square(mean)
+
+    def excess(relative: float) -> float:
+        return float(np.mean(own / (sampling + relative * squares)) - 1)
+
+    low, high = 0.0, 1.0
+    if excess(low) <= 0:
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
+def _prior(ratios: _Array, freedom: _Array) -> tuple[float, float]:
+    """The usual ratio of variances, and its degrees of freedom: how much the rows agree (by moments of logarithms)."""
+    expected, scatter = np.zeros(len(freedom)), np.zeros(len(freedom))
+    for each in np.unique(freedom).tolist():
+        expected[freedom == each] = _digamma(each / 2) - math.log(each / 2)
+        scatter[freedom == each] = _trigamma(each / 2)
+    logs = np.log(ratios) - expected
+    centre, excess = float(logs.mean()), float(logs.var(ddof=1)) - float(scatter.mean())
+    if excess <= 0:
+        return math.exp(centre), math.inf
+    prior = 2 * _inverse_trigamma(excess)
+    return math.exp(centre + _digamma(prior / 2) - math.log(prior / 2)), prior
+
+
+def _digamma(x: float) -> float:
+    result = 0.0
+    while x < 10:
+        result -= 1 / x
+        x += 1
+    square = 1 / (x * x)
+    return result + math.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square / 252))
+
+
+def _trigamma(x: float) -> float:
+    result = 0.0
+    while x < 10:
+        result += 1 / (x * x)
+        x += 1
+    square = 1 / (x * x)
+    return result + 1 / x + square / 2 + square / x * (1 / 6 - square * (1 / 30 - square / 42))
+
+
+def _inverse_trigamma(value: float) -> float:
+    """The x with trigamma(x) = ``value``, which falls from infinity to 0."""
+    low, high = 1e-6, 1e6
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _trigamma(middle) > value else (low, middle)
+    return high

@@ -1,0 +1,257 @@
+"""The terminal report of a diff: both sides, the totals, then the lines and functions that changed.
+
+Text from the recordings was made printable when the rows were made, and never passes through rich's markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+from rich.console import Console
+from rich.text import Text
+
+from ..render.numbers import counted, seconds
+from ..render.style import Style
+from ..text import shorten_left
+from .amounts import amount, change, changes, signed, span, when
+from .gate import Judgement, Outcome
+from .links import Status
+from .metrics import BY_NAME, Metric
+from .result import FASTER, LESS, MORE, NO_EVIDENCE, SLOWER, DiffResult, Level
+from .run import Run
+
+_RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
+MIN_WIDTH = 76
+MIN_SHARE = 0.01
+"""Rows without a verdict are shown if they differ by this part of the larger total."""
+
+MIN_JUDGED = 0.001
+"""Rows with a verdict are shown if they differ by this part of it."""
+
+MAX_ROWS, MAX_OTHERS = 25, 6
+"""Rows with a verdict, and others, that a table shows."""
+
+WIDE = 100
+"""From this width on rows have the base's amount too."""
+
+SECTIONS = ("cpu", "main_wait", "memory.live_at_peak", "memory.allocated", "memory.copied")
+"""Metrics whose lines are shown: the first always, the others if there is a verdict."""
+
+WORSE, BETTER = "#e06c75", "#98c379"
+_COLOURS = {SLOWER: WORSE, MORE: WORSE, FASTER: BETTER, LESS: BETTER}
+_MARKS = {Status.VANISHED: "-", Status.NEW: "+", Status.EDITED: "~", Status.MOVED: ">", Status.RENAMED: ">"}
+_HIDDEN_TOTALS = ("cpu_wait", "gpu_wait", "wait")
+"""Totals that are only shown if there is a verdict (all threads' waiting is mostly idleness)."""
+
+
+def show(
+    result: DiffResult,
+    console: Console,
+    *,
+    metric: str | None = None,
+    top: int | None = None,
+    judgements: Sequence[Judgement] = (),
+) -> None:
+    """Prints the report in the width of ``console``, with colours if it has them."""
+    style = Style.of(console)
+    width = max(MIN_WIDTH, console.width)
+    for line in Report(result, style, width, metric, top).text(judgements):
+        line.rstrip()
+        line.truncate(console.width, overflow="ellipsis")
+        style.print(console, line)
+
+
+class Report:
+    """The lines of one report."""
+
+    def __init__(self, result: DiffResult, style: Style, width: int, metric: str | None, top: int | None) -> None:
+        self._result = result
+        self._style = style
+        self._width = width
+        self._metric = metric
+        self._top = top
+
+    def text(self, judgements: Sequence[Judgement]) -> Iterator[Text]:
+        """All lines of the report."""
+        yield from self._head()
+        yield Text()
+        yield from self._totals()
+        yield Text()
+        for metric in self._sections():
+            yield from self._lines(metric)
+            yield from self._functions(metric)
+        yield from self._legend()
+        if judgements:
+            yield Text()
+        for judgement in judgements:
+            yield self._judged(judgement)
+
+    def _head(self) -> Iterator[Text]:
+        result = self._result
+        program = result.new[0].profile.about.program or result.new[0].name
+        yield Text(" tachograph diff  ", "bold").append(program, "bold #e5c07b")
+        yield from self._side("base", result.base)
+        yield from self._side("new", result.new)
+        if result.spread is not None:
+            assumed = f"{result.spread * 100:g} % (standard deviation)"
+            yield from self._prose(
+                f"one recording a side: runs are taken to differ by {assumed}; how much they really do is measured with"
+                " several: tachograph diff --base A1 A2 A3 --new B1 B2 B3",
+                "dim",
+            )
+        for remark in result.remarks:
+            yield from self._prose(remark, "yellow")
+
+    def _prose(self, told: str, look: str) -> Iterator[Text]:
+        """A text on as many lines as it needs."""
+        for line in Text(self._style.plain(told), look).wrap(_RULER, self._width - 4):
+            line.rstrip()
+            yield Text("   ").append_text(line)
+
+    def _side(self, name: str, runs: list[Run]) -> Iterator[Text]:
+        text = Text(f" {name:<5}", "bold")
+        first = runs[0].profile
+        if len(runs) == 1:
+            facts = [when(first.about.created_utc), f"{seconds(first.totals.wall_s)} wall"]
+            facts.append(f"{first.totals.samples:,} samples")
+            text.append(f"{runs[0].name}  ")
+            yield text.append(self._style.plain(" · ").join(fact for fact in facts if fact), "dim")
+            return
+        yield text.append(f"{len(runs)} recordings, means are shown")
+        yield from self._prose(", ".join(run.name for run in runs), "dim")
+
+    def _totals(self) -> Iterator[Text]:
+        yield Text(f"{'':<20}{'base':>9}{'new':>9}{'change':>10}  {'95 % interval':<19}verdict", "dim")
+        for row in self._result.totals.values.itertuples(index=False):
+            if row.metric in _HIDDEN_TOTALS and row.verdict == NO_EVIDENCE:
+                continue
+            unit, colour = BY_NAME[row.metric].unit, _COLOURS.get(row.verdict, "")
+            if row.base > 0:
+                told, interval = change(row.change), changes(row.change_low, row.change_high)
+            else:
+                told, interval = signed(row.difference, unit), span(row.low, row.high, unit)
+            text = Text(f" {BY_NAME[row.metric].label:<19}", "bold")
+            text.append(f"{amount(row.base, unit):>9}{amount(row.new, unit):>9}")
+            text.append(f" {told:>9}", colour).append(f"  {interval:<18} ", "dim")
+            yield text.append(row.verdict, colour or "dim")
+
+    def _sections(self) -> list[str]:
+        level = self._result.lines
+        if self._metric is not None:
+            return [self._metric]
+        told = [
+            name for name in SECTIONS[1:] if self._verdicts(level, name) or self._verdicts(self._result.functions, name)
+        ]
+        return [SECTIONS[0], *told]
+
+    @staticmethod
+    def _verdicts(level: Level, metric: str) -> int:
+        found = level.families.loc[level.families["metric"] == metric, "verdicts"]
+        return int(found.iloc[0]) if len(found) else 0
+
+    def _chosen(self, level: Level, metric: str) -> pd.DataFrame:
+        """What is shown: rows with a verdict, then those that differ most."""
+        frame = level.metric(metric)
+        if self._top is not None:
+            return frame.head(self._top)
+        own = self._result.lines.metric(metric.removeprefix("total_"))
+        share = frame["difference"].abs() / max(own["base"].sum(), own["new"].sum(), 1e-300)
+        judged = frame["verdict"].isin(_COLOURS) & (share >= MIN_JUDGED)
+        large = share >= MIN_SHARE
+        return pd.concat([frame[judged].head(MAX_ROWS), frame[~judged & large].head(MAX_OTHERS)])
+
+    def _lines(self, metric: str) -> Iterator[Text]:
+        level = self._result.lines
+        if metric not in level.amounts:
+            yield Text(f" {BY_NAME[metric].label} was not recorded on both sides")
+            return
+        yield self._title(f"Lines by {BY_NAME[metric].label}", level, metric)
+        frame = self._chosen(level, metric)
+        if frame.empty:
+            yield Text("   no line differs by 1 % of the total", "dim")
+        else:
+            yield self._heads()
+        for path in dict.fromkeys(frame["file"].tolist()):
+            rows = frame[frame["file"] == path] if isinstance(path, str) else frame[frame["file"].isna()]
+            name = shorten_left(path, self._width - 3) if isinstance(path, str) else "not on a line"
+            yield Text(f" {name}", "bold")
+            for _, row in rows.iterrows():
+                yield self._line(row, BY_NAME[metric])
+        yield Text()
+
+    def _line(self, row: pd.Series, metric: Metric) -> Text:
+        text = self._cells(row, metric)
+        number = "" if row["line"] is pd.NA else str(row["line"])
+        text.append(f" {_MARKS.get(row['status'], ' ')}{number:>5}  ", "dim")
+        source = row["source"].strip() if isinstance(row["source"], str) else None
+        text.append(source if source is not None else f"{row['function']}", "" if source is not None else "italic")
+        if row["status"] in (Status.MOVED, Status.EDITED) and row["base_line"] is not pd.NA:
+            moved = row["base_file"] != row["file"]
+            was = f"{shorten_left(row['base_file'], 30)}:{row['base_line']}" if moved else f"line {row['base_line']}"
+            text.append(f"  (was {was})", "dim")
+        return text
+
+    def _functions(self, metric: str) -> Iterator[Text]:
+        level, name = self._result.functions, f"total_{metric}"
+        if name not in level.amounts:
+            return
+        frame = self._chosen(level, name)
+        if frame.empty:
+            return
+        yield self._title(f"Functions by {BY_NAME[metric].label}, with what they call", level, name)
+        yield self._heads()
+        for _, row in frame.iterrows():
+            text = self._cells(row, BY_NAME[name])
+            text.append(f" {_MARKS.get(row['status'], ' ')} ", "dim").append(str(row["function"]))
+            if row["status"] in (Status.RENAMED, Status.MOVED):
+                text.append(f"  (was {row['base_function']})", "dim")
+            room = self._width - text.cell_len - 2
+            if isinstance(row["file"], str) and room >= 12:
+                text.append("  " + shorten_left(f"{row['file']}:{row['line']}", room), "dim")
+            yield text
+        yield Text()
+
+    def _title(self, title: str, level: Level, metric: str) -> Text:
+        text = Text().append(f" {title} ", "bold reverse" if self._style.colour else "bold")
+        of = " as shares of their runs" if self._result.shares else ""
+        told = counted(self._verdicts(level, metric), "verdicts").strip()
+        return text.append(f"  {level.compared(metric)} compared{of}, {told}", "dim")
+
+    def _heads(self) -> Text:
+        base = f"{'base':>9}" if self._width >= WIDE else ""
+        return Text(f"{base}{'new':>9}{'difference':>11}  {'interval':<19}{'verdict':<11}", "dim")
+
+    def _cells(self, row: pd.Series, metric: Metric) -> Text:
+        unit = "share" if self._result.shares else metric.unit
+        colour = _COLOURS.get(row["verdict"], "")
+        text = Text(f"{amount(row['base'], unit):>9}" if self._width >= WIDE else "")
+        text.append(f"{amount(row['new'], unit):>9}{signed(row['difference'], unit):>11}", colour)
+        text.append(f"  {span(row['low'], row['high'], unit):<18} ", "dim")
+        return text.append(f"{row['verdict']:<11}", colour or "dim")
+
+    def _legend(self) -> Iterator[Text]:
+        told = "of all verdicts of a table at most 5 % are wrong on average"
+        yield from self._prose(f"+ new  - gone  ~ edited  > moved or renamed; {told}", "dim")
+
+    def _judged(self, judgement: Judgement) -> Text:
+        condition = judgement.condition
+        told = {
+            Outcome.FAILED: ("FAILED", WORSE),
+            Outcome.PASSED: ("passed", BETTER),
+            Outcome.UNDECIDED: ("not sure", "yellow"),
+        }
+        word, colour = told[judgement.outcome]
+        return Text(f" {word:<9}", f"bold {colour}").append(condition.text).append(f"  {explained(judgement)}", "dim")
+
+
+def explained(judgement: Judgement) -> str:
+    """What a condition was judged by, in one line."""
+    condition = judgement.condition
+    if condition.relative:
+        what = f"{change(judgement.value) or '?'}, 95 % interval {changes(judgement.low, judgement.high)}"
+    else:
+        unit = BY_NAME[condition.metric].unit
+        what = f"{signed(judgement.value, unit)}, 95 % interval {span(judgement.low, judgement.high, unit)}"
+    where = f"{judgement.where}: " if judgement.where else ""
+    return f"{where}{what}" + ("; more runs would tell" if judgement.outcome is Outcome.UNDECIDED else "")

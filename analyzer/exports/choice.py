@@ -1,0 +1,240 @@
+"""What is exported: one metric of a part of a recording, added up or in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from ..calltree import CallTree, load_tree
+from ..recording import Recording
+from ..scope import ALL, PROJECT
+from ..text import printable
+from ..window import Window, make_window
+from .frames import FrameTree, NativeNames
+from .metrics import Metric, read_rows
+from .rows import Rows
+
+
+class TooManyRowsError(FormatError):
+    """There is more than a format that keeps the order of time can take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What can be said about how frames are written; a format ignores what it always or never does."""
+
+    lines: bool = False
+    """Whether the lines of a function are frames of their own (collapsed and speedscope; others always hold lines)."""
+    native: bool = False
+    """Whether the native function that was running is a frame of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread, or what belongs to none of a process's threads. ``name`` is printable."""
+
+    name: str
+    pid: int
+    tid: int | None
+    process: int
+    main: bool
+    start_ns: int | None
+    end_ns: int | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A part of a recording, ready to be written in any format."""
+
+    recording: Recording
+    metric: Metric
+    window: Window
+    calls: CallTree
+    in_scope: NDArray[np.bool_]
+    """Which nodes of ``calls`` are in scope."""
+    threads: list[Thread]
+    """By the number that stands in ``Rows.thread``."""
+    chosen: NDArray[np.bool_]
+    """Which of ``threads`` are exported."""
+
+    def tree(self, *, lines: bool, native: bool = False) -> FrameTree:
+        """The frames; with the current line of each if ``lines``, with a native function at the end if ``native``."""
+        return FrameTree(self.calls, self.in_scope, lines=lines, native=NativeNames(self.recording) if native else None)
+
+    def rows(self) -> Iterator[Rows]:
+        """The rows of the metric, in batches."""
+        for rows in read_rows(self.recording, self.metric, self.window):
+            yield rows.only(self.chosen[rows.thread] & (rows.weight > 0))
+
+    def sums(self, tree: FrameTree) -> pd.DataFrame:
+        """One row per thread and node: thread, node, weight (whole nanoseconds or bytes), samples."""
+        parts = [
+            _added(pd.DataFrame({"thread": rows.thread, "node": tree.nodes(rows), "weight": rows.weight, "samples": 1}))
+            for rows in self.rows()
+        ]
+        sums = _added(pd.concat(parts, ignore_index=True)) if parts else _EMPTY
+        return sums.assign(weight=np.rint(sums["weight"]).astype(np.int64))
+
+    def timeline(self, tree: FrameTree, limit: int) -> pd.DataFrame:
+        """Rows in the order of time: time_ns, end_ns, thread, node, weight, samples.
+
+        Samples of one thread that follow one another on the same node are one row, from the first to the last of them.
+
+        Errors:
+            TooManyRowsError: there are more than ``limit``.
+        """
+        parts, total = [], 0
+        for rows in self.rows():
+            parts.append(_runs(rows, tree.nodes(rows), joined=self.metric is not Metric.WAIT))
+            total += len(parts[-1])
+            if total > limit:
+                raise TooManyRowsError(
+                    f"the recording has more than {limit:,} changes of stack, too many to keep in the order of time:"
+                    " choose a part with --from and --to or --thread, or a format that adds up (pprof, collapsed)"
+                )
+        frame = pd.concat(parts, ignore_index=True) if parts else _EMPTY.assign(time_ns=0, end_ns=0)
+        frame = frame.sort_values("time_ns", kind="stable").reset_index(drop=True)
+        return frame.assign(weight=np.rint(frame["weight"]).astype(np.int64))
+
+    @property
+    def program(self) -> str:
+        """The program's command line, printable."""
+        return printable(" ".join(self.recording.manifest.argv[:100]) or self.recording.path.name, 1000)
+
+    @property
+    def utc_ns(self) -> int | None:
+        """When the recording began, in nanoseconds since 1970, if its clocks tell."""
+        clock = self.recording.manifest.clock
+        return None if clock is None else int(clock["utc_ns"]) + self.recording.start_ns - int(clock["monotonic_ns"])
+
+
+_EMPTY = pd.DataFrame(
+    {"thread": np.zeros(0, np.int64), "node": np.zeros(0, np.int64), "weight": np.zeros(0), "samples": np.zeros(0, int)}
+)
+
+
+def prepare(
+    recording: Recording,
+    metric: Metric,
+    *,
+    scope: str = ALL,
+    thread: str | None = None,
+    process: int | None = None,
+    start_s: float | None = None,
+    end_s: float | None = None,
+) -> Choice:
+    """Chooses what to export; ``scope``, ``thread`` and the window are as in ``Question``, ``process`` is a pid.
+
+    Errors:
+        FormatError: the recording is damaged, or has no such scope, thread or process.
+    """
+    from ..build import named_scope
+
+    window = make_window(start_s, end_s, recording.start_ns, recording.end_ns)
+    calls = load_tree(recording)
+    chosen_scope = named_scope(scope, recording)
+    if scope not in (PROJECT, ALL) and not any(map(chosen_scope.includes, calls.paths)):
+        raise FormatError(
+            f"no recorded file matches --scope {printable(scope, 80)!r} (a glob of paths or folder names)"
+        )
+    files = np.array([*map(chosen_scope.includes, calls.paths), scope == ALL], np.bool_)
+    return Choice(
+        recording,
+        metric,
+        window,
+        calls,
+        np.asarray(files[calls.file]),
+        _threads(recording),
+        chosen_threads(recording, thread, process),
+    )
+
+
+def chosen_threads(recording: Recording, thread: str | None, process: int | None) -> NDArray[np.bool_]:
+    """Whether each thread is chosen by name (a glob), id or ``main``, and by its process's id.
+
+    Behind the threads, for each process, whether what belongs to none of its threads is chosen.
+
+    Errors:
+        FormatError: there is no such thread or process.
+    """
+    threads = _threads(recording)
+    real = recording.rows("threads")
+
+    def matches(number: int, candidate: Thread) -> bool:
+        if thread is None:
+            return True
+        named = fnmatchcase(candidate.name, thread) or (thread == "main" and candidate.main)
+        return number < real and (str(candidate.tid) == thread or named)
+
+    of_process = [process is None or each.pid == process for each in threads]
+    if process is not None and not any(of_process):
+        known = ", ".join(str(pid) for pid in dict.fromkeys(each.pid for each in threads))
+        raise FormatError(f"no recorded process has the id {process}; there are: {known or 'none'}")
+    chosen = [
+        mine and matches(number, each) for number, (mine, each) in enumerate(zip(of_process, threads, strict=True))
+    ]
+    if thread is not None and not any(chosen):
+        known = ", ".join(dict.fromkeys(each.name[:40] for each in threads[: min(20, real)]))
+        raise FormatError(f"no thread is named {printable(thread, 80)!r} or has that id; there are: {known or 'none'}")
+    return np.array(chosen, np.bool_)
+
+
+def _threads(recording: Recording) -> list[Thread]:
+    table, pids = recording.table("threads"), recording.table("processes").column("pid").to_pylist()
+    columns = (table.column(name).to_pylist() for name in ("name", "tid", "process", "main", "start_ns", "end_ns"))
+    threads = [
+        Thread(
+            _thread_name(name, tid),
+            pids[process],
+            tid,
+            process,
+            main is True,
+            start,
+            end,
+        )
+        for name, tid, process, main, start, end in zip(*columns, strict=True)
+    ]
+    rest = (
+        Thread("<no thread>", pid, None, number, main=False, start_ns=None, end_ns=None)
+        for number, pid in enumerate(pids)
+    )
+    return [*threads, *rest]
+
+
+def _thread_name(name: str | None, tid: int | None) -> str:
+    if name:
+        return printable(name)
+    return "thread" if tid is None else f"thread {tid}"
+
+
+def _added(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.groupby(["thread", "node"], as_index=False, sort=True)[["weight", "samples"]].sum()
+
+
+def _runs(rows: Rows, node: NDArray[np.int64], *, joined: bool) -> pd.DataFrame:
+    """Rows by thread; if ``joined``, those put together that follow one another on the same node."""
+    order = np.argsort(rows.thread, kind="stable")
+    thread, node = rows.thread[order], node[order]
+    new = np.ones(len(order), np.bool_)
+    if joined:
+        new[1:] = (np.diff(thread) != 0) | (np.diff(node) != 0)
+    run = np.cumsum(new) - 1
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(order))[: len(first)] - 1
+    return pd.DataFrame(
+        {
+            "time_ns": rows.time_ns[order][first],
+            "end_ns": rows.end_ns[order][last],
+            "thread": thread[first],
+            "node": node[first],
+            "weight": np.bincount(run, weights=rows.weight[order], minlength=len(first)),
+            "samples": np.bincount(run, minlength=len(first)),
+        }
+    )

@@ -1,0 +1,103 @@
+"""Rows of the memory metrics: what was allocated, what is live at the end, what was copied.
+
+Their sums are those of ``analyze``: sampled blocks and copies, scaled so that they agree with the exact books.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from ..binned import summed
+from ..copies import read_copies
+from ..heap import Heap, read_heap
+from ..heap.sums import sum_up
+from ..recording import Recording
+from ..sites import NOT_SEEN, Sites
+from ..window import Window
+from .rows import NONE, Rows
+
+_Ids = NDArray[np.int64]
+
+
+def allocated_rows(recording: Recording, window: Window) -> Iterator[Rows]:
+    """Blocks allocated in the window; each stands for all of the blocks that were as likely to be sampled."""
+    heap = _heap(recording, window, "allocated")
+    yield from _blocks(recording, heap, heap.allocated_in_window(), "allocated_bytes")
+
+
+def live_rows(recording: Recording, window: Window) -> Iterator[Rows]:
+    """Blocks that are live at the end of the window, whenever they were allocated.
+
+    Without a window that is when the interpreter began to shut down, where it was seen.
+    """
+    heap = _heap(recording, window, "live")
+    yield from _blocks(recording, heap, heap.alive_at_end(), "live_at_end_bytes")
+
+
+def copied_rows(recording: Recording, window: Window) -> Iterator[Rows]:
+    """Sampled copies with what they stand for, and what the threads copied beside them."""
+    sites = Sites(recording)
+    copies = read_copies(recording, window, sites)
+    if copies is None:
+        raise _not_recorded("copied")
+    mine, left = copies.sampled, np.flatnonzero(copies.unseen)
+    yield _rows(copies.time_ns[mine], copies.thread[mine], copies.site[mine], copies.bytes[mine], sites)
+    if len(left):
+        last = np.full(len(left), copies.time_ns.max())
+        yield _rows(last, left, np.full(len(left), sites.label(NOT_SEEN)), copies.unseen[left], sites)
+
+
+def _heap(recording: Recording, window: Window, metric: str) -> Heap:
+    heap = read_heap(recording, window)
+    if heap is None:
+        raise _not_recorded(metric)
+    return heap
+
+
+def _not_recorded(metric: str) -> FormatError:
+    return FormatError(f"memory was not recorded: there is no metric {metric!r} to export")
+
+
+def _blocks(recording: Recording, heap: Heap, mask: NDArray[np.bool_], measure: str) -> Iterator[Rows]:
+    """Blocks with their part of what ``analyze`` says of their site, and what it says of sites without blocks."""
+    sums = sum_up(heap, recording.rows("threads"), None).sites
+    column = sums.column(measure)
+    wanted = np.concatenate([sums.nodes[:, column], sums.stackless[:, column]])
+    blocks = heap.blocks.where(mask)
+    seen = summed(blocks.site, blocks.bytes, len(wanted))
+    factor = np.divide(wanted, seen, out=np.zeros_like(wanted), where=seen > 0)
+    nobody = recording.rows("threads") + blocks.process.astype(np.int64)
+    thread = np.where(blocks.thread == NONE, nobody, blocks.thread)
+    weight = blocks.bytes * factor[blocks.site]
+    yield _rows(blocks.birth_ns, thread, blocks.site, weight, heap.sites, blocks.native_frame.astype(np.int64))
+    rest = np.flatnonzero((seen <= 0) & (wanted > 0))
+    # It belongs to no thread, and to no process more than to another.
+    nobody = np.full(len(rest), recording.rows("threads"))
+    yield _rows(np.full(len(rest), heap.start_ns), nobody, rest, wanted[rest], heap.sites)
+
+
+def _rows(
+    time_ns: _Ids,
+    thread: _Ids,
+    site: _Ids,
+    weight: NDArray[np.float64],
+    sites: Sites,
+    native: _Ids | None = None,
+) -> Rows:
+    placed = site < sites.nodes
+    return Rows(
+        time_ns=time_ns,
+        end_ns=time_ns,
+        thread=thread.astype(np.int64),
+        stack=np.where(placed, site, NONE),
+        # A site without a stack is named after its native function already.
+        native=np.full(len(site), NONE) if native is None else np.where(placed, native, NONE),
+        state=np.where(placed, 0, site - sites.nodes),
+        weight=weight,
+        labels=sites.labels,
+    )

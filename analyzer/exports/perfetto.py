@@ -1,0 +1,195 @@
+"""Perfetto's trace format (https://perfetto.dev/docs/reference/trace-packet-proto): a sequence of protocol buffers.
+
+CPU samples are ``PerfSample`` packets, waits are slices on the tracks of their threads, bytes are ``ProfilePacket``
+dumps of one heap for each metric. Whatever the metric is, the footprint of each process is a counter track, if memory
+was recorded.
+"""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import pandas as pd
+
+from .choice import Choice, Options
+from .frames import FrameTree
+from .metrics import Metric
+from .protobuf import Message
+
+LIMIT = 5_000_000
+"""Changes of stack in one file."""
+
+_SEQUENCE = 1
+_MONOTONIC, _REALTIME = 3, 1
+"""Built-in clocks of Perfetto."""
+_MAPPING = 1
+_CLEARED, _NEEDS_STATE = 1, 2
+"""sequence_flags: incremental state was cleared; it is needed."""
+_SLICE_BEGIN, _SLICE_END, _COUNTER = 1, 2, 4
+_TASK_CLOCK, _PERF_MONOTONIC, _SIZE_BYTES, _USER = 3, 2, 3, 2
+
+
+class _Writer:
+    """Appends packets to a trace."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def packet(self, packet: Message, time_ns: int | None = None, flags: int = _NEEDS_STATE) -> None:
+        if time_ns is not None:
+            packet.number(8, time_ns).number(58, _MONOTONIC)
+        packet.number(10, _SEQUENCE).number(13, flags)
+        self._out.write(Message().message(1, packet).to_bytes())
+
+
+def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
+    """Writes the trace."""
+    tree = choice.tree(lines=False, native=options.native)
+    writer = _Writer(out)
+    writer.packet(Message().message(59, _defaults(choice)), flags=_CLEARED)
+    _write_clocks(choice, writer)
+    if choice.metric.unit == "bytes":
+        sums = choice.sums(tree)
+        _write_tracks(choice, writer, sums["thread"].unique().tolist())
+        writer.packet(Message().message(12, _interned(tree)))
+        _write_heaps(choice, writer, sums)
+    else:
+        rows = choice.timeline(tree, LIMIT)
+        _write_tracks(choice, writer, rows["thread"].unique().tolist())
+        writer.packet(Message().message(12, _interned(tree)))
+        (_write_samples if choice.metric is Metric.CPU else _write_slices)(choice, writer, tree, rows)
+    _write_footprint(choice, writer)
+    return []
+
+
+def _defaults(choice: Choice) -> Message:
+    """TracePacketDefaults: the clock, and what the counter of samples counts."""
+    timebase = Message().number(4, _TASK_CLOCK).text(10, choice.metric.doc).number(11, _PERF_MONOTONIC)
+    timebase.number(1, choice.recording.interval_ns or 1_000_000)
+    return Message().number(58, _MONOTONIC).message(12, Message().message(1, timebase))
+
+
+def _write_clocks(choice: Choice, writer: _Writer) -> None:
+    if choice.utc_ns is None:
+        return
+    snapshot = Message()
+    for clock, now in ((_MONOTONIC, choice.recording.start_ns), (_REALTIME, choice.utc_ns)):
+        snapshot.message(1, Message().number(1, clock).number(2, now))
+    writer.packet(Message().message(6, snapshot.number(2, _MONOTONIC)), choice.recording.start_ns)
+
+
+def _process_track(process: int) -> int:
+    return process + 1
+
+
+def _thread_track(choice: Choice, thread: int) -> int:
+    return len(choice.threads) + thread + 1
+
+
+def _footprint_track(choice: Choice, process: int) -> int:
+    return 2 * len(choice.threads) + process + 1
+
+
+def _write_tracks(choice: Choice, writer: _Writer, threads: list[int]) -> None:
+    """Descriptors of processes and of the threads that have rows."""
+    pids = choice.recording.table("processes").column("pid").to_pylist()
+    for process, pid in enumerate(pids):
+        described = Message().number(1, pid).text(6, choice.program[:200])
+        track = Message().number(1, _process_track(process)).message(3, described)
+        writer.packet(Message().message(60, track))
+    for number in threads:
+        thread = choice.threads[number]
+        described = Message().number(1, thread.pid).number(2, _tid(choice, number)).text(5, thread.name)
+        track = Message().number(1, _thread_track(choice, number)).number(5, _process_track(thread.process))
+        writer.packet(Message().message(60, track.message(4, described)))
+
+
+def _tid(choice: Choice, number: int) -> int:
+    """The thread's id; what belongs to no thread has one that no thread of Linux can have."""
+    tid = choice.threads[number].tid
+    return (1 << 22) + number if tid is None else tid
+
+
+def _interned(tree: FrameTree) -> Message:
+    """InternedData: names, files, frames and stacks; ids are numbers from 1 (a stack's is its node's)."""
+    data = Message().message(17, Message().number(1, _MAPPING).text(2, "Python"))
+    data.message(16, Message().number(1, _MAPPING).blob(2, b"tachograph"))
+    data.message(19, Message().number(1, _MAPPING).number(2, _MAPPING).number(7, _MAPPING))
+    files: dict[str, int] = {}
+    for number, function in enumerate(tree.functions, 1):
+        data.message(5, Message().number(1, number).text(2, function.name))
+        if function.file is not None and function.file not in files:
+            files[function.file] = len(files) + 1
+            data.message(18, Message().number(1, files[function.file]).text(2, function.file))
+    for number, frame in enumerate(tree.frames, 1):
+        function = tree.functions[frame.function]
+        # The address tells frames apart where their names are equal.
+        interned = Message().number(1, number).number(2, frame.function + 1).number(3, _MAPPING).number(4, number)
+        if function.file is not None:
+            interned.number(5, files[function.file])
+        if function.first_line is not None and function.first_line > 0:
+            interned.number(6, function.first_line)
+        data.message(6, interned)
+    for node in range(len(tree.parent)):
+        data.message(7, Message().number(1, node + 1).packed(2, [frame + 1 for frame in tree.path(node)]))
+    return data
+
+
+def _write_samples(choice: Choice, writer: _Writer, tree: FrameTree, rows: pd.DataFrame) -> None:
+    """PerfSample packets; ``timebase_count`` is the CPU time of all samples so far, in nanoseconds."""
+    counted = rows["weight"].cumsum()
+    columns = (rows["time_ns"].tolist(), rows["thread"].tolist(), rows["node"].tolist(), counted.tolist())
+    for time_ns, thread, node, count in zip(*columns, strict=True):
+        sample = Message().number(1, 0).number(2, choice.threads[thread].pid).number(3, _tid(choice, thread))
+        sample.number(4, node + 1).number(5, _USER).number(6, count)
+        writer.packet(Message().message(66, sample), time_ns)
+
+
+def _write_slices(choice: Choice, writer: _Writer, tree: FrameTree, rows: pd.DataFrame) -> None:
+    """A slice for each wait, named after the function that waited, with its stack."""
+    ended: dict[int, int] = {}
+    columns = (rows[name].tolist() for name in ("time_ns", "end_ns", "thread", "node"))
+    for start_ns, end_ns, thread, node in zip(*columns, strict=True):
+        begin = max(start_ns, ended.get(thread, start_ns))
+        ended[thread] = end = max(end_ns, begin)
+        track = _thread_track(choice, thread)
+        opened = Message().number(9, _SLICE_BEGIN).number(11, track).text(22, "wait")
+        opened.text(23, tree.function_of(node).name).number(56, node + 1)
+        writer.packet(Message().message(11, opened), begin)
+        writer.packet(Message().message(11, Message().number(9, _SLICE_END).number(11, track)), end)
+
+
+def _write_heaps(choice: Choice, writer: _Writer, sums: pd.DataFrame) -> None:
+    """One ProfilePacket with a dump for each process."""
+    end_ns = choice.recording.end_ns or choice.recording.start_ns
+    pids = [choice.threads[thread].pid for thread in sums["thread"].tolist()]
+    packet = Message()
+    for pid, part in sums.assign(pid=pids).groupby("pid"):
+        dump = Message().number(1, int(pid)).text(11, f"tachograph: {choice.metric.doc}").number(9, end_ns)
+        for node, weight, samples in _by_node(part):
+            sample = Message().number(1, node + 1).number(2, weight).number(5, samples)
+            dump.message(2, sample)
+        packet.message(5, dump)
+    writer.packet(Message().message(37, packet), end_ns)
+
+
+def _by_node(sums: pd.DataFrame) -> list[tuple[int, int, int]]:
+    added = sums.groupby("node", as_index=False)[["weight", "samples"]].sum()
+    return [(int(node), int(weight), int(count)) for node, weight, count in added.itertuples(index=False)]
+
+
+def _write_footprint(choice: Choice, writer: _Writer) -> None:
+    """The bytes that each process held, as a counter track."""
+    recording = choice.recording
+    if not recording.manifest.parameters.get("memory"):
+        return
+    for process in range(recording.rows("processes")):
+        counter = Message().number(1, _footprint_track(choice, process)).number(5, _process_track(process))
+        counter.text(2, "footprint").message(8, Message().number(3, _SIZE_BYTES))
+        writer.packet(Message().message(60, counter))
+    for batch in recording.batches("memory", ["time_ns", "process", "footprint_bytes"]):
+        columns = (batch.column(name).to_pylist() for name in ("time_ns", "process", "footprint_bytes"))
+        for time_ns, process, held in zip(*columns, strict=True):
+            if held is not None and choice.window.start_ns <= time_ns < choice.window.end_ns:
+                event = Message().number(9, _COUNTER).number(11, _footprint_track(choice, process)).number(30, held)
+                writer.packet(Message().message(11, event), time_ns)

@@ -1,0 +1,110 @@
+"""pprof's format: a gzipped protocol buffer (https://github.com/google/pprof/blob/main/proto/profile.proto)."""
+
+from __future__ import annotations
+
+import gzip
+from typing import BinaryIO
+
+from .choice import Choice, Options, Thread
+from .frames import FrameTree
+from .protobuf import Message
+
+# Field numbers of profile.proto.
+_PROFILE = {
+    "sample_type": 1, "sample": 2, "mapping": 3, "location": 4, "function": 5, "string_table": 6, "time_nanos": 9,
+    "duration_nanos": 10, "period_type": 11, "period": 12, "comment": 13, "default_sample_type": 14,
+}  # fmt: skip
+_PYTHON, _FIRST_MODULE = 1, 2
+"""Ids of mappings: one stands for all Python code, then one for each module of native functions."""
+
+
+class _Strings:
+    """The string table; its first entry is the empty string."""
+
+    def __init__(self) -> None:
+        self.values = [""]
+        self._known = {"": 0}
+
+    def add(self, text: str) -> int:
+        number = self._known.setdefault(text, len(self.values))
+        if number == len(self.values):
+            self.values.append(text)
+        return number
+
+
+def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
+    """Writes samples with their lines; threads and processes are labels of the samples."""
+    tree, strings = choice.tree(lines=True, native=options.native), _Strings()
+    profile = Message()
+    for kind, unit in (("samples", "count"), (str(choice.metric), choice.metric.unit)):
+        profile.message(_PROFILE["sample_type"], _value_type(strings, kind, unit))
+    sums = choice.sums(tree)
+    labels = [_labels(strings, thread) for thread in choice.threads]
+    stacks = {node: _stack(tree, node) for node in sums["node"].unique().tolist()}
+    columns = (sums[name].tolist() for name in ("thread", "node", "samples", "weight"))
+    for thread, node, *values in zip(*columns, strict=True):
+        profile.blob(_PROFILE["sample"], stacks[node] + Message().packed(2, values).to_bytes() + labels[thread])
+    modules = _modules(tree)
+    _add_code(profile, tree, strings, modules)
+    if choice.utc_ns is not None:
+        profile.number(_PROFILE["time_nanos"], choice.utc_ns)
+    if choice.recording.end_ns is not None:
+        profile.number(_PROFILE["duration_nanos"], choice.recording.end_ns - choice.recording.start_ns)
+    if choice.recording.interval_ns is not None and choice.metric.unit == "nanoseconds":
+        profile.message(_PROFILE["period_type"], _value_type(strings, str(choice.metric), choice.metric.unit))
+        profile.number(_PROFILE["period"], choice.recording.interval_ns)
+    profile.packed(_PROFILE["comment"], [strings.add(f"{choice.program}: {choice.metric.doc}, by tachograph")])
+    profile.number(_PROFILE["default_sample_type"], strings.add(str(choice.metric)))
+    for text in strings.values:
+        profile.text(_PROFILE["string_table"], text)
+    out.write(gzip.compress(profile.to_bytes(), 6, mtime=0))
+    return []
+
+
+def _value_type(strings: _Strings, kind: str, unit: str) -> Message:
+    return Message().number(1, strings.add(kind)).number(2, strings.add(unit))
+
+
+def _stack(tree: FrameTree, node: int) -> bytes:
+    """The locations of a sample, the innermost first."""
+    return Message().packed(1, [frame + 1 for frame in reversed(tree.path(node))]).to_bytes()
+
+
+def _labels(strings: _Strings, thread: Thread) -> bytes:
+    """The labels of a thread's samples."""
+    labels = Message().message(3, Message().number(1, strings.add("thread")).number(2, strings.add(thread.name)))
+    for key, number in (("tid", thread.tid), ("pid", thread.pid)):
+        if number is not None:
+            labels.message(3, Message().number(1, strings.add(key)).number(3, number))
+    return labels.to_bytes()
+
+
+def _modules(tree: FrameTree) -> dict[str, int]:
+    paths = dict.fromkeys(each.file for each in tree.functions if each.native and each.file is not None)
+    return {path: _FIRST_MODULE + number for number, path in enumerate(paths)}
+
+
+def _add_code(profile: Message, tree: FrameTree, strings: _Strings, modules: dict[str, int]) -> None:
+    """Mappings, locations (one for each frame) and functions; ids are numbers from 1."""
+    for mapping, path in ((_PYTHON, "Python"), *((number, path) for path, number in modules.items())):
+        known = Message().number(1, mapping).number(5, strings.add(path))
+        for flag in (7, 8, 9) if mapping == _PYTHON else (7,):  # has functions, file names, line numbers
+            known.number(flag, 1)
+        profile.message(_PROFILE["mapping"], known)
+    for number, frame in enumerate(tree.frames):
+        function = tree.functions[frame.function]
+        line = Message().number(1, frame.function + 1)
+        if frame.line is not None:
+            line.number(2, frame.line)
+        mapping = modules[function.file] if function.native and function.file is not None else _PYTHON
+        profile.message(_PROFILE["location"], Message().number(1, number + 1).number(2, mapping).message(4, line))
+    used = {frame.function for frame in tree.frames}
+    for number in sorted(used):
+        function = tree.functions[number]
+        name = strings.add(function.name)
+        message = Message().number(1, number + 1).number(2, name).number(3, name)
+        if function.file is not None:
+            message.number(4, strings.add(function.file))
+        if function.first_line is not None:
+            message.number(5, function.first_line)
+        profile.message(_PROFILE["function"], message)

@@ -1,0 +1,59 @@
+"""The one shape in which all metrics are read: how much, when, in which thread, on which stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..edges import STARTING
+from ..sites import STATES, state_label
+
+NONE = -1
+"""Stands for "none" among ids."""
+
+STATE_LABELS = [state_label(state) for state in range(STATES)]
+"""Labels by state of the stack: ``stack_state``, and the analyzer's own for start and end of the interpreter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of one metric; all arrays have one length.
+
+    ``thread`` is an id of ``threads``, or the number of threads plus a process id for what belongs to none of its
+    threads. ``stack`` and ``native`` are ids or NONE. ``state`` says why there is no stack: it is the place of a name
+    in ``labels``. ``weight`` is in nanoseconds or bytes.
+    """
+
+    time_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+    thread: NDArray[np.int64]
+    stack: NDArray[np.int64]
+    native: NDArray[np.int64]
+    state: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    labels: Sequence[str]
+
+    def only(self, wanted: NDArray[np.bool_]) -> Rows:
+        """The wanted rows."""
+        if wanted.all():
+            return self
+        arrays = {each.name: getattr(self, each.name)[wanted] for each in fields(self) if each.name != "labels"}
+        return Rows(**arrays, labels=self.labels)
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+
+def ids(column: pa.Array) -> NDArray[np.int64]:
+    """A column of ids, NONE where it has null."""
+    return np.asarray(column.cast("int64").fill_null(NONE).to_numpy(zero_copy_only=False), np.int64)
+
+
+def states(column: pa.Array) -> NDArray[np.integer]:
+    """Stack states; one that this version does not know does not become one of the analyzer's own."""
+    found: NDArray[np.integer] = column.to_numpy()
+    return np.where(found >= STARTING, STATES - 1, found)

@@ -1,0 +1,24 @@
+"""Leaks: what sites keep getting memory and never give it back.
+
+``evidence`` gathers the histories of the followed blocks by site, ``definitions`` says what a leak is (it can be
+replaced: see ``LeakDefinition``), ``report`` makes the list that is shown. docs/explanation/leaks.md explains them.
+"""
+
+from __future__ import annotations
+
+from .definitions import DEFINITIONS, Growth, LeakDefinition, PaperScore, definition_named
+from .evidence import Histories, Verdicts
+from .report import LeakColumns, Leaks, find_leaks
+
+__all__ = [
+    "DEFINITIONS",
+    "Growth",
+    "Histories",
+    "LeakColumns",
+    "LeakDefinition",
+    "Leaks",
+    "PaperScore",
+    "Verdicts",
+    "definition_named",
+    "find_leaks",
+]

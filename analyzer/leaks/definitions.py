@@ -1,0 +1,210 @@
+"""What a leak is. The definition is an object that can be replaced when a recording is analyzed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from .evidence import Histories, Verdicts, likelihood
+
+LIKELIHOOD = 0.95
+GROWTH = 0.01
+"""The paper's filters: sites below this likelihood, and programs that grow by less than this, have no leaks."""
+
+NEAREST = 4
+"""Blocks before and after a release among which the larger one is looked for."""
+
+TAIL = 0.1
+"""Part of the run at its end whose blocks are too young to be judged."""
+
+
+class LeakDefinition(Protocol):
+    """Decides which groups of blocks leak."""
+
+    @property
+    def name(self) -> str:
+        """What ``--leaks`` calls it."""
+        ...
+
+    def judge(self, histories: Histories) -> Verdicts:
+        """The verdict on each group."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PaperScore:
+    """The score of the paper (Scalene 2023, section 3.4), with the tail left out.
+
+    Every followed block counts as a malloc, and as a free if it was given back before the end. A line whose score is
+    high enough leaks, if the program as a whole grows.
+    """
+
+    name: str = "paper"
+    tail: float = TAIL
+
+    def judge(self, histories: Histories) -> Verdicts:
+        """The verdict on each group."""
+        old = histories.birth <= histories.duration * (1 - self.tail)
+        kept = old & np.isinf(histories.death)
+        mallocs, frees = histories.counted(old), histories.counted(old & ~kept)
+        score = likelihood(mallocs, frees)
+        leaking = (score >= LIKELIHOOD) & (histories.growth >= GROWTH)
+        elapsed = np.full(histories.groups, histories.duration * (1 - self.tail))
+        return _verdicts(histories, mallocs, frees, score, leaking, kept, elapsed)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The paper's score for blocks that had time to be given back, and growth that never stops.
+
+    See docs/explanation/leaks.md for why each condition is there.
+    """
+
+    name: str = "default"
+    tail: float = TAIL
+    grown_up: float = 0.1
+    """A block that lives for less than this part of the run is a temporary, and says nothing about a leak."""
+    moved_within: float = 0.05
+    """Seconds within which a container has moved to its larger block."""
+    container: float = 8.0
+    """A block so many times as large as most that were kept is the container, and not what it holds."""
+    least_third: float = 0.12
+    """What each third of a site's time must at least have of the bytes that were kept (even growth: a third)."""
+    least_net: float = 0.5
+    """The part of what was kept in the last third by which the site must have grown in it."""
+    least_share: float = 0.01
+    """What was kept must be this part of the highest footprint."""
+
+    def judge(self, histories: Histories) -> Verdicts:
+        """The verdict on each group."""
+        duration = histories.duration
+        cut = duration * (1 - self.tail)
+        old = histories.birth <= cut
+        kept = old & np.isinf(histories.death)
+        lived = np.minimum(histories.death, duration) - histories.birth
+        grown_up = old & (lived >= self.grown_up * duration)
+        freed = grown_up & ~kept
+
+        first = _first(histories)
+        begin = np.where(np.isinf(first), cut, first)
+        span = np.maximum(cut - begin, 0.0)
+        third = np.clip((histories.birth - begin[histories.group]) * 3, 0.0, None)
+        third = np.minimum(third / np.maximum(span[histories.group], 1e-12), 2.0).astype(np.int64)
+        parts = [kept & (third == number) for number in range(3)]
+        # Bytes, because some blocks are sampled more finely than others; and more than one block, because of chance.
+        survived = np.stack([histories.weighed(part) for part in parts])
+        seen = np.stack([histories.counted(part) for part in parts])
+        goes_on = ((survived >= self.least_third * survived.sum(axis=0)) & (seen >= 2)).all(axis=0)
+
+        last_third = (begin + span * 2 / 3)[histories.group]
+        lost = grown_up & (histories.death >= last_third) & np.isfinite(histories.death)
+        gained = grown_up & (third == 2)
+        net = histories.weighed(gained) - histories.weighed(lost)
+        grows = net >= self.least_net * histories.weighed(kept & (third == 2))
+
+        moved = moves(histories, freed & (goes_on & grows)[histories.group], self.moved_within)
+        # The larger block that a container moved to may not be in the sample: its size tells the container as well.
+        moved |= freed & (histories.size > self.container * _typical(histories, kept)[histories.group])
+        mallocs, frees = histories.counted(grown_up & ~moved), histories.counted(freed & ~moved)
+        score = likelihood(mallocs, frees)
+        leaked = histories.weighed(kept)
+        leaking = (score >= LIKELIHOOD) & (histories.growth >= GROWTH) & goes_on & grows
+        leaking &= (leaked >= self.least_share * histories.peak) & (span >= 2 * self.tail * duration)
+        # What importing modules leaves behind (code, types, caches of the interpreter) is there to stay.
+        leaking &= histories.weighed(kept & histories.importing) < 0.5 * leaked
+        # The first block is where the clock starts: n blocks lie in n - 1 steps of it.
+        blocks = histories.counted(kept)
+        elapsed = span * blocks / np.maximum(blocks - 1, 1)
+        return _verdicts(histories, mallocs, frees, score, leaking, kept, elapsed)
+
+
+DEFINITIONS: tuple[LeakDefinition, ...] = (Growth(), PaperScore())
+"""The definitions that ``--leaks`` offers; the first is the default."""
+
+
+def definition_named(name: str) -> LeakDefinition:
+    """The definition of that name.
+
+    Errors:
+        FormatError: there is none.
+    """
+    for definition in DEFINITIONS:
+        if definition.name == name:
+            return definition
+    known = ", ".join(definition.name for definition in DEFINITIONS)
+    raise FormatError(f"there is no definition of leaks named {name!r}: choose from {known}")
+
+
+def moves(histories: Histories, freed: NDArray[np.bool_], within: float) -> NDArray[np.bool_]:
+    """Which of the freed blocks were given back because a container moved to a larger block of the same site.
+
+    Its thread then allocated a larger one there at about the same time (realloc, a dict that is resized).
+    """
+    result = np.zeros(len(freed), np.bool_)
+    if not freed.any():
+        return result
+    concerned = np.zeros(histories.groups, np.bool_)
+    concerned[histories.group[freed]] = True
+    inside = np.flatnonzero(concerned[histories.group])
+    candidates = np.flatnonzero(freed[inside])
+    # Births are in order within a group and thread; times are kept apart by an offset for each of them.
+    group, thread = histories.group[inside], histories.thread[inside]
+    birth, death, size = histories.birth[inside], histories.death[inside], histories.size[inside]
+    _, rank = np.unique(group * (int(thread.max()) + 2) + thread + 1, return_inverse=True)
+    step = 4 * histories.duration + 4 * within + 1.0
+    order = np.argsort(rank, kind="stable")
+    births = (birth + rank * step)[order]
+    when = death[candidates] + rank[candidates] * step
+    here = np.searchsorted(births, when)
+    # Between the two calls of the allocator its thread does nothing else: the larger block is among the nearest.
+    for offset in range(-NEAREST, NEAREST):
+        near = np.clip(here + offset, 0, len(births) - 1)
+        larger = size[order[near]] > 1.05 * size[candidates]
+        result[inside[candidates]] |= larger & (np.abs(births[near] - when) <= within)
+    return result
+
+
+def _typical(histories: Histories, kept: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """By group, the median size of the blocks that were kept; infinite where there are none."""
+    index = np.flatnonzero(kept)
+    index = index[np.lexsort((histories.size[index], histories.group[index]))]
+    group = histories.group[index]
+    typical = np.full(histories.groups, np.inf)
+    found, first, count = np.unique(group, return_index=True, return_counts=True)
+    typical[found] = histories.size[index[first + count // 2]]
+    return typical
+
+
+def _first(histories: Histories) -> NDArray[np.float64]:
+    first = np.full(histories.groups, np.inf)
+    np.minimum.at(first, histories.group, histories.birth)
+    return first
+
+
+def _verdicts(
+    histories: Histories,
+    mallocs: NDArray[np.float64],
+    frees: NDArray[np.float64],
+    score: NDArray[np.float64],
+    leaking: NDArray[np.bool_],
+    kept: NDArray[np.bool_],
+    elapsed: NDArray[np.float64],
+) -> Verdicts:
+    beyond = histories.weight - histories.size
+    return Verdicts(
+        mallocs=mallocs,
+        frees=frees,
+        likelihood=score,
+        leaking=leaking,
+        leaked=histories.weighed(kept),
+        beyond=histories.weighed(kept, beyond),
+        variance=histories.weighed(kept, histories.variance),
+        blocks=histories.counted(kept),
+        first=_first(histories),
+        elapsed=np.maximum(elapsed, 1e-9),
+    )

@@ -1,0 +1,153 @@
+// The page of a diff: totals, lines, functions and files with their differences, and the flame graph.
+
+class DiffPage {
+  constructor(data) {
+    this.data = data;
+    this.search = "";
+    const changed = data.totals.find((row) => row.metric === "cpu");
+    this.metric = data.metrics.some((each) => each.name === "cpu") && changed ? "cpu" : (data.metrics[0] || {}).name;
+    byId("metrics").replaceChildren(choice("What is compared", data.metrics.map((each) => [each.name, each.label]), this.metric, (name) => {
+      this.metric = name;
+      this.flame.zoomed = -1;
+      this.redraw();
+    }));
+    byId("keys").replaceChildren(el("span", {}, el("i", { class: "key more" }), "more"), el("span", {}, el("i", { class: "key less" }), "less"),
+      el("span", {}, el("i", { class: "key pale" }), "pale: no evidence"));
+    this.showTotals();
+    this.tables = {};
+    for (const [name, title] of [["lines", "Lines"], ["functions", "Functions"], ["files", "Files"]]) {
+      const left = data[name].left_out;
+      this.tables[name] = new Table({ label: title, columns: this.columns(name), sort: "size", first: name === "lines" ? 30 : 12 });
+      section(name, title, left ? `${count(left)} with smaller differences are not shown here.` : "").append(this.tables[name].element);
+    }
+    this.flame = new DiffFlame(data, this);
+    this.redraw();
+  }
+
+  get current() {
+    return this.data.metrics.find((each) => each.name === this.metric) || { label: "", unit: "s" };
+  }
+
+  redraw() {
+    this.showTables();
+    this.flame.draw();
+  }
+
+  show(value, unit = this.current.unit) {
+    if (unknown(value)) return "?";
+    if (this.data.shares) return `${percent(value) || "0"} %`;
+    return unit === "s" ? seconds(value) : unit === "bytes/s" ? `${bytes(value)}/s` : bytes(value);
+  }
+
+  showDifference(value, unit = this.current.unit) {
+    if (unknown(value)) return "?";
+    const sign = value > 0 ? "+" : value < 0 ? "−" : "";
+    return `${sign}${this.show(Math.abs(value), unit)}`;
+  }
+
+  verdict(number) {
+    const word = this.data.verdicts[number];
+    const kind = ["slower", "more"].includes(word) ? "more" : ["faster", "less"].includes(word) ? "less" : "none";
+    return el("span", { class: `verdict ${kind}` }, word);
+  }
+
+  // A bar from 0 to the difference, with the interval as a thin line.
+  range(values, reach) {
+    const x = (value) => 50 + 49 * Math.max(-1, Math.min(1, value / reach));
+    const sure = !["no evidence", "unknown"].includes(this.data.verdicts[values.verdict]);
+    const [from, to] = [x(Math.min(0, values.difference)), x(Math.max(0, values.difference))];
+    const line = !unknown(values.low) && !unknown(values.high) && svg("line", { class: "reach", x1: x(values.low), x2: x(values.high), y1: 5, y2: 5 });
+    return svg("svg", { class: "range", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+      svg("rect", { class: `${values.difference > 0 ? "more" : "less"} ${sure ? "" : "pale"}`, x: from, width: Math.max(0.4, to - from), y: 1.5, height: 7 }),
+      svg("line", { class: "zero", x1: 50, x2: 50, y1: 0, y2: 10 }), line);
+  }
+
+  exact(values, unit = this.current.unit) {
+    const change = unknown(values.change) ? "" : `${values.change > 0 ? "+" : ""}${(values.change * 100).toFixed(1)} %`;
+    return facts("", [["base", this.show(values.base, unit)], ["new", this.show(values.new, unit)],
+      ["difference", this.showDifference(values.difference, unit), change],
+      ["interval", unknown(values.low) ? "?" : `${this.showDifference(values.low, unit)} to ${this.showDifference(values.high, unit)}`],
+      ["verdict", this.data.verdicts[values.verdict]]]);
+  }
+
+  rangeCell(values, reach, unit) {
+    const cell = el("div", {}, this.range(values, reach));
+    tip(cell, () => this.exact(values, unit));
+    return cell;
+  }
+
+  showTotals() {
+    const columns = [
+      { id: "label", title: "of the whole program", kind: "text", cell: (row) => row.label },
+      { id: "base", title: "base", cell: (row) => this.totalText(row, row.base) },
+      { id: "new", title: "new", class: "strong", cell: (row) => this.totalText(row, row.new) },
+      { id: "change", title: "change", cell: (row) => (unknown(row.change) ? "" : `${row.change > 0 ? "+" : ""}${(row.change * 100).toFixed(1)} %`) },
+      { id: "range", title: "difference, with its interval", class: "ranges", kind: "text", cell: (row) => this.rangeCell(row, Math.max(Math.abs(row.low ?? 0), Math.abs(row.high ?? 0), Math.abs(row.difference), 1e-12), row.unit) },
+      { id: "verdict", title: "verdict", kind: "text", class: "grow", cell: (row) => this.verdict(row.verdict) },
+    ];
+    const table = new Table({ label: "The whole program", columns, sort: "label" });
+    section("totals", "The whole program", "A verdict is given only where the interval excludes 0.").append(table.element);
+    table.columns[0].value = (row) => row.order;
+    table.sort = { id: "label", down: false };
+    table.show(this.data.totals.filter((row) => row.base || row.new).map((row, id) => ({ ...row, id, order: id })));
+  }
+
+  totalText(row, value) {
+    if (unknown(value)) return "?";
+    return row.unit === "s" ? seconds(value) : row.unit === "bytes/s" ? `${bytes(value)}/s` : bytes(value);
+  }
+
+  columns(name) {
+    const of = (row) => row.values[this.metric];
+    const columns = [
+      { id: "range", title: "difference", class: "ranges", cell: (row) => this.rangeCell(of(row), this.reach[name]) },
+      { id: "size", title: "size", hint: "Sort by the size of the difference", class: "strong", value: (row) => Math.abs(of(row).difference ?? 0), cell: (row) => this.showDifference(of(row).difference) },
+      { id: "base", title: "base", class: "wide", value: (row) => of(row).base, cell: (row) => this.show(of(row).base) },
+      { id: "new", title: "new", class: "wide", value: (row) => of(row).new, cell: (row) => this.show(of(row).new) },
+      { id: "verdict", title: "verdict", kind: "text", class: "text", value: (row) => this.data.verdicts[of(row).verdict], cell: (row) => this.verdict(of(row).verdict) },
+    ];
+    if (name !== "files") {
+      columns.push({ id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.path}:${String(row.line).padStart(7)}`,
+        cell: (row) => el("span", { class: "code", title: row.path }, row.path ? `${shortPath(row.path)}:${row.line ?? "?"}` : "no line") });
+    }
+    columns.push({ id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label,
+      cell: (row) => [el("span", { class: "code", title: row.before && row.before !== row.label ? `before: ${row.before}` : "" }, row.label),
+        row.status !== "same" && el("span", { class: "status" }, row.status)] });
+    return columns;
+  }
+
+  showTables() {
+    this.reach = {};
+    const text = (number) => (number < 0 ? "" : this.data.names[number]);
+    for (const [name, table] of Object.entries(this.tables)) {
+      const rows = this.data[name].rows.map((row, id) => {
+        const path = text(row.file);
+        const label = name === "files" ? path : name === "lines" ? text(row.source).trim() || text(row.base_source).trim() || text(row.function) : text(row.function);
+        return { ...row, id, order: id, path, label, before: text(row.base_source).trim() };
+      }).filter((row) => row.values[this.metric])
+        .filter((row) => !this.search || [row.path, row.label].some((each) => each.toLowerCase().includes(this.search.toLowerCase())));
+      this.reach[name] = Math.max(1e-12, ...rows.map((row) => Math.abs(row.values[this.metric].difference || 0))) * 1.15;
+      table.show(rows);
+    }
+  }
+}
+
+async function startDiff() {
+  showThemes();
+  const [data] = await unpack();
+  byId("bar").hidden = false;
+  byId("main").hidden = false;
+  const page = new DiffPage(data);
+  showNavigation();
+  followSearch((search) => {
+    page.search = search;
+    page.redraw();
+  });
+  document.documentElement.dataset.ready = "yes";
+}
+
+startDiff().catch((error) => {
+  byId("main").hidden = false;
+  byId("lines").replaceChildren(el("p", { class: "empty" }, `This browser cannot show the page (${error.message}). Browsers from 2023 on can.`));
+  throw error;
+});

@@ -1,0 +1,194 @@
+// The flame graph (an icicle: callers above what they call).
+
+const ROW = 20;
+const MIN_WIDTH = 0.0012; // of the graph; about one pixel and a half
+
+class FlameGraph {
+  constructor(state) {
+    this.state = state;
+    this.data = state.data;
+    const recorded = this.data.recorded;
+    this.metrics = Object.keys(METRICS).filter((name) => METRICS[name].parts.some((part) => recorded.has(part)));
+    this.metric = this.metrics.find((name) => this.total(name) > 0) || "cpu";
+    this.options = { inverted: false, fold: false };
+    this.zoomed = null;
+    this.box = el("div", { class: "flame", role: "tree", "aria-label": "Flame graph" });
+    this.crumb = el("div", { class: "crumb", "aria-live": "polite" });
+    const toggles = [["inverted", "turn over (callers below)"]];
+    if (this.data.scope !== "all") toggles.push(["fold", "without libraries"]);
+    const checks = toggles.map(([name, text]) => el("label", {}, el("input", { type: "checkbox", name, onchange: (event) => {
+      this.options[name] = event.target.checked;
+      this.zoomed = null;
+      this.rebuild();
+    } }), text));
+    const picks = choice("What the graph shows", this.metrics.map((name) => [name, METRICS[name].title]), this.metric, (name) => {
+      this.metric = name;
+      this.zoomed = null;
+      this.rebuild();
+    });
+    section("flame", "Flame graph", "Width is the amount; callers stand above what they call. Click to look closer, Escape to go back.").append(
+      el("div", { class: "flamebar" }, picks, checks), this.crumb, el("div", { class: "flamebox" }, this.box));
+    this.box.addEventListener("keydown", (event) => this.keyed(event));
+    state.listen((changed) => (changed.includes("search") && changed.length === 1 ? this.draw() : this.rebuild()));
+    this.rebuild();
+  }
+
+  total(metric) {
+    return METRICS[metric].parts.reduce((sum, part) => sum + (this.state.overall(part) || 0), 0);
+  }
+
+  rebuild() {
+    const path = this.zoomed ? this.path(this.zoomed) : [];
+    this.root = flameTree(this.data, this.metric, this.state.from, this.state.to, this.options);
+    let place = this.root;
+    for (const code of path) place = place && place.byCode.get(code);
+    this.zoomed = place && place !== this.root && place.value > 0 ? place : null;
+    this.draw();
+  }
+
+  path(place) {
+    const codes = [];
+    for (; place.parent; place = place.parent) codes.unshift(place.code);
+    return codes;
+  }
+
+  describe(code) {
+    if (code < 0) return { name: this.data.flame.special[code] || "?", file: null, line: null, inside: false, special: true };
+    const { name, file, line, inside } = this.data.flame.functions;
+    return { name: name[code], file: file[code], line: line[code], inside: Boolean(inside[code]), special: false };
+  }
+
+  draw() {
+    const top = this.zoomed || this.root;
+    this.boxes = [];
+    const drawn = [];
+    let depth = 0;
+    for (let above = this.zoomed && this.zoomed.parent; above && above.parent; above = above.parent) drawn.unshift(above);
+    const ancestors = drawn.map((place) => this.drawBox(place, 0, 1, depth++, true));
+    const left = this.zoomed ? [[top, 0, depth]] : this.spread(top, 0, depth - 1, top.value);
+    const elements = [...ancestors];
+    let found = 0;
+    while (left.length) {
+      const [place, x, level] = left.shift();
+      depth = Math.max(depth, level + 1);
+      elements.push(this.drawBox(place, x, place.value / top.value, level, false));
+      left.push(...this.spread(place, x, level, top.value));
+    }
+    if (this.state.search) found = this.foundValue(top);
+    this.box.replaceChildren(...elements);
+    this.box.style.height = `${depth * ROW}px`;
+    if (this.boxes.length) this.boxes[Math.min(this.boxes.length - 1, drawn.length)].element.tabIndex = 0;
+    this.tell(top, found);
+  }
+
+  spread(place, x, level, whole) {
+    const result = [];
+    for (const each of place.children) {
+      const width = each.value / whole;
+      if (width >= MIN_WIDTH) result.push([each, x, level + 1]);
+      x += width;
+    }
+    return result;
+  }
+
+  drawBox(place, x, width, level, around) {
+    const told = this.describe(place.code);
+    const found = this.state.search && this.state.matches(told.name, told.file);
+    const hue = METRICS[this.metric].hue;
+    const share = this.root.value > 0 ? place.value / this.root.value : 0;
+    const text = `${told.name}, ${percent(share) || "0"} %, ${METRICS[this.metric].show(place.value)}`;
+    const element = el("button", {
+      type: "button", role: "treeitem", tabindex: "-1", "aria-label": text, "aria-level": level + 1,
+      class: `box ${told.special ? "special" : told.inside ? "own" : "other"} ${found ? "found" : ""} ${around ? "around" : ""} ${width > 0.02 ? "named" : ""}`,
+      style: { left: `${x * 100}%`, width: `${width * 100}%`, top: `${level * ROW}px`, ...(hue ? { "--hue": `var(${hue})` } : {}) },
+      onclick: () => this.zoom(place === this.zoomed ? place.parent : place),
+    }, width > 0.02 ? el("span", {}, told.name) : "");
+    if (this.metric === "cpu" && place.parts) {
+      let at = 0;
+      place.parts.forEach((part, number) => {
+        if (part <= 0) return;
+        const size = (100 * part) / place.value;
+        element.append(el("i", { class: `back-${CPU[number]}`, style: { left: `${at}%`, width: `${size}%` } }));
+        at += size;
+      });
+    }
+    tip(element, () => this.about(place, told));
+    this.boxes.push({ element, place });
+    return element;
+  }
+
+  about(place, told) {
+    const { show, parts, title } = METRICS[this.metric];
+    const share = place.value / this.root.value;
+    const own = place.value - place.children.reduce((sum, each) => sum + each.value, 0);
+    const margins = this.metric === "cpu" ? interval(...wilson(share, this.state.effective)) : "";
+    const rows = [[this.options.inverted ? title : `${title}, with calls`, show(place.value), `${percent(share) || "<0.1"} %${margins ? ` (${margins})` : ""}`]];
+    if (!this.options.inverted) rows.push(["of that its own", show(Math.max(0, own)), `${percent(own / this.root.value) || "0"} %`]);
+    if (parts.length > 1) parts.forEach((part, number) => place.parts[number] > 0 && rows.push([`   ${CALLED[part]}`, show(place.parts[number]), `${percent(place.parts[number] / this.root.value) || "<0.1"} %`]));
+    const box = facts(told.name, rows);
+    if (told.file) box.append(el("div", { class: "soft code" }, `${shortPath(told.file)}:${told.line}`));
+    return box;
+  }
+
+  zoom(place) {
+    this.zoomed = place && place.parent ? place : null;
+    byId("tip").hidden = true;
+    this.draw();
+    const shown = this.boxes.find((each) => each.place === (this.zoomed || this.root.children[0]));
+    if (shown) this.focus(shown.element);
+  }
+
+  focus(element) {
+    this.boxes.forEach((each) => { each.element.tabIndex = -1; });
+    element.tabIndex = 0;
+    element.focus({ preventScroll: true });
+    element.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  keyed(event) {
+    const here = this.boxes.find((each) => each.element === event.target);
+    if (event.key === "Escape" && this.zoomed) {
+      event.preventDefault();
+      this.zoom(this.zoomed.parent);
+      return;
+    }
+    if (!here) return;
+    const { place } = here;
+    const siblings = place.parent ? place.parent.children : [];
+    const at = siblings.indexOf(place);
+    const next = { ArrowUp: place.parent, ArrowDown: place.children[0], ArrowRight: siblings[at + 1], ArrowLeft: siblings[at - 1] }[event.key];
+    if (event.key.startsWith("Arrow")) event.preventDefault();
+    const shown = next && this.boxes.find((each) => each.place === next);
+    if (shown) this.focus(shown.element);
+  }
+
+  // What is in boxes that the search finds, each counted once.
+  foundValue(top) {
+    let sum = 0;
+    const left = [top];
+    while (left.length) {
+      const place = left.pop();
+      const told = place.code === null ? null : this.describe(place.code);
+      if (told && this.state.matches(told.name, told.file)) sum += place.value;
+      else left.push(...place.children);
+    }
+    return sum;
+  }
+
+  tell(top, found) {
+    const { show, title } = METRICS[this.metric];
+    if (!(this.root.value > 0)) {
+      this.crumb.replaceChildren("Nothing here in this window.");
+      return;
+    }
+    const pieces = [`${show(top.value)} ${title}`];
+    if (this.zoomed) {
+      const told = this.describe(this.zoomed.code);
+      pieces.push(el("span", {}, " in ", el("span", { class: "code" }, told.name), ` (${percent(top.value / this.root.value) || "<0.1"} %) `));
+      if (told.file) pieces.push(el("a", { href: address(told.file, told.line, this.state) }, `${shortPath(told.file)}:${told.line}`), " ");
+      pieces.push(el("button", { type: "button", class: "quiet", onclick: () => this.zoom(null) }, "show everything"));
+    }
+    if (this.state.search) pieces.push(el("span", { id: "flame-found" }, ` · “${this.state.search}” is in ${percent(found / top.value) || "0"} % of it`));
+    this.crumb.replaceChildren(...pieces);
+  }
+}

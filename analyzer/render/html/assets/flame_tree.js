@@ -1,0 +1,80 @@
+// The tree behind a flame graph: values in the window, as it is or turned over (callers under the functions that spend).
+
+const METRICS = {
+  cpu: { title: "CPU", parts: CPU, show: (value) => seconds(value / NS) },
+  main_wait: { title: "waiting, main thread", parts: ["main_wait"], show: (value) => seconds(value / NS), hue: "--wait" },
+  wait: { title: "waiting, all threads", parts: ["wait"], show: (value) => seconds(value / NS), hue: "--wait" },
+  allocated: { title: "allocated", parts: ["allocated"], show: bytes, hue: "--memory" },
+  live: { title: "live", parts: ["net"], show: bytes, hue: "--memory" },
+  copied: { title: "copied", parts: ["copied"], show: bytes, hue: "--copies" },
+};
+
+// Own values of all nodes by part of the metric. What is live is counted up to the end of the window, from the start.
+function ownValues(data, metric, from, to) {
+  const { parent, own } = data.flame;
+  return METRICS[metric].parts.map((part) => {
+    const values = new Float64Array(parent.length);
+    for (let node = 0; node < values.length; node++) values[node] = Math.max(0, own.sum(part, node, part === "net" ? 0 : from, to) || 0);
+    return values;
+  });
+}
+
+// Nodes as { name key, parent, children, value, parts }, largest children first. `fold` leaves out frames of libraries.
+function flameTree(data, metric, from, to, { inverted = false, fold = false } = {}) {
+  const { parent, function: code, functions } = data.flame;
+  const own = ownValues(data, metric, from, to);
+  const root = node(null, null);
+  const hidden = (number) => fold && code[number] >= 0 && !functions.inside[code[number]];
+  if (inverted) {
+    for (let leaf = 0; leaf < parent.length; leaf++) {
+      const values = own.map((part) => part[leaf]);
+      if (!values.some((value) => value > 0)) continue;
+      let place = root;
+      add(root, values);
+      for (let number = leaf; number >= 0; number = parent[number]) {
+        if (hidden(number)) continue;
+        place = child(place, code[number]);
+        add(place, values);
+      }
+    }
+  } else {
+    const made = new Array(parent.length);
+    for (let number = 0; number < parent.length; number++) {
+      const above = parent[number] < 0 ? root : made[parent[number]];
+      made[number] = hidden(number) ? above : child(above, code[number]);
+      const values = own.map((part) => part[number]);
+      if (!values.some((value) => value > 0)) continue;
+      for (let place = made[number]; place; place = place.parent) add(place, values);
+    }
+  }
+  order(root);
+  return root;
+}
+
+const node = (code, parent) => ({ code, parent, byCode: new Map(), children: [], value: 0, parts: null, depth: parent ? parent.depth + 1 : 0 });
+
+function child(place, code) {
+  let found = place.byCode.get(code);
+  if (!found) {
+    found = node(code, place);
+    place.byCode.set(code, found);
+  }
+  return found;
+}
+
+function add(place, values) {
+  if (!place.parts) place.parts = values.map(() => 0);
+  values.forEach((value, part) => {
+    place.parts[part] += value;
+    place.value += value;
+  });
+}
+
+function order(root) {
+  const left = [root];
+  while (left.length) {
+    const place = left.pop();
+    place.children = [...place.byCode.values()].filter((each) => each.value > 0).sort((one, two) => two.value - one.value);
+    left.push(...place.children);
+  }
+}

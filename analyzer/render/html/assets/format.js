@@ -1,0 +1,74 @@
+// Numbers as people read them; the same as tachograph/analyzer/render/numbers.py. null and NaN are unknown: "?".
+
+const unknown = (value) => value === null || value === undefined || Number.isNaN(value);
+
+// About `digits` significant digits, without an exponent and without zeros behind the point.
+const short = (value, digits) => String(Number(value.toPrecision(digits)));
+
+function seconds(value) {
+  if (unknown(value)) return "?";
+  if (value === 0) return "0 s";
+  if (value < 0.0995) return value >= 0.001 ? `${short(value * 1e3, 3)} ms` : `${Math.round(value * 1e6)} µs`;
+  if (value < 9.95) return `${value.toFixed(2)} s`;
+  if (value < 119.5) return `${value.toFixed(1)} s`;
+  const whole = Math.round(value);
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 120) return `${minutes} min ${String(whole % 60).padStart(2, "0")} s`;
+  return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+}
+
+// A moment on an axis whose ticks are `step` seconds apart.
+function moment(value, step) {
+  if (step >= 3600) return `${Math.round(value / 3600)} h`;
+  if (step >= 60) {
+    const minutes = Math.round(value / 60);
+    return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")} h`;
+  }
+  const digits = step >= 1 ? 0 : Math.min(4, Math.ceil(-Math.log10(step)));
+  return `${value.toFixed(digits)} s`;
+}
+
+function percent(share) {
+  if (unknown(share)) return "?";
+  if (share < 0.0005) return "";
+  return share >= 0.9995 ? "100" : (share * 100).toFixed(1);
+}
+
+// Half the width of an interval of shares, in percentage points.
+function margin(low, high) {
+  if (unknown(low) || unknown(high)) return "";
+  const half = (high - low) * 50;
+  return half < 9.95 ? `±${half.toFixed(1)}` : `±${half.toFixed(0)}`;
+}
+
+function bytes(count) {
+  if (unknown(count)) return "?";
+  const size = Math.abs(count);
+  if (size < 999.5) return `${Math.round(count)} B`;
+  const units = ["KB", "MB", "GB", "TB", "PB"];
+  let value = count;
+  let unit = "";
+  for (unit of units) {
+    value /= 1000;
+    if (Math.abs(value) < 999.5) break;
+  }
+  return `${short(value, 3)} ${unit}`;
+}
+
+// The end of a path.
+const shortPath = (path) => (path.startsWith("<") ? path : path.split("/").slice(-2).join("/"));
+
+const count = (number) => number.toLocaleString("en-US");
+
+// Wilson's score interval of a share of `samples` equal samples, as intervals.py has it.
+function wilson(share, samples) {
+  if (!(samples > 0) || unknown(share)) return [NaN, NaN];
+  const z = 1.959963984540054;
+  const p = Math.min(1, Math.max(0, share));
+  const square = (z * z) / samples;
+  const centre = p + square / 2;
+  const reach = z * Math.sqrt((p * (1 - p)) / samples + square / (4 * samples));
+  const low = p <= 0 ? 0 : (centre - reach) / (1 + square);
+  const high = p >= 1 ? 1 : (centre + reach) / (1 + square);
+  return [Math.max(0, low), Math.min(1, high)];
+}

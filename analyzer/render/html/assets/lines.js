@@ -1,0 +1,148 @@
+// The table of lines, and those of functions and files.
+
+class Places {
+  constructor(state) {
+    this.state = state;
+    this.data = state.data;
+    const { file, line } = this.data.lines.columns;
+    this.byPlace = new Map(file.map((path, row) => [`${path}:${line[row]}`, row]));
+    this.source = new SourceView(state, this.byPlace);
+    const memory = this.data.recorded.has("allocated");
+    const copies = this.data.recorded.has("copied");
+    this.lines = new Table({ label: "Lines", columns: this.columns("lines", memory, copies), sort: this.firstSort(), open: (row) => this.detail(row) });
+    this.functions = new Table({ label: "Functions", columns: this.columns("functions", memory, copies), sort: "total", first: 15 });
+    this.files = new Table({ label: "Files", columns: this.columns("files", memory, copies), sort: this.firstSort(), first: 12 });
+    const scope = this.data.scope === "all" ? "All code is charged with its own time."
+      : this.data.scope === "project" ? "The time of libraries is charged to the project's lines that call them."
+        : `Only lines of ${this.data.scope} are charged; other time goes to their callers.`;
+    section("lines", "Lines", `${scope} Open a line for its source and exact figures.`).append(this.lines.element);
+    section("functions", "Functions", "“with calls” counts everything that a function calls, once for each sample.").append(this.functions.element);
+    section("files", "Files", "").append(this.files.element);
+    state.listen(() => this.show());
+    this.show();
+  }
+
+  firstSort() {
+    return this.state.cpu > 0 ? "cpu" : "wait";
+  }
+
+  rows(name) {
+    const part = this.data[name];
+    const columns = part.columns;
+    const rows = [];
+    for (let row = 0; row < part.count; row++) {
+      const file = columns.file ? columns.file[row] : null;
+      const label = columns.function ? columns.function[row] : file;
+      const line = columns.line ? columns.line[row] : null;
+      if (!this.state.matches(file, label, this.text(name, file, line))) continue;
+      const values = measure(part, row, this.state);
+      const some = values.cpu > 0 || values.total_cpu > 0 || values.wait > 0 || values.allocated > 0 || values.copied > 0;
+      const held = this.state.whole && columns.peak_bytes && columns.peak_bytes[row] > 0;
+      if (some || held) rows.push({ id: row, order: row, file, label, line, values, part });
+    }
+    return rows;
+  }
+
+  text(name, file, line) {
+    const known = name === "lines" && file !== null && this.data.sources.get(file);
+    return known ? known.get(line) : null;
+  }
+
+  columns(name, memory, copies) {
+    const part = this.data[name];
+    const largest = (pick) => Math.max(1, ...(this.current[name] || []).map((row) => pick(row) || 0));
+    const all = (id) => (row) => (part.columns[id] ? part.columns[id][row.id] : null);
+    const held = (id, title, hint) => part.columns[id] && {
+      id, title, class: id === "peak_bytes" ? "alltime" : "alltime wide", hint: `${hint} (of the whole time)`, value: all(id),
+      cell: (row) => meter(all(id)(row) > 0 ? bytes(all(id)(row)) : "", all(id)(row) / largest(all(id)), "memory"),
+    };
+    const flow = (id, title, hint, kind) => ({
+      id, title, class: "wide", hint, value: (row) => row.values[id],
+      cell: (row) => meter(row.values[id] > 0 ? bytes(row.values[id]) : "", row.values[id] / largest((each) => each.values[id]), kind),
+    });
+    this.current = this.current || {};
+    const waits = this.data.recorded.has("main_wait");
+    return [
+      { id: "bar", title: "", class: "bars", cell: (row) => this.barCell(row, largest((each) => each.values.cpu)) },
+      { id: "cpu", title: "CPU %", hint: "Its own share of the CPU time, with half the width of the 95 % interval", class: "strong", value: (row) => row.values.cpu,
+        cell: (row) => shareCell(row.values.share, row.values.low, row.values.high) },
+      { id: "total", title: "with calls", hint: "Share of the CPU time with everything that was called", class: "wide", value: (row) => row.values.total_cpu,
+        cell: (row) => amount(percent(row.values.total_share)) },
+      waits && { id: "wait", title: "waiting", hint: "Time that the main thread waited here", value: (row) => row.values.main_wait,
+        cell: (row) => meter(row.values.main_wait > 5e5 ? seconds(row.values.main_wait / NS) : "", row.values.main_wait / largest((each) => each.values.main_wait), "wait") },
+      memory && flow("allocated", "allocated", "Bytes allocated here", "memory"),
+      held("average_bytes", "average", "Bytes allocated each time the line ran, on average"),
+      held("peak_bytes", "peak", "The most that its blocks ever held"),
+      held("live_at_peak_bytes", "at peak", "Held when the program held the most"),
+      part.columns.timeline && { id: "timeline", title: "held over time", class: "sparks alltime wide",
+        cell: (row) => sparkline(part.columns.timeline[row.id], this.data.bins, "memory held over time") },
+      copies && flow("copied", "copied", "Bytes copied here", "copies"),
+      name !== "files" && { id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
+      { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
+        cell: (row) => this.labelCell(name, row) },
+    ].filter(Boolean);
+  }
+
+  barCell(row, longest) {
+    const box = bar(row.values, longest);
+    const cell = el("div", {}, box);
+    const title = row.line === null ? row.label : `${shortPath(row.file)}:${row.line}`;
+    tip(cell, () => facts(title, [...exact(row.values, this.state), ...exactMemory(row.part, row.id)]));
+    return cell;
+  }
+
+  placeCell(row) {
+    if (row.file === null) return el("span", { class: "none" }, "no line");
+    const link = el("a", { href: address(row.file, row.line, this.state), title: `${row.file}:${row.line ?? "?"}`, class: "code" }, `${shortPath(row.file)}:${row.line ?? "?"}`);
+    return link;
+  }
+
+  labelCell(name, row) {
+    if (name === "files") return el("span", { class: "code", title: row.label }, row.label);
+    if (name === "functions") return el("span", { class: "code", title: row.label }, row.label);
+    const text = this.text(name, row.file, row.line);
+    if (unknown(text)) return el("span", { class: row.file === null ? "none" : "code" }, row.file === null ? row.label : `in ${row.label}`);
+    const leak = row.part.columns.leak_rate_bytes_per_s && row.part.columns.leak_rate_bytes_per_s[row.id] > 0;
+    return [leak && el("span", { class: "badge", title: "Its blocks are not given back: see Memory and leaks" }, "leak"),
+      el("span", { class: "code", title: `in ${row.label}` }, text.trim())];
+  }
+
+  detail(row) {
+    if (row.file === null || row.line === null) return el("div", { class: "detailbox" }, this.exactTable(row));
+    const holder = el("div", {}, this.source.show(row.file, row.line));
+    const whole = el("button", { type: "button", class: "quiet", onclick: () => {
+      const all = whole.textContent.startsWith("Whole");
+      holder.replaceChildren(this.source.show(row.file, row.line, all));
+      whole.textContent = all ? "Only around the line" : "Whole file";
+    } }, "Whole file");
+    const link = el("a", { class: "quiet", href: address(row.file, row.line, this.state) }, "Link to this line");
+    const side = el("div", {}, this.exactTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
+    return el("div", { class: "detailbox" }, holder, side);
+  }
+
+  exactTable(row) {
+    const rows = [...exact(row.values, this.state), ...exactMemory(row.part, row.id)];
+    const spark = row.part.columns.timeline && row.part.columns.timeline[row.id];
+    return el("div", {},
+      el("table", { class: "exact" }, el("caption", {}, row.label || ""),
+        el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell) => el("td", {}, cell)))))),
+      spark && sparkline(spark, this.data.bins, "memory held over time"));
+  }
+
+  show() {
+    for (const name of ["lines", "functions", "files"]) {
+      this.current[name] = this.rows(name);
+      this[name].table.classList.toggle("windowed", !this.state.whole);
+      this[name].show(this.current[name]);
+    }
+  }
+
+  // Opens the row of a place, or the nearest one of the file. Returns whether there was any.
+  reveal(file, line) {
+    const rows = this.current.lines.filter((row) => row.file === file && row.line !== null);
+    if (!rows.length) return false;
+    const near = (row) => (line === null ? -row.values.cpu : Math.abs(row.line - line));
+    const best = rows.reduce((one, two) => (near(two) < near(one) ? two : one));
+    return this.lines.reveal(best);
+  }
+}

@@ -1,0 +1,84 @@
+// What the reader has chosen: a window of time (spans from..to), a search, how tables are sorted; and who wants to know.
+
+class State {
+  constructor(data) {
+    this.data = data;
+    this.from = 0;
+    this.to = data.bins.count;
+    this.search = "";
+    this.listeners = [];
+  }
+
+  listen(listener) {
+    this.listeners.push(listener);
+  }
+
+  change(changes) {
+    const before = { from: this.from, to: this.to, search: this.search };
+    Object.assign(this, changes);
+    const changed = Object.keys(before).filter((name) => before[name] !== this[name]);
+    if (changed.length) this.listeners.forEach((listener) => listener(changed));
+  }
+
+  get whole() {
+    return this.from === 0 && this.to === this.data.bins.count;
+  }
+
+  get start() {
+    return this.data.bins.start + this.from * this.data.bins.width;
+  }
+
+  get end() {
+    return this.data.bins.start + this.to * this.data.bins.width;
+  }
+
+  get length() {
+    return (this.to - this.from) * this.data.bins.width;
+  }
+
+  // Nanoseconds, samples ... of everything in the window; null if it was not recorded.
+  overall(name) {
+    const values = this.data.overall[name];
+    return values ? values.sum(0, this.from, this.to) : null;
+  }
+
+  // CPU time in the window, in ns.
+  get cpu() {
+    return CPU.reduce((sum, name) => sum + (this.overall(name) || 0), 0);
+  }
+
+  // How many equal samples would tell as much as those of the window (Kish).
+  get effective() {
+    const weight = this.overall("weight") || 0;
+    const squared = this.overall("weight_squared") || 0;
+    return squared > 0 ? (weight * weight) / squared : 0;
+  }
+
+  matches(...texts) {
+    const wanted = this.search.toLowerCase();
+    return !wanted || texts.some((text) => text && text.toLowerCase().includes(wanted));
+  }
+}
+
+// The address of a line, and of a window: #/srv/app.py:12@1.5-3.25
+function address(file, line, state) {
+  const place = file === null ? "" : `${encodeURIComponent(file).replaceAll("%2F", "/")}${line === null ? "" : `:${line}`}`;
+  const window_ = state.whole ? "" : `@${Number(state.start.toFixed(6))}-${Number(state.end.toFixed(6))}`;
+  return `#${place}${window_}`;
+}
+
+function readAddress(hash) {
+  const match = /^#(.*?)(?::(\d+))?(?:@(-?[\d.]+)-(-?[\d.]+))?$/.exec(hash);
+  if (!match || !hash) return null;
+  let file = null;
+  try {
+    file = decodeURIComponent(match[1]) || null;
+  } catch {
+    return null;
+  }
+  return {
+    file,
+    line: match[2] ? Number(match[2]) : null,
+    window: match[3] === undefined ? null : [Number(match[3]), Number(match[4])],
+  };
+}

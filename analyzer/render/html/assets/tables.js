@@ -1,0 +1,124 @@
+// A table that sorts by its heads, shows the first rows and then more, and may open a row.
+//
+// columns: { id, title, hint, kind ("text" for words), class, value(row), cell(row) }; rows are any objects with an `id`.
+
+const FIRST_ROWS = 40;
+const MORE_ROWS = 200;
+
+class Table {
+  constructor({ label, columns, sort, first = FIRST_ROWS, open = null, name = (row) => row.id }) {
+    this.columns = columns;
+    this.sort = { id: sort, down: true };
+    this.first = first;
+    this.shown = first;
+    this.open = open;
+    this.name = name;
+    this.opened = new Map();
+    this.rows = [];
+    this.heads = columns.map((column) => this.head(column));
+    this.body = el("tbody", {});
+    this.table = el("table", { class: "data", "aria-label": label }, el("thead", {}, el("tr", {}, this.heads)), this.body);
+    this.after = el("div", { class: "more" });
+    this.element = el("div", { class: "scroll" }, this.table, this.after);
+  }
+
+  head(column) {
+    const text = column.kind === "text" ? "text" : "";
+    if (!column.value) return el("th", { scope: "col", class: `${text} ${column.class || ""}`, title: column.hint }, column.title);
+    const sorted = () => {
+      const down = this.sort.id === column.id ? !this.sort.down : column.kind !== "text";
+      this.sort = { id: column.id, down };
+      this.show(this.rows);
+      say(`Sorted by ${column.title}, ${down ? "largest" : "smallest"} first`);
+    };
+    return el("th", { scope: "col", class: `${text} ${column.class || ""}`, "data-id": column.id },
+      el("button", { type: "button", title: column.hint, onclick: sorted }, column.title));
+  }
+
+  // Shows rows in the chosen order. Rows that were open stay open.
+  show(rows) {
+    this.rows = rows;
+    const column = this.columns.find((each) => each.id === this.sort.id) || this.columns[0];
+    this.heads.forEach((head, place) => {
+      const mine = this.columns[place] === column;
+      if (mine) head.setAttribute("aria-sort", this.sort.down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    const sign = this.sort.down ? -1 : 1;
+    const rank = (value) => (unknown(value) ? -Infinity : value);
+    this.ordered = [...rows].sort((one, two) => {
+      const [a, b] = [column.value(one), column.value(two)];
+      if (typeof a === "string" || typeof b === "string") return sign * String(a ?? "").localeCompare(String(b ?? "")) || one.order - two.order;
+      return sign * (rank(a) - rank(b) || 0) || one.order - two.order;
+    });
+    this.draw();
+  }
+
+  draw() {
+    const part = this.ordered.slice(0, this.shown);
+    this.body.replaceChildren(...part.flatMap((row) => this.drawRow(row)));
+    const left = this.ordered.length - part.length;
+    this.after.replaceChildren();
+    this.after.hidden = left <= 0 && this.ordered.length > 0;
+    if (!this.ordered.length) this.after.append("Nothing here in this window.");
+    if (left > 0) {
+      this.after.append(el("button", { type: "button", class: "quiet", onclick: () => { this.shown += MORE_ROWS; this.draw(); } },
+        `Show ${count(Math.min(left, MORE_ROWS))} more of ${count(left)}`));
+    }
+  }
+
+  drawRow(row) {
+    const cells = this.columns.map((column, place) => {
+      const attributes = { class: `${column.kind === "text" ? "text" : ""} ${column.class || ""}` };
+      return el(place === this.columns.length - 1 && column.rowHead ? "th" : "td", attributes, column.cell(row));
+    });
+    const isOpen = this.opened.has(row.id);
+    const line = el("tr", { class: `${this.open ? "row" : ""} ${isOpen ? "open" : ""}`, "data-row": row.id }, cells);
+    if (!this.open) return [line];
+    line.tabIndex = 0;
+    line.setAttribute("aria-expanded", String(isOpen));
+    line.addEventListener("click", (event) => event.target.closest("a, button") || this.toggle(row));
+    line.addEventListener("keydown", (event) => this.keyed(event, row));
+    if (!isOpen) return [line];
+    const detail = el("tr", { class: "detail" }, el("td", { colspan: this.columns.length }, this.open(row)));
+    return [line, detail];
+  }
+
+  keyed(event, row) {
+    if (event.target !== event.currentTarget) return;
+    const line = event.currentTarget;
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      this.toggle(row);
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      let next = line;
+      do next = event.key === "ArrowDown" ? next.nextElementSibling : next.previousElementSibling;
+      while (next && !next.classList.contains("row"));
+      if (next) next.focus();
+    }
+  }
+
+  toggle(row, wanted = !this.opened.has(row.id)) {
+    if (wanted) this.opened.set(row.id, true);
+    else this.opened.delete(row.id);
+    this.draw();
+    const line = this.find(row.id);
+    if (line) line.focus({ preventScroll: true });
+  }
+
+  find(id) {
+    return [...this.body.children].find((line) => line.dataset.row === String(id)) || null;
+  }
+
+  // Opens a row and brings it into view.
+  reveal(row) {
+    const place = this.ordered.findIndex((each) => each.id === row.id);
+    if (place < 0) return false;
+    this.shown = Math.max(this.shown, place + 5);
+    this.toggle(row, true);
+    const line = this.find(row.id);
+    line.scrollIntoView({ block: "center" });
+    return true;
+  }
+}

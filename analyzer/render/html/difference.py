@@ -1,0 +1,196 @@
+"""The page of a diff: what changed, how sure it is, and a flame graph of the difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...diff.metrics import BY_NAME, Metric
+from ...diff.result import VERDICTS, DiffResult, Level
+from ...output import write_page
+from ..numbers import seconds, size
+from .pack import Packer, number
+from .page import asset, render
+from .payload import Names
+
+STYLES = ("page.css", "charts.css", "tables.css", "diff.css", "print.css")
+SCRIPTS = ("format.js", "dom.js", "frame.js", "data.js", "tables.js", "diff_flame.js", "diff.js")
+METRICS = (
+    "cpu",
+    "python",
+    "native",
+    "kernel",
+    "main_wait",
+    "wait",
+    "memory.allocated",
+    "memory.live_at_peak",
+    "memory.live_at_end",
+    "memory.copied",
+)
+"""Metrics that the page offers, where both sides know them."""
+
+MAX_PLACES = 400
+"""Rows of a table: those with the largest differences in any metric."""
+
+MAX_NODES = 5_000
+MIN_SHARE = 0.0003
+
+
+def write(result: DiffResult, target: str) -> int:
+    """Writes the page to a file; returns its size in bytes.
+
+    Errors:
+        FormatError: the file cannot be written.
+    """
+    return write_page(page(result), Path(target))
+
+
+def page(result: DiffResult) -> str:
+    """The page of a diff."""
+    names = Names()
+    document: dict[str, Any] = {
+        "shares": result.shares,
+        "verdicts": list(VERDICTS),
+        "metrics": [_metric(result, BY_NAME[name]) for name in METRICS if result.functions.compared(name)],
+        "totals": _totals(result.totals),
+        "lines": _places(result.lines, names),
+        "functions": _places(result.functions, names),
+        "files": _places(result.files, names),
+        "calls": _calls(result.calls, names),
+    }
+    document["names"] = names.texts
+    script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
+    return render(
+        "difference.html.j2",
+        style="\n".join(asset(name) for name in STYLES),
+        script=script,
+        data=Packer().block(document),
+        base=_side(result.base),
+        new=_side(result.new),
+        facts=_facts(result),
+        remarks=result.remarks,
+        totals=[_total_row(row) for row in result.totals.values.itertuples()],
+    )
+
+
+def _side(runs: list[Any]) -> str:
+    return runs[0].name if len(runs) == 1 else f"{runs[0].name} and {len(runs) - 1} more"
+
+
+def _facts(result: DiffResult) -> list[str]:
+    program = result.new[0].profile.about.program
+    runs = f"{len(result.base)} against {len(result.new)} recording{'s' if len(result.new) > 1 else ''}"
+    spread = (
+        f"runs are taken to differ by {result.spread * 100:g} %"
+        if result.spread is not None
+        else "judged by how much the runs of a side differ"
+    )
+    shares = "shares of each run's total" if result.shares else ""
+    return [fact for fact in (program, runs, spread, shares, f"scope {result.scope}") if fact]
+
+
+def _metric(result: DiffResult, metric: Metric) -> dict[str, Any]:
+    return {
+        "name": metric.name,
+        "label": metric.label,
+        "unit": metric.unit,
+        "compared": result.functions.compared(metric.name),
+    }
+
+
+def _total_row(row: Any) -> dict[str, str]:
+    metric = BY_NAME[row.metric]
+    shown = seconds if metric.unit == "s" else _bytes
+    return {"label": metric.label, "base": shown(row.base), "new": shown(row.new), "verdict": str(row.verdict)}
+
+
+def _bytes(value: float) -> str:
+    return "?" if value != value else size(round(value))
+
+
+def _totals(level: Level) -> list[dict[str, Any]]:
+    return [
+        {"label": BY_NAME[row.metric].label, "unit": BY_NAME[row.metric].unit, "metric": row.metric, **_amounts(row)}
+        for row in level.values.itertuples()
+    ]
+
+
+def _amounts(row: Any) -> dict[str, Any]:
+    found = {name: number(float(getattr(row, name))) for name in ("base", "new", "difference", "low", "high", "change")}
+    return {**found, "verdict": VERDICTS.index(row.verdict)}
+
+
+def _places(level: Level, names: Names) -> dict[str, Any]:
+    """The rows of a level with the largest differences, each with its values by metric."""
+    values = level.values[level.values["metric"].isin(METRICS)]
+    whole = values.groupby("metric")["difference"].transform(lambda column: column.abs().max() or 1.0)
+    sure = ~values["verdict"].isin(("no evidence", "unknown"))
+    rank = (values["difference"].abs() / whole + sure).groupby(values["row"]).max()
+    kept = rank.sort_values(ascending=False, kind="stable").index[:MAX_PLACES]
+    rows = []
+    by_row = dict(list(values[values["row"].isin(kept)].groupby("row")))
+    for row in kept:
+        place = level.places.loc[row]
+        rows.append(
+            {
+                "status": str(place["status"]),
+                "file": names.number(place.get("file")),
+                "line": _line(place.get("line")),
+                "base_line": _line(place.get("base_line")),
+                "function": names.number(place.get("function")),
+                "source": names.number(place.get("source")),
+                "base_source": names.number(place.get("base_source")),
+                "values": {each.metric: _amounts(each) for each in by_row[row].itertuples()},
+            }
+        )
+    return {"rows": rows, "left_out": len(rank) - len(kept)}
+
+
+def _line(value: Any) -> int | None:
+    return None if value is None or value is pd.NA or value != value else int(value)
+
+
+def _calls(level: Level, names: Names) -> dict[str, Any]:
+    """The merged call tree: the nodes that are large enough to be seen on either side."""
+    places = level.places
+    count = len(places)
+    metrics = [metric.name for metric in level.metrics if metric.name in METRICS]
+    sides = {name: np.zeros((2, count)) for name in metrics}
+    verdicts = {name: np.full(count, VERDICTS.index("no evidence")) for name in metrics}
+    share = np.zeros(count)
+    parent = places["parent"].to_numpy(np.int64)
+    for name in metrics:
+        chosen = level.values[level.values["metric"] == name]
+        rows = chosen["row"].to_numpy(np.int64)
+        sides[name][:, rows] = chosen[["base", "new"]].fillna(0.0).to_numpy().T
+        verdicts[name][rows] = [VERDICTS.index(verdict) for verdict in chosen["verdict"]]
+        whole = sides[name][:, parent < 0].sum(axis=1).max(initial=0.0)
+        if whole > 0:
+            share = np.maximum(share, sides[name].max(axis=0) / whole)
+    least = MIN_SHARE
+    if (share >= least).sum() > MAX_NODES:
+        least = float(np.partition(share, -MAX_NODES)[-MAX_NODES])
+    kept = np.flatnonzero(share >= least)
+    # A caller has at least what its callees have, so it is kept if they are.
+    new_number = np.full(count + 1, -1, np.int64)
+    new_number[kept] = np.arange(len(kept))
+    chosen = places.iloc[kept]
+    return {
+        "parent": new_number[parent[kept]].tolist(),
+        "function": names.numbers(chosen["function"]),
+        "file": names.numbers(chosen["file"]),
+        "line": [_line(value) for value in chosen["line"].tolist()],
+        "status": names.numbers(str(status) for status in chosen["status"]),
+        "left_out": count - len(kept),
+        "values": {
+            name: {
+                "base": [number(value, 5) for value in sides[name][0, kept].tolist()],
+                "new": [number(value, 5) for value in sides[name][1, kept].tolist()],
+                "verdict": verdicts[name][kept].tolist(),
+            }
+            for name in metrics
+        },
+    }

@@ -1,0 +1,138 @@
+"""The head of the report: program, machine, totals and quality of the data, as texts and numbers for the template."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...profile import Profile
+from ..header import remarks
+from ..numbers import counted, percent, seconds, size
+
+PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "not known"))
+
+
+def head(profile: Profile, left_out: list[str]) -> dict[str, Any]:
+    """What the template shows above the charts, and what it says about the recording at the end."""
+    about = profile.about
+    return {
+        "program": about.program or about.path,
+        "facts": _facts(profile),
+        "figures": _figures(profile),
+        "split": _split(profile),
+        "quality": _quality(profile),
+        "about": _about(profile),
+        "left_out": left_out,
+        "lines": _top_lines(profile),
+    }
+
+
+def _facts(profile: Profile) -> list[str]:
+    about = profile.about
+    facts = [about.created_utc and about.created_utc.replace("T", " ").removesuffix("+00:00")[:19] + " UTC"]
+    facts.append(about.host)
+    facts.append(f"{about.cpu_count} CPUs" if about.cpu_count else None)
+    facts += [f"CPython {version}" for version in about.python_versions]
+    every = f", every {about.interval_s * 1e3:g} ms" if about.interval_s else ""
+    facts.append(" and ".join(about.samplers) + f" sampler{every}" if about.samplers else None)
+    question = profile.question
+    if question.thread is not None:
+        facts.append(f"only thread {question.thread}")
+    return [fact for fact in facts if fact]
+
+
+def _figures(profile: Profile) -> list[dict[str, str]]:
+    totals, memory = profile.totals, getattr(profile, "memory", None)
+    cores = f"{totals.cpu_s / totals.wall_s:.1f} cores busy" if totals.wall_s and totals.cpu_s else ""
+    figures = [
+        _figure("time", seconds(totals.wall_s), "from start to end"),
+        _figure("CPU", seconds(totals.cpu_s), cores),
+    ]
+    if totals.main_wait_s is not None:
+        share = f"{percent(totals.main_wait_s / totals.wall_s) or '0'} % of the time" if totals.wall_s else ""
+        figures.append(_figure("main thread waits", seconds(totals.main_wait_s), share))
+    if memory is not None and memory.peak_bytes is not None:
+        at = f"after {seconds(memory.peak_s)}" if memory.peak_s is not None else ""
+        figures.append(_figure("memory at its peak", size(round(memory.peak_bytes)), at))
+        allocated = getattr(totals, "allocated_bytes", None)
+        if allocated is not None:
+            rate = f"{size(round(allocated / totals.wall_s))}/s" if totals.wall_s else ""
+            figures.append(_figure("allocated", size(round(allocated)), rate))
+    copied = getattr(totals, "copied_bytes", None)
+    if copied is not None:
+        rate = f"{size(round(copied / totals.wall_s))}/s" if totals.wall_s else ""
+        figures.append(_figure("copied", size(round(copied)), rate))
+    threads = f"{totals.threads:,} thread{'s' if totals.threads != 1 else ''}"
+    processes = f"in {totals.processes:,} process{'es' if totals.processes != 1 else ''}"
+    figures.append(_figure("samples", f"{totals.samples:,}", f"{threads} {processes}"))
+    return figures
+
+
+def _figure(label: str, value: str, hint: str) -> dict[str, str]:
+    return {"label": label, "value": value, "hint": hint}
+
+
+def _split(profile: Profile) -> list[dict[str, Any]]:
+    """The parts of the CPU time: kind, name, share and position in percent."""
+    totals, parts, at = profile.totals, [], 0.0
+    if totals.cpu_s <= 0:
+        return []
+    for kind, name in PARTS:
+        amount = getattr(totals, f"{kind}_s")
+        if not amount:
+            continue
+        share = amount / totals.cpu_s
+        text = f"{percent(share) or '<0.1'} %"
+        parts.append(
+            {"kind": kind, "name": name, "x": 100 * at, "width": 100 * share, "share": text, "time": seconds(amount)}
+        )
+        at += share
+    return parts
+
+
+def _quality(profile: Profile) -> dict[str, Any]:
+    quality = profile.quality
+    ended = {"recovered": "recovered after a crash", "recording": "never finished"}.get(quality.state, "")
+    losses = [
+        {"what": counted(loss.count, loss.doc), "advice": loss.advice, "severe": loss.severity == "loss"}
+        for loss in quality.losses
+    ]
+    severe = sum(bool(loss["severe"]) for loss in losses)
+    verdict = "Nothing was lost" if not severe else f"{severe} kind{'s' if severe > 1 else ''} of data loss"
+    return {
+        "good": not severe and not ended,
+        "verdict": f"{verdict}; {ended}" if ended else verdict,
+        "losses": losses,
+        "notes": [*remarks(profile), *quality.notes],
+    }
+
+
+def _about(profile: Profile) -> list[tuple[str, str]]:
+    about, question = profile.about, profile.question
+    widened = " (hardly any time was the project's own)" if profile.widened else ""
+    window = "" if question.start_s is None and question.end_s is None else f"{question.start_s} to {question.end_s} s"
+    rows = [
+        ("command", " ".join(about.argv[:100])),
+        ("recording", about.path),
+        ("identity", about.uuid),
+        ("machine", ", ".join(filter(None, (about.host, about.os, about.machine)))),
+        ("scope", profile.scope + widened),
+        ("window", window),
+        ("attribution", str(question.attribution)),
+        ("format", f"{about.format_version}, written by tachograph {about.tachograph_version or '?'}"),
+        ("effective samples", f"{profile.totals.effective_samples:,.0f}"),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _top_lines(profile: Profile) -> list[dict[str, str]]:
+    """The first lines, for readers without scripts."""
+    rows = []
+    for row in profile.lines.head(40).itertuples():
+        place = f"{row.file}:{row.line}" if isinstance(row.file, str) else str(row.function)
+        wait = "" if math.isnan(row.main_wait_s) else seconds(row.main_wait_s)
+        low, high = percent(row.cpu_share_low) or "0", percent(row.cpu_share_high) or "0"
+        share = percent(row.cpu_share) or "0"
+        text = row.source if isinstance(row.source, str) else ""
+        rows.append({"place": place, "share": share, "interval": f"{low} to {high}", "wait": wait, "source": text})
+    return rows

@@ -1,0 +1,132 @@
+"""Puts the page together: template, style, scripts, data."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from tachograph.format import FormatError
+
+from ...output import write_page
+from ...pictures.picture import Picture, coarser
+from .advice import advise
+from .head import head
+from .payload import payload
+from .texts import choose_texts
+
+FOLDER = Path(__file__).parent
+
+STYLES = ("page.css", "charts.css", "tables.css", "print.css")
+SCRIPTS = (
+    "format.js",
+    "dom.js",
+    "frame.js",
+    "data.js",
+    "state.js",
+    "timeline.js",
+    "cells.js",
+    "tables.js",
+    "source.js",
+    "lines.js",
+    "flame_tree.js",
+    "flame.js",
+    "memory.js",
+    "threads.js",
+    "main.js",
+)
+"""In the order in which they are put into one script."""
+
+MAX_BYTES = 10_000_000
+"""A page is never larger; it is reduced until it fits."""
+
+REDUCTIONS = 5
+
+
+def write_report(picture: Picture, target: Path) -> int:
+    """Writes the report to a file; returns its size in bytes.
+
+    Errors:
+        FormatError: the file cannot be written.
+    """
+    return write_page(report(picture), target)
+
+
+def report(picture: Picture, limit: int = MAX_BYTES) -> str:
+    """The page, reduced until it has at most ``limit`` bytes; it says itself what was left out."""
+    text = ""
+    for level in range(REDUCTIONS + 1):
+        if level:
+            picture = coarser(picture)
+        text = _page(picture, level)
+        if len(text.encode("utf-8")) <= limit:
+            return text
+    raise FormatError(f"the report would have {len(text):,} bytes: choose a part with --from, --to or --thread")
+
+
+def _page(picture: Picture, level: int) -> str:
+    profile = picture.profile
+    texts = choose_texts(picture.lines.frame, profile.sources, 0.5**level)
+    left_out = _left_out(picture, texts.cut, texts.missing, level)
+    advice = advise(profile)
+    style = "\n".join(asset(name) for name in STYLES)
+    script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
+    return render(
+        "report.html.j2",
+        style=style,
+        script=script,
+        data=payload(picture, texts, left_out, advice),
+        **head(profile, left_out),
+    )
+
+
+def render(template: str, *, style: str, script: str, **values: Any) -> str:
+    """A template with its style and script, and with the policy that allows these two and nothing else."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    policy = f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    # Our own files, and the only text that is not escaped.
+    return environment.get_template(template).render(
+        policy=policy, style=Markup(style), script=Markup(script), **values
+    )
+
+
+def asset(name: str) -> str:
+    """The text of one of our own style sheets or scripts."""
+    return (FOLDER / "assets" / name).read_text("utf-8").strip()
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _left_out(picture: Picture, cut: int, missing: int, level: int) -> list[str]:
+    """What the page does not show of the profile."""
+    said = [
+        f"{part.left_out:,} {name} that matter least"
+        for name, part in (
+            ("lines", picture.lines),
+            ("functions", picture.functions),
+            ("files", picture.files),
+            ("threads", picture.threads),
+        )
+        if part.left_out
+    ]
+    if picture.flame.folded:
+        said.append(f"{picture.flame.folded:,} smallest boxes of the flame graph are drawn together")
+    if cut:
+        said.append(f"{cut:,} files have source text only around the lines that are shown")
+    if missing:
+        said.append(f"{missing:,} files have no source text here")
+    if level:
+        said.append(f"time is divided into {picture.bins.count} spans only, to keep the page small")
+    return said

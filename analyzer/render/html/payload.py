@@ -1,0 +1,231 @@
+"""The data of a report: the picture as JSON with packed grids, for assets/data.js to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...pictures.flame import FOLDED, LABEL
+from ...pictures.picture import Part, Picture
+from ...pictures.sink import MEASURES
+from ...summary import UNKNOWN_CODE
+from ...text import printable
+from .pack import Packer, number
+from .texts import Texts
+
+VERSION = 1
+
+MEMORY_COLUMNS = (
+    "allocated_bytes",
+    "freed_bytes",
+    "average_bytes",
+    "peak_bytes",
+    "live_at_peak_bytes",
+    "live_at_end_bytes",
+    "python_fraction",
+    "copied_bytes",
+    "copy_mb_per_s",
+    "leak_likelihood",
+    "leak_rate_bytes_per_s",
+)
+"""Columns of the profile that belong to the whole of the question; shown whatever window is chosen, and marked so."""
+
+MICROSECOND = 1_000.0
+
+
+class Names:
+    """Distinct texts by number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: object) -> int:
+        """The number of a text, -1 for none."""
+        if not isinstance(text, str):
+            return -1
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+    def numbers(self, texts: Iterable[object]) -> list[int]:
+        """The numbers of some texts."""
+        return [self.number(text) for text in texts]
+
+
+def payload(picture: Picture, texts: Texts, left_out: list[str], advice: list[dict[str, Any]]) -> str:
+    """The data block of a page."""
+    packer, names = Packer(), Names()
+    profile = picture.profile
+    bins = picture.bins
+    document: dict[str, Any] = {
+        "version": VERSION,
+        "totals": {key: number(value) for key, value in asdict(profile.totals).items()},
+        "scope": profile.scope,
+        "bins": {"start": bins.start_s, "width": bins.width_s, "count": bins.count},
+        "overall": _overall(picture, packer),
+        "lines": _part(picture.lines, packer, names, ("file", "function")),
+        "functions": _part(picture.functions, packer, names, ("file", "function")),
+        "files": _part(picture.files, packer, names, ("file",)),
+        "threads": _threads(picture, packer, names),
+        "flame": _flame(picture, packer, names),
+        "sources": _sources(picture, texts, names),
+        "memory": memory_document(picture),
+        "leaks": leaks_document(picture, names),
+        "advice": advice,
+        "left_out": left_out,
+    }
+    document["names"] = names.texts
+    return packer.block(document)
+
+
+def _overall(picture: Picture, packer: Packer) -> dict[str, Any]:
+    plain = ("samples", "weight", "weight_squared")
+    return {
+        name: [number(value, 9) for value in values] if name in plain else _grid(packer, name, values[np.newaxis])
+        for name, values in picture.overall.items()
+    }
+
+
+def _grid(packer: Packer, measure: str, values: Any) -> dict[str, Any]:
+    is_bytes = measure in ("allocated", "net", "copied")
+    return packer.grid(values, 1.0 if is_bytes else MICROSECOND)
+
+
+def _part(part: Part, packer: Packer, names: Names, texts: tuple[str, ...]) -> dict[str, Any]:
+    frame = part.frame
+    columns: dict[str, Any] = {name: names.numbers(frame[name]) for name in texts}
+    if "line" in frame:
+        columns["line"] = [None if value is pd.NA else int(value) for value in frame["line"].tolist()]
+    columns.update(_exact(frame))
+    return {
+        "count": len(frame),
+        "left_out": part.left_out,
+        "columns": columns,
+        "own": {name: _grid(packer, name, grid) for name, grid in part.series.own.items() if name in MEASURES},
+        "total": {name: _grid(packer, name, grid) for name, grid in part.series.total.items()},
+    }
+
+
+def _exact(frame: pd.DataFrame) -> dict[str, list[Any]]:
+    """Columns of memory with their intervals, where anything is known."""
+    wanted = [name + end for name in MEMORY_COLUMNS for end in ("", "_low", "_high")]
+    found = {name: frame[name] for name in wanted if name in frame and frame[name].notna().any()}
+    columns: dict[str, list[Any]] = {
+        name: [number(float(value), 5) for value in values] for name, values in found.items()
+    }
+    if "timeline" in frame and frame["timeline"].notna().any():
+        columns["timeline"] = [
+            [[number(float(at), 5), number(float(held), 4)] for at, held in points]
+            if isinstance(points, list)
+            else None
+            for points in frame["timeline"]
+        ]
+    return columns
+
+
+def _threads(picture: Picture, packer: Packer, names: Names) -> dict[str, Any]:
+    part, start = picture.threads, picture.bins.start_ns - round(picture.bins.start_s * 1e9)
+    frame = part.frame
+    return {
+        "count": len(frame),
+        "left_out": part.left_out,
+        "columns": {
+            "name": names.numbers(frame["name"]),
+            "tid": [None if value is pd.NA else int(value) for value in frame["tid"].tolist()],
+            "process": [int(value) for value in frame["process"]],
+            "main": [bool(value) for value in frame["main"]],
+            "start": [None if value is pd.NA else number((int(value) - start) / 1e9) for value in frame["start_ns"]],
+            "end": [None if value is pd.NA else number((int(value) - start) / 1e9) for value in frame["end_ns"]],
+        },
+        "own": {name: _grid(packer, name, grid) for name, grid in part.series.own.items()},
+    }
+
+
+def _flame(picture: Picture, packer: Packer, names: Names) -> dict[str, Any]:
+    tree, flame = picture.tree, picture.flame
+    functions = np.unique(flame.function[flame.function >= 0])
+    number_of = {int(function): place for place, function in enumerate(functions)}
+    return {
+        "parent": packer.ids(flame.parent),
+        "function": packer.ids(np.array([number_of.get(int(f), int(f)) for f in flame.function], np.int64)),
+        "functions": {
+            "name": names.numbers(printable(tree.function_names[f]) for f in functions),
+            "file": names.numbers(printable(tree.paths[tree.function_files[f]], 4096) for f in functions),
+            "line": [int(tree.function_lines[f]) for f in functions],
+            "inside": [int(picture.in_scope[f]) for f in functions],
+        },
+        "special": {
+            "-1": UNKNOWN_CODE,
+            str(FOLDED): "(small functions)",
+            **{str(LABEL - place): label for place, label in enumerate(picture.labels)},
+        },
+        "folded": flame.folded,
+        "own": {name: _grid(packer, name, grid) for name, grid in picture.flame_series.own.items()},
+    }
+
+
+def _sources(picture: Picture, texts: Texts, names: Names) -> list[list[Any]]:
+    paths = dict(zip(picture.lines.frame["file_id"], picture.lines.frame["file"], strict=True))
+    return [
+        [names.number(paths[file]), first, "\n".join(lines)]
+        for file, pieces in texts.pieces.items()
+        for first, lines in pieces
+    ]
+
+
+def memory_document(picture: Picture) -> dict[str, Any] | None:
+    """The process's memory over time, if it was recorded."""
+    memory = getattr(picture.profile, "memory", None)
+    if memory is None:
+        return None
+
+    def points(frame: pd.DataFrame) -> list[list[Any]]:
+        return [
+            [int(process), [[number(float(at), 6), number(float(held), 5)] for at, held in rows.to_numpy()]]
+            for process, rows in frame.groupby("process", sort=True)[["time_s", "bytes"]]
+        ]
+
+    return {
+        "peak": number(memory.peak_bytes),
+        "peak_at": number(memory.peak_s),
+        "end": number(memory.end_bytes),
+        "start": number(memory.start_bytes),
+        "resident_peak": number(memory.resident_peak_bytes),
+        "footprint": points(memory.footprint),
+        "resident": points(memory.resident),
+        "domains": [
+            [str(row.domain), bool(row.python), number(float(row.allocated_bytes)), number(float(row.freed_bytes))]
+            for row in memory.domains.itertuples()
+        ],
+    }
+
+
+def leaks_document(picture: Picture, names: Names) -> list[dict[str, Any]] | None:
+    """The leaks, if memory was recorded."""
+    leaks = getattr(picture.profile, "leaks", None)
+    if leaks is None:
+        return None
+    return [
+        {
+            "file": names.number(row.file),
+            "line": None if row.line is pd.NA else int(row.line),
+            "function": str(row.function),
+            "source": row.source if isinstance(row.source, str) else None,
+            "likelihood": number(row.likelihood),
+            "rate": number(row.rate_bytes_per_s),
+            "rate_low": number(row.rate_low),
+            "rate_high": number(row.rate_high),
+            "bytes": number(row.leaked_bytes),
+            "blocks": number(row.blocks),
+            "native": printable(row.native) if isinstance(row.native, str) else None,
+            "path": [printable(str(step), 500) for step in row.path],
+            "path_share": number(row.path_share),
+        }
+        for row in leaks.itertuples()
+    ]

@@ -1,0 +1,124 @@
+"""Replaces what gives away who ran what and where, and keeps what the analysis asks of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..native import GPU_DRIVER, RECORDER, RUNTIME
+from ..scope import Scope
+
+PLACE = "/scrubbed"
+"""Where everything that had a path is put."""
+
+_NO_NAME = re.compile(r"<[a-z ]{1,20}>")
+"""Names that Python gives by itself: <module>, <lambda>, <string>."""
+
+_SUFFIX = re.compile(r"\.(py|pyc|pyx|so)$")
+
+
+def without_sources(files: pa.Table) -> pa.Table:
+    """Files without text, and without what would identify it."""
+    return _nulled(files, "source", "sha256", "size")
+
+
+def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.Table]:
+    """Files, modules and processes with made-up paths: a file stays in or out of the project, a library what it is."""
+    files, modules, processes = (tables[name] for name in ("files", "modules", "processes"))
+
+    def file(number: int, path: str) -> str:
+        if _NO_NAME.fullmatch(path):
+            return path
+        folder = PLACE if project.includes(path) else f"{PLACE}/lib/python3.0/site-packages"
+        suffix = _SUFFIX.search(path)
+        return f"{folder}/file_{number}{suffix[0] if suffix else ''}"
+
+    def module(number: int, path: str) -> str:
+        name = path.rpartition("/")[2]
+        if path.startswith("["):
+            return name
+        known = RUNTIME.match(name) or GPU_DRIVER.match(name) or RECORDER.match(name)
+        return f"{PLACE}/{name}" if known else f"{PLACE}/module_{number}"
+
+    executable = pa.array([None if path is None else f"{PLACE}/bin/python" for path in _texts(processes, "executable")])
+    libraries = _numbered(_texts(modules, "path"), module)
+    return tables | {
+        "files": _with(files, "path", pa.array(_numbered(_texts(files, "path"), file), "string")),
+        "modules": _nulled(_with(modules, "path", pa.array(libraries, "string")), "build_id"),
+        "processes": _with(processes, "executable", executable.cast("string")),
+    }
+
+
+def _is_public(path: str) -> bool:
+    """Whether a module's functions have names that everybody has: the C library, and the recorder."""
+    name = path.rpartition("/")[2]
+    return bool(RUNTIME.match(name) or RECORDER.match(name))
+
+
+def without_names(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """Functions and threads with made-up names. Native functions keep theirs in the interpreter and the C library."""
+    codes, threads, frames = (tables[name] for name in ("codes", "threads", "native_frames"))
+
+    def function(number: int, name: str) -> str:
+        return name if _NO_NAME.fullmatch(name) else f"function_{number}"
+
+    def thread(number: int, name: str) -> str:
+        return name if name == "MainThread" else f"thread_{number}"
+
+    modules = tables["modules"]
+    paths = modules.column("path").to_pylist()
+    marked = {path for path, inside in zip(paths, modules.column("interpreter").to_pylist(), strict=True) if inside}
+    public = [path in marked or _is_public(path) for path in paths]
+    kept = [module is not None and public[module] for module in frames.column("module").to_pylist()]
+    made_up = _numbered(_texts(frames, "symbol"), lambda number, _: f"symbol_{number}")
+    symbols = [old if keep else new for keep, old, new in zip(kept, _texts(frames, "symbol"), made_up, strict=True)]
+    return tables | {
+        "codes": _with(codes, "qualname", pa.array(_numbered(_texts(codes, "qualname"), function), "string")),
+        "threads": _with(threads, "name", pa.array(_numbered(_texts(threads, "name"), thread), "string")),
+        "native_frames": _with(frames, "symbol", pa.array(symbols, "string")),
+    }
+
+
+def without_texts(spans: pa.Table) -> pa.Table:
+    """Spans with made-up names, and without the values that the program gave them."""
+    names = _numbered(_texts(spans, "name"), lambda number, _: f"span_{number}")
+    return _nulled(_with(spans, "name", pa.array(names, "string")), "fields")
+
+
+def within(table: pa.Table, start_ns: int, end_ns: int) -> pa.Table:
+    """Processes or threads whose lives are cut to a window; CPU clocks, which were read at the end, are not known."""
+    start = table.column("start_ns")
+    table = _with(table, "start_ns", pc.max_element_wise(start, start_ns, skip_nulls=False))
+    table = _with(table, "end_ns", pc.min_element_wise(table.column("end_ns"), end_ns, skip_nulls=False))
+    if "exiting_ns" in table.column_names:
+        exiting = table.column("exiting_ns")
+        inside = pc.fill_null(pc.less(exiting, end_ns), False)  # noqa: FBT003  # a value
+        table = _with(table, "exiting_ns", pc.if_else(inside, exiting, pa.scalar(None, exiting.type)))
+    return _nulled(table, "cpu_ns") if "cpu_ns" in table.column_names else table
+
+
+def _numbered(texts: list[str | None], replace: Callable[[int, str], str]) -> list[str | None]:
+    """Texts with replacements, equal ones for equal texts; a replacement is made of a number and the text."""
+    numbers: dict[str, int] = {}
+    return [None if text is None else replace(numbers.setdefault(text, len(numbers)), text) for text in texts]
+
+
+def _texts(table: pa.Table, name: str) -> list[str | None]:
+    texts: list[str | None] = table.column(name).to_pylist()
+    return texts
+
+
+def _nulled(table: pa.Table, *names: str) -> pa.Table:
+    for name in names:
+        table = _with(table, name, pa.nulls(table.num_rows, table.schema.field(name).type))
+    return table
+
+
+def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
+
+
+__all__ = ["PLACE", "within", "without_names", "without_paths", "without_sources", "without_texts"]

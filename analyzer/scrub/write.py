@@ -1,0 +1,174 @@
+"""Writes a scrubbed recording."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError, Manifest, TableWriter, write_table
+
+from ..output import writing
+from ..recording import DEFINITIONS, Recording
+from ..scope import PROJECT
+from .masks import within, without_names, without_paths, without_sources, without_texts
+from .numbering import Numbering
+from .request import Request
+from .rows import kept_rows, kept_spans
+
+_PLAIN = (bool, int, float, type(None))
+_SAMPLERS = ("native", "signal")
+
+
+def scrub(recording: Recording, request: Request, target: Path) -> None:
+    """Writes what is left of ``recording`` as a new recording, which appears when it is whole.
+
+    Only what the format of this version describes is copied: other files, columns and keys of the manifest cannot be
+    judged.
+
+    Errors:
+        FormatError: ``target`` is there already or cannot be written, or the recording is damaged.
+    """
+    if target.exists():
+        raise FormatError(f"{target} exists already: say where to write with --output")
+    with writing(target), tempfile.TemporaryDirectory(prefix=f".tmp-{target.name}-", dir=target.parent) as folder:
+        made = Path(folder, "made")
+        made.mkdir(mode=0o700)
+        _write(recording, request, made)
+        made.rename(target)
+
+
+def _write(recording: Recording, request: Request, folder: Path) -> None:
+    spec, numbering = recording.specification, Numbering(recording)
+    long = [name for name, table in spec.tables.items() if table.id_column is None and recording.recorded(name)]
+    spans = kept_spans(recording, request)
+    numbering.use_ids("spans", spans.column("span").to_numpy().astype(np.int64))
+    for column, owners in (("thread", "threads"), ("process", "processes")):
+        numbering.use_ids(owners, spans.column(column).to_numpy().astype(np.int64))
+    for name in long:
+        for table in kept_rows(recording, name, request):
+            numbering.use(table, spec.tables[name])
+    numbering.use_ids("threads", np.flatnonzero(request.threads & _alive(recording, request)))
+    numbering.use_ids("processes", np.flatnonzero(request.processes))
+    numbering.forbid("threads", request.threads)
+    _use_interpreters(recording, numbering, request)
+    numbering.close()
+    sizes = {}
+    if spans.num_rows:
+        spans = numbering.renumber(spans, spec.tables["spans"])
+        masked = without_texts(spans) if "names" in request.drop else spans
+        sizes["spans"] = write_table(masked, folder / "spans.parquet", spec, "spans")
+    for name, table in _definitions(recording, numbering, request).items():
+        sizes[name] = write_table(table, folder / f"{name}.parquet", spec, name)
+    for name in long:
+        if name in request.tables_left_out and spec.tables[name].recorded_if is not None:
+            continue
+        with TableWriter(folder / f"{name}.parquet", spec, name) as writer:
+            for table in kept_rows(recording, name, request):
+                writer.write(numbering.renumber(table, spec.tables[name]))
+        sizes[name] = {"rows": writer.rows, "bytes": writer.bytes}
+    manifest(recording, numbering, request, sizes).write(folder / "manifest.json")
+
+
+def _alive(recording: Recording, request: Request) -> NDArray[np.bool_]:
+    """Which threads may have lived in the window."""
+    threads, window = recording.table("threads"), request.window
+    start = threads.column("start_ns").fill_null(window.start_ns).to_numpy()
+    end = threads.column("end_ns").fill_null(window.end_ns).to_numpy()
+    return np.asarray((start < window.end_ns) & (end >= window.start_ns), np.bool_)
+
+
+def _use_interpreters(recording: Recording, numbering: Numbering, request: Request) -> None:
+    """Mappings of the interpreter are kept: they tell it from other native code."""
+    modules = recording.table("modules")
+    interpreter = modules.column("interpreter").to_numpy(zero_copy_only=False)
+    numbering.use_ids("modules", np.flatnonzero(interpreter & request.processes[modules.column("process").to_numpy()]))
+
+
+def _definitions(recording: Recording, numbering: Numbering, request: Request) -> dict[str, pa.Table]:
+    from ..build import named_scope
+
+    spec, tables = recording.specification, {}
+    for name in DEFINITIONS:
+        if name == "spans":  # nothing refers to spans: they are kept by their thread and time
+            continue
+        kept = recording.table(name).filter(pa.array(numbering.kept(name)))
+        tables[name] = numbering.renumber(kept, spec.tables[name])
+    if not request.window.whole:
+        start, end = _cut(recording, request)
+        tables |= {name: within(tables[name], start, end) for name in ("processes", "threads")}
+    if "sources" in request.drop:
+        tables["files"] = without_sources(tables["files"])
+    if "names" in request.drop:
+        tables = without_names(tables)
+    if "paths" in request.drop:
+        tables = without_paths(tables, named_scope(PROJECT, recording))
+    return tables
+
+
+def _cut(recording: Recording, request: Request) -> tuple[int, int]:
+    """First and last moment of what is kept."""
+    end = recording.end_ns
+    start = max(recording.start_ns, request.window.start_ns)
+    return start, request.window.end_ns if end is None else min(end, request.window.end_ns)
+
+
+def manifest(
+    recording: Recording, numbering: Numbering, request: Request, sizes: dict[str, dict[str, int]]
+) -> Manifest:
+    """The manifest of what is left. It is another recording, so it has another uuid."""
+    old = recording.manifest
+    processes = np.flatnonzero(numbering.kept("processes")).tolist()
+    number: dict[int | None, int | None] = {process: place for place, process in enumerate(processes)}
+    parameters: dict[str, Any] = {
+        key: value for key, value in old.parameters.items() if isinstance(value, _PLAIN) or value in _SAMPLERS
+    }
+    for name in request.without:
+        parameters[name] = False
+    if "sources" in request.drop:
+        parameters["sources"] = False
+    number[None] = None  # a loss of the whole recording
+    quality = [
+        {**entry, "process": number[entry.get("process")]} for entry in old.quality if entry.get("process") in number
+    ]
+    return replace(
+        old,
+        uuid=str(uuid.uuid4()),
+        state="recovered" if recording.unfinished else old.state,
+        format_version=recording.specification.version,
+        host=None if "host" in request.drop else old.host,
+        os=old.os.partition(" ")[0] if old.os is not None and "host" in request.drop else old.os,
+        argv=[] if "argv" in request.drop else old.argv,
+        parameters=parameters,
+        sampler_cost={} if len(processes) < recording.rows("processes") else old.sampler_cost,
+        quality=quality,
+        tables=sizes,
+        ended_ns=old.ended_ns if request.window.whole else _cut(recording, request)[1],
+        notes=[sentence(request)],
+        extra={"scrubbed": request.typed},
+    )
+
+
+def sentence(request: Request) -> str:
+    """What was removed, for the reader of a report."""
+    parts = []
+    if request.drop:
+        parts.append(f"without {', '.join(sorted(request.drop))}")
+    if request.without:
+        parts.append(f"without {' and '.join(sorted(request.without))}")
+    if not request.window.whole:
+        parts.append("only a part of the time")
+    if request.typed["only_some_threads"]:
+        parts.append("only some threads")
+    if request.typed["only_some_processes"]:
+        parts.append("only some processes")
+    return f"this recording was scrubbed: {'; '.join(parts)}"
+
+
+__all__ = ["manifest", "scrub", "sentence"]

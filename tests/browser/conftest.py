@@ -1,0 +1,91 @@
+"""A real browser: Debian's chromium, driven by Playwright. Without either, these tests are skipped and say why."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import story
+from tachograph.analyzer import Question, Recording, build_profile
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def write_page(recording: Path, page: Path, **question: Any) -> Path:
+    """The report of a recording."""
+    from tachograph.analyzer.pictures.picture import draw_up
+    from tachograph.analyzer.render.html.page import write_report
+
+    with Recording.open(recording) as opened:
+        write_report(draw_up(opened, build_profile(opened, Question(**question))), page)
+    return page
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The pages of the story, as it is and with hostile names."""
+    folder = tmp_path_factory.mktemp("pages")
+    return {
+        name: write_page(story.build(folder / f"{name}.tacho", evil=name == "evil"), folder / f"{name}.html")
+        for name in ("story", "evil")
+    }
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
+    with api.sync_playwright() as driver:
+        yield driver
+
+
+class Seen:
+    """What a page said and asked for."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+
+
+@pytest.fixture
+def visit(playwright: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens a page and waits until it is drawn; afterwards looks for errors and requests, of which there are none."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("chromium is not installed (apt-get install chromium)")
+    contexts: list[Any] = []
+    seen = Seen()
+
+    def open_page(path: Path, at: str = "", **options: Any) -> Any:
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path / f"profile-{len(contexts)}", executable_path=chromium, args=FLAGS, headless=True,
+            **{"viewport": {"width": 1400, "height": 900}, **options},
+        )  # fmt: skip
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda message: seen.errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: seen.errors.append(str(error)))
+        page.on("request", lambda request: seen.requests.append(request.url))
+        page.goto(f"{path.as_uri()}{at}")
+        page.wait_for_selector("html[data-ready='yes']", state="attached")
+        return page
+
+    open_page.contexts = contexts  # type: ignore[attr-defined]
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert seen.errors == []
+    assert [url for url in seen.requests if not url.startswith(("file:", "data:"))] == []

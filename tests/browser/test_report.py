@@ -1,0 +1,305 @@
+"""What a reader can do with the report, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser.story import MAIN
+from tachograph.analyzer.intervals import wilson
+from tachograph.analyzer.render.html.page import asset
+from tachograph.analyzer.render.numbers import margin, percent, seconds
+
+Pages = dict[str, Path]
+Visit = Callable[..., Any]
+
+
+def sources(page: Any) -> list[str]:
+    """The source texts of the table of lines, from the top."""
+    return [text.strip() for text in page.locator("#lines tr.row td:last-child").all_inner_texts()]
+
+
+def cell(page: Any, line: int, column: str) -> str:
+    """A cell of the table of lines."""
+    heads = page.locator("#lines thead th").evaluate_all("heads => heads.map((head) => head.dataset.id || '')")
+    row = page.locator(f"#lines tr.row:has(a[title='{MAIN}:{line}'])")
+    text: str = row.locator("td").nth(heads.index(column)).inner_text()
+    return text.replace("\n", " ").strip()
+
+
+def drag(page: Any, start: float, end: float) -> None:
+    """Drags a window over the timeline, in parts of its width."""
+    box = page.locator(".brush").bounding_box()
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + start * box["width"], y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + (start + end) / 2 * box["width"], y)
+    page.mouse.move(box["x"] + end * box["width"], y)
+    page.mouse.up()
+
+
+def test_the_line_to_change_comes_first(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    assert sources(page)[:2] == ["yield item * 2  # hot at first", "return lib.fast(items)  # hot later"]
+    assert cell(page, 5, "cpu").startswith("57.1")  # 4 s of 7.01 s
+    assert cell(page, 8, "cpu").startswith("42.8")
+    assert cell(page, 14, "wait") == "2.00 s"
+    assert cell(page, 8, "copied") == "10 MB"
+    assert cell(page, 11, "allocated") == "100 MB"
+
+
+def test_heads_sort(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    page.click("#lines th[data-id='wait'] button")
+    assert sources(page)[0] == "lib.wait()"
+    assert page.locator("#lines th[data-id='wait']").get_attribute("aria-sort") == "descending"
+    assert page.locator("#lines th[aria-sort]").count() == 1
+    page.click("#lines th[data-id='cpu'] button")
+    assert sources(page)[0].startswith("yield item")
+    page.click("#lines th[data-id='cpu'] button")
+    assert page.locator("#lines th[data-id='cpu']").get_attribute("aria-sort") == "ascending"
+    assert not sources(page)[0].startswith("yield item")
+
+
+def test_dragging_a_window_filters_everything(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    drag(page, 0.65, 0.85)
+    assert page.locator("#reset").is_visible()
+    # What is held belongs to the whole time, and its head says so.
+    content = "getComputedStyle(document.querySelector('#lines th.alltime'), '::before').content"
+    assert page.evaluate(content) == '"all time"'
+    assert sources(page)[0] == "return lib.fast(items)  # hot later"
+    assert not any(text.startswith("yield item") for text in sources(page))
+    assert cell(page, 8, "cpu").startswith("100")
+    assert page.locator("#flame .box", has_text="late").count() == 1
+    assert page.locator("#flame .box", has_text="early").count() == 0
+    assert "early" not in page.locator("#functions").inner_text()
+    page.click("#reset")
+    assert sources(page)[0].startswith("yield item")
+
+
+def test_the_window_moves_and_its_ends_do(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    drag(page, 0.1, 0.3)
+    drag(page, 0.2, 0.75)  # from inside of the window: it moves as a whole
+    assert sources(page)[0] == "return lib.fast(items)  # hot later"
+    handle = page.locator(".handle[data-end='to']").bounding_box()
+    brush = page.locator(".brush").bounding_box()
+    page.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(brush["x"] + brush["width"] - 1, handle["y"] + 5)
+    page.mouse.up()
+    assert page.locator(".handle[data-end='to']").get_attribute("aria-valuetext") == "10.0 s"
+
+
+def test_the_window_by_keyboard(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    page.locator(".handle[data-end='from']").focus()
+    for _ in range(6):
+        page.keyboard.press("PageUp")
+    assert page.locator(".handle[data-end='from']").get_attribute("aria-valuenow") == "60"
+    assert sources(page)[0] == "return lib.fast(items)  # hot later"
+    page.keyboard.press("Escape")
+    assert page.locator(".handle[data-end='from']").get_attribute("aria-valuenow") == "0"
+
+
+def test_search_narrows_tables_and_marks_the_flame_graph(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    page.keyboard.press("/")
+    page.keyboard.type("late")
+    page.wait_for_selector("#flame .box.found")
+    assert sources(page) == ["return lib.fast(items)  # hot later"]
+    assert page.locator("#flame .box.found").all_inner_texts() == ["late"]
+    assert "42.8 %" in page.locator("#flame-found").inner_text()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#flame .box.found", state="detached")
+    assert len(sources(page)) > 2
+
+
+def test_a_line_opens_with_its_source_and_exact_figures(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    row = page.locator("#lines tr.row").first
+    assert row.get_attribute("aria-expanded") == "false"
+    row.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#lines tr.row").first.get_attribute("aria-expanded") == "true"
+    detail = page.locator("#lines tr.detail")
+    assert "def early(items):" in detail.inner_text()
+    assert detail.locator("tr.here").inner_text().split()[:2] == ["57.1", "5"]
+    assert "4.00 s" in detail.inner_text()
+    assert re.search(r"57\.1 % \(5\d\.\d to 6\d\.\d %\)", detail.inner_text())
+    page.click("text=Whole file")
+    assert "import lib" in page.locator("#lines tr.detail").inner_text()
+    page.locator("#lines tr.row").first.focus()
+    page.keyboard.press("ArrowDown")
+    assert "lib.fast" in page.evaluate("document.activeElement.innerText")
+
+
+def test_a_link_opens_its_line_and_its_window(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"], f"#{MAIN}:8@6-9")
+    assert page.locator("#lines tr.detail").count() == 1
+    assert page.locator("#lines tr.detail tr.here td.n").inner_text() == "8"
+    assert page.locator(".handle[data-end='from']").get_attribute("aria-valuetext") == "6.00 s"
+    assert page.locator("#lines tr.open").is_visible()
+    link = page.locator("#lines tr.detail a.quiet").get_attribute("href")
+    assert link == f"#{MAIN}:8@6-9"
+    page.evaluate(f"location.hash = '#{MAIN}:14'")
+    page.wait_for_timeout(100)  # line 14 has nothing in this window: it is said, and nothing breaks
+    page.click("#reset")
+    page.evaluate(f"location.hash = '#{MAIN}:5'")
+    page.wait_for_selector("#lines tr.detail tr.here td.n:text('5')")
+
+
+def test_the_flame_graph_zooms_turns_over_and_changes_its_measure(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    names = page.locator("#flame .box").all_inner_texts()
+    assert [name for name in names if name][:3] == ["<module>", "early", "late"]
+    page.locator("#flame .box", has_text="late").click()
+    assert page.locator("#flame .box").all_inner_texts() == ["<module>", "late", "fast"]
+    assert page.locator("#flame .crumb").inner_text().startswith("3.00 s CPU in late (42.8 %)")
+    page.keyboard.press("ArrowDown")
+    assert "fast" in page.evaluate("document.activeElement.innerText")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    assert page.locator("#flame .box").count() == len(names)
+    page.check("#flame input[name='fold']")
+    assert page.locator("#flame .box", has_text="fast").count() == 0
+    page.check("#flame input[name='inverted']")
+    assert page.locator("#flame .box").first.inner_text() == "early"
+    page.click("#flame button[data-value='main_wait']")
+    assert page.locator("#flame .crumb").inner_text() == "2.00 s waiting, main thread"
+    page.click("#flame button[data-value='allocated']")
+    assert page.locator("#flame .crumb").inner_text() == "100 MB allocated"
+    page.click("#flame button[data-value='copied']")
+    assert page.locator("#flame .crumb").inner_text() == "10 MB copied"
+
+
+def test_hovering_shows_exact_figures_with_their_interval(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    page.locator("#lines td.bars > div").first.hover()
+    text = page.locator("#tip").inner_text()
+    assert "4.00 s" in text
+    assert re.search(r"57\.1 % \(5\d\.\d to 6\d\.\d %\)", text)
+    page.locator("#flame .box", has_text="late").hover()
+    assert "3.00 s" in page.locator("#tip").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark(pages: Pages, visit: Visit, scheme: str) -> None:
+    page = visit(pages["story"], color_scheme=scheme)
+    colour = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3)"
+    brightness = f"{colour}.reduce((sum, part) => sum + Number(part), 0)"
+    assert (page.evaluate(brightness) > 380) == (scheme == "light")
+    other = "dark" if scheme == "light" else "light"
+    page.click(f"#theme button:text('{other}')")
+    assert (page.evaluate(brightness) > 380) == (other == "light")
+
+
+def test_a_leak_is_shown_with_its_call_path(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    row = page.locator("#memory table[aria-label='Leaks'] tr.row")
+    assert row.count() == 1
+    assert "main.py:11" in row.inner_text()
+    assert page.locator("#lines tr.row:has(.badge)").all_inner_texts()[0].strip().endswith("# is never emptied")
+    assert page.locator("#lines .badge").count() == 1
+    row.click()
+    assert "cache" in page.locator("#memory .callpath").inner_text()
+    assert "cache keeps what it allocates" in page.locator("#advice").inner_text()
+
+
+def test_threads_are_listed(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    text = page.locator("#threads").inner_text()
+    assert "MainThread" in text
+    assert "worker" in text
+    assert page.locator("#threads svg.strip").count() == 2
+
+
+def test_hostile_names_and_sources_stay_text(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["evil"])
+    page.locator("#lines tr.row").first.click()
+    page.click("text=Whole file")
+    page.locator("#flame .box").nth(1).hover()
+    assert page.evaluate("window.stolen") is None
+    assert page.locator("main img").count() == 0
+    assert page.evaluate("document.scripts.length") == 2
+    text = page.locator("body").inner_text()
+    assert "</script><script>window.stolen = 1</script>" in text
+    assert "\u202e" not in page.evaluate("document.documentElement.textContent")
+    assert "\\u202e" in text
+
+
+def test_it_can_be_printed(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"], color_scheme="dark")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator("#search").is_visible()
+    assert page.locator("#lines table").is_visible()
+    assert len(page.pdf()) > 10_000
+
+
+def test_it_is_usable_without_a_mouse_and_by_screen_readers(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    assert page.locator("html").get_attribute("lang") == "en"
+    unnamed = page.evaluate(
+        """[...document.querySelectorAll('button, a, input, [role=slider], table, section')].filter((element) => {
+            const labelled = element.getAttribute('aria-labelledby');
+            const text = element.textContent.trim() || element.getAttribute('aria-label') || element.title
+                || (element.labels && element.labels.length)
+                || (labelled && document.getElementById(labelled));
+            return !text && element.getClientRects().length;
+        }).map((element) => element.outerHTML.slice(0, 120))"""
+    )
+    assert unnamed == []
+    assert page.locator("th:not([scope])").count() == 0
+    seen = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.closest('section, header, .bar')?.id || ''"))
+    assert {"lines", "timeline", "bar"} <= seen
+    page.click("#lines th[data-id='wait'] button")
+    assert page.locator("#said").inner_text() == "Sorted by waiting, largest first"
+
+
+def test_a_narrow_window_does_not_scroll_sideways(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"], viewport={"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_numbers_read_as_they_do_in_the_terminal(pages: Pages, visit: Visit) -> None:
+    visit(pages["story"])  # skips where there is no browser
+    page = visit.contexts[0].new_page()  # type: ignore[attr-defined]  # an empty page has no policy
+    values = [
+        0.0,
+        4e-7,
+        9.9e-5,
+        0.000999,
+        0.00123,
+        0.0994,
+        0.0995,
+        0.2,
+        1.005,
+        9.949,
+        9.95,
+        65.26,
+        119.49,
+        119.5,
+        7_199.4,
+    ]
+    values += [7_200, 90_061.0]
+    shares = [0.0, 0.0004, 0.0005, 0.01249, 0.5, 0.9994, 0.9995, 1.0]
+    told = page.evaluate(
+        "([values, shares]) => {" + asset("format.js") + """;
+            return [values.map(seconds), shares.map(percent), shares.map((share) => margin(...wilson(share, 250))),
+                    shares.map((share) => wilson(share, 250))]; }""",
+        [values, shares],
+    )  # fmt: skip
+    low, high = wilson(shares, 250)  # type: ignore[arg-type]
+    assert told[0] == [seconds(value) for value in values]
+    assert told[1] == [percent(share) for share in shares]
+    assert told[2] == [margin(*ends) for ends in zip(low, high, strict=True)]
+    assert told[3] == [pytest.approx(ends) for ends in zip(low.tolist(), high.tolist(), strict=True)]

@@ -1,0 +1,245 @@
+"""Hand-built recordings with known differences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tachograph.analyzer.diff import DiffResult, Level, diff
+from tachograph.format import FormatError, load_specification
+from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make
+from unit.analyzer.recordings import START, Builder
+
+
+def values(level: Level, metric: str, **place: Any) -> pd.Series:
+    """The one row of a level that is at ``place``."""
+    frame = level.metric(metric)
+    for column, wanted in place.items():
+        frame = frame[frame[column] == wanted]
+    assert len(frame) == 1, frame
+    return frame.iloc[0]
+
+
+def statuses(level: Level) -> dict[str, str]:
+    name = "function" if level.name in ("functions", "calls") else "source"
+    return {str(row[name]).strip(): str(row["status"]) for _, row in level.places.iterrows()}
+
+
+def test_two_recordings(make: Make) -> None:
+    result = diff([make("a", {WORK: 100, SORT: 100})], [make("b", {WORK: 200, SORT: 103})])
+    work, sort = (values(result.lines, "cpu", line=line) for line in (WORK, SORT))
+    assert (work["base"], work["new"], work["difference"]) == pytest.approx((1.0, 2.0, 1.0))
+    assert 0 < work["low"] < 1 < work["high"]
+    assert work["change"] == pytest.approx(1.0)
+    assert (work["verdict"], sort["verdict"]) == ("slower", "no evidence")
+    assert sort["low"] < 0 < sort["high"]
+    assert result.lines.compared("cpu") == 2
+    assert values(result.totals, "cpu")["difference"] == pytest.approx(1.03)
+    assert values(result.functions, "total_cpu", function="f")["verdict"] == "slower"
+    assert values(result.files, "cpu")["verdict"] == "slower"
+    assert values(result.threads, "cpu", name="MainThread")["new"] == pytest.approx(3.03)
+
+
+def test_the_other_way_round_it_is_faster(make: Make) -> None:
+    a, b = make("a", {WORK: 100}, allocated={WORK: 50_000_000}), make("b", {WORK: 200}, allocated={WORK: 90_000_000})
+    back, forth = diff([b], [a]), diff([a], [b])
+    for metric, less, more in (("cpu", "faster", "slower"), ("memory.allocated", "less", "more")):
+        one, other = (values(each.lines, metric, line=WORK) for each in (back, forth))
+        assert (one["verdict"], other["verdict"]) == (less, more)
+        assert one["difference"] == -other["difference"]
+        assert (one["low"], one["high"]) == pytest.approx((-other["high"], -other["low"]))
+
+
+def test_memory(make: Make) -> None:
+    old = make("a", {WORK: 10}, allocated={WORK: 50_000_000, SORT: 1_000_000})
+    new = make("b", {WORK: 10}, allocated={WORK: 50_000_000, SORT: 80_000_000})
+    result = diff([old], [new])
+    assert values(result.totals, "memory.peak")["difference"] == 79_000_000
+    assert values(result.totals, "memory.peak")["verdict"] == "more"
+    assert values(result.lines, "memory.live_at_end", line=SORT)["new"] == pytest.approx(80_000_000)
+    assert values(result.lines, "memory.live_at_end", line=SORT)["verdict"] == "more"
+    assert values(result.lines, "memory.live_at_end", line=WORK)["verdict"] == "no evidence"
+
+
+def test_what_was_not_recorded_is_left_out_and_not_zero(make: Make) -> None:
+    result = diff([make("a", {WORK: 10})], [make("b", {WORK: 10})])
+    assert "memory.allocated" not in result.lines.amounts
+    assert "memory.peak" not in set(result.totals.values["metric"])
+
+
+def test_waiting(make: Make) -> None:
+    result = diff([make("a", {WORK: 10}, waits={CALL: 1})], [make("b", {WORK: 10}, waits={CALL: 5})])
+    assert values(result.lines, "main_wait", line=CALL)["difference"] == pytest.approx(4.0)
+    assert values(result.lines, "main_wait", line=CALL)["verdict"] == "slower"
+    assert values(result.totals, "wait")["verdict"] == "slower"
+
+
+def test_a_busy_machine_is_not_a_slower_program(make: Make, tmp_path: Path) -> None:
+    """Both runs use the same CPU time; in one of them half of the wall time passed without a processor."""
+
+    def run(name: str, busy_s: float) -> Path:
+        builder = Builder(tmp_path / f"{name}.tacho", end_ns=START + round((5 + busy_s) * 1e9))
+        stack = builder.stack((builder.code(builder.file("/srv/a/app.py", SOURCE), "<module>"), 9))
+        for _ in range(500):
+            builder.cpu(stack)
+        builder.wait(stack, 0, busy_s * 1000, target=[each.name for each in targets].index("cpu"))
+        return builder.write()
+
+    targets = load_specification().enums["target"]
+    result = diff([run("a", 0.1)], [run("b", 5)])
+    assert values(result.totals, "wall")["verdict"] == "no evidence"
+    assert values(result.totals, "cpu_wait")["verdict"] == "no evidence"
+    assert any("the machine was busy while b.tacho" in remark for remark in result.remarks)
+    free = diff([make("c", {WORK: 500}, end_ns=START + 5 * 10**9)], [make("d", {WORK: 500}, end_ns=START + 10**10)])
+    assert values(free.totals, "wall")["verdict"] == "slower"
+
+
+def test_lines_are_followed_through_an_edit_in_another_checkout(make: Make) -> None:
+    edited = SOURCE.replace("import x\n", "import x\nimport y\n\nLIMIT = 3\n").replace(
+        "work(item)", "work(item, LIMIT)"
+    )
+    edited = edited.replace("    return sorted(items)\n", "    queue = Heap.of(*x)\n    yield from queue.popped()\n")
+    old = make("a", {WORK: 100, SORT: 30})
+    new = make("b", {WORK + 3: 300, SORT + 4: 40}, source=edited, path="/srv/b/app.py")
+    result = diff([old], [new])
+    work = values(result.lines, "cpu", base_line=WORK)
+    assert (work["line"], work["base"], work["new"], str(work["status"])) == (WORK + 3, 1.0, 3.0, "edited")
+    assert (work["source"].strip(), work["base_source"].strip()) == ("work(item, LIMIT)", "work(item)")
+    assert (work["base_file"], work["new_file"]) == ("/srv/a/app.py", "/srv/b/app.py")
+    assert values(result.lines, "cpu", base_line=SORT)["status"] == "vanished"
+    assert values(result.lines, "cpu", line=SORT + 4)["status"] == "new"
+    assert values(result.lines, "cpu", line=SORT + 4)["base"] == 0
+    assert (str(result.files.places["status"][0]), len(result.files.places)) == ("moved", 1)
+    assert statuses(result.functions) == {"f": "edited", "<module>": "edited"}
+
+
+def test_code_that_merely_has_no_time_any_more_has_not_vanished(make: Make) -> None:
+    result = diff([make("a", {WORK: 100, SORT: 50})], [make("b", {WORK: 100})])
+    assert values(result.lines, "cpu", line=SORT)["status"] == "same"
+    assert values(result.lines, "cpu", line=SORT)["verdict"] == "faster"
+
+
+def test_a_renamed_function(make: Make) -> None:
+    body = "".join(f"        step_{n} = work(item, {n}) + other(item)\n" for n in range(10))
+    base = SOURCE.replace("        work(item)\n", body)
+    new = base.replace("def f(", "def process(").replace("f(x.items)", "process(x.items)")
+    result = diff([make("a", {8: 50}, source=base)], [make("b", {8: 120}, source=new, function="process")])
+    row = values(result.functions, "total_cpu", function="process")
+    assert (row["base_function"], str(row["status"]), row["verdict"]) == ("f", "renamed", "slower")
+    assert (row["base"], row["new"]) == pytest.approx((0.5, 1.2))
+    assert values(result.calls, "cpu", function="process")["base"] == pytest.approx(0.5)
+
+
+def test_merged_call_tree(make: Make) -> None:
+    result = diff([make("a", {WORK: 100, CALL: 20})], [make("b", {WORK: 200, SORT: 10, CALL: 20})])
+    frame = result.calls.metric("cpu").sort_index()
+    assert frame["function"].tolist() == ["<module>", "f"]
+    assert frame["parent"].tolist() == [-1, 0]
+    assert frame["base"].tolist() == pytest.approx([1.2, 1.0])
+    assert frame["new"].tolist() == pytest.approx([2.3, 2.1])
+    assert frame["verdict"].tolist() == ["slower", "slower"]
+
+
+def test_a_changed_file_without_text_has_no_verdicts_by_line(make: Make, tmp_path: Path) -> None:
+    def without_text(name: str, digest: str, count: int) -> Path:
+        builder = Builder(tmp_path / f"{name}.tacho")
+        file = builder.file("/srv/app.py")
+        builder.rows["files"][file]["sha256"] = digest * 64
+        for _ in range(count):
+            builder.cpu(builder.stack((builder.code(file, "f", 4), 2)))
+        return builder.write()
+
+    result = diff([without_text("a", "1", 10)], [without_text("b", "2", 500)])
+    assert set(result.lines.places["status"]) == {"not followed"}
+    assert set(result.lines.values["verdict"]) == {"unknown"}
+    assert values(result.functions, "cpu", function="f")["verdict"] == "slower"
+    assert any("cannot be followed" in remark for remark in result.remarks)
+
+
+def groups(make: Make, base: list[int], new: list[int]) -> DiffResult:
+    return diff(
+        [make(f"a{n}", {WORK: count, SORT: 100}) for n, count in enumerate(base)],
+        [make(f"b{n}", {WORK: count, SORT: 100}) for n, count in enumerate(new)],
+    )
+
+
+def test_groups_are_judged_by_how_much_runs_differ(make: Make) -> None:
+    steady = groups(make, [300, 305, 310], [360, 365, 370])
+    assert values(steady.lines, "cpu", line=WORK)["verdict"] == "slower"
+    assert values(steady.lines, "cpu", line=WORK)["base"] == pytest.approx(3.05)
+    assert steady.spread is None
+
+
+def test_runs_that_differ_much_are_no_evidence(make: Make) -> None:
+    noisy = groups(make, [200, 305, 410], [260, 365, 470])
+    row = values(noisy.lines, "cpu", line=WORK)
+    assert row["verdict"] == "no evidence"
+    assert row["difference"] == pytest.approx(0.6)
+    # As single recordings the same numbers would be a verdict.
+    single = diff([make("c", {WORK: 305})], [make("d", {WORK: 410})])
+    assert values(single.lines, "cpu", line=WORK)["verdict"] == "slower"
+
+
+def test_a_file_that_only_some_runs_saw_is_one_file(make: Make, tmp_path: Path) -> None:
+    def with_library(name: str, path: str) -> Path:
+        builder = Builder(tmp_path / f"{name}.tacho")
+        app = builder.code(builder.file("/srv/a/app.py", SOURCE), "<module>")
+        lib = builder.code(builder.file("/srv/lib/tool.py", "x = 1\ny = 2\n"), "tool")
+        for _ in range(100):
+            builder.cpu(builder.stack((app, 9), (lib, 1)))
+        return builder.write()
+
+    result = diff([make("a", {WORK: 100}), with_library("b", "")], [with_library("c", ""), make("d", {WORK: 100})])
+    frame = result.files.metric("cpu").set_index("file")
+    assert frame.loc["/srv/lib/tool.py", ["base", "new"]].tolist() == [0.5, 0.5]
+    assert set(result.lines.places["status"]) == {"same"}
+
+
+def test_shares(make: Make) -> None:
+    result = diff([make("a", {WORK: 100, SORT: 100})], [make("b", {WORK: 1000, SORT: 1000})], shares=True)
+    row = values(result.lines, "cpu", line=WORK)
+    assert (row["base"], row["new"], row["verdict"]) == (0.5, 0.5, "no evidence")
+    assert values(result.totals, "cpu")["difference"] == pytest.approx(18.0)
+
+
+def test_one_scope_for_both(make: Make, tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "lib.tacho")
+    lib = builder.code(builder.file("/usr/lib/python3.13/json/decoder.py", "x = 1\n"), "decode")
+    for _ in range(50):
+        builder.cpu(builder.stack((lib, 0)))
+    result = diff([make("a", {WORK: 100})], [builder.write()])
+    assert (result.scope, result.widened) == ("all", True)
+    assert {run.profile.scope for run in (*result.base, *result.new)} == {"all"}
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"sampler": "signal"}, "sampler native and signal"),
+        ({"interval_ns": 1_000_000}, "interval 10 ms and 1 ms"),
+        ({"python_version": "3.12.1"}, "Python 3.13 and 3.12"),
+        ({"parameters": {"waits": False}}, "whether waiting was recorded yes and no"),
+        ({"parameters": {"memory": True}}, "whether memory was recorded no and yes"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(make: Make, options: dict[str, Any], reason: str) -> None:
+    a, b = make("a", {WORK: 10}), make("b", {WORK: 10}, **options)
+    with pytest.raises(FormatError, match=f"cannot be compared: {reason}.*--anyway"):
+        diff([a], [b])
+    assert any(reason in remark for remark in diff([a], [b], anyway=True).remarks)
+
+
+def test_runs_of_different_programs_are_no_group(make: Make) -> None:
+    a, b = make("a", {WORK: 10}), make("b", {WORK: 10}, source=SOURCE.replace("sorted", "list"))
+    with pytest.raises(FormatError, match=r"app\.py is not the same in all of them"):
+        diff([a, b], [a])
+    assert len(diff([a, b], [a], anyway=True).base) == 2
+
+
+def test_rows_with_next_to_nothing_are_not_counted_as_compared(make: Make) -> None:
+    result = diff([make("a", {WORK: 100, SORT: 1})], [make("b", {WORK: 100, SORT: 2})])
+    assert result.lines.compared("cpu") == 1
+    assert values(result.lines, "cpu", line=SORT)["verdict"] == "no evidence"

@@ -1,0 +1,247 @@
+"""The command as a user and as a CI job types it: reports, JSON, conditions and exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tachograph.analyzer.commands.diff import diff, spread_groups
+from tachograph.analyzer.diff.gate import Outcome, parse_condition
+from tachograph.format import FormatError
+from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make
+
+EVIL = "evil\x1b[31m[bold]\r\u202e\x07"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+@pytest.fixture
+def pair(make: Make) -> list[str]:
+    """CPU grew by 100 % in one line and by 71 % in all."""
+    old = make("old", {WORK: 500, SORT: 200}, waits={CALL: 1})
+    new = make("new", {WORK: 1000, SORT: 200}, waits={CALL: 1})
+    return [str(old), str(new)]
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(diff, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("condition", "status", "outcome"),
+    [
+        ("cpu>5%", 1, Outcome.FAILED),
+        ("cpu>50%", 1, Outcome.FAILED),
+        ("cpu > 70 %", 0, Outcome.UNDECIDED),
+        ("cpu>150%", 0, Outcome.PASSED),
+        ("cpu>3s", 1, Outcome.FAILED),
+        ("cpu>3000ms", 1, Outcome.FAILED),
+        ("cpu>5s", 0, Outcome.UNDECIDED),
+        ("cpu>8s", 0, Outcome.PASSED),
+        ("wait>0.5s", 0, Outcome.PASSED),
+        ("wall>20%", 0, Outcome.PASSED),
+        ("function f cpu>5%", 1, Outcome.FAILED),
+        ("function f total_cpu>5%", 1, Outcome.FAILED),
+        ("file app.py cpu>5%", 1, Outcome.FAILED),
+        ("file a/app.py cpu>1000%", 0, Outcome.PASSED),
+        (f"line app.py:{WORK} cpu>50%", 1, Outcome.FAILED),
+        (f"line app.py:{SORT} cpu>50%", 0, Outcome.PASSED),
+        ("thread Main* cpu>5%", 1, Outcome.FAILED),
+    ],
+)
+def test_conditions(pair: list[str], condition: str, status: int, outcome: Outcome) -> None:
+    result = invoke(*pair, "--fail-if", condition)
+    assert result.exit_code == status, result.output
+    word = {Outcome.FAILED: "FAILED", Outcome.PASSED: "passed", Outcome.UNDECIDED: "not sure"}[outcome]
+    assert any(line.startswith(f" {word}") and condition in line for line in result.output.splitlines())
+
+
+def test_one_failure_of_several_conditions_is_enough(pair: list[str]) -> None:
+    assert invoke(*pair, "--fail-if", "wait>1s", "--fail-if", "cpu>5%").exit_code == 1
+    assert invoke(*pair, "--fail-if", "wait>1s", "--fail-if", "cpu>900%").exit_code == 0
+
+
+def test_a_condition_is_judged_by_its_interval_not_by_the_estimate(make: Make) -> None:
+    """10 % more with 50 samples is no evidence, with 50 000 times the weight in five steady runs it is."""
+    few = [str(make("a", {WORK: 50})), str(make("b", {WORK: 55}))]
+    assert invoke(*few, "--fail-if", "cpu>1%").exit_code == 0
+    base = [str(make(f"c{n}", {WORK: 1000 + n})) for n in range(3)]
+    new = [str(make(f"d{n}", {WORK: 1100 + n})) for n in range(3)]
+    assert invoke("--base", *base, "--new", *new, "--fail-if", "cpu>5%").exit_code == 1
+    assert invoke("--base", *base, "--new", *new, "--fail-if", "cpu>9.9%").exit_code == 0
+
+
+def test_no_change_passes(make: Make) -> None:
+    same = [str(make("a", {WORK: 300, SORT: 100})), str(make("b", {WORK: 303, SORT: 98}))]
+    assert invoke(*same, "--fail-if", "cpu>0%", "--fail-if", "function * cpu>0%").exit_code == 0
+
+
+def test_memory_conditions(make: Make) -> None:
+    old = str(make("a", {WORK: 10}, allocated={WORK: 50_000_000}))
+    new = str(make("b", {WORK: 10}, allocated={WORK: 60_000_000}))
+    assert invoke(old, new, "--fail-if", "memory.peak>10%").exit_code == 1
+    assert invoke(old, new, "--fail-if", "memory.peak>5MB").exit_code == 1
+    assert invoke(old, new, "--fail-if", "memory.peak>20MiB").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("cpu", "is no condition"),
+        ("cpu<5%", "is no condition"),
+        ("cpu>", "is no condition"),
+        ("cpu>5", "cpu needs an amount in %, s, ms"),
+        ("cpu>5MB", "cpu needs an amount in %, s, ms"),
+        ("memory.peak>1s", "memory.peak needs an amount in %, B, KB"),
+        ("speed>5%", "there is no metric 'speed' here; there are: wall, cpu"),
+        ("line app.py cpu>5%", "write a line as FILE:NUMBER"),
+        ("function nobody cpu>5%", "no function of that name has time"),
+        ("memory.peak>5%", "peak memory was not recorded on both sides"),
+    ],
+)
+def test_bad_conditions_are_one_line_and_status_2(pair: list[str], condition: str, message: str) -> None:
+    result = invoke(*pair, "--fail-if", condition)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_shares_have_no_seconds(pair: list[str]) -> None:
+    assert invoke(*pair, "--shares", "--fail-if", "function f cpu>1s").exit_code == 2
+    assert invoke(*pair, "--shares", "--fail-if", "function f cpu>90%").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["old.tacho"], "a diff is of two recordings, not 1"),
+        (["old.tacho", "new.tacho", "old.tacho"], "a diff is of two recordings, not 3"),
+        (["--base", "old.tacho"], "groups need both sides"),
+        (["new.tacho", "--base", "old.tacho"], "groups need both sides"),
+        (["old.tacho", "none.tacho"], "none.tacho does not exist"),
+        (["old.tacho", "new.tacho", "--metric", "speed"], "there is no such metric; there are: cpu"),
+        (["old.tacho", "new.tacho", "--json", "no/out.json"], "cannot write no/out.json"),
+        (["old.tacho", "new.tacho", "--scope", "nothing"], "no recorded file matches"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(pair: list[str], arguments: list[str], message: str) -> None:
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_without_arguments_it_is_the_two_newest(make: Make) -> None:
+    for age, (name, count) in enumerate((("newest", 300), ("before", 100), ("oldest", 900))):
+        os.utime(make(name, {WORK: count}), (1_000_000 - age, 1_000_000 - age))
+    output = invoke().output
+    assert output.index("before.tacho") < output.index("newest.tacho")
+    assert "oldest" not in output
+    assert any("work(item)" in line and "+2.00 s" in line and "slower" in line for line in output.splitlines())
+
+
+def test_one_recording_is_not_enough(make: Make) -> None:
+    assert "there is no *.tacho recording" in invoke().stderr
+    make("only", {WORK: 1})
+    result = invoke()
+    assert (result.exit_code, "there is only one" in result.stderr) == (2, True)
+
+
+def test_groups_on_the_command_line() -> None:
+    assert list(spread_groups(["--base", "a", "b", "--new", "c", "d", "--top", "3", "--base", "e"])) == [
+        *("--base", "a", "--base", "b", "--new", "c", "--new", "d", "--top", "3", "--base", "e")
+    ]
+
+
+def test_report(pair: list[str]) -> None:
+    lines = invoke(*pair).output.splitlines()
+    total = next(line for line in lines if line.split()[:1] == ["CPU"])
+    assert total.split()[:7] == ["CPU", "7.00", "s", "12.0", "s", "+71.4", "%"]
+    assert total.endswith("slower")
+    work = next(line for line in lines if "work(item)" in line)
+    assert work.split()[:6] == ["5.00", "s", "10.0", "s", "+5.00", "s"]
+    assert any("one recording a side" in line for line in lines)
+    assert all(len(line) <= 120 for line in lines)
+
+
+def test_report_of_an_edited_program(make: Make) -> None:
+    new = SOURCE.replace("import x\n", "import x\nimport y\n").replace("work(item)", "work(item, 1)")
+    invoked = invoke(str(make("old", {WORK: 500})), str(make("new", {WORK + 1: 700}, source=new)))
+    (line,) = [line for line in invoked.output.splitlines() if "work(item, 1)" in line]
+    assert f"~    {WORK + 1}" in line
+    assert f"(was line {WORK})" in line
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_the_report_keeps_to_the_width(pair: list[str], columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    result = invoke(*pair, "--fail-if", "cpu>900%")
+    assert result.exit_code == 0
+    assert max(map(len, result.output.splitlines())) <= int(columns)
+
+
+def test_json(pair: list[str], here: Path) -> None:
+    result = invoke(*pair, "--json", "-", "--fail-if", "cpu>5%")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert "failed: cpu>5%: +71.4 %" in result.stderr
+    line = next(each for each in found["lines"] if each["line"] == WORK)
+    assert (line["file"], line["status"], line["base_line"]) == ("/srv/a/app.py", "same", WORK)
+    cpu = line["metrics"]["cpu"]
+    assert (cpu["base"], cpu["new"], cpu["difference"], cpu["verdict"]) == (5.0, 10.0, 5.0, "slower")
+    assert cpu["low"] < 5 < cpu["high"]
+    assert found["totals"]["cpu"]["change"] == pytest.approx(5 / 7)
+    assert found["gate"][0]["outcome"] == "failed"
+    assert found["question"]["spread"] == 0.01
+    (family,) = [each for each in found["compared"] if (each["table"], each["metric"]) == ("lines", "cpu")]
+    assert (family["compared"], family["verdicts"], family["alpha"]) == (2, 1, 0.025)
+    assert invoke(*pair, "--json", "out.json").output == ""
+    assert json.loads((here / "out.json").read_text())["lines"] == found["lines"]
+
+
+def test_pages_and_figures(pair: list[str], here: Path) -> None:
+    result = invoke(*pair, "--html", "diff.html", "--figures", "figures", "--fail-if", "cpu>5%")
+    assert result.exit_code == 1
+    assert (result.stdout, "failed: cpu>5%" in result.stderr) == ("", True)
+    assert (here / "diff.html").read_text("utf-8").startswith("<!doctype html>")
+    assert list((here / "figures").glob("*.svg"))
+
+
+def test_documented_names(pair: list[str]) -> None:
+    """docs/reference/diff-json.md lists every name of the document, and no other."""
+    found = json.loads(invoke(*pair, "--json", "-", "--fail-if", "cpu>5%").stdout)
+    text = (Path(__file__).parents[4] / "docs" / "reference" / "diff-json.md").read_text("utf-8")
+    documented = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
+    names = set(found) | set(found["lines"][0]["metrics"]["cpu"]) | {"shares", "spread", "state", "nothing_lost"}
+    for name in ("tachograph", "compared", "files", "functions", "lines", "threads", "gate"):
+        for entry in found[name] if isinstance(found[name], list) else [found[name]]:
+            names |= set(entry)
+    # Of a recording and of a question the rest is as in json.md.
+    assert documented == names
+
+
+def test_hostile_names_and_sources(make: Make) -> None:
+    old = make("old", {WORK: 100}, source=SOURCE.replace("work(item)", f"work({EVIL!s})"), path=f"/srv/{EVIL}.py")
+    new = make("new", {WORK: 300}, source=SOURCE.replace("work(item)", f"work({EVIL!s}, 1)"), path=f"/srv/{EVIL}.py")
+    for result in (invoke(str(old), str(new)), invoke(str(old), str(new), "--json", "-")):
+        assert result.exit_code == 0, result.output
+        assert not set("\x1b\r\x07\x00\u202e") & set(result.output)
+
+
+def test_help_has_examples() -> None:
+    assert "Examples:" in invoke("--help").output
+
+
+def test_parse_condition_refuses_hostile_text() -> None:
+    with pytest.raises(FormatError) as error:
+        parse_condition(f"{EVIL}>5%")
+    assert "\x1b" not in str(error.value)

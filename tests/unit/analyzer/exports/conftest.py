@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tachograph.analyzer import Recording
+from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
+from unit.analyzer.exports import program
+
+Export = Callable[..., bytes]
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Iterator[Recording]:
+    with Recording.open(program.write(tmp_path / "run.tacho")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def export(recording: Recording) -> Export:
+    """Exports the recording; keywords are those of ``prepare`` and ``Options``."""
+
+    def export(
+        format_name: str, metric: str = "cpu", *, lines: bool = False, native: bool = False, **part: Any
+    ) -> bytes:
+        out = io.BytesIO()
+        choice = prepare(recording, Metric(metric), **part)
+        FORMATS[format_name].write(choice, Options(lines=lines, native=native), out)
+        return out.getvalue()
+
+    return export

@@ -1,0 +1,60 @@
+"""The golden recordings in every format, and scrubbed: what the format's own tests read, these commands read too."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from tachograph.analyzer import Recording, build_profile
+from tachograph.analyzer import open as open_recording
+from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
+from tachograph.analyzer.profile import Question
+from tachograph.analyzer.scrub import make_request, scrub
+from tachograph.format import FormatError
+
+VECTORS = Path(__file__).resolve().parents[4] / "format-spec" / "vectors"
+GOLDEN = [path for path in sorted(VECTORS.glob("*.tacho")) if not path.name.startswith("newer-major")]
+
+
+@pytest.fixture(params=GOLDEN, ids=lambda path: path.name)
+def golden(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+@pytest.mark.parametrize("metric", list(Metric))
+def test_formats_add_up_to_what_analyze_says(golden: Path, metric: Metric) -> None:
+    with Recording.open(golden) as recording:
+        column, unit = {
+            Metric.CPU: ("cpu_s", 1e9),
+            Metric.WAIT: ("wait_s", 1e9),
+            Metric.ALLOCATED: ("allocated_bytes", 1),
+            Metric.LIVE: ("live_at_end_bytes", 1),
+            Metric.COPIED: ("copied_bytes", 1),
+        }[metric]
+        shown = build_profile(recording, Question(scope="all")).lines[column]
+        choice = prepare(recording, metric)
+        if shown.isna().all():
+            with pytest.raises(FormatError, match="was not recorded"):
+                choice.sums(choice.tree(lines=False))
+            return
+        out = io.BytesIO()
+        FORMATS["collapsed"].write(choice, Options(), out)
+        weights = [int(line.rpartition(b" ")[2]) for line in out.getvalue().splitlines()]
+        # Weights are whole numbers, each rounded.
+        assert sum(weights) == pytest.approx(shown.sum() * unit, abs=len(weights) + 1)
+        for chosen in FORMATS.values():
+            chosen.write(choice, Options(lines=True, native=True), io.BytesIO())
+
+
+def test_scrubbed_ones_say_the_same(golden: Path, tmp_path: Path) -> None:
+    target = tmp_path / "scrubbed.tacho"
+    with Recording.open(golden) as recording:
+        scrub(recording, make_request(recording), target)
+        original = build_profile(recording, Question(scope="all"))
+    with open_recording(target) as recording:
+        assert recording.profile(scope="all").totals == original.totals
+        assert recording.manifest.state in ("complete", "recovered")
+        assert len(recording.lines(scope="all")) == len(original.lines)

@@ -1,0 +1,216 @@
+"""Sampled blocks are unbiased, agree with the books, and their intervals hold, on populations that are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tachograph.analyzer.heap.blocks import NEVER, Blocks, beyond
+from tachograph.analyzer.heap.books import END, START, THRESHOLD, Books
+from tachograph.analyzer.heap.calibration import MAX_FACTOR, calibrate, groups, raking
+from tachograph.analyzer.intervals import poisson_sums, shared_out
+
+MEAN = 524_288
+RUNS = 400
+OBJ = 4
+
+
+@dataclass
+class Population:
+    """All blocks that a program allocated: site, size, birth, death (NEVER: kept), and the mean of its sampling."""
+
+    site: NDArray[np.int64]
+    size: NDArray[np.float64]
+    birth: NDArray[np.int64]
+    death: NDArray[np.int64]
+    mean: NDArray[np.float64]
+
+    def books(self, times: list[int]) -> Books:
+        """The exact books with rows at these times."""
+        count = len(times)
+        flows = np.zeros((2, count, 5))
+        for which, moments in enumerate((self.birth, self.death)):
+            seen = moments <= times[-1]
+            flows[which, :, OBJ] = np.bincount(
+                np.searchsorted(times, moments[seen]), weights=self.size[seen], minlength=count
+            )
+        held = np.cumsum(flows[0].sum(axis=1) - flows[1].sum(axis=1))
+        ids, unknown = np.zeros(count, np.int64), np.full(count, np.nan)
+        event = np.array([START, *[THRESHOLD] * (count - 2), END])
+        return Books(
+            np.array(times),
+            ids,
+            ids - 1,
+            event,
+            held,
+            held,
+            flows[0],
+            flows[1],
+            unknown,
+            unknown,
+            unknown,
+            ids - 1,
+            ids - 1,
+        )
+
+    def sample(self, random: np.random.Generator) -> Blocks:
+        """The blocks that Poisson sampling draws."""
+        drawn = np.flatnonzero(random.random(len(self.size)) < -np.expm1(-self.size / self.mean))
+        size, mean, count = self.size[drawn], self.mean[drawn], len(drawn)
+        rest = beyond(size, mean)
+        return Blocks(
+            birth_ns=self.birth[drawn],
+            death_ns=self.death[drawn],
+            process=np.zeros(count, np.int32),
+            thread=np.zeros(count, np.int32),
+            site=self.site[drawn],
+            native_frame=np.full(count, -1, np.int32),
+            domain=np.full(count, OBJ, np.uint8),
+            followed=np.ones(count, np.bool_),
+            certain=size,
+            beyond=rest,
+            variance=rest * (size + rest),
+            scale=np.rint(np.log2(mean)).astype(np.int8),
+            requested=np.ones(count),
+        )
+
+
+def two_sites(random: np.random.Generator) -> Population:
+    """Site 0 builds a structure of blocks of all sizes and keeps it; site 1 makes temporaries, sampled coarsely."""
+    kept, short = 30_000, 60_000
+    birth = np.sort(random.integers(1, 1000, kept + short))
+    site = np.zeros(kept + short, np.int64)
+    site[random.permutation(kept + short)[:short]] = 1
+    size = np.where(random.random(len(site)) < 0.001, 2e6, random.choice([64.0, 512.0, 4096.0], len(site)))
+    death = np.where(site == 0, NEVER, birth + 1)
+    return Population(site, size, birth, death, np.where(site == 0, MEAN, 8.0 * MEAN))
+
+
+def estimates(
+    population: Population, calibrated: bool, measure: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What many samples say about both sites, and the truth."""
+    random = np.random.default_rng(7)
+    books = population.books(list(range(0, 1001, 50)))
+    found = []
+    for _ in range(RUNS):
+        blocks = population.sample(random)
+        if calibrated:
+            blocks = calibrate(blocks, books).blocks
+        chosen = np.ones(len(blocks), np.bool_) if measure == "allocated" else blocks.alive(600)
+        found.append(np.bincount(blocks.site[chosen], weights=blocks.bytes[chosen], minlength=2))
+    alive = np.ones(len(population.size), np.bool_)
+    if measure == "live":
+        alive = (population.birth <= 600) & (population.death > 600)
+    truth = np.bincount(population.site[alive], weights=population.size[alive], minlength=2)
+    return np.array(found, np.float64), truth.astype(np.float64)
+
+
+@pytest.mark.parametrize("measure", ["allocated", "live"])
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_estimates_are_unbiased(measure: str, calibrated: bool) -> None:
+    found, truth = estimates(two_sites(np.random.default_rng(1)), calibrated, measure)
+    error = found.std(axis=0) / math.sqrt(RUNS)
+    # A ratio of sums has a bias of the order of 1 / samples, which a tenth of a percent of the truth allows for.
+    assert (np.abs(found.mean(axis=0) - truth) <= 4 * error + (0.001 * truth if calibrated else 0)).all()
+
+
+def test_calibration_takes_most_of_the_variance_away() -> None:
+    population = two_sites(np.random.default_rng(1))
+    plain, truth = estimates(population, calibrated=False, measure="allocated")
+    better, _ = estimates(population, calibrated=True, measure="allocated")
+    assert (better.std(axis=0) < 0.3 * plain.std(axis=0)).all()
+    # Temporaries, sampled eight times as coarsely, make next to no noise in what is built beside them.
+    assert better[:, 0].std() < 0.01 * truth[0]
+
+
+def test_a_structure_beside_temporaries_is_exact() -> None:
+    """`for i in range(n): store[i] = i * 0.5`: only the sum of both would be known without the books of releases."""
+    count = 200_000
+    birth = np.repeat(np.arange(1, count // 2 + 1), 2)
+    site = np.tile([0, 1], count // 2)
+    death = np.where(site == 0, NEVER, birth + 1)
+    everything = np.full(count, 1.0)
+    population = Population(site, everything * 320, birth, death, everything * MEAN)
+    rows = list(range(0, count // 2 + 100, 10_000))
+    blocks = calibrate(population.sample(np.random.default_rng(3)), population.books(rows)).blocks
+    found = np.bincount(blocks.site, weights=blocks.bytes, minlength=2)
+    assert found == pytest.approx([160 * count, 160 * count], rel=0.005)
+
+
+def test_the_sums_are_those_of_the_books() -> None:
+    population = two_sites(np.random.default_rng(1))
+    books = population.books(list(range(0, 1001, 50)))
+    calibrated = calibrate(population.sample(np.random.default_rng(2)), books)
+    assert calibrated.blocks.bytes.sum() == pytest.approx(population.size.sum(), rel=1e-6)
+    assert calibrated.unseen.sum() == pytest.approx(0, abs=1)
+    # No block stands for less than itself.
+    assert (calibrated.blocks.beyond >= 0).all()
+
+
+def test_what_nobody_sampled_is_said_to_be_unseen() -> None:
+    population = two_sites(np.random.default_rng(1))
+    nothing = population.sample(np.random.default_rng(2)).where(
+        np.zeros(len(population.sample(np.random.default_rng(2))), np.bool_)
+    )
+    books = population.books(list(range(0, 1001, 50)))
+    assert calibrate(nothing, books).unseen.sum() == pytest.approx(population.size.sum())
+
+
+def test_groups_depend_on_the_books_alone() -> None:
+    # Twenty samples are expected in every fifth of the bytes; what is left over belongs to the last whole group.
+    assert groups(np.full(10, 1.0), 100).tolist() == [1, 3, 5, 7, 9]
+    assert groups(np.full(11, 1.0), 100).tolist() == [2, 5, 10]
+    assert groups(np.array([0.0, 1, 100, 1, 100, 1, 1, 1]), 60).tolist() == [2, 7]
+    assert groups(np.zeros(5), 0).tolist() == [4]
+    assert len(groups(np.ones(100_000), 10**7)) <= 2001
+    # A small row is never left alone before a large one.
+    assert groups(np.array([1.0, 99, 1, 99]), 40).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("wanted", [0.0, 10.0, 90.0, 150.0, 200.0, 399.0])
+def test_raking_adds_up(wanted: float) -> None:
+    rests, scales = [50.0, 30.0, 20.0], [19, 20, 25]
+    factors = raking(rests, scales, wanted)
+    assert sum(rest * factor for rest, factor in zip(rests, factors, strict=True)) == pytest.approx(wanted, abs=1e-6)
+    assert all(0 <= factor <= MAX_FACTOR for factor in factors)
+    # Coarse samples take up most of the difference.
+    distances = [abs(factor - 1) for factor in factors]
+    assert distances == sorted(distances) or wanted == 0 or max(factors) == pytest.approx(MAX_FACTOR)
+
+
+def test_raking_has_limits() -> None:
+    assert raking([10.0, 10.0], [19, 20], 1000.0) == [MAX_FACTOR, MAX_FACTOR]
+    assert raking([], [], 5.0) == []
+    assert raking([10.0], [19], 15.0) == [1.5]
+
+
+@pytest.mark.parametrize("size", [64.0, 300_000.0, 1_000_000.0])
+def test_intervals_cover_the_truth(size: float) -> None:
+    random = np.random.default_rng(5)
+    count = int(20 * MEAN / size)
+    kept = random.binomial(count, -math.expm1(-size / MEAN), 5000).astype(np.float64)
+    rest = float(beyond(np.array([size]), np.array([float(MEAN)]))[0])
+    low, high = poisson_sums(kept * size, kept * rest, kept * rest * (size + rest))
+    assert ((low <= count * size) & (count * size <= high)).mean() > 0.93
+    assert (high - low).mean() < 1.5 * size * count
+
+
+def test_intervals_of_next_to_no_samples() -> None:
+    none = np.zeros(3)
+    low, high = poisson_sums(none, np.array([MEAN, 0.0, 1e6]), np.array([float(MEAN) ** 2, 0.0, 1e6]))
+    assert low[0] < 0.03 * MEAN
+    assert high[0] == pytest.approx(5.57 * MEAN, rel=0.02)
+    assert (low[1], high[1]) == (0.0, 0.0)
+    assert (low[2], high[2]) == pytest.approx((1e6 - 1960, 1e6 + 1960), abs=2)
+    # What was sampled is there.
+    assert poisson_sums(np.array([90.0]), np.array([10.0]), np.array([900.0]))[0] == [90.0]
+
+
+def test_a_part_that_has_all_is_exact() -> None:
+    assert shared_out(np.array([4.0, 0.0, 2.0]), 4.0).tolist() == [0.0, 0.0, 1.0]
+    assert shared_out(np.array([4.0]), None).tolist() == [4.0]

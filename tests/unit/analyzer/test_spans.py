@@ -1,0 +1,231 @@
+"""Spans: what lies in them, by name, and the selection of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer.profile import Profile
+from tachograph.analyzer.render.json_document import document
+from tachograph.analyzer.render.terminal import show
+from tachograph.analyzer.spans import narrowed, read_spans
+from tachograph.analyzer.stretches import Stretches
+from tachograph.analyzer.window import Window
+from tachograph.format import FormatError
+
+from .recordings import MS, START, Builder, table
+
+SPAN = ("name", "count", "duration_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s")
+
+
+def program(path: Path) -> Builder:
+    """Two epochs of 100 ms with a batch of 40 ms each, on the main thread, while another thread works as well.
+
+    There is a sample of 10 ms every 10 ms on either thread; the first lies at 0 ms.
+    """
+    builder = Builder(path)
+    stack = builder.stack((builder.code(builder.file("program.py", "pass\n" * 9)), 0))
+    other = builder.thread("other")
+    for each in range(30):
+        for thread in (0, other):
+            builder.cpu(stack, thread=thread, time_ns=START + each * 10 * MS)
+    builder.span("epoch", 20, 120, '{"n": 1, "kind": "train"}')
+    builder.span("batch", 30, 70, parent=0)
+    builder.span("epoch", 120, 220, '{"n": 2, "kind": "test"}')
+    builder.span("batch", 130, 170, parent=2)
+    builder.span("aside", 100, 130, thread=other)
+    builder.wait(stack, 60, 80)
+    builder.wait(stack, 210, 230)
+    builder.wait(stack, 110, 120, thread=other)
+    builder.wait(stack, 110, 120, thread=other, target=7)  # for a processor
+    return builder
+
+
+def profile_of(builder: Builder, **question: object) -> Profile:
+    path = builder.path if builder.path.exists() else builder.write()
+    with Recording(path) as recording:
+        return build_profile(recording, Question(**question))  # type: ignore[arg-type]
+
+
+def test_sums_by_name(tmp_path: Path) -> None:
+    profile = profile_of(program(tmp_path / "r.tacho"))
+    assert table(profile.spans, *SPAN) == [
+        ("epoch", 2, 0.2, 0.12, 0.02, 0.2, 0.03),
+        ("batch", 2, 0.08, 0.08, 0.01, 0.08, 0.01),
+        ("aside", 1, 0.03, 0.03, 0.01, 0.03, 0.01),
+        ("<no span>", None, None, 0.37, 0.01, 0.37, 0.01),
+    ]
+    assert profile.spans["cpu_s"].sum() == pytest.approx(profile.totals.cpu_s)
+    assert profile.spans["wait_s"].sum() == pytest.approx(profile.totals.wait_s)
+
+
+def test_no_spans(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "r.tacho")
+    builder.cpu(builder.stack((builder.code(builder.file("program.py")), 0)))
+    profile = profile_of(builder)
+    assert profile.spans.empty
+    assert document(profile)["spans"] == []
+    with pytest.raises(FormatError, match="the program named none"):
+        profile_of(builder, span="epoch")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cpu_s", "wait_s", "wall_s"),
+    [
+        ("epoch", 0.2, 0.03, 0.2),
+        ("epoch[n=2]", 0.1, 0.01, 0.1),
+        ("epoch[kind=t*]", 0.2, 0.03, 0.2),
+        ("epoch[n=1, kind=train]", 0.1, 0.02, 0.1),
+        ("e*", 0.2, 0.03, 0.2),
+        ("batch", 0.08, 0.01, 0.08),
+        ("aside", 0.03, 0.01, 0.03),
+        ("*", 0.23, 0.04, 0.2),
+    ],
+)
+def test_selection(tmp_path: Path, wanted: str, cpu_s: float, wait_s: float, wall_s: float) -> None:
+    profile = profile_of(program(tmp_path / "r.tacho"), span=wanted)
+    totals = profile.totals
+    assert (totals.cpu_s, totals.wait_s, totals.wall_s) == pytest.approx((cpu_s, wait_s, wall_s))
+    assert profile.lines["cpu_s"].sum() == pytest.approx(cpu_s)
+    assert profile.spans["cpu_s"].sum() == pytest.approx(cpu_s)
+    assert profile.spans["wait_s"].sum() == pytest.approx(wait_s)
+    assert profile.spans.iloc[-1]["cpu_s"] == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("epoch[n=3]", "no span matches --span 'epoch.n=3.'; there are: epoch, batch, aside"),
+        ("epoch[n]", "write NAME or NAME.KEY=VALUE"),
+        ("epoch[n=1", "write NAME or NAME.KEY=VALUE"),
+        ("nothing", "no span matches"),
+        ("epoch[n=1]]", "no span matches"),
+    ],
+)
+def test_a_selection_of_nothing(tmp_path: Path, wanted: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        profile_of(program(tmp_path / "r.tacho"), span=wanted)
+
+
+def test_selection_with_a_window_and_a_thread(tmp_path: Path) -> None:
+    builder = program(tmp_path / "r.tacho")
+    assert profile_of(builder, span="epoch", start_s=0.1, end_s=0.15).totals.cpu_s == pytest.approx(0.05)
+    assert profile_of(builder, span="*", thread="other").totals.cpu_s == pytest.approx(0.03)
+    with pytest.raises(FormatError, match="no span matches"):
+        profile_of(builder, span="epoch", start_s=0.25)
+
+
+def test_memory_and_copies(tmp_path: Path) -> None:
+    builder = program(tmp_path / "r.tacho")
+    stack = builder.stack((0, 0))
+    builder.memory("start", 0, 0)
+    for born, freed, thread in ((10, None, 0), (40, None, 0), (100, 110, 0), (110, None, 1), (150, 400, 0)):
+        builder.block(stack, 1000, born, freed, thread=thread)
+    builder.memory("end", 900, 3000, obj_allocated_bytes=5000, obj_freed_bytes=2000)
+    builder.copy(stack, 700, 45)
+    builder.copy(stack, 500, 240)
+    profile = profile_of(builder)
+    columns = ("name", "allocated_bytes", "total_allocated_bytes", "total_live_at_end_bytes", "total_copied_bytes")
+    assert table(profile.spans, *columns) == [
+        ("epoch", 1000.0, 3000.0, 1000.0, 700.0),
+        ("batch", 2000.0, 2000.0, 1000.0, 700.0),
+        ("aside", 1000.0, 1000.0, 1000.0, 0.0),
+        ("<no span>", 1000.0, 1000.0, 1000.0, 500.0),
+    ]
+    selected = profile_of(builder, span="epoch[n=1]")
+    assert (selected.totals.allocated_bytes, selected.totals.copied_bytes) == (2000.0, 700.0)
+    assert selected.totals.live_at_end_bytes == pytest.approx(1000.0)
+
+
+def test_unknown_stays_unknown(tmp_path: Path) -> None:
+    builder = program(tmp_path / "r.tacho")
+    builder.rows["waits"], builder.parameters["waits"] = [], False
+    spans = profile_of(builder).spans
+    for column in ("wait_s", "total_wait_s", "allocated_bytes", "total_copied_bytes"):
+        assert spans[column].isna().all()
+
+
+def test_tasks_that_take_turns_recursion_and_an_end_that_was_not_seen(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "r.tacho", end_ns=START + 100 * MS)
+    stack = builder.stack((builder.code(builder.file("program.py")), 0))
+    for _ in range(10):
+        builder.cpu(stack)
+    builder.span("a", 0, 50)
+    builder.span("b", 20, 70)
+    builder.span("again", 70, 90)
+    builder.span("again", 75, 80)
+    builder.span("open", 85, None)
+    assert table(profile_of(builder).spans, "name", "count", "duration_s", "cpu_s", "total_cpu_s") == [
+        ("a", 1, 0.05, 0.02, 0.05),
+        ("b", 1, 0.05, 0.05, 0.05),
+        ("again", 2, 0.02, 0.02, 0.02),
+        ("open", 1, 0.015, 0.01, 0.01),
+        ("<no span>", None, None, 0.0, 0.0),
+    ]
+
+
+def test_the_signal_sampler_shares_its_time(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "r.tacho", sampler="signal")
+    stack = builder.stack((builder.code(builder.file("program.py")), 0))
+    other = builder.thread("other")
+    for each in range(4):
+        for thread, origin in ((0, 2), (other, 3)):
+            builder.cpu(stack, thread=thread, origin=origin, time_ns=START + each * 10 * MS, native_frame=None)
+    builder.span("main", 0, 20)
+    assert table(profile_of(builder).spans, "name", "cpu_s") == [("main", 0.01), ("<no span>", 0.03)]
+
+
+def test_in_the_reports(tmp_path: Path) -> None:
+    builder = program(tmp_path / "r.tacho")
+    builder.span("\x1b[31m" + "x" * 200, 280, 290)
+    profile = profile_of(builder)
+    console = Console(width=80, file=(tmp_path / "out").open("w+", encoding="utf-8"), force_terminal=False)
+    show(profile, console)
+    console.file.flush()
+    text = (tmp_path / "out").read_text(encoding="utf-8")
+    assert "\x1b" not in text
+    lines = text[text.index(" Spans ") :].splitlines()
+    assert lines[2].split() == ["2", "200ms", "200ms", "30ms", "?", "?", "?", "epoch"]
+    assert max(map(len, lines)) <= 80
+    found = document(profile)
+    assert found["question"]["span"] is None
+    assert json.loads(json.dumps(found["spans"][0]["total_cpu_s"])) == pytest.approx(0.2)
+
+
+def test_stretches() -> None:
+    stretches = Stretches.of([(1, 10, 20, 0), (0, 0, 5, 0), (1, 30, 40, 0)])
+    thread, times = np.array([0, 0, 1, 1, 1, 2, -1]), np.array([4, 5, 10, 20, 39, 10, 10])
+    assert stretches.contains(thread, times).tolist() == [True, False, True, False, True, False, False]
+    part = stretches.part(np.array([1, 1, 0, 1, 2]), np.array([0, 15, 0, 35, 0]), np.array([50, 35, 10, 35, 9]))
+    assert part.tolist() == [0.4, 0.5, 0.5, 1.0, 0.0]
+    assert stretches.wall_ns() == 25
+    cut = Stretches.of([(1, 0, 35, 7), (0, 4, 9, 8)]).within(stretches)
+    assert sorted(zip(*(each.tolist() for each in (cut.thread, cut.start_ns, cut.end_ns, cut.group)), strict=True)) == [
+        (0, 4, 5, 8),
+        (1, 10, 20, 7),
+        (1, 30, 35, 7),
+    ]
+
+
+def test_many_spans_are_swept_quickly(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "r.tacho")
+    builder.rows["spans"] = [
+        {
+            "span": n,
+            "process": 0,
+            "thread": 0,
+            "name": f"n{n % 7}",
+            "start_ns": START + n * 10,
+            "end_ns": START + n * 10 + 9,
+        }
+        for n in range(20_000)
+    ]
+    with Recording(builder.write()) as recording:
+        window = narrowed(Window(), recording, read_spans(recording), "n3")
+    assert window.spans is not None
+    assert len(window.spans) == 20_000 // 7

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from browser import story
+from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer.figures.copies import draw_copies
+from tachograph.analyzer.figures.flame import layout
+from tachograph.analyzer.figures.lines import draw_lines
+from tachograph.analyzer.figures.memory import draw_footprint, top_sites
+from tachograph.analyzer.figures.style import look
+from tachograph.analyzer.figures.write import FIGURES, write_figures
+from tachograph.analyzer.pictures.picture import Picture, draw_up
+from tachograph.format import FormatError
+from unit.analyzer.recordings import Builder
+
+
+def drawn(path: Path) -> Picture:
+    with Recording.open(path) as recording:
+        return draw_up(recording, build_profile(recording, Question()))
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Picture:
+    return drawn(story.build(tmp_path_factory.mktemp("story") / "story.tacho"))
+
+
+def test_every_figure_is_written_twice(told: Picture, tmp_path: Path) -> None:
+    written = write_figures(told, tmp_path / "figures")
+    assert {path.name for path in written} == {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")}
+    for path in written:
+        if path.suffix == ".png":
+            assert path.read_bytes().startswith(b"\x89PNG")
+        else:
+            assert ET.parse(path).getroot().tag.endswith("svg")
+    assert b"main.py:5" in (tmp_path / "figures" / "lines.svg").read_bytes()
+
+
+def test_bars_are_as_long_as_the_profile_says(told: Picture) -> None:
+    with look():
+        figure = draw_lines(told)
+    assert figure is not None
+    (axes,) = figure.axes
+    ends = [bar.get_x() + bar.get_width() for container in axes.containers for bar in container]
+    assert max(ends) == pytest.approx(100 * 4.0 / 7.01, rel=1e-6)
+    with look():
+        copied = draw_copies(told)
+    assert copied is not None
+    assert [bar.get_width() for bar in copied.axes[0].containers[0]] == [pytest.approx(10.0)]
+
+
+def test_the_footprint_is_the_books(told: Picture) -> None:
+    held, names = top_sites(told.lines)
+    assert names == ["app/main.py:11"]
+    assert held[0][-1] == pytest.approx(100e6)
+    assert np.all(np.diff(held[0]) >= 0)
+    with look():
+        figure = draw_footprint(told)
+    assert figure is not None
+    assert np.max(figure.axes[0].lines[0].get_ydata()) == pytest.approx(100.0)
+
+
+def test_boxes_of_the_flame_graph_are_parts_of_the_whole() -> None:
+    parent, own = np.array([-1, 0, 0, -1]), np.array([1.0, 2, 4, 3])
+    boxes = {node: (left, width, level) for node, left, width, level in layout(parent, own)}
+    assert boxes == {0: (0.0, 0.7, 0), 3: (0.7, 0.3, 0), 2: (0.0, 0.4, 1), 1: (0.4, 0.2, 1)}
+
+
+def test_what_was_not_recorded_is_not_drawn(builder: Builder, picture: Callable[..., Picture], tmp_path: Path) -> None:
+    f = builder.code(builder.file("/srv/a.py"))
+    builder.cpu(builder.stack((f, 1)))
+    names = {path.stem for path in write_figures(picture(), tmp_path / "figures")}
+    assert names == {"lines", "flame", "threads"}
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "run.tacho")
+    f = builder.code(builder.file("/srv/$\\frac{1}{0}$<b>&.py", "x = '$^$' # 漢字 </text>\n" * 5), "$\\undefined$")
+    for _ in range(10):
+        builder.cpu(builder.stack((f, 1)))
+    write_figures(drawn(builder.write()), tmp_path / "figures")
+    text = "".join(ET.parse(tmp_path / "figures" / "lines.svg").getroot().itertext())
+    assert "$\\frac{1}{0}$<b>&.py:2" in text
+    assert "</text>" in text
+
+
+def test_settings_of_the_caller_stay(told: Picture, tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    write_figures(told, tmp_path)
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(told: Picture, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FormatError, match="cannot write figures"):
+        write_figures(told, tmp_path / "file")
