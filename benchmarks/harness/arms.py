@@ -1,8 +1,9 @@
 """The arms of a comparison: ways to run the same program, each a command template.
 
-A template is a shell-like command line. `{python}` is this interpreter, `{tachograph}` the command installed beside it,
-`{recording}` a fresh path for what a profiler writes. The program and its arguments are put in place of `{program}`, or
-at the end.
+A template is a shell-like command line. `{python}` is the arm's interpreter and `{bin}` the folder it is in,
+`{tachograph}` the command installed beside ours, `{recording}` a fresh path for what a profiler writes. The program and
+its arguments are put in place of `{program}`, or at the end; `{script}` and `{arguments}` are its two halves, for
+profilers that want something between them.
 """
 
 import shlex
@@ -15,37 +16,53 @@ from harness.errors import BenchmarkError
 
 BARE = "bare"
 BARE_AGAIN = "bare again"
-RECORDED = "tachograph"
+CPU_ONLY = "cpu only"
+FULL = "full"
 _RECORD = "{tachograph} record --quiet --force --output {recording}"
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A name for the table and a command template."""
+    """A name for the table, a command template, and the interpreter that runs the program.
+
+    What a `peer` does with a program is a result, whatever it is; an arm of ours that fails ends the benchmark.
+    """
 
     name: str
     template: str
+    python: str = sys.executable
+    peer: bool = False
 
     def command(self, program: list[str], recording: Path) -> list[str]:
         """The argument vector that runs `program` in this arm."""
-        known = {
-            "{python}": sys.executable,
-            "{tachograph}": str(Path(sysconfig.get_path("scripts")) / "tachograph"),
-            "{recording}": str(recording),
-        }
-        words = [known.get(word, word) for word in shlex.split(self.template)]
-        if "{program}" not in words:
+        words = shlex.split(self.template)
+        if not {"{program}", "{script}"} & set(words):
             words.append("{program}")
-        at = words.index("{program}")
-        return [*words[:at], *program, *words[at + 1 :]]
+        known = {
+            "{python}": [self.python],
+            "{tachograph}": [str(Path(sysconfig.get_path("scripts")) / "tachograph")],
+            "{program}": program,
+            "{script}": program[:1],
+            "{arguments}": program[1:],
+        }
+        folder = str(Path(self.python).parent)
+        command: list[str] = []
+        for word in words:
+            command += known.get(word, [word.replace("{recording}", str(recording)).replace("{bin}", folder)])
+        return command
 
 
-def arms(others: list[str]) -> list[Arm]:
-    """Two bare arms, the second of which is the noise floor, and the given ones (NAME=TEMPLATE), or else tachograph."""
+def arms(others: list[str], peers: list[Arm] | None = None) -> list[Arm]:
+    """Two bare arms, the second of which is the noise floor, then the given ones (NAME=TEMPLATE), or else tachograph's.
+
+    `peers` come last.
+    """
     chosen = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}")]
-    for text in others or [f"{RECORDED}={_RECORD}"]:
+    if not others:
+        chosen += [Arm(CPU_ONLY, f"{_RECORD} --cpu-only"), Arm(FULL, _RECORD)]
+    for text in others:
         name, separator, template = text.partition("=")
         if not separator or not name or not template.strip() or name in {arm.name for arm in chosen}:
             raise BenchmarkError(f"--arm {text!r}: expected NAME=COMMAND, with a name of its own")
         chosen.append(Arm(name, template))
-    return chosen
+    return [*chosen, *(peers or [])]

@@ -10,21 +10,22 @@ from pathlib import Path
 from harness import process
 from harness.arms import Arm
 from harness.errors import BenchmarkError
-from harness.store import Row
+from harness.store import ENDED, NEVER_ENDED, Row
 
-_PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
+PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 _SOURCES = "files.parquet"
-_RECORDING = "recording.tacho"
+RECORDING = "recording.tacho"
+"""What a profiler is told to write, in the folder in which it runs."""
 START_UP = "first line"
 """The name, among programs, of the one that does nothing but say when it started."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the programs are and how long one run may take."""
+    """Which catalogue of programs is run, with what on PYTHONPATH (or nothing), and how long one run may take."""
 
-    site: Path
-    benchmarks: Path
+    catalogue: str
+    site: Path | None
     timeout_s: float
 
     def calibrate(self, arm: Arm, program: str, seconds: float) -> int:
@@ -43,8 +44,9 @@ class Bench:
         with tempfile.TemporaryDirectory(prefix="bench-") as name:
             folder = Path(name)
             answer = folder / "first-line"
-            finished = self._start(arm, [str(_PROGRAMS / "first_line.py"), str(answer)], folder)
-            first_ns = int(answer.read_text(encoding="utf-8"))
+            program = [str(PROGRAMS / "first_line.py"), str(answer)]
+            finished, outcome, _ = start(arm, program, folder, self.site, self.timeout_s)
+            first_ns = int(answer.read_text(encoding="utf-8")) if answer.exists() else None
             return Row(
                 round=round_number,
                 program=START_UP,
@@ -55,20 +57,25 @@ class Bench:
                 whole_s=finished.elapsed_s,
                 whole_cpu_s=finished.cpu_s,
                 peak_rss_bytes=finished.peak_rss_bytes,
+                program_peak_bytes=None,
                 recording_bytes=None,
-                after_program_s=(finished.end_ns - first_ns) / 1e9,
-                start_up_s=(first_ns - finished.start_ns) / 1e9,
+                after_program_s=(finished.end_ns - first_ns) / 1e9 if first_ns else None,
+                start_up_s=(first_ns - finished.start_ns) / 1e9 if first_ns else None,
+                outcome=outcome,
             )
 
     def _run(self, round_number: int, arm: Arm, program: str, how_long: list[str]) -> Row:
         with tempfile.TemporaryDirectory(prefix="bench-") as name:
             folder = Path(name)
             report_file = folder / "report.json"
-            script = [str(_PROGRAMS / "driver.py"), str(self.benchmarks), program, *how_long]
-            finished = self._start(arm, [*script, "--report", str(report_file)], folder, patient=True)
+            script = [str(PROGRAMS / "passes.py"), self.catalogue, program, *how_long]
+            program_line = [*script, "--report", str(report_file)]
+            finished, outcome, run = start(arm, program_line, folder, self.site, self.timeout_s)
             report = None
-            if not finished.timed_out:
+            if outcome == ENDED and report_file.exists():
                 report = json.loads(report_file.read_text(encoding="utf-8"))
+            elif outcome == ENDED:
+                outcome = _failed(arm, "status 0, but the program's work was not done")
             return Row(
                 round=round_number,
                 program=program,
@@ -79,28 +86,43 @@ class Bench:
                 whole_s=finished.elapsed_s,
                 whole_cpu_s=finished.cpu_s,
                 peak_rss_bytes=finished.peak_rss_bytes,
-                recording_bytes=_size(folder / _RECORDING),
+                program_peak_bytes=report["peak_rss_bytes"] if report else None,
+                recording_bytes=_left_behind(run),
                 after_program_s=(finished.end_ns - report["end_ns"]) / 1e9 if report else None,
                 start_up_s=None,
+                outcome=outcome,
             )
 
-    def _start(self, arm: Arm, program: list[str], folder: Path, *, patient: bool = False) -> process.Finished:
-        environment = os.environ | {"PYTHONPATH": str(self.site), "PYTHONHASHSEED": "0"}
-        command = arm.command(program, folder / _RECORDING)
-        if shutil.which(command[0]) is None:
-            raise BenchmarkError(f"arm {arm.name!r}: there is no command {command[0]}")
-        finished = process.run(command, environment=environment, folder=folder, timeout_s=self.timeout_s)
-        if finished.timed_out and patient:
-            return finished  # a profiler under which a program never ends is a result
-        if finished.status != 0:
-            last_line = finished.stderr.splitlines()[-1] if finished.stderr else "it said nothing"
-            raise BenchmarkError(f"arm {arm.name!r} ended with status {finished.status}: {last_line}")
-        return finished
+
+def start(
+    arm: Arm, program: list[str], folder: Path, site: Path | None, timeout_s: float
+) -> tuple[process.Finished, str, Path]:
+    """Runs the arm's command in a new folder below `folder`; how it went, as a row says it, and that folder."""
+    environment = os.environ | {"PYTHONHASHSEED": "0"}
+    if site is not None:
+        environment["PYTHONPATH"] = str(site)
+    where = folder / "run"
+    where.mkdir()
+    command = arm.command(program, where / RECORDING)
+    if shutil.which(command[0]) is None:
+        raise BenchmarkError(f"arm {arm.name!r}: there is no command {command[0]}")
+    finished = process.run(command, environment, where, folder / "stderr.txt", timeout_s)
+    if finished.timed_out:
+        return finished, NEVER_ENDED, where  # a profiler under which a program never ends is a result
+    if finished.status == 0:
+        return finished, ENDED, where
+    last_line = finished.stderr.splitlines()[-1] if finished.stderr else "it said nothing"
+    return finished, _failed(arm, f"status {finished.status}: {last_line}"), where
 
 
-def _size(recording: Path) -> int | None:
-    """Bytes that a profiler left behind, without the table that holds source texts; None if nothing."""
-    if recording.is_dir():
-        files = [file for file in recording.rglob("*") if file.is_file() and file.name != _SOURCES]
-        return sum(file.stat().st_size for file in files)
-    return recording.stat().st_size if recording.exists() else None
+def _failed(arm: Arm, outcome: str) -> str:
+    """The outcome of a peer; an arm of ours must not fail."""
+    if not arm.peer:
+        raise BenchmarkError(f"arm {arm.name!r} failed: {outcome}")
+    return outcome
+
+
+def _left_behind(folder: Path) -> int | None:
+    """Bytes in the folder, without the table that holds source texts; None if there is nothing."""
+    files = [file for file in folder.rglob("*") if file.is_file() and file.name != _SOURCES]
+    return sum(file.stat().st_size for file in files) if files else None

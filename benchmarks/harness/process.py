@@ -27,9 +27,11 @@ class Finished:
         return (self.end_ns - self.start_ns) / 1e9
 
 
-def run(command: list[str], *, environment: dict[str, str], folder: Path, timeout_s: float) -> Finished:
-    """Runs `command` in `folder`, a session of its own, and kills the session if it takes longer than `timeout_s`."""
-    errors = folder / "stderr.txt"
+def run(command: list[str], environment: dict[str, str], folder: Path, errors: Path, timeout_s: float) -> Finished:
+    """Runs `command` in `folder`, a session of its own, and kills the session if it takes longer than `timeout_s`.
+
+    What it says on its standard error goes to the file `errors`.
+    """
     timed_out = threading.Event()
     with errors.open("wb") as stderr:
         start_ns = time.monotonic_ns()

@@ -14,8 +14,8 @@ _BENCHMARKS = Path("pyperformance", "data-files", "benchmarks")
 _NEED_PACKAGES = ("bm_docutils", "bm_sympy")
 
 
-def install(folder: Path) -> Path:
-    """Makes `folder` if needed (once; a minute) and returns where the benchmark files are in it."""
+def install(folder: Path) -> None:
+    """Makes `folder` if needed: once, a minute."""
     benchmarks = folder / _BENCHMARKS
     done = folder / ".complete"
     if not done.exists():
@@ -24,7 +24,6 @@ def install(folder: Path) -> Path:
         requirements = [f"--requirement={benchmarks / name / 'requirements.txt'}" for name in _NEED_PACKAGES]
         _pip(folder, *requirements)
         done.touch()
-    return benchmarks
 
 
 def _pip(folder: Path, *arguments: str) -> None:

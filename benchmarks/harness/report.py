@@ -1,4 +1,4 @@
-"""Prints the results of `overhead.py` as text, and sums them up as one JSON object."""
+"""Sums up the rows of a comparison of arms as one JSON object, and prints it as text."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from typing import Any
 from harness.arms import BARE, BARE_AGAIN
 from harness.measure import START_UP
 from harness.store import Row
-from harness.summary import Figure, Ratio, median_of, ratio
+from harness.summary import Figure, Ratio, failures, growth, median_of, ratio, size
 
 FIGURES: dict[str, Figure] = {
     "in_program": lambda row: row.in_program_s,
@@ -17,9 +17,9 @@ FIGURES: dict[str, Figure] = {
 }
 
 
-def summary(rows: list[Row], programs: list[str], arms: list[str], long_program: str) -> dict[str, Any]:
-    """Every figure that the table shows, and a few more. Ratios are against the first bare run of the same round."""
-    result: dict[str, Any] = {"ratios": {}, "over_programs": {}, "start_up_s": {}, "after_program_s": {}}
+def summary(rows: list[Row], programs: list[str], arms: list[str]) -> dict[str, Any]:
+    """Ratios against the first bare run of the same round, failures, and sizes."""
+    result: dict[str, Any] = {"ratios": {}, "over_programs": {}, "failures": {}, "sizes": {}}
     for arm in [BARE_AGAIN, *arms]:
         ratios = {name: _ratios(rows, programs, arm, figure) for name, figure in FIGURES.items()}
         result["ratios"][arm] = {
@@ -27,23 +27,34 @@ def summary(rows: list[Row], programs: list[str], arms: list[str], long_program:
         }
         result["over_programs"][arm] = {
             name: {
-                "median": median(value.of_medians for value in of_figure.values()),
-                "worst": max(value.of_medians for value in of_figure.values()),
+                "median": median(value.median for value in of_figure.values()),
+                "worst": max(value.median for value in of_figure.values()),
+                "median_of_medians": median(value.of_medians for value in of_figure.values()),
+                "worst_of_medians": max(value.of_medians for value in of_figure.values()),
                 "programs": len(of_figure),
             }
             for name, of_figure in ratios.items()
             if of_figure
         }
+        found = {program: failures(rows, program, arm) for program in programs}
+        result["failures"][arm] = {program: outcome for program, outcome in found.items() if outcome is not None}
+    for arm in [BARE, *arms]:
+        result["sizes"][arm] = {program: asdict(size(rows, program, arm, BARE)) for program in programs}
+    return result
+
+
+def long_run(rows: list[Row], short: str, long: str, arms: list[str]) -> dict[str, Any]:
+    """Start-up, finalising, and what a long run leaves on disk. Times in seconds, sizes in bytes."""
+    result: dict[str, Any] = {"start_up_s": {}, "after_program_s": {}, "long_run": {}}
     for arm in [BARE, *arms]:
         result["start_up_s"][arm] = median_of(rows, START_UP, arm, lambda row: row.start_up_s)
-        result["after_program_s"][arm] = median_of(rows, long_program, arm, lambda row: row.after_program_s)
-    result["long_run"] = {
-        arm: {
-            "in_program_s": median_of(rows, long_program, arm, lambda row: row.in_program_s),
-            "recording_bytes": median_of(rows, long_program, arm, lambda row: row.recording_bytes),
+        result["after_program_s"][arm] = median_of(rows, long, arm, lambda row: row.after_program_s)
+    for arm in arms:
+        result["long_run"][arm] = {
+            "in_program_s": median_of(rows, long, arm, lambda row: row.in_program_s),
+            "recording_bytes": median_of(rows, long, arm, lambda row: row.recording_bytes),
+            "growth_bytes_per_s": growth(rows, short, long, arm),
         }
-        for arm in arms
-    }
     return result
 
 
@@ -58,35 +69,57 @@ def table(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
     for arm in arms:
         columns = [(arm, figure) for figure in FIGURES] + [(BARE_AGAIN, "in_program")]
         lines += [
-            f"{arm}, times bare: ratio of medians (median of per-round ratios, their quartiles)",
+            f"{arm}, times bare: median of per-round ratios (their quartiles; ratio of medians)",
             _line("", ["in program", "in program, CPU time", "whole command", "noise: bare again, in program"]),
         ]
         for program in programs:
-            lines.append(_line(program, [_cell(found["ratios"][who][figure].get(program)) for who, figure in columns]))
+            failed = found["failures"][arm].get(program, "not measured")
+            lines.append(
+                _line(program, [_cell(found["ratios"][who][figure].get(program), failed) for who, figure in columns])
+            )
         for name in ("median", "worst"):
             lines.append(_line(name, [_overall(found, who, figure, name) for who, figure in columns]))
+        lines.append(_line("", ["peak memory of the program", "above bare", "left on disk", "that, per second"]))
+        for program in programs:
+            lines.append(_line(program, _sizes(found["sizes"][arm][program])))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def long_run_table(found: dict[str, Any], arms: list[str]) -> str:
+    """Start-up and the long run for people."""
+    lines: list[str] = []
+    for arm in arms:
         lines += [
+            arm,
             f"  start-up, until the first line runs: {_over_bare(found['start_up_s'], arm)}",
             f"  from the end of a long run's work to the command's: {_over_bare(found['after_program_s'], arm)}",
             f"  long run: {_long(found['long_run'][arm])}",
-            "",
         ]
     return "\n".join(lines)
 
 
 def _line(head: str, cells: list[str]) -> str:
-    return (f"  {head:<25}" + "".join(f"{cell:<30}" for cell in cells)).rstrip()
+    return (f"  {head:<25}" + "".join(f"{cell:<32}" for cell in cells)).rstrip()
 
 
-def _cell(value: dict[str, Any] | None) -> str:
-    if value is None:
-        return "never ended"
-    return "{of_medians:.3f} ({median:.3f}, {low:.3f}..{high:.3f})".format(**value)
+def _cell(value: dict[str, Any] | None, failed: str) -> str:
+    return failed[:30] if value is None else "{median:.3f} ({low:.3f}..{high:.3f}; {of_medians:.3f})".format(**value)
 
 
 def _overall(found: dict[str, Any], arm: str, figure: str, name: str) -> str:
     of_figure = found["over_programs"][arm].get(figure)
-    return f"{of_figure[name]:.3f}" if of_figure else "-"
+    return f"{of_figure[name]:.3f} ({of_figure[name + '_of_medians']:.3f})" if of_figure else "-"
+
+
+def _sizes(value: dict[str, Any]) -> list[str]:
+    forms: dict[str, tuple[float, str]] = {
+        "program_peak": (1e6, "{:.1f} MB"),
+        "above_bare": (1e6, "{:+.1f} MB"),
+        "recording": (1024, "{:.1f} KiB"),
+        "recording_per_s": (1024, "{:.2f} KiB/s"),
+    }
+    return ["-" if value[name] is None else form.format(value[name] / unit) for name, (unit, form) in forms.items()]
 
 
 def _over_bare(values: dict[str, float | None], arm: str) -> str:
@@ -101,6 +134,7 @@ def _long(values: dict[str, float | None]) -> str:
     formats: dict[str, Callable[[float], str]] = {
         "in_program_s": lambda value: f"{value:.1f} s",
         "recording_bytes": lambda value: f"recording of {value / 1024:.1f} KiB without source texts",
+        "growth_bytes_per_s": lambda value: f"growing by {value / 1024:.2f} KiB/s",
     }
     for name, form in formats.items():
         value = values[name]

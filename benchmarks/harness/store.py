@@ -7,6 +7,9 @@ from pathlib import Path
 
 from harness.errors import BenchmarkError
 
+ENDED = "ended"
+NEVER_ENDED = "never ended"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -21,17 +24,30 @@ class Row:
     whole_s: float
     whole_cpu_s: float
     peak_rss_bytes: int
+    """Largest resident set of any process of the command."""
+    program_peak_bytes: int | None
+    """Largest resident set of the program's own process when its work was done."""
     recording_bytes: int | None
     """Size of what the profiler wrote, source texts left out where they are apart."""
     after_program_s: float | None
     """From the end of the program's own work until the command was gone."""
     start_up_s: float | None
     """From before the command was started until the program's first line ran."""
+    outcome: str = ENDED
+    """`ENDED`, `NEVER_ENDED`, or how the command failed."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the command ended well."""
+        return self.outcome == ENDED
 
     @property
     def key(self) -> tuple[int, str, str]:
         """What makes a row: it is measured once."""
         return self.round, self.program, self.arm
+
+
+_COLUMNS = [field.name for field in fields(Row)]
 
 
 class Store:
@@ -44,7 +60,7 @@ class Store:
 
     def agree(self, setup: dict[str, object]) -> None:
         """Notes what is measured, or makes sure that it is what the rows already there were measured with."""
-        text = json.dumps(setup, indent=2) + "\n"
+        text = json.dumps(setup | {"columns": _COLUMNS}, indent=2) + "\n"
         if self._setup.exists():
             if self._setup.read_text(encoding="utf-8") != text:
                 raise BenchmarkError(
@@ -70,7 +86,7 @@ class Store:
         """Adds a row, durably."""
         new = not self._rows.exists()
         with self._rows.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [field.name for field in fields(Row)])
+            writer = csv.DictWriter(file, _COLUMNS)
             if new:
                 writer.writeheader()
             writer.writerow(asdict(row))
@@ -79,6 +95,9 @@ class Store:
 def _row(record: dict[str, str]) -> Row:
     def number(name: str) -> float | None:
         return float(record[name]) if record[name] else None
+
+    def whole(name: str) -> int | None:
+        return int(record[name]) if record[name] else None
 
     return Row(
         round=int(record["round"]),
@@ -90,7 +109,9 @@ def _row(record: dict[str, str]) -> Row:
         whole_s=float(record["whole_s"]),
         whole_cpu_s=float(record["whole_cpu_s"]),
         peak_rss_bytes=int(record["peak_rss_bytes"]),
-        recording_bytes=int(record["recording_bytes"]) if record["recording_bytes"] else None,
+        program_peak_bytes=whole("program_peak_bytes"),
+        recording_bytes=whole("recording_bytes"),
         after_program_s=number("after_program_s"),
         start_up_s=number("start_up_s"),
+        outcome=record["outcome"],
     )

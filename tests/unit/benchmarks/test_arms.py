@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.arms import BARE, BARE_AGAIN, Arm, arms
+from harness.arms import BARE, BARE_AGAIN, CPU_ONLY, FULL, Arm, arms
 from harness.errors import BenchmarkError
 
 PROGRAM = ["app.py", "{python}", "an argument"]
@@ -21,8 +21,17 @@ def test_the_program_goes_to_the_end_or_where_the_template_says() -> None:
     ]
 
 
+def test_script_and_arguments_can_stand_apart_and_places_can_be_parts_of_words() -> None:
+    arm = Arm("x", "{bin}/peer --out={recording}/x {script} --- {arguments}", python="/venv/bin/python")
+    assert arm.command(PROGRAM, Path("out")) == [
+        *["/venv/bin/peer", "--out=out/x", "app.py", "---"],
+        *PROGRAM[1:],
+    ]
+
+
 def test_bare_and_the_noise_floor_are_always_there() -> None:
-    assert [arm.name for arm in arms([])] == [BARE, BARE_AGAIN, "tachograph"]
+    assert [arm.name for arm in arms([])] == [BARE, BARE_AGAIN, CPU_ONLY, FULL]
+    assert [arm.name for arm in arms([], [Arm("other", "x", peer=True)])][-2:] == [FULL, "other"]
     assert [arm.name for arm in arms(["peer=peer run", "other=x"])] == [BARE, BARE_AGAIN, "peer", "other"]
 
 

@@ -8,8 +8,8 @@ from harness.errors import BenchmarkError
 from harness.store import Row, Store
 
 ROWS = [
-    Row(0, "mdp", "bare", 3, 1.5, 1.25, 2.0, 1.75, 4096, None, 0.5, None),
-    Row(1, "mdp", "bare", 0, None, None, 300.0, 299.0, 4096, 12, None, 0.125),
+    Row(0, "mdp", "bare", 3, 1.5, 1.25, 2.0, 1.75, 4096, 2048, None, 0.5, None),
+    Row(1, "mdp", "peer", 0, None, None, 300.0, 299.0, 4096, None, 12, None, 0.125, "status 1: no, it said"),
 ]
 
 

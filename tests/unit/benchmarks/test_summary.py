@@ -6,8 +6,8 @@ import pytest
 
 from harness.arms import BARE, BARE_AGAIN
 from harness.report import summary, table
-from harness.store import Row
-from harness.summary import ratio
+from harness.store import NEVER_ENDED, Row
+from harness.summary import growth, ratio, size
 
 ROW = Row(
     round=0,
@@ -19,6 +19,7 @@ ROW = Row(
     whole_s=5.0,
     whole_cpu_s=5.0,
     peak_rss_bytes=1 << 20,
+    program_peak_bytes=10_000_000,
     recording_bytes=None,
     after_program_s=0.1,
     start_up_s=None,
@@ -50,7 +51,32 @@ def test_only_rounds_with_both_arms_count() -> None:
 
 
 def test_an_arm_that_never_ends_has_no_ratio_and_is_shown_so() -> None:
-    unended = [replace(row, in_program_s=None, loops=0) for row in rounds("peer", 1, 1)]
+    unended = [replace(row, in_program_s=None, loops=0, outcome=NEVER_ENDED) for row in rounds("peer", 1, 1)]
     rows = rounds(BARE, 1, 1) + rounds(BARE_AGAIN, 1, 1) + unended
     assert ratio(rows, "mdp", "peer", BARE, in_program) is None
-    assert "never ended" in table(summary(rows, ["mdp"], ["peer"], "long"), ["mdp"], ["peer"])
+    assert "never ended" in table(summary(rows, ["mdp"], ["peer"]), ["mdp"], ["peer"])
+
+
+def peaks(arm: str, *sizes: int | None) -> list[Row]:
+    return [replace(ROW, round=number, arm=arm, program_peak_bytes=size) for number, size in enumerate(sizes)]
+
+
+def test_memory_is_compared_within_a_round_and_only_where_both_are_known() -> None:
+    bare, peer = peaks(BARE, 10, 20, None), peaks("peer", 14, 24, 99)
+    found = size(bare + peer, "mdp", "peer", BARE)
+    assert (found.program_peak, found.above_bare) == (24, 4)
+    assert size(bare, "mdp", "peer", BARE).above_bare is None
+
+
+def test_what_is_left_on_disk_is_told_per_second_of_the_program() -> None:
+    rows = [replace(row, recording_bytes=3000) for row in rounds("peer", 2, 1, 3)]
+    found = size(rows, "mdp", "peer", BARE)
+    assert (found.recording, found.recording_per_s) == (3000, 1500)
+    assert size(rounds("peer", 2), "mdp", "peer", BARE).recording_per_s is None
+
+
+def test_growth_leaves_out_what_every_recording_has() -> None:
+    short = [replace(row, recording_bytes=5000) for row in rounds("peer", 2)]
+    long = [replace(row, program="long", recording_bytes=9000) for row in rounds("peer", 10)]
+    assert growth(short + long, "mdp", "long", "peer") == 500
+    assert growth(short, "mdp", "long", "peer") is None

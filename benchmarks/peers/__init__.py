@@ -1,0 +1,1 @@
+"""Other profilers, one module each; see `harness.peers`."""

@@ -1,0 +1,88 @@
+"""Other profilers: what is known of each, and how their results are read, from files as they write them."""
+
+import cProfile
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import peers
+from harness.errors import BenchmarkError
+from peers import filprofiler, memory_profiler, py_spy, pyinstrument, scalene
+
+BIN = Path()
+
+
+def test_every_peer_says_how_it_runs_and_arms_have_names_of_their_own() -> None:
+    found = [peers.load(name) for name in peers.names()]
+    arms = [arm for peer in found for arm in peer.arms]
+    assert len(arms) == len(set(arms)) >= len(found) > 10
+    for peer in found:
+        assert all("{recording}" in template for template in peer.arms.values())
+        assert set(peer.without_memory) <= set(peer.arms)
+
+
+def test_a_peer_that_there_is_not_is_named_with_those_that_there_are() -> None:
+    with pytest.raises(BenchmarkError, match=r"'nobody'.*scalene"):
+        peers.load("nobody")
+    assert peers.chosen("") == []
+    assert peers.chosen("a, b") == ["a", "b"]
+    assert peers.chosen("all") == peers.names()
+
+
+def test_nothing_seen_is_not_zero_percent() -> None:
+    assert peers.shares({"f": 1.0, "g": 3.0}) == {"f": 25.0, "g": 75.0}
+    with pytest.raises(ValueError, match="saw nothing"):
+        peers.shares({})
+
+
+def test_py_spy_counts_leaves(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    raw.write_text("<module> (a b.py:1);f (a b.py:2) 30\n<module> (a b.py:1);f (a b.py:2);g (a b.py:9) 10\n", "utf-8")
+    assert py_spy.functions(raw, BIN) == {"f": 75.0, "g": 25.0}
+
+
+def test_pyinstrument_has_a_tree_of_which_self_is_no_function(tmp_path: Path) -> None:
+    def frame(function: str, time: float, *children: dict[str, Any]) -> dict[str, Any]:
+        return {"function": function, "time": time, "children": children}
+
+    inner = frame("f", 3.0, frame("[self]", 1.0), frame("g", 2.0))
+    session = tmp_path / "session"
+    session.write_text(json.dumps({"root_frame": frame("main", 4.0, inner)}), "utf-8")
+    assert pyinstrument.functions(session, BIN) == {"main": 25.0, "f": 25.0, "g": 50.0}
+
+
+def test_pstats_has_own_times(tmp_path: Path) -> None:
+    profile = cProfile.Profile()
+    profile.runcall(sum, range(10_000))
+    profile.dump_stats(tmp_path / "stats")
+    found = peers.pstats_shares(tmp_path / "stats", BIN)
+    assert found["<built-in method builtins.sum>"] > 50
+    assert sum(found.values()) == pytest.approx(100)
+
+
+def test_scalene_has_functions_in_files_and_no_footprint_where_nothing_was_large(tmp_path: Path) -> None:
+    parts = {"n_cpu_percent_python": 30.0, "n_cpu_percent_c": 5.0, "n_sys_percent": 1.0}
+    profile: dict[str, Any] = {"files": {"a.py": {"functions": [{"line": "f"} | parts]}}}
+    (tmp_path / "x.json").write_text(json.dumps(profile), "utf-8")
+    assert scalene.functions(tmp_path / "x.tacho", BIN) == {"f": 36.0}
+    assert scalene.peak_bytes(tmp_path / "x.tacho", BIN) == 0
+    (tmp_path / "x.json").write_text(json.dumps(profile | {"max_footprint_mb": 2.5}), "utf-8")
+    assert scalene.peak_bytes(tmp_path / "x.tacho", BIN) == 2_621_440
+
+
+def test_fil_sums_its_stacks_and_memory_profiler_takes_the_highest_line(tmp_path: Path) -> None:
+    (tmp_path / "day").mkdir()
+    (tmp_path / "day" / "peak-memory.prof").write_text("a.py:1 (f);a.py:2 (g) 100\na.py:1 (f) 23\n", "utf-8")
+    assert filprofiler.peak_bytes(tmp_path, BIN) == 123
+    lines = tmp_path / "lines"
+    lines.write_text(
+        "Line #    Mem usage    Increment  Occurrences   Line Contents\n"
+        "=============================================================\n"
+        "     2   22.000 MiB   22.000 MiB           1   @profile\n"
+        "     4   64.500 MiB   42.500 MiB           1       a = bytearray(1)\n"
+        "     5   63.000 MiB   -1.500 MiB           1       del a\n",
+        "utf-8",
+    )
+    assert memory_profiler.peak_bytes(lines, BIN) == round(64.5 * 2**20)
