@@ -24,9 +24,10 @@ def existing(command: str) -> set[str]:
     found = main.get_command(click.Context(main), command)
     assert found is not None
     options = [parameter for parameter in found.params if isinstance(parameter, click.Option)]
-    return {name for option in options for name in option.opts if name.startswith("--")} - {"--help"}
+    names = [name for option in options for name in (*option.opts, *option.secondary_opts)]
+    return {name for name in names if name.startswith("--")} - {"--help"}
 
 
-@pytest.mark.parametrize("command", ["record", "analyze", "info", "recover"])
+@pytest.mark.parametrize("command", ["record", "analyze", "info", "recover", "diff", "export", "scrub"])
 def test_page_and_command_agree(command: str) -> None:
     assert documented(command) == existing(command)

@@ -65,7 +65,7 @@ def test_paused_to_the_end_is_an_empty_recording(tmp_path: Path, sampler: str) -
     assert done == support.Outcome(0, "", "")
     assert support.rows(tmp_path / "run.tacho", "cpu") == []
     report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
-    assert report["lines"] == []
+    assert [row for row in report["lines"] if row["file"]] == []  # what memory did meanwhile is known, but not where
     assert report["totals"]["samples"] == 0
 
 

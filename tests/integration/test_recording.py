@@ -14,6 +14,7 @@ pytestmark = pytest.mark.native
 
 MIXED = support.PROGRAMS / "mixed.py"
 KB = 1024
+MEMORY = ("memory", "allocations", "copies")
 
 
 def size(recording: Path) -> int:
@@ -34,22 +35,25 @@ def recording(folder: Path) -> Path:
     return folder / "run.tacho"
 
 
-def test_ten_seconds_take_48_kb(recording: Path) -> None:
+def test_ten_seconds_take_48_kb_and_2_kb_a_second_for_memory(recording: Path) -> None:
     assert len(support.rows(recording, "cpu")) > 200  # there is something in it
+    assert len(support.rows(recording, "allocations")) > 10
     sizes = {path.name: path.stat().st_size for path in recording.iterdir()}
-    assert size(recording) <= 48 * KB, sizes
+    memory = sum(sizes[f"{table}.parquet"] for table in MEMORY)
+    assert sum(sizes.values()) - memory <= 48 * KB, sizes
+    assert memory <= 20 * KB, sizes
 
 
 @pytest.mark.slow
-def test_growth_is_under_1_kb_a_second(recording: Path, tmp_path: Path) -> None:
+def test_growth_is_under_3_kb_a_second(recording: Path, tmp_path: Path) -> None:
     assert support.record([MIXED, "40"], tmp_path, "--no-sources", timeout=120).status == 0
-    assert (size(tmp_path / "run.tacho") - size(recording)) / 30 < KB
+    assert (size(tmp_path / "run.tacho") - size(recording)) / 30 < 3 * KB
 
 
 def test_nothing_is_left_behind(folder: Path, recording: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["run.tacho"]
     names = {path.name for path in recording.iterdir()}
-    tables = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames", "cpu", "waits")
+    tables = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames", "cpu", "waits", *MEMORY)
     assert names == {"manifest.json", *(f"{table}.parquet" for table in tables)}
 
 

@@ -111,3 +111,19 @@ def test_the_profiled_process_imports_next_to_nothing(tmp_path: Path) -> None:
     assert "tachograph.recorder._native" in ours
     assert {name for name in extra - ours if name.split(".")[0] not in sys.stdlib_module_names} == set()
     assert not any("format" in name or "analyzer" in name for name in ours)
+
+
+def test_a_thread_of_native_code_after_a_subinterpreter(tmp_path: Path) -> None:
+    """From then on PyGILState_Check says yes to threads that do not hold the GIL; the recorder must not believe it."""
+    code = (
+        "import ctypes\n"
+        "try: import _xxsubinterpreters as interpreters\n"
+        "except ImportError: import _interpreters as interpreters\n"
+        "interpreters.destroy(interpreters.create())\n"
+        "libc = ctypes.CDLL(None)\n"  # calls without the GIL
+        "thread = ctypes.c_ulong()\n"
+        "function = ctypes.cast(libc.getpid, ctypes.c_void_p)\n"
+        "print(libc.pthread_create(ctypes.byref(thread), None, function, None), libc.pthread_join(thread, None))\n"
+    )
+    recorded = support.record(["-c", code], tmp_path)
+    assert (recorded.status, recorded.stdout) == (0, "0 0\n"), recorded.stderr

@@ -21,7 +21,9 @@ import pyarrow.parquet as pq
 
 COMMAND = [sys.executable, "-m", "tachograph"]
 PROGRAMS = Path(__file__).parent / "programs"
-LIBRARY_SOURCE = Path(__file__).parent / "native" / "burn.c"
+NATIVE = Path(__file__).parent / "native"
+LIBRARY_SOURCE = NATIVE / "burn.c"
+ALLOCATIONS_SOURCE = NATIVE / "allocate.c"
 
 POINT = 0.01
 """What a share may be wrong by, once there are enough samples (DESIGN.md): one percentage point."""
@@ -232,16 +234,31 @@ def analyze(recording: Path, *options: str, cwd: Path) -> dict[str, Any]:
 
 
 def record(
-    folder: Path, program: str, *arguments: str, sampler: str = "native", interval: float = 5, timeout: float = 120
+    folder: Path,
+    program: str,
+    *arguments: str,
+    sampler: str = "native",
+    interval: float = 5,
+    options: Sequence[str] = (),
+    timeout: float = 120,
 ) -> Run:
     """Record one of the oracle's programs into ``folder`` and analyse the recording."""
     path, truth, recording = PROGRAMS / program, folder / "truth.json", folder / "run.tacho"
-    options = ["-q", "-o", str(recording), "--interval", f"{interval:g}", "--sampler", sampler]
-    done = tachograph("record", *options, path, truth, *arguments, cwd=folder, timeout=timeout)
+    settings = ["-q", "-o", str(recording), "--interval", f"{interval:g}", "--sampler", sampler, *options]
+    done = tachograph("record", *settings, path, truth, *arguments, cwd=folder, timeout=timeout)
     assert done.returncode == 0, f"{program} ended with {done.returncode}: {done.stderr}"
     return Run(
         path, json.loads(truth.read_text(encoding="utf-8")), analyze(recording, cwd=folder), recording, done.stderr
     )
+
+
+def run_bare(folder: Path, program: str, *arguments: str, timeout: float = 120) -> dict[str, Any]:
+    """Run one of the oracle's programs without any recorder; its truth."""
+    truth = folder / "bare.json"
+    command = [sys.executable, str(PROGRAMS / program), str(truth), *arguments]
+    subprocess.run(command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, check=True, timeout=timeout)
+    document: dict[str, Any] = json.loads(truth.read_text(encoding="utf-8"))
+    return document
 
 
 def compile_library(source: Path, folder: Path) -> Path | None:

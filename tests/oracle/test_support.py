@@ -1,10 +1,11 @@
 """The oracle's own arithmetic: a tolerance that shrinks to one percentage point, and markers that are found."""
 
 import math
+import random
 
 import pytest
 
-from oracle import support
+from oracle import memory, support
 
 
 def test_tolerance_is_a_point_and_the_score_interval() -> None:
@@ -34,3 +35,14 @@ def test_marker_is_a_whole_name() -> None:
     assert not support.marked(program, "digest-large") & support.marked(program, "digest-small")
     with pytest.raises(LookupError, match="digest"):
         support.marked(program, "digest")
+
+
+def test_sampling_error_is_that_of_poisson_sampling() -> None:
+    """Against sampling by hand; blocks much larger than the mean have none."""
+    source, size, count, mean = random.Random(7), 100_000, 400, memory.BLOCK_MEAN
+    part = 1 - math.exp(-size / mean)
+    sums = [sum(source.random() < part for _ in range(count)) * size / part for _ in range(400)]
+    middle = sum(sums) / len(sums)
+    deviation = math.sqrt(sum((found - middle) ** 2 for found in sums) / len(sums))
+    assert 3 * deviation == pytest.approx(memory.sampling_error(count, size), rel=0.15)
+    assert memory.sampling_error(1, 64 * mean) < 1

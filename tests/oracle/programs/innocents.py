@@ -1,0 +1,157 @@
+"""Ten programs that allocate all the time and leak nothing. Argument 2 is which one; each takes about 2.5 seconds."""
+
+import functools
+import importlib
+import json
+import queue
+import random
+import re
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from books import Books
+from pace import RATE, pieces
+
+SECONDS, PIECE = 2.5, 4000
+
+
+def filled_cache() -> None:
+    """A cache that fills up in the first second, and is used from then on."""
+    cache: dict[int, bytes] = {}
+    for number in pieces(SECONDS, PIECE):
+        key = number % 5000
+        if key not in cache:
+            cache[key] = bytes(PIECE)
+        assert len(cache[key]) == PIECE
+
+
+def sawtooth() -> None:
+    """A buffer that is flushed whenever it is full; the program ends while it is filling."""
+    buffer: list[bytes] = []
+    for _ in pieces(SECONDS, PIECE):
+        buffer.append(bytes(PIECE))
+        if len(buffer) >= 1800:
+            buffer.clear()
+
+
+def interned() -> None:
+    """Words of a vocabulary that is bounded, interned whenever they are met."""
+    for number in pieces(SECONDS, 100, RATE / 4):
+        sys.intern(f"the word of this number: {number * 7919 % 20_000:050d}")
+
+
+def bounded_lru() -> None:
+    """functools.lru_cache with a bound: it evicts all the time."""
+
+    @functools.lru_cache(maxsize=1500)
+    def compute(key: int) -> bytes:
+        return bytes(PIECE)
+
+    for number in pieces(SECONDS, PIECE):
+        compute(number)
+
+
+def window() -> None:
+    """A moving window over a stream."""
+    recent: deque[bytearray] = deque(maxlen=2000)
+    for _ in pieces(SECONDS, PIECE):
+        recent.append(bytearray(PIECE))
+
+
+def model() -> None:
+    """A large model that is loaded once in many pieces, then work with it."""
+    weights = [[float(number) for number in range(1000)] for _ in range(800)]
+    for number in pieces(SECONDS, PIECE):
+        row = weights[number % len(weights)]
+        [value * 2 for value in row[:100]]
+
+
+def temporaries() -> None:
+    """Large arrays that live for one statement."""
+    for _ in pieces(SECONDS, 1_200_000, 10 * RATE):
+        sum(memoryview(bytearray(1_200_000))[::100_000])
+
+
+def pool() -> None:
+    """Threads that hand work to each other through queues."""
+    todo: queue.Queue[bytearray | None] = queue.Queue(50)
+    done: queue.Queue[bytes] = queue.Queue()
+
+    def work() -> None:
+        while (item := todo.get()) is not None:
+            done.put(bytes(item))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in pieces(SECONDS, PIECE):
+        todo.put(bytearray(PIECE))
+        while not done.empty():
+            done.get()
+    for _ in threads:
+        todo.put(None)
+    for thread in threads:
+        thread.join()
+    with ThreadPoolExecutor(2) as executor:
+        assert sum(executor.map(len, (bytes(PIECE) for _ in range(500)))) == 500 * PIECE
+
+
+def pipeline() -> None:
+    """Generators over generators, and JSON to and fro."""
+
+    def texts() -> Iterator[str]:
+        for number in pieces(SECONDS, PIECE, RATE / 2):
+            yield json.dumps({"number": number, "values": list(range(number % 100)), "text": "x" * 1000})
+
+    def records(lines: Iterator[str]) -> Iterator[dict[str, object]]:
+        for line in lines:
+            yield json.loads(line)
+
+    total = 0
+    for record in records(texts()):
+        total += len(str(record["text"]).upper())
+    assert total
+
+
+def interpreter() -> None:
+    """What the interpreter keeps for itself: modules that are imported, patterns that are compiled, attributes cached."""
+    names = ["decimal", "email.message", "http.client", "sqlite3", "unittest.mock", "xml.dom.minidom", "asyncio", "csv"]
+    source = random.Random(1)
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        if names:
+            importlib.import_module(names.pop())
+        for _ in range(5):
+            re.compile("|".join(str(source.randrange(10**6)) for _ in range(10))).search("no such number")
+        time.sleep(0.02)
+
+
+PROGRAMS = {
+    program.__name__: program
+    for program in (
+        filled_cache,
+        sawtooth,
+        interned,
+        bounded_lru,
+        window,
+        model,
+        temporaries,
+        pool,
+        pipeline,
+        interpreter,
+    )
+}
+
+
+def main() -> None:
+    books = Books()
+    PROGRAMS[sys.argv[2]]()
+    books.write()
+
+
+if __name__ == "__main__":
+    main()
