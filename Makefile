@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format dev bench-overhead bench-analyze clean
+.PHONY: help demo test test-slow lint format dev bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -22,8 +22,10 @@ demo: $(VENV)/.with-analyze ## record a real program (examples/backup.py) and sh
 	$(BIN)/tachograph record --force --output build/demo/backup.tacho examples/backup.py
 	$(BIN)/tachograph analyze build/demo/backup.tacho
 
+# What measures time or waits for signals has the machine for itself; all else shares it.
 test: lint ## lint, then the tests (about ten minutes on two cores)
-	$(BIN)/pytest -m 'not slow'
+	$(BIN)/pytest -m 'not slow' -n 2 --dist loadfile tests/unit tests/native tests/docs tests/browser
+	$(BIN)/pytest -m 'not slow' tests/installation tests/integration tests/oracle
 
 test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
 	$(BIN)/pytest -m slow
@@ -46,11 +48,25 @@ dev: $(BIN)/pip ## an editable install with all tools: edits to Python sources a
 	@$(PIP) --editable '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
 	@touch $(VENV)/.with-dev $(VENV)/.with-analyze
 
-bench-overhead: $(VENV)/.with-dev ## what recording costs: ten pyperformance programs, bare and recorded (about 40 minutes)
+bench-overhead: $(VENV)/.with-dev ## what recording costs: ten pyperformance programs, bare and recorded (about an hour)
 	$(BIN)/python benchmarks/overhead.py $(ARGS)
+
+bench-allocation: $(VENV)/.with-dev ## what recording costs loops that only allocate or copy, and where (needs valgrind)
+	$(BIN)/python benchmarks/allocation.py $(ARGS)
+	$(BIN)/python benchmarks/instructions.py
+
+bench-memory: $(VENV)/.with-dev ## threshold samples against rate-based ones on the ten programs
+	$(BIN)/python benchmarks/sampling_rate.py $(ARGS)
+
+bench-accuracy: $(VENV)/.with-dev ## time by function and size of an array, beside other profilers (installs them)
+	$(BIN)/python benchmarks/cpu_accuracy.py
+	$(BIN)/python benchmarks/memory_accuracy.py
 
 bench-analyze: $(VENV)/.with-dev ## what analyzing costs: recordings of up to 10^8 samples
 	$(BIN)/python benchmarks/analyze.py $(ARGS)
+
+bench-smoke: $(VENV)/.with-dev ## does every benchmark still run? (needs valgrind; two to three minutes)
+	$(BIN)/python benchmarks/smoke.py
 
 clean: ## remove everything that these commands made
 	rm -rf $(VENV) build .nox .mypy_cache .pytest_cache .ruff_cache
