@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from .columns import column, scalar, table_of
 from .contexts import ContextTree, ReadSource
 from .definitions import ProcessFacts
+from .images import images_of
 from .lifetimes import Deaths
 from .native_frames import NativeFrames, Resolve
-from .processes import processes_table, threads_table
+from .process_log import ProcessLog, Refusal
+from .processes import processes_table, rows_of, threads_table
 from .row_kinds import BLOCK_ROWS, FREED_ROWS, ROW_KINDS, TABLE_KINDS, RowKind
 from .rows import IdMaps, final_table, id_maps
 from .spans import spans_table
@@ -48,12 +50,16 @@ class Assembled:
         chunks: dict[str, list[tuple[int, Chunk]]],
         maps: list[_ProcessMaps],
         processes: list[ProcessFacts],
+        log: ProcessLog,
+        unarmed: list[int],
     ) -> None:
         self.spec = spec
         self.tables = tables
         self._chunks = chunks
         self._maps = maps
         self._processes = processes
+        self._log = log
+        self._unarmed = unarmed
 
     def batches(self, name: str) -> Iterator[pa.Table]:
         """The rows of a table that is not in ``tables``, in exact order of time, a bounded piece at a time.
@@ -94,15 +100,21 @@ class Assembled:
         """What was lost, as the manifest lists it: ``process``, ``loss``, ``count``."""
         names = [loss.name for loss in self.spec.losses]
         ledger = []
-        for number, process in enumerate(self._processes):
+        for process in self._processes:
             counts: dict[str, int] = {}
             for index, count in enumerate(process.control.losses if process.control else ()):
                 if count:
                     counts[names[index] if index < len(names) else f"cause_{index}"] = count
             for name in ("records_torn", "segments_missing", "references_lost"):
                 counts[name] = counts.get(name, 0) + getattr(process, name)
-            ledger += [{"process": number, "loss": name, "count": count} for name, count in counts.items() if count]
-        return ledger
+            if process.control is not None and process.control.stop_requested:
+                counts["processes_outlived"] = 1
+            ledger += [
+                {"process": process.number, "loss": name, "count": count} for name, count in counts.items() if count
+            ]
+        ledger += [{"process": number, "loss": "processes_unarmed", "count": 1} for number in self._unarmed]
+        whole = {"records_torn": self._log.torn, "processes_unlisted": self._log.unlisted}
+        return ledger + [{"process": None, "loss": name, "count": count} for name, count in whole.items() if count]
 
     @property
     def clock(self) -> dict[str, int] | None:
@@ -134,13 +146,13 @@ class Assembled:
         """CPU time that the recorder used in the recorded processes, in all and for each."""
         processes = [
             {
-                "process": number,
+                "process": process.number,
                 "handler_cpu_ns": process.control.handler_cpu_ns,
                 "helper_cpu_ns": process.control.helper_cpu_ns,
                 "samples": process.control.samples,
                 "wait_ticks": process.control.ticks,
             }
-            for number, process in enumerate(self._processes)
+            for process in self._processes
             if process.control is not None
         ]
         total = {name: sum(entry[name] for entry in processes) for name in ("handler_cpu_ns", "helper_cpu_ns")}
@@ -179,26 +191,36 @@ def assemble(
         FormatError: the spool cannot be listed, or is of a newer major version. Damage inside is counted in
             ``quality``.
     """
-    processes, chunks = [], {name: [] for name in ROW_KINDS}  # type: ignore[var-annotated]
-    for number, process in enumerate(spool.processes()):
-        facts, rows = read_process(spool, process, spec)
+    log = spool.process_log()
+    rows = rows_of(spool.processes(), images_of(log))
+    chunks: dict[str, list[tuple[int, Chunk]]] = {name: [] for name in ROW_KINDS}
+    processes: list[ProcessFacts] = []
+    contexts, stack_ids = ContextTree(), []
+    for row in rows:
+        if row.process is None:
+            continue
+        facts, found = read_process(spool, row.process, spec)
+        facts.number = row.number
+        for name, pieces in found.items():
+            chunks[name] += [(len(processes), chunk) for chunk in pieces]
         processes.append(facts)
-        for name, found in rows.items():
-            chunks[name] += [(number, chunk) for chunk in found]
-    contexts, native = ContextTree(), NativeFrames(processes)
+        stack_ids.append(contexts.add(facts))
+        facts.forget_contexts()
+    native = NativeFrames(processes)
     threads, thread_ids = threads_table(processes, spec)
     maps = []
-    for number, facts in enumerate(processes):
-        ids = id_maps(number, thread_ids[number], contexts.add(facts), native.ids(number))
-        maps.append(_ProcessMaps(ids, native.remapped(number)))
+    for index, facts in enumerate(processes):
+        ids = id_maps(facts.number, thread_ids[index], stack_ids[index], native.ids(index))
+        maps.append(_ProcessMaps(ids, native.remapped(index)))
     tables = {
-        "processes": processes_table(processes, exit_statuses or {}, spec),
+        "processes": processes_table(rows, {facts.number: facts for facts in processes}, exit_statuses or {}, spec),
         "threads": threads,
         **contexts.tables(spec, read_source, store_sources),
         **native.tables(spec, resolve),
         "spans": spans_table(processes, thread_ids, spec),
     }
-    return Assembled(spec, tables, chunks, maps, processes)
+    unarmed = [row.number for row in rows if row.image is not None and row.image.refused == Refusal.FAILED]
+    return Assembled(spec, tables, chunks, maps, processes, log, unarmed)
 
 
 def _with_remapped(

@@ -25,7 +25,7 @@ class ProcessFacts:
     """What is known of a process: its definitions by the spool's ids, and what it mentions.
 
     ``mentions`` are the distinct ``thread``, ``stack`` and ``pc`` values of its rows. ``first_ns`` and ``last_ns`` are
-    the times of its first and last row.
+    the times of its first and last row. ``number`` is its row in the table processes.
     """
 
     prefix: str
@@ -45,6 +45,7 @@ class ProcessFacts:
     records_torn: int = 0
     segments_missing: int = 0
     references_lost: int = 0
+    number: int = 0
 
     def add(self, segment: Segment) -> None:
         """Take over the definitions of a segment. The first definition of an id counts, the last name of a thread."""
@@ -65,6 +66,12 @@ class ProcessFacts:
                     self.states.append(record)
                 case Span():
                     self._named(record)
+
+    def forget_contexts(self) -> None:
+        """Let go of what only ``ContextTree.add`` needs, and what thousands of processes would hold."""
+        self.codes.clear()
+        self.stacks.clear()
+        self.mentions["stack"].clear()
 
     def mention(self, column: str, values: set[int]) -> None:
         """Note ids or addresses that rows refer to."""

@@ -73,8 +73,8 @@ class NativeFrames:
     def __init__(self, processes: Sequence[ProcessFacts]) -> None:
         self._modules: list[_Row] = []
         self._holders: list[dict[int, list[tuple[int, _Place]]]] = []
-        for number, process in enumerate(processes):
-            modules = ProcessModules(process, number, len(self._modules))
+        for process in processes:
+            modules = ProcessModules(process, process.number, len(self._modules))
             self._modules += modules.rows()
             unknown: _Place
             holders = {}
@@ -86,15 +86,15 @@ class NativeFrames:
         in_order = sorted(places, key=lambda place: (place[0] is not None, place[0] or 0, place[1]))
         self._ids = {place: index for index, place in enumerate(in_order)}
 
-    def ids(self, number: int) -> dict[int, int]:
-        """Map of a process's program counters to native frames: the earliest module that holds them."""
-        return {pc: self._ids[found[0][1]] for pc, found in self._holders[number].items()}
+    def ids(self, index: int) -> dict[int, int]:
+        """Map of the process's program counters to native frames: the earliest module that holds them."""
+        return {pc: self._ids[found[0][1]] for pc, found in self._holders[index].items()}
 
-    def remapped(self, number: int) -> dict[int, list[tuple[int, int]]]:
+    def remapped(self, index: int) -> dict[int, list[tuple[int, int]]]:
         """The program counters that several modules held at different times, with (time_ns, native frame) by time."""
         return {
             pc: [(time_ns, self._ids[place]) for time_ns, place in found]
-            for pc, found in self._holders[number].items()
+            for pc, found in self._holders[index].items()
             if len(found) > 1
         }
 

@@ -22,21 +22,21 @@ def spans_table(
     Of a span whose own end was not recorded nothing is known, so it is no parent either.
     """
     found = sorted(
-        (span.start_ns, number, span.span, span)
-        for number, process in enumerate(processes)
+        (span.start_ns, index, span.span, span)
+        for index, process in enumerate(processes)
         for span in process.spans.values()
     )
-    ids = {(number, own): row for row, (_, number, own, _) in enumerate(found)}
+    ids = {(index, own): row for row, (_, index, own, _) in enumerate(found)}
     rows = []
-    for row, (start_ns, number, _, span) in enumerate(found):
-        parent = ids.get((number, span.parent))
+    for row, (start_ns, index, _, span) in enumerate(found):
+        parent = ids.get((index, span.parent))
         rows.append(
             (
                 row,
                 # A child cannot begin before its parent; a record that says so is damaged.
                 parent if parent is not None and parent < row else None,
-                number,
-                threads[number][span.thread],
+                processes[index].number,
+                threads[index][span.thread],
                 clean_text(span.name),
                 clean_text(span.fields) or None,
                 start_ns,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
+from .process_log import LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log
 from .segment import Segment, read_segment
 
 SPOOL_NAME = "spool"
@@ -21,7 +22,7 @@ CONTROL_SIZE = 4096
 LOSS_COUNTERS = 64
 MAX_SEGMENT_SIZE = 1 << 28
 
-_CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQ")
+_CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQI")
 _LOSSES = struct.Struct(f"<{LOSS_COUNTERS}Q")
 _LOSSES_AT = 128
 _SEGMENT_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})\.seg")
@@ -47,6 +48,7 @@ class ControlFile:
     handler_cpu_ns: int
     samples: int
     ticks: int
+    stop_requested: bool
     losses: tuple[int, ...]
 
 
@@ -65,7 +67,7 @@ def decode_control(data: bytes) -> ControlFile:
         raise NewerVersionError(
             f"the spool has version {major}.{minor}, this tachograph reads 1.x: use a newer tachograph"
         )
-    values = (*fields[3:11], bool(fields[11]), *fields[12:], _LOSSES.unpack_from(data, _LOSSES_AT))
+    values = (*fields[3:11], bool(fields[11]), *fields[12:17], bool(fields[17]), _LOSSES.unpack_from(data, _LOSSES_AT))
     return ControlFile(*values)
 
 
@@ -164,6 +166,13 @@ class SpoolDirectory:
             for name in _names(self.parts_path):
                 if match := _PART_NAME.fullmatch(name):
                     yield match[1], Part(int(match[2]), int(match[3]), self.parts_path / name)
+
+    def process_log(self) -> ProcessLog:
+        """What the processes said of their beginning and end; without records if there is no log that can be read."""
+        try:
+            return decode_log(read_regular_file(self.path / LOG_NAME, MAX_LOG_SIZE))
+        except (OSError, FormatError):
+            return ProcessLog()
 
     def control(self, prefix: str) -> ControlFile | None:
         """The control file of a process, read now; None if it is missing or damaged.

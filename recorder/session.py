@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.format.masking import mask_arguments
 from tachograph.recorder.arm import ERROR_FILE
 from tachograph.recorder.collector import Collector
 from tachograph.recorder.finish import Finished, UnfinishedError, finish
-from tachograph.recorder.masking import mask_arguments
 from tachograph.recorder.output import MANIFEST, SPOOL
 from tachograph.recorder.problems import one_line
 from tachograph.recorder.running import note_recorder

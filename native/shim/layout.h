@@ -53,6 +53,7 @@ enum class Loss : uint32_t {
     native_unseen,
     allocator_replaced,
     crossings_merged,
+    interpreter_unsupported = 26,  // 25, 27 and 28 are counted by readers
 };
 
 enum class ControlState : uint32_t { recording = 1, ended = 2, stopped = 3 };
@@ -86,12 +87,13 @@ struct Control {
     int64_t handler_cpu_ns;
     uint64_t samples;
     uint64_t wait_ticks;
-    uint8_t reserved[24];
+    uint32_t stop_requested;  // written by the recording command
+    uint8_t reserved[20];
     uint64_t losses[64];
 };
 static_assert(offsetof(Control, start_ns) == 24 && offsetof(Control, current_segment) == 48);
 static_assert(offsetof(Control, end_ns) == 64 && offsetof(Control, samples) == 88);
-static_assert(offsetof(Control, losses) == 128);
+static_assert(offsetof(Control, stop_requested) == 104 && offsetof(Control, losses) == 128);
 
 struct SegmentHeader {
     char magic[8];

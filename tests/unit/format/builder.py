@@ -222,16 +222,33 @@ def control(
     ticks: int = 0,
     losses: dict[int, int] | None = None,
     major: int = 1,
+    stop_requested: int = 0,
 ) -> bytes:
     head = struct.pack(
-        "<8sIIiiqqQIIIIqqqQQ",
+        "<8sIIiiqqQIIIIqqqQQI",
         *(b"TACHCTL1", major, 0, pid, parent, start_ns, utc_ns, segment_size, seq, state, error, paused, end_ns),
-        *(helper_ns, handler_ns, samples, ticks),
+        *(helper_ns, handler_ns, samples, ticks, stop_requested),
     )
     counters = [0] * 64
     for index, count in (losses or {}).items():
         counters[index] = count
     return (head.ljust(128, b"\0") + struct.pack("<64Q", *counters)).ljust(4096, b"\0")
+
+
+def log_record(
+    kind: int,
+    pid: int,
+    time_ns: int,
+    *,
+    parent: int = 4200,
+    status: int = -(1 << 31),
+    numbers: tuple[int, int, int] = (-1, -1, -1),
+    executable: bytes = b"",
+    command: bytes = b"",
+) -> bytes:
+    """A record of the process log; ``command`` has the arguments with NUL between them."""
+    head = (b"TACHPRC1", kind, pid, parent, status, time_ns, *numbers, len(executable), len(command))
+    return (struct.pack("<8sIiiiqqqqII", *head) + executable + command).ljust(512, b"\0")
 
 
 def write_spool(

@@ -147,12 +147,12 @@ def test_tables_without_rows_are_left_out(tmp_path: Path) -> None:
 
 def test_columns_that_an_old_recording_lacks() -> None:
     table = SPEC.tables["processes"]
-    old = pa.schema([field for field in table.schema if field.name != "exiting_ns"])
+    old = pa.schema([field for field in table.schema if not table.by_name[field.name].since])
     assert check_schema(table, old, "processes") == old.names
     content = pa.table([[0], [None], [1], [None], [5], *[[None]] * 6], schema=old)
     whole = complete(table, content)
     assert whole.schema.equals(table.schema)
-    assert whole["exiting_ns"].to_pylist() == [None]
+    assert whole["exiting_ns"].to_pylist() == whole["recorded"].to_pylist() == [None]
     check_batch(table, whole, {"processes": 1}, "processes")
     few = complete(table, content.select(["pid"]), ["exiting_ns", "pid"])
     assert few.to_pylist() == [{"pid": 1, "exiting_ns": None}]

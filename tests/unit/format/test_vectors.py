@@ -73,7 +73,7 @@ def packed(path: Path, target: Path, method: int, folder: str) -> Path:
     return target
 
 
-@pytest.mark.parametrize("name", ["whole", "extra", "killed", "memory", "memory-killed"])
+@pytest.mark.parametrize("name", ["whole", "extra", "killed", "memory", "memory-killed", "tree", "tree-killed"])
 @pytest.mark.parametrize("shape", ["directory", "stored", "deflated"])
 def test_vector(name: str, shape: str, tmp_path: Path) -> None:
     path = VECTORS / f"{name}.tacho"

@@ -1,6 +1,6 @@
 import pytest
 
-from tachograph.recorder.masking import MASK, MAX_LENGTH, is_suspicious, mask_arguments
+from tachograph.format.masking import MASK, MAX_LENGTH, is_suspicious, mask_arguments
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,151 @@
+"""Reads the process log of a spool: what every process under the recording said of its beginning and its end."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+LOG_NAME = "processes.log"
+"""Name of the process log in a spool."""
+
+RECORD_SIZE = 512
+BOUND = 100_000 * RECORD_SIZE
+"""Bytes of the log from which on a process appends one byte in place of a record."""
+
+MAX_LOG_SIZE = 2 * BOUND
+"""Bytes of the largest log that is read."""
+
+MAGIC = b"TACHPRC1"
+UNKNOWN_STATUS = -(1 << 31)
+
+_HEAD = struct.Struct("<8sIiiiqqqqII")
+_TEXT_AT = _HEAD.size
+_ROOM = RECORD_SIZE - _TEXT_AT
+
+
+class Event(IntEnum):
+    """Kinds of records."""
+
+    START = 1
+    END = 2
+    EXEC = 3
+    FORK = 4
+    FIRST = 5
+    REFUSED = 6
+
+
+_KINDS = frozenset(Event)
+BEGINNINGS = (Event.START, Event.FORK)
+
+
+class Refusal(IntEnum):
+    """Why a process was not armed: the ``status`` of a record REFUSED."""
+
+    FAILED = 1
+    EXCLUDED = 2
+    UNSUPPORTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One record; ``status`` is None where it is unknown, ``first`` to ``third`` are what SPEC.md says of its kind.
+
+    ``cut`` says that the arguments may have been longer than what is there.
+    """
+
+    event: Event
+    pid: int
+    parent_pid: int
+    status: int | None
+    time_ns: int
+    first: int
+    second: int
+    third: int
+    executable: str
+    arguments: tuple[str, ...]
+    cut: bool
+
+
+@dataclass(frozen=True)
+class ProcessLog:
+    """The records of a log in the order in which they were written.
+
+    ``torn`` counts runs of bytes that are no records, ``unlisted`` the beginnings that came after the log was full.
+    """
+
+    records: tuple[LogRecord, ...] = ()
+    torn: int = 0
+    unlisted: int = 0
+
+
+def decode_log(data: bytes) -> ProcessLog:
+    """Decode a process log; damage is counted, never an error. Unknown kinds of records are skipped."""
+    records: list[LogRecord] = []
+    torn = unlisted = at = 0
+    while at < len(data):
+        end = at + RECORD_SIZE
+        # A record that a full disk cut short has the next one's beginning within its own length.
+        if data.startswith(MAGIC, at) and end <= len(data) and data.find(MAGIC, at + 1, end) < 0:
+            record = _decode(data, at)
+            if record is not None:
+                records.append(record)
+            at = end
+            continue
+        after = data.find(MAGIC, at + 1)
+        after = len(data) if after < 0 else after
+        if at >= BOUND:
+            unlisted += sum(data.count(kind, at, after) for kind in BEGINNINGS)
+        else:
+            torn += 1
+        at = after
+    return ProcessLog(tuple(records), torn, unlisted)
+
+
+def encode_record(
+    event: Event,
+    pid: int,
+    parent_pid: int,
+    time_ns: int,
+    *,
+    status: int | None = None,
+    executable: bytes = b"",
+    arguments: bytes = b"",
+) -> bytes:
+    """A record as the recording command writes it; the texts are cut to fit."""
+    executable = executable[:_ROOM]
+    arguments = arguments[: _ROOM - len(executable)]
+    known = UNKNOWN_STATUS if status is None else status
+    head = (MAGIC, event, pid, parent_pid, known, time_ns, -1, -1, -1, len(executable), len(arguments))
+    return (_HEAD.pack(*head) + executable + arguments).ljust(RECORD_SIZE, b"\0")
+
+
+def _decode(data: bytes, at: int) -> LogRecord | None:
+    _, kind, pid, parent, status, time_ns, first, second, third, executable, command = _HEAD.unpack_from(data, at)
+    if kind not in _KINDS:
+        return None
+    start = at + _TEXT_AT
+    executable = min(executable, _ROOM)
+    command = min(command, _ROOM - executable)
+    return LogRecord(
+        event=Event(kind),
+        pid=pid,
+        parent_pid=parent,
+        status=None if status == UNKNOWN_STATUS else status,
+        time_ns=time_ns,
+        first=first,
+        second=second,
+        third=third,
+        executable=_text(data[start : start + executable]),
+        arguments=_arguments(data[start + executable : start + executable + command]),
+        cut=executable + command == _ROOM,
+    )
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+
+
+def _arguments(data: bytes) -> tuple[str, ...]:
+    """The arguments, each ended or parted by a NUL."""
+    return tuple(_text(each) for each in data.removesuffix(b"\0").split(b"\0")) if data else ()

@@ -1,0 +1,138 @@
+"""The process log: what is damaged is counted, what came after the bound as well."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tachograph.format import SpoolDirectory, assemble, load_specification
+from tachograph.format.images import images_of
+from tachograph.format.process_log import BOUND, Event, decode_log, encode_record
+from unit.format.builder import SegmentBuilder, control, log_record, write_spool
+
+SPEC = load_specification()
+
+
+def test_records_behind_damage_are_found() -> None:
+    cut_short = log_record(1, 2, 20)[:300]  # the disk was full
+    data = b"".join([log_record(1, 1, 10), b"\1" * 300, log_record(1, 2, 20), cut_short, log_record(2, 1, 30)])
+    log = decode_log(data)
+    assert [(record.event, record.pid) for record in log.records] == [(1, 1), (1, 2), (2, 1)]
+    assert (log.torn, log.unlisted) == (2, 0)
+
+
+def test_what_came_after_the_bound_is_counted() -> None:
+    record = log_record(1, 1, 10)
+    full = record * (BOUND // len(record))
+    log = decode_log(full + b"\1\2\4" + record + b"\3\1\1\1")
+    assert len(log.records) == BOUND // len(record) + 1
+    assert (log.unlisted, log.torn) == (5, 0)
+
+
+def test_our_own_records_are_read_back() -> None:
+    data = encode_record(Event.FIRST, 7, 6, 5, status=-9, executable=b"/bin/x" * 100, arguments=b"a\0b")
+    (record,) = decode_log(data).records
+    assert len(data) == 512
+    assert (record.event, record.pid, record.parent_pid, record.time_ns, record.status) == (Event.FIRST, 7, 6, 5, -9)
+    assert record.cut
+    assert record.arguments == ()
+    (record,) = decode_log(encode_record(Event.START, 7, 6, 5, executable=b"/x", arguments=b"a\0\0b c\0")).records
+    assert (record.executable, record.arguments, record.status, record.cut) == ("/x", ("a", "", "b c"), None, False)
+
+
+def test_a_first_process_that_says_nothing_itself() -> None:
+    """A static program: the recording command speaks for it, and its child knows it by its pid."""
+    log = decode_log(
+        log_record(5, 50, 10, parent=1, command=b"busybox")
+        + log_record(1, 51, 12, parent=50, command=b"python3")
+        + log_record(2, 50, 20, status=4)
+    )
+    first, child = images_of(log).found
+    assert (first.origin, first.command, first.exit_status, first.end_ns) == ("first", "busybox", 4, 20)
+    assert images_of(log).parent(images_of(log).found[1]).pid == 50  # type: ignore[union-attr]
+    assert child.origin == "exec"
+
+
+def test_the_end_that_the_process_told_counts() -> None:
+    told = log_record(2, 50, 20, numbers=(3, 4, 5))
+    log = decode_log(log_record(1, 50, 10) + told + log_record(2, 50, 25, status=-11))
+    (image,) = images_of(log).found
+    assert (image.end_ns, image.exit_status, image.user_ns, image.max_resident_bytes) == (20, -11, 3, 5)
+
+
+def test_a_process_id_that_is_used_again(tmp_path: Path) -> None:
+    """Each part of the spool belongs to the process that was alive when it was begun."""
+    log = [log_record(1, 9, 100), log_record(2, 9, 200), log_record(1, 9, 300), log_record(2, 9, 400)]
+    for start in (350, 110, 250):
+        segment = SegmentBuilder(0, 9, start)
+        segment.cpu(start + 1)
+        write_spool(tmp_path, [segment.to_bytes()], control(pid=9, start_ns=start), f"9-{start}")
+    (tmp_path / "processes.log").write_bytes(b"".join(log))
+    result = assemble(SpoolDirectory(tmp_path), SPEC, exit_statuses={9: 5})
+    rows = result.table("processes").to_pylist()
+    assert [(row["start_ns"], row["end_ns"], row["exit_status"]) for row in rows] == [
+        (110, 200, None),
+        (250, None, None),
+        (350, 400, 5),
+    ]
+    assert result.table("cpu")["thread"].to_pylist() == [0, 1, 2]
+    assert result.table("threads")["process"].to_pylist() == [0, 1, 2]
+
+
+def test_an_exec_that_failed(tmp_path: Path) -> None:
+    """The program goes on, and a later process of the same id has not taken its place."""
+    log = log_record(1, 9, 100) + log_record(3, 9, 150) + log_record(2, 9, 200) + log_record(1, 9, 300)
+    images = images_of(decode_log(log)).found
+    assert [(image.end_ns, image.replaced) for image in images] == [(200, None), (None, None)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_corrupted_log_still_gives_valid_tables(tmp_path: Path, seed: int) -> None:
+    from tachograph.format import check_batch
+
+    chance = random.Random(seed)
+    records = [
+        log_record(
+            chance.choice([1, 1, 2, 3, 4, 5, 6, 9]),
+            chance.randrange(5),
+            chance.choice([chance.randrange(100), -(1 << 63), (1 << 63) - 1]),
+            parent=chance.randrange(5),
+            status=chance.choice([0, -9, -(1 << 31)]),
+            numbers=(chance.randrange(-1, 5), chance.randrange(-1, 100), -(1 << 63)),
+            executable=b"\xff/x",
+            command=chance.choice([b"", b"a\0b", b"--password\0\xfe\xff", b"y" * 400]),
+        )
+        for _ in range(60)
+    ]
+    data = bytearray(b"".join(records))
+    for _ in range(80):
+        at = chance.randrange(len(data))
+        data[at : at + 4] = chance.choice([b"\xff" * 4, chance.randbytes(4), bytes(4), b""])
+    write_spool(tmp_path, [SegmentBuilder(0, 3, 50).to_bytes()], control(pid=3, start_ns=50), "3-50")
+    (tmp_path / "processes.log").write_bytes(bytes(data))
+    result = assemble(SpoolDirectory(tmp_path), SPEC)
+    table = result.table("processes")
+    check_batch(SPEC.tables["processes"], table, {"processes": table.num_rows}, "processes")
+    table.validate(full=True)
+    for row in table.to_pylist():
+        assert row["parent"] is None or row["parent"] < row["process"]
+
+
+def test_thousands_of_listed_processes_are_quick_and_small(tmp_path: Path) -> None:
+    import tracemalloc
+
+    count = 20_000
+    log = b"".join(
+        log_record(1, pid, pid * 10, parent=max(1, pid // 2), executable=b"/usr/bin/cc", command=b"cc\0-c\0a.c")
+        + log_record(2, pid, pid * 10 + 5, status=0, numbers=(1, 2, 3))
+        for pid in range(1, count + 1)
+    )
+    (tmp_path / "processes.log").write_bytes(log)
+    tracemalloc.start()
+    table = assemble(SpoolDirectory(tmp_path), SPEC).table("processes")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert table.num_rows == count
+    assert peak < 120e6
