@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .compat.linetable import LocationTable, decode
+from .compat.linetable import NO_INSTRUCTION, lines_of
 from .recording import Recording
 
 NOTHING = -1
@@ -105,17 +105,11 @@ def load_tree(recording: Recording) -> CallTree:
     functions = pd.DataFrame({"file": code_file, "name": names, "line": first_line})
     function_of_code = functions.groupby(["file", "name", "line"], sort=False).ngroup().to_numpy()
     first = functions[~functions.duplicated()]
-    lines = _lines(
-        code,
-        stacks.column("instruction").to_pylist(),
-        codes.column("line_table").to_pylist(),
-        [int(line) for line in first_line],
-    )
     return CallTree(
         parent=parent,
         file=np.append(code_file, NOTHING)[code],
         function=np.append(function_of_code, NOTHING)[code].astype(np.int64),
-        line=lines,
+        line=lines_of(codes.column("line_table"), first_line, code, _ids(stacks.column("instruction"), NO_INSTRUCTION)),
         function_names=first["name"].tolist(),
         function_files=first["file"].to_numpy(),
         function_lines=first["line"].to_numpy().astype(np.int64),
@@ -123,25 +117,6 @@ def load_tree(recording: Recording) -> CallTree:
     )
 
 
-def _ids(column: object) -> NDArray[np.int64]:
-    filled = column.cast("int64").fill_null(NOTHING)  # type: ignore[attr-defined]
+def _ids(column: object, otherwise: int = NOTHING) -> NDArray[np.int64]:
+    filled = column.cast("int64").fill_null(otherwise)  # type: ignore[attr-defined]
     return np.asarray(filled.to_numpy(), np.int64).copy()
-
-
-def _lines(
-    code: NDArray[np.int64], instruction: list[int | None], line_tables: list[bytes | None], first_lines: list[int]
-) -> NDArray[np.int64]:
-    """The line of each node. Each line table is decoded once, and only if a node needs it."""
-    tables: dict[int, LocationTable] = {}
-    known: dict[tuple[int, int | None], int] = {}
-    lines = np.full(len(code), NOTHING, np.int64)
-    for node, pair in enumerate(zip(code.tolist(), instruction, strict=True)):
-        if pair[0] == NOTHING:
-            continue
-        if pair not in known:
-            if pair[0] not in tables:
-                tables[pair[0]] = decode(line_tables[pair[0]], first_lines[pair[0]])
-            line = tables[pair[0]].locate(pair[1]).line
-            known[pair] = NOTHING if line is None else line
-        lines[node] = known[pair]
-    return lines

@@ -1,7 +1,8 @@
-"""Decodes ``co_linetable``, the location table of CPython 3.11 and later, into lines and columns.
+"""Finds lines in ``co_linetable``, the location tables of CPython 3.11 and later: many questions to many tables at once.
 
-The table is a run of entries. The first byte of each has its top bit set, a code in bits 3 to 6 and one less than
-the number of code units (2 bytes each) that the entry covers in bits 0 to 2; what follows depends on the code:
+A table is a run of entries. The first byte of each has its top bit set, which no other byte has, a code in bits 3 to 6
+and one less than the number of code units (2 bytes each) that the entry covers in bits 0 to 2. What follows depends on
+the code:
 
 ===== ==============================================================================================
 code  rest of the entry
@@ -13,16 +14,18 @@ code  rest of the entry
 15    no location
 ===== ==============================================================================================
 
-Varints hold 6 bits a byte, least significant first; bit 6 says that another byte follows. Columns count UTF-8 bytes
-from 0. The table comes from a recording and is not trusted: garbage ends the decoding where it begins, and no input
-takes more than one pass over its bytes.
+Varints hold 6 bits a byte, least significant first; bit 6 says that another byte follows. The tables come from a
+recording and are not trusted: garbage ends a table where it begins, and no input takes more than one pass over its
+bytes.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 CODE_UNIT = 2
 """Bytes of one code unit, the step of instruction offsets."""
@@ -30,130 +33,136 @@ CODE_UNIT = 2
 MAX_LINE = 2**31 - 1
 """Lines beyond this cannot come from CPython, which counts them in a C int."""
 
+NO_LINE = -1
+NO_INSTRUCTION = -(2**31)
+"""Stands for an instruction that is not known."""
+
+MAX_STEPS_BACK = 15
+"""Entries without a location that are passed by at most."""
+
 _MAX_VARINT_BYTES = 6  # 36 bits: more than any C int needs
+_ONE_LINE, _NO_COLUMNS, _LONG, _NOWHERE = 10, 13, 14, 15
+_REST = np.array([1] * _ONE_LINE + [2] * (_NO_COLUMNS - _ONE_LINE) + [0, 0, 0], np.int64)
+"""Bytes behind the first, by code; varints come on top."""
+
+_PIECE = 1 << 20
+"""Bytes of tables that are decoded together: what takes more memory is not faster."""
+
+Ids = NDArray[np.int64]
 
 
-class Location(NamedTuple):
-    """Where an instruction comes from: lines count from 1, columns are UTF-8 bytes from 0, None where unknown."""
+def lines_of(tables: pa.ChunkedArray, first_line: NDArray[np.integer], code: Ids, instruction: Ids) -> Ids:
+    """The line of each of many instructions, NO_LINE where it is not known.
 
-    line: int | None
-    end_line: int | None = None
-    column: int | None = None
-    end_column: int | None = None
+    ``tables`` (binary, null where there is none) and ``first_line`` (``co_firstlineno``) have an entry for each code
+    object; ``code`` (negative: none) and ``instruction`` (byte offset, or NO_INSTRUCTION) one for each question.
 
-
-NOWHERE = Location(None)
-
-
-@dataclass(frozen=True, slots=True)
-class LocationTable:
-    """The decoded table of one code object."""
-
-    first_line: int | None
-    starts: list[int] = field(default_factory=list)
-    """Offset in bytes at which each entry begins, ascending."""
-    end: int = 0
-    """Offset in bytes behind the last entry."""
-    locations: list[Location] = field(default_factory=list)
-
-    def locate(self, instruction: int | None) -> Location:
-        """The location of the instruction at a byte offset.
-
-        A negative offset stands for a frame that has not begun: the first line. None is an unknown instruction: no
-        line. Instructions that the compiler gave no location (the jump that closes a loop may be one) count for the
-        nearest one before them that has one, as a tracer would show it; with none before them, for the first line.
-        """
-        if instruction is None:
-            return NOWHERE
-        if instruction < 0:
-            return Location(self.first_line)
-        if instruction >= self.end:
-            return NOWHERE
-        entry = bisect_right(self.starts, instruction) - 1
-        for index in range(entry, max(entry - 16, -1), -1):
-            if self.locations[index].line is not None:
-                return self.locations[index]
-        return Location(self.first_line)
+    A negative offset stands for a frame that has not begun: the first line. Instructions that the compiler gave no
+    location (the jump that closes a loop may be one) count for the nearest one before them that has one, as a tracer
+    would show it; with none before them, for the first line.
+    """
+    lines = np.full(len(code), NO_LINE, np.int64)
+    order = np.argsort(code, kind="stable")
+    order = order[np.searchsorted(code[order], 0) :]
+    wanted, begins = np.unique(code[order], return_index=True)
+    if not len(wanted):
+        return lines
+    chosen = tables.take(pa.array(wanted)).cast(pa.large_binary()).combine_chunks()
+    first = np.where((first_line > 0) & (first_line <= MAX_LINE), first_line, NO_LINE).astype(np.int64)[wanted]
+    start = np.asarray(first_line, np.int64)[wanted]
+    offsets = np.frombuffer(chosen.buffers()[1], np.int64)[chosen.offset : chosen.offset + len(chosen) + 1]
+    data = np.frombuffer(chosen.buffers()[2] or b"", np.uint8)
+    ends = np.append(begins, len(order))
+    for low, high in _pieces(offsets):
+        asked = order[ends[low] : ends[high]]
+        which = np.repeat(np.arange(high - low), np.diff(ends[low : high + 1]))
+        decoded = _decode(data[offsets[low] : offsets[high]], offsets[low : high + 1] - offsets[low], start[low:high])
+        lines[asked] = decoded.locate(which, instruction[asked], first[low:high])
+    return lines
 
 
-def decode(line_table: bytes | None, first_line: int) -> LocationTable:
-    """Decodes the table of a code object whose ``co_firstlineno`` is ``first_line``; None gives an empty table."""
-    known_first = first_line if 0 < first_line <= MAX_LINE else None
-    if not line_table:
-        return LocationTable(known_first)
-    starts: list[int] = []
-    locations: list[Location] = []
-    reader = _Reader(line_table)
-    line = first_line
-    offset = 0
-    while (head := reader.byte()) is not None and head & 0x80:
-        code = head >> 3 & 15
-        location: Location | None
-        if code == 15:
-            location = NOWHERE
-        else:
-            step = reader.line_step(code)
-            if step is None:
-                break
-            line += step
-            location = reader.rest(code, line)
-            if location is None:
-                break
-        starts.append(offset)
-        locations.append(location)
-        offset += ((head & 7) + 1) * CODE_UNIT
-    return LocationTable(known_first, starts, offset, locations)
+def _pieces(offsets: Ids) -> list[tuple[int, int]]:
+    """First and one past the last number of tables that fit together; a table that is too long is alone."""
+    pieces, low = [], 0
+    while low < len(offsets) - 1:
+        high = max(int(np.searchsorted(offsets, offsets[low] + _PIECE, "right")) - 1, low + 1)
+        pieces.append((low, high))
+        low = high
+    return pieces
 
 
-class _Reader:
-    """Reads the parts of entries; every method returns None when the table ends too early or holds an absurd number."""
+@dataclass(frozen=True)
+class _Entries:
+    """The entries of some tables, one after the other, and for each table its ``first`` entry and how many there are.
 
-    def __init__(self, table: bytes) -> None:
-        self._table = table
-        self._at = 0
+    ``begin`` is where an entry begins if the code of all tables lay end to end, in bytes; it has one more at its end.
+    ``line`` holds the line, or that of the nearest entry before that has one, NO_LINE if it is too far away.
+    """
 
-    def byte(self) -> int | None:
-        if self._at >= len(self._table):
-            return None
-        self._at += 1
-        return self._table[self._at - 1]
+    first: Ids
+    begin: Ids
+    line: Ids
 
-    def varint(self) -> int | None:
-        value = 0
-        for index in range(_MAX_VARINT_BYTES):
-            byte = self.byte()
-            if byte is None or byte & 0x80:
-                return None
-            value |= (byte & 63) << (6 * index)
-            if not byte & 64:
-                return value
-        return None
+    def locate(self, table: Ids, instruction: Ids, first_line: Ids) -> Ids:
+        """The line of each instruction in its table."""
+        base = self.begin[self.first]
+        size = np.diff(base)
+        inside = (instruction >= 0) & (instruction < size[table])
+        found = np.where((instruction < 0) & (instruction != NO_INSTRUCTION), first_line[table], NO_LINE)
+        entry = np.searchsorted(self.begin, base[table[inside]] + instruction[inside], "right") - 1
+        line = self.line[entry]
+        found[inside] = np.where(line == NO_LINE, first_line[table[inside]], line)
+        return found
 
-    def line_step(self, code: int) -> int | None:
-        if code < 10:
-            return 0
-        if code < 13:
-            return code - 10
-        value = self.varint()
-        if value is None:
-            return None
-        return -(value >> 1) if value & 1 else value >> 1
 
-    def rest(self, code: int, line: int) -> Location | None:
-        shown = line if 0 < line <= MAX_LINE else None
-        if code == 13:
-            return Location(shown, shown)
-        if code == 14:
-            lines, start, end = self.varint(), self.varint(), self.varint()
-            if lines is None or start is None or end is None:
-                return None
-            end_line = shown + lines if shown is not None and shown + lines <= MAX_LINE else None
-            return Location(shown, end_line, start - 1 if start else None, end - 1 if end else None)
-        if code < 10:
-            columns = self.byte()
-            if columns is None or columns & 0x80:
-                return None
-            start = code * 8 + (columns >> 4)
-            return Location(shown, shown, start, start + (columns & 15))
-        start, end = self.byte(), self.byte()
-        return None if start is None or end is None else Location(shown, shown, start, end)
+def _decode(data: NDArray[np.uint8], offsets: Ids, first_line: Ids) -> _Entries:
+    """Decodes tables that lie one behind the other in ``data``, each from its offset to the next."""
+    head = np.flatnonzero(data & 0x80)
+    counts = np.diff(np.searchsorted(head, offsets))
+    table = np.repeat(np.arange(len(counts)), counts)
+    code = (data[head] >> 3 & 15).astype(np.int64)
+    step, end = _read(data, head, np.minimum(np.append(head[1:], len(data)), offsets[1:][table]), code)
+    # An entry counts if it is whole and begins where the one before it ended, as all of them up to it do.
+    begins = np.concatenate(([0], end[:-1]))
+    opening = np.cumsum(counts)[counts > 0] - counts[counts > 0]
+    begins[opening] = offsets[:-1][counts > 0]
+    bad = np.concatenate(([0], np.cumsum((end < 0) | (begins != head))))
+    whole = bad[1:] == bad[np.repeat(opening, counts[counts > 0])]
+    head, table, code, step = head[whole], table[whole], code[whole], step[whole]
+    counts = np.bincount(table, minlength=len(counts))
+    first = np.concatenate(([0], np.cumsum(counts)))
+    walked = np.concatenate(([0], np.cumsum(step)))
+    line = first_line[table] + walked[1:] - walked[first[table]]
+    known = (code != _NOWHERE) & (line > 0) & (line <= MAX_LINE)
+    number = np.arange(len(line))
+    nearest = np.maximum.accumulate(np.where(known, number, -1))
+    within = nearest >= np.maximum(first[table], number - MAX_STEPS_BACK)
+    size = ((data[head] & 7).astype(np.int64) + 1) * CODE_UNIT
+    return _Entries(first, np.concatenate(([0], np.cumsum(size))), np.where(within, line[nearest], NO_LINE))
+
+
+def _read(data: NDArray[np.uint8], head: Ids, limit: Ids, code: Ids) -> tuple[Ids, Ids]:
+    """How far each entry goes on in lines, and where it ends: -1 if it does not end at ``limit`` at the latest."""
+    step = np.where((code >= _ONE_LINE) & (code < _NO_COLUMNS), code - _ONE_LINE, 0)
+    end = head + 1 + _REST[code]
+    rows = np.flatnonzero((code == _NO_COLUMNS) | (code == _LONG))
+    value, end[rows] = _varints(data, end[rows], limit[rows])
+    step[rows] = np.where(value & 1, -(value >> 1), value >> 1)
+    rows = np.flatnonzero(code == _LONG)
+    for _ in range(3):
+        _, end[rows] = _varints(data, end[rows], limit[rows])
+    return step, np.where(end <= limit, end, -1)
+
+
+def _varints(data: NDArray[np.uint8], at: Ids, limit: Ids) -> tuple[Ids, Ids]:
+    """The numbers that begin at ``at``, and where they end: behind ``limit`` if they do not end before it."""
+    value, end = np.zeros(len(at), np.int64), limit + 1
+    rows = np.arange(len(at))
+    for index in range(_MAX_VARINT_BYTES):
+        rows = rows[at[rows] + index < limit[rows]]
+        byte = data[at[rows] + index].astype(np.int64)
+        value[rows] |= (byte & 63) << 6 * index
+        more = byte & 64 != 0
+        end[rows[~more]] = at[rows[~more]] + index + 1
+        rows = rows[more]
+    return value, end
