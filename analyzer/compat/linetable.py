@@ -1,4 +1,4 @@
-"""Finds lines in ``co_linetable``, the location tables of CPython 3.11 and later: many questions to many tables at once.
+"""Finds lines in ``co_linetable``, the location tables of CPython 3.11 and later: many questions to many tables.
 
 A table is a run of entries. The first byte of each has its top bit set, which no other byte has, a code in bits 3 to 6
 and one less than the number of code units (2 bytes each) that the entry covers in bits 0 to 2. What follows depends on
