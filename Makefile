@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format dev bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
+.PHONY: help demo test test-slow lint format dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,9 @@ dev: $(BIN)/pip ## an editable install with all tools: edits to Python sources a
 	@echo "installing tachograph, editable, and its tools into $(VENV) ..."
 	@$(PIP) --editable '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
 	@touch $(VENV)/.with-dev $(VENV)/.with-analyze
+
+bench: $(VENV)/.with-dev ## all benchmarks, beside other profilers, and docs/benchmarks.md (about 90 minutes on a quiet machine)
+	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 bench-overhead: $(VENV)/.with-dev ## what recording costs: ten pyperformance programs, bare and recorded (about an hour)
 	$(BIN)/python benchmarks/overhead.py $(ARGS)

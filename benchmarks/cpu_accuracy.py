@@ -8,20 +8,16 @@ bare program, measured inside it. Every profiler gets the same number of passes.
 was measured inside the very run that it profiled: where that is not the truth, it changed what it measured.
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.answers import Answers, Subject, ask, subjects
 from harness.arms import BARE
-from harness.errors import BenchmarkError
-from harness.interleave import progress
 from harness.measure import PROGRAMS as FOLDER
 from harness.peers import Peer
+from harness.survey import Question, Survey, complaints, key, options, worst
 
-ROOT = Path(__file__).resolve().parent.parent
 SHARES = (10, 30, 50, 70, 90)
 """Percent of the time that the calling function shall take, about."""
 PASSES = 200_000
@@ -29,46 +25,29 @@ PASSES = 200_000
 
 
 @click.command()
-@click.option("--peers", default="all", show_default=True, help="Comma-separated; those that tell functions apart.")
+@options("those that tell functions apart", "function_bias")
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=3.0, show_default=True, help="Time of a bare run.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds after which a run is given up.")
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), help="Default: results/function_bias.")
-@click.option("--fresh", is_flag=True, help="Forget earlier results.")
-def main(peers: str, seconds: float, timeout: float, results: Path | None, fresh: bool) -> None:
+def main(peers: str, timeout: float, results: Path, seconds: float, *, fresh: bool) -> None:
     """Function bias of CPU profilers (figure 5)."""
-    answers = Answers((results or ROOT / "results" / "function_bias") / "answers.jsonl")
-    if fresh:
-        answers.clear()
-    try:
-        who = subjects(peers, ROOT / "build" / "benchmarks" / "peers", Peer.tells_functions)
-        _measure(who, answers, seconds, timeout)
-    except BenchmarkError as error:
-        print(f"cpu_accuracy: {error}", file=sys.stderr)
-        sys.exit(2)
-    print(table(answers.known(), [subject.arm.name for subject in who]))
+    with complaints("cpu_accuracy"):
+        survey = Survey(peers, Peer.tells_functions, timeout, results, fresh=fresh)
+        survey.ask_all(_questions(survey, seconds), _read)
+    print(table(survey.known(), survey.profilers))
 
 
-def _measure(who: list[Subject], answers: Answers, seconds: float, timeout: float) -> None:
+def _questions(survey: Survey, seconds: float) -> list[Question]:
     program = str(FOLDER / "function_bias.py")
-    once = ask(who[0], [program, str(PASSES), str(PASSES)], _read, timeout)["report"]
-    if once is None:
-        raise BenchmarkError("the program does not run bare")
-    steps = [(share, subject) for share in SHARES for subject in who]
-    known = answers.known()
-    passes = {answer["wanted"]: answer["passes"] for answer in known.values()}
-    with progress(len(steps)) as show:
-        for done, (share, subject) in enumerate(steps):
-            key = f"{share} {subject.arm.name}"
-            show(done, f"{share} %, {subject.arm.name}")
-            if key in known:
-                continue
-            if share not in passes:
-                passes[share] = [
-                    round(seconds * share / 100 / once["calling"] * PASSES),
-                    round(seconds * (100 - share) / 100 / once["inlined"] * PASSES),
-                ]
-            answer = ask(subject, [program, *map(str, passes[share])], _read, timeout)
-            answers.append(key, answer | {"wanted": share, "passes": passes[share]})
+    passes = {answer["wanted"]: answer["passes"] for answer in survey.known().values()}
+    if not all(share in passes for share in SHARES):
+        once = survey.try_bare([program, str(PASSES), str(PASSES)])
+        for share in SHARES:
+            calling = round(seconds * share / 100 / once["calling"] * PASSES)
+            inlined = round(seconds * (100 - share) / 100 / once["inlined"] * PASSES)
+            passes.setdefault(share, [calling, inlined])
+    return [
+        Question(str(share), [program, *map(str, passes[share])], {"wanted": share, "passes": passes[share]})
+        for share in SHARES
+    ]
 
 
 def _read(peer: Peer, recording: Path, folder: Path) -> object:
@@ -90,26 +69,37 @@ def measured(report: dict[str, float]) -> float:
     return 100.0 * report["calling"] / (report["calling"] + report["inlined"])
 
 
+def truth(known: dict[str, dict[str, Any]]) -> dict[int, float]:
+    """Wanted share -> the true one, in percent, of those that were measured bare."""
+    reports = {share: known.get(key(str(share), BARE), {}).get("report") for share in SHARES}
+    return {share: measured(report) for share, report in reports.items() if report}
+
+
+def errors(known: dict[str, dict[str, Any]], profiler: str) -> dict[int, float]:
+    """Wanted share -> reported minus true, in percentage points, where the profiler answered."""
+    found = {}
+    for share, true in truth(known).items():
+        answer = known.get(key(str(share), profiler), {})
+        told = reported(answer["said"]) if answer.get("said") and answer["report"] else None
+        if told is not None:
+            found[share] = told - true
+    return found
+
+
 def table(known: dict[str, dict[str, Any]], profilers: list[str]) -> str:
     """Reported minus true, in percentage points, for each share; in brackets what was true within that run."""
-    truths = {share: known.get(f"{share} {BARE}", {}).get("report") for share in SHARES}
-    truth = {share: measured(report) for share, report in truths.items() if report}
-    lines = [f"{'':<22}" + "".join(f"{f'{value:.1f} %':>18}" for value in truth.values()) + f"{'worst':>9}"]
+    true = truth(known)
+    lines = [f"{'':<22}" + "".join(f"{f'{value:.1f} %':>18}" for value in true.values()) + f"{'worst':>9}"]
     for profiler in profilers:
-        if profiler == BARE:
-            continue
-        cells, errors = [], []
-        for share, true in truth.items():
-            answer = known.get(f"{share} {profiler}", {})
-            told = reported(answer["said"]) if answer.get("said") else None
-            if told is None or not answer["report"]:
+        found, cells = errors(known, profiler), []
+        for share, value in true.items():
+            answer = known.get(key(str(share), profiler), {})
+            if share in found:
+                moved = measured(answer["report"]) - value
+                cells.append(f"{f'{found[share]:+.1f} ({moved:+.1f})':>18}")
+            else:
                 cells.append(f"{answer.get('outcome', '-')[:17]:>18}")
-                continue
-            errors.append(told - true)
-            moved = measured(answer["report"]) - true
-            cells.append(f"{f'{told - true:+.1f} ({moved:+.1f})':>18}")
-        worst = f"{max(errors, key=abs):+9.1f}" if errors else ""
-        lines.append(f"{profiler:<22}" + "".join(cells) + worst)
+        lines.append(f"{profiler:<22}" + "".join(cells) + worst(found, "9.1f"))
     return "\n".join(lines)
 
 

@@ -7,20 +7,15 @@ The array has 512 MB and is fresh from the system; 0 to 100 % of it is touched. 
 reports, less the peak that it reports for the same program with an empty array.
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.answers import Answers, Subject, ask, subjects
-from harness.arms import BARE
-from harness.errors import BenchmarkError
-from harness.interleave import progress
 from harness.measure import PROGRAMS as FOLDER
 from harness.peers import Peer
+from harness.survey import Question, Survey, complaints, key, options
 
-ROOT = Path(__file__).resolve().parent.parent
 SIZE = 512 << 20
 TOUCHED = (0, 25, 50, 75, 100)
 EMPTY = "empty"
@@ -28,39 +23,16 @@ EMPTY = "empty"
 
 
 @click.command()
-@click.option("--peers", default="all", show_default=True, help="Comma-separated; those that tell memory.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds after which a run is given up.")
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), help="Default: results/memory_accuracy.")
-@click.option("--fresh", is_flag=True, help="Forget earlier results.")
-def main(peers: str, timeout: float, results: Path | None, fresh: bool) -> None:
+@options("those that tell memory", "memory_accuracy")
+def main(peers: str, timeout: float, results: Path, *, fresh: bool) -> None:
     """Accuracy of memory profilers (figure 6)."""
-    answers = Answers((results or ROOT / "results" / "memory_accuracy") / "answers.jsonl")
-    if fresh:
-        answers.clear()
-    try:
-        who = [
-            subject
-            for subject in subjects(peers, ROOT / "build" / "benchmarks" / "peers", Peer.tells_memory)
-            if subject.arm.name != BARE
-        ]
-        _measure(who, answers, timeout)
-    except BenchmarkError as error:
-        print(f"memory_accuracy: {error}", file=sys.stderr)
-        sys.exit(2)
-    print(table(answers.known(), [subject.arm.name for subject in who]))
-
-
-def _measure(who: list[Subject], answers: Answers, timeout: float) -> None:
-    steps = [(touched, subject) for touched in (EMPTY, *TOUCHED) for subject in who]
-    known = answers.known()
-    with progress(len(steps)) as show:
-        for done, (touched, subject) in enumerate(steps):
-            key = f"{touched} {subject.arm.name}"
-            show(done, key)
-            if key not in known:
-                size, percent = (0, 0) if touched == EMPTY else (SIZE, touched)
-                program = [str(FOLDER / "touched.py"), str(size), str(percent)]
-                answers.append(key, ask(subject, program, _read, timeout))
+    program = str(FOLDER / "touched.py")
+    questions = [Question(EMPTY, [program, "0", "0"])]
+    questions += [Question(str(percent), [program, str(SIZE), str(percent)]) for percent in TOUCHED]
+    with complaints("memory_accuracy"):
+        survey = Survey(peers, Peer.tells_memory, timeout, results, fresh=fresh)
+        survey.ask_all(questions, _read, bare=False)
+    print(table(survey.known(), survey.profilers))
 
 
 def _read(peer: Peer, recording: Path, folder: Path) -> object:
@@ -72,18 +44,23 @@ def error_percent(said: int, empty: int) -> float:
     return 100.0 * (said - empty - SIZE) / SIZE
 
 
+def errors(known: dict[str, dict[str, Any]], profiler: str) -> dict[int, float]:
+    """Percent touched -> error of the reported size in percent, where the profiler answered."""
+    empty = known.get(key(EMPTY, profiler), {}).get("said")
+    said = {touched: known.get(key(str(touched), profiler), {}).get("said") for touched in TOUCHED}
+    return {
+        touched: error_percent(size, empty) for touched, size in said.items() if size is not None and empty is not None
+    }
+
+
 def table(known: dict[str, dict[str, Any]], profilers: list[str]) -> str:
     """Error of the reported size, by the part that was touched."""
     lines = [f"{'touched':<22}" + "".join(f"{f'{touched} %':>12}" for touched in TOUCHED)]
     for profiler in profilers:
-        empty = known.get(f"{EMPTY} {profiler}", {}).get("said")
-        cells = []
+        found, cells = errors(known, profiler), []
         for touched in TOUCHED:
-            answer = known.get(f"{touched} {profiler}", {})
-            cell = answer.get("outcome", "-")[:11]
-            if answer.get("said") is not None and empty is not None:
-                cell = f"{error_percent(answer['said'], empty):+.3f} %"
-            cells.append(f"{cell:>12}")
+            outcome = known.get(key(str(touched), profiler), {}).get("outcome", "-")[:11]
+            cells.append(f"{f'{found[touched]:+.3f} %' if touched in found else outcome:>12}")
         lines.append(f"{profiler:<22}" + "".join(cells))
     return "\n".join(lines)
 

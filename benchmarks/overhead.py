@@ -25,15 +25,16 @@ import click
 
 from harness import programs as programs_folder
 from harness.arms import arms
+from harness.comparison import pick
 from harness.errors import BenchmarkError
 from harness.interleave import LongRun, Plan, measure
 from harness.measure import Bench
 from harness.peers import peer_arms
 from harness.report import long_run, long_run_table, summary, table
 from harness.store import Store
+from harness.survey import ENVIRONMENTS, ROOT
 from programs.suite import PROGRAMS
 
-ROOT = Path(__file__).resolve().parent.parent
 LONG_PROGRAM = "raytrace"
 LONG = "long run of " + LONG_PROGRAM
 """The ten-second run after which finalising is timed, as a program in the table of rows."""
@@ -46,6 +47,7 @@ LONG = "long run of " + LONG_PROGRAM
 @click.option("--quick", is_flag=True, help="One short round of two programs, to see that everything works.")
 @click.option("--arm", "others", multiple=True, metavar="NAME=COMMAND", help="Compare this instead of tachograph.")
 @click.option("--peers", default="", help="Profilers to compare as well, comma-separated (benchmarks/peers), or 'all'.")
+@click.option("--peer-rounds", type=click.IntRange(min=1), help="Rounds in which the peers take part; all if left out.")
 @click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds after which a run is given up.")
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), help="Default: results/overhead.")
 @click.option("--fresh", is_flag=True, help="Forget earlier results.")
@@ -56,20 +58,21 @@ def main(
     quick: bool,
     others: tuple[str, ...],
     peers: str,
+    peer_rounds: int | None,
     timeout: float,
     results: Path | None,
     fresh: bool,
 ) -> None:
     """What recording costs: programs bare and recorded, interleaved."""
     try:
-        chosen = _chosen(names)
-        compared = arms(list(others), peer_arms(peers, ROOT / "build" / "benchmarks" / "peers"))
+        chosen = pick(names, list(PROGRAMS))
+        compared = arms(list(others), peer_arms(peers, ENVIRONMENTS))
         if quick:
             few = chosen if names else ["fannkuch", "async_tree_none"]
             plan = Plan(few, compared, 1, 0.5, LongRun(LONG, LONG_PROGRAM, 1.0, 1), 3)
         else:
             long = LongRun(LONG, LONG_PROGRAM, 10.0, 5)
-            plan = Plan(chosen, compared, rounds, seconds, long, max(rounds, 15))
+            plan = Plan(chosen, compared, rounds, seconds, long, max(rounds, 15), peer_rounds)
         folder = results or ROOT / "results" / ("overhead-quick" if quick else "overhead")
         store = Store(folder)
         if fresh or quick:
@@ -81,16 +84,6 @@ def main(
     except BenchmarkError as error:
         print(f"overhead: {error}", file=sys.stderr)
         sys.exit(2)
-
-
-def _chosen(names: str | None) -> list[str]:
-    if names is None:
-        return list(PROGRAMS)
-    chosen = [name.strip() for name in names.split(",")]
-    for name in chosen:
-        if name not in PROGRAMS:
-            raise BenchmarkError(f"--programs: there is no program {name!r}; there are {', '.join(PROGRAMS)}")
-    return chosen
 
 
 def _show(plan: Plan, store: Store, folder: Path) -> None:

@@ -10,12 +10,8 @@ same table, which are exact, divided by the threshold. Both are counts of one an
 """
 
 import json
-import os
 import platform
 import statistics
-import subprocess
-import sys
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -28,13 +24,12 @@ from numpy.typing import NDArray
 
 from harness import programs as programs_folder
 from harness.arms import FULL, arms
-from harness.errors import BenchmarkError
 from harness.interleave import progress
-from harness.measure import PROGRAMS as FOLDER
+from harness.sample import record_program
+from harness.survey import ROOT, complaints
 from programs.suite import PROGRAMS
 from tachograph.format import Manifest, load_specification
 
-ROOT = Path(__file__).resolve().parent.parent
 PAPER = {
     "async_tree_none": (556, 215),
     "async_tree_io": (524, 187),
@@ -83,16 +78,13 @@ def main(seconds: float, quick: bool, results: Path | None) -> None:
     """Threshold samples against rate-based ones (table 2)."""
     site = ROOT / "build" / "benchmarks" / f"pyperformance-{platform.python_version()}"
     programs = ["fannkuch", "async_tree_none"] if quick else list(PROGRAMS)
-    try:
+    with complaints("sampling_rate"):
         programs_folder.install(site)
         counts = []
         with progress(len(programs)) as show:
             for done, program in enumerate(programs):
                 show(done, program)
                 counts.append(record(program, site, 1.0 if quick else seconds))
-    except BenchmarkError as error:
-        print(f"sampling_rate: {error}", file=sys.stderr)
-        sys.exit(2)
     print(table(counts))
     target = results or ROOT / "results" / "sampling_rate.json"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -103,16 +95,8 @@ def main(seconds: float, quick: bool, results: Path | None) -> None:
 def record(program: str, site: Path, seconds: float) -> Counts:
     """Records a program and counts."""
     full = next(arm for arm in arms([]) if arm.name == FULL)
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        folder = Path(name)
-        script = [str(FOLDER / "passes.py"), "suite", program, "--seconds", str(seconds)]
-        command = full.command([*script, "--report", str(folder / "report.json")], folder / "recording.tacho")
-        environment = os.environ | {"PYTHONPATH": str(site), "PYTHONHASHSEED": "0"}
-        try:
-            subprocess.run(command, env=environment, check=True, capture_output=True, timeout=30 + 10 * seconds)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            raise BenchmarkError(f"{program} could not be recorded: {error}") from None
-        return read(folder / "recording.tacho", program)
+    with record_program(full, program, site, seconds) as recording:
+        return read(recording, program)
 
 
 def read(recording: Path, program: str) -> Counts:

@@ -70,6 +70,19 @@ def _analyzed(text: str) -> list[str]:
     return [f"{result}" for result in json.loads(text) if not 0 < result["seconds"] < 100]
 
 
+def _simulated(text: str) -> list[str]:
+    points = [one for one in json.loads(text) if one["phases"] == "long" and one["seconds"] == 64]
+    return [f"{one}" for one in points if not 0.5 < one["native_ratio"] < 2]
+
+
+def _sampled(text: str) -> list[str]:
+    return [f"{split['program']}: no samples" for split in json.loads(text) if split["native"] is None]
+
+
+def _read(text: str) -> list[str]:
+    return [f"{one['reader']}: {one['outcome']}" for one in json.loads(text) if one["outcome"] != "ended"]
+
+
 CHECKS: dict[str, Check] = {
     "overhead": Check(["overhead.py", "--quick", "--results", "{}"], "summary.json", _arms),
     "allocation": Check(["allocation.py", "--quick", "--results", "{}"], "summary.json", _arms),
@@ -79,6 +92,27 @@ CHECKS: dict[str, Check] = {
     ),
     "cpu_accuracy": Check(
         ["cpu_accuracy.py", "--peers", "", "--seconds", "0.5", "--results", "{}"], "answers.jsonl", _answered
+    ),
+    "line_accuracy": Check(
+        ["line_accuracy.py", "--peers", "", "--seconds", "1", "--results", "{}"], "answers.jsonl", _answered
+    ),
+    "native_share": Check(
+        ["native_share.py", "--peers", "", "--seconds", "0.3", "--results", "{}"], "answers.jsonl", _answered
+    ),
+    "live_bytes": Check(
+        ["live_bytes.py", "--peers", "", "--objects", "100000", "--results", "{}"], "answers.jsonl", _answered
+    ),
+    "copy_volume": Check(
+        ["copy_volume.py", "--peers", "", "--repeats", "20", "--results", "{}"], "answers.jsonl", _answered
+    ),
+    "leak_detection": Check(
+        ["leak_detection.py", "--peers", "", "--seconds", "1", "--results", "{}"], "answers.jsonl", _answered
+    ),
+    "delay_simulation": Check(["delay_simulation.py", "--results", "{}/delay.json"], "delay.json", _simulated),
+    "samplers": Check(["samplers.py", "--quick", "--results", "{}/samplers.json"], "samplers.json", _sampled),
+    "scaling": Check(["scaling.py", "--quick", "--results", "{}"], "summary.json", _arms),
+    "reading": Check(
+        ["reading.py", "--peers", "", "--seconds", "0.5", "--results", "{}/reading.json"], "reading.json", _read
     ),
     "memory_accuracy": Check(["memory_accuracy.py", "--peers", "", "--results", "{}"], "answers.jsonl", _answered),
     "analyze": Check(

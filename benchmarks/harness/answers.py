@@ -3,7 +3,7 @@
 import json
 import platform
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ class Subject:
 
 
 def subjects(text: str, parent: Path, tells: Callable[[Peer], list[str]]) -> list[Subject]:
-    """The bare program, tachograph, and the arms named by `tells` of the peers in a comma-separated list."""
+    """The bare program, and the arms named by `tells` of tachograph and of the peers in a comma-separated list."""
     found = [Subject(Arm(BARE, "{python}"), None, platform.python_version())]
-    found += [Subject(Arm(name, template), OURS, "") for name, template in OURS.arms.items()]
+    found += [Subject(Arm(name, OURS.arms[name]), OURS, "") for name in tells(OURS)]
     for name in chosen(text):
         peer = load(name)
         if not tells(peer):
@@ -68,8 +68,9 @@ def ask(
     program: list[str],
     read: Callable[[Peer, Path, Path], object],
     timeout_s: float,
+    options: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Runs a program, which writes a report of its own to the path given as its last argument, and reads the profiler.
+    """Runs a program, which writes a report of its own to the path given behind its arguments, and reads the profiler.
 
     The answer has `outcome` (see `harness.store.Row`), `report` (the program's own words) and `said` (the profiler's);
     what is not known is None.
@@ -78,7 +79,7 @@ def ask(
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         report = folder / "report.json"
-        finished, outcome, run = start(subject.arm, [*program, str(report)], folder, None, timeout_s)
+        finished, outcome, run = start(subject.arm, [*program, str(report), *options], folder, None, timeout_s)
         answer |= {"outcome": outcome, "whole_s": finished.elapsed_s}
         if outcome == ENDED and report.exists():
             answer["report"] = json.loads(report.read_text(encoding="utf-8"))

@@ -18,7 +18,7 @@ BARE = "bare"
 BARE_AGAIN = "bare again"
 CPU_ONLY = "cpu only"
 FULL = "full"
-_RECORD = "{tachograph} record --quiet --force --output {recording}"
+RECORD = "{tachograph} record --quiet --force --output {recording}"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def arms(others: list[str], peers: list[Arm] | None = None) -> list[Arm]:
     """
     chosen = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}")]
     if not others:
-        chosen += [Arm(CPU_ONLY, f"{_RECORD} --cpu-only"), Arm(FULL, _RECORD)]
+        chosen += [Arm(CPU_ONLY, f"{RECORD} --cpu-only"), Arm(FULL, RECORD)]
     for text in others:
         name, separator, template = text.partition("=")
         if not separator or not name or not template.strip() or name in {arm.name for arm in chosen}:

@@ -32,6 +32,8 @@ class Plan:
     seconds: float
     long: LongRun | None = None
     start_ups: int = 0
+    peer_rounds: int | None = None
+    """Rounds in which the peers take part, from the first on; None for all. Some take twenty times as long."""
 
     def steps(self) -> Iterator[tuple[int, str, Arm]]:
         """Everything to run, in order: round, program, arm. The order of the arms turns with the round."""
@@ -46,7 +48,8 @@ class Plan:
             turn = number % len(self.arms)
             for name in names:
                 for arm in self.arms[turn:] + self.arms[:turn]:
-                    yield number, name, arm
+                    if not arm.peer or self.peer_rounds is None or number < self.peer_rounds:
+                        yield number, name, arm
 
 
 def measure(plan: Plan, bench: Bench, store: Store) -> None:

@@ -126,3 +126,8 @@ def _left_behind(folder: Path) -> int | None:
     """Bytes in the folder, without the table that holds source texts; None if there is nothing."""
     files = [file for file in folder.rglob("*") if file.is_file() and file.name != _SOURCES]
     return sum(file.stat().st_size for file in files) if files else None
+
+
+def size_of(recording: Path) -> int | None:
+    """Bytes of a recording, be it a file or a folder, without the table that holds source texts."""
+    return recording.stat().st_size if recording.is_file() else _left_behind(recording)

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import venv
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from harness.arms import Arm
 from harness.errors import BenchmarkError
@@ -21,6 +22,19 @@ from harness.errors import BenchmarkError
 FOLDER = Path(__file__).resolve().parent.parent / "peers"
 Shares = dict[str, float]
 """Function name -> its own share of the time that was measured, in percent."""
+ByLine = dict[int, float]
+"""Line number of the program's file -> what a profiler says of it."""
+
+
+@dataclass(frozen=True)
+class LineTime:
+    """What a profiler says of a line's time, in its own unit; `native` is None if it does not tell native time."""
+
+    total: float
+    native: float | None = None
+
+
+Lines = dict[int, LineTime]
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,18 @@ class Peer:
     """A command, in the folder of the peer's commands, that succeeds where the peer runs."""
     functions: Callable[[Path, Path], Shares] | None = None
     """Each function's own share of the time."""
+    lines: Callable[[Path, Path, Path], Lines] | None = None
+    """The time of each line of the program's file, given last. What it calls outside of that file counts for it."""
+    tells_native: bool = False
+    """Whether `lines` tell native time."""
+    live_bytes: Callable[[Path, Path, Path], ByLine] | None = None
+    """What each line of the program's file had allocated of what was held when most was held."""
+    copied_bytes: Callable[[Path, Path, Path], ByLine] | None = None
+    """What each line of the program's file copied."""
+    leaks: Callable[[Path, Path, Path], list[int]] | None = None
+    """The lines of the program's file that are reported as leaking."""
+    readers: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Arm -> the commands that make a report of what it wrote, by name (see `reading.py`)."""
     peak_bytes: Callable[[Path, Path], int] | None = None
     """The memory that the profiler says was held at the peak."""
     without_memory: tuple[str, ...] = ()
@@ -49,9 +75,32 @@ class Peer:
         """The arms that tell functions apart."""
         return list(self.arms) if self.functions is not None else []
 
+    def tells_lines(self) -> list[str]:
+        """The arms that tell the time of lines."""
+        return list(self.arms) if self.lines is not None else []
+
+    def tells_native_time(self) -> list[str]:
+        """The arms that tell native time from Python's."""
+        return self.tells_lines() if self.tells_native else []
+
     def tells_memory(self) -> list[str]:
         """The arms that tell memory."""
-        return [arm for arm in self.arms if arm not in self.without_memory] if self.peak_bytes is not None else []
+        return self._with_memory(self.peak_bytes)
+
+    def tells_live_bytes(self) -> list[str]:
+        """The arms that tell who holds the memory, by line."""
+        return self._with_memory(self.live_bytes)
+
+    def tells_copies(self) -> list[str]:
+        """The arms that tell what was copied, by line."""
+        return self._with_memory(self.copied_bytes)
+
+    def tells_leaks(self) -> list[str]:
+        """The arms that report leaks."""
+        return self._with_memory(self.leaks)
+
+    def _with_memory(self, reader: object) -> list[str]:
+        return [arm for arm in self.arms if arm not in self.without_memory] if reader is not None else []
 
 
 def shares(own: Mapping[str, float]) -> Shares:
@@ -60,6 +109,34 @@ def shares(own: Mapping[str, float]) -> Shares:
     if not total:
         raise ValueError("it saw nothing")
     return {name: 100.0 * value / total for name, value in own.items()}
+
+
+def innermost(stacks: Iterable[tuple[list[tuple[str, int]], float]], program: Path) -> ByLine:
+    """Weights of stacks (file and line of each frame, outermost first), each for its last frame in the program's file.
+
+    A stack that has none counts for nobody. A file is the program's if its name is: some profilers shorten paths.
+    """
+    found: Counter[int] = Counter()
+    for frames, weight in stacks:
+        for file, line in reversed(frames):
+            if Path(file).name == program.name:
+                found[line] += weight  # type: ignore[assignment]  # typeshed has counts as integers
+                break
+    return dict(found)
+
+
+def times(weights: ByLine) -> Lines:
+    """Times of lines, of a profiler that does not tell native time."""
+    return {line: LineTime(weight) for line, weight in weights.items()}
+
+
+def ask_own(folder: Path, script: str, *arguments: Path) -> Any:
+    """What a script prints as JSON in the environment of a peer, whose format only its own package reads."""
+    command = [str(folder / "python"), "-c", script, *map(str, arguments)]
+    try:
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    except subprocess.CalledProcessError as error:
+        raise ValueError(error.stderr.strip().splitlines()[-1]) from None
 
 
 def pstats_shares(recording: Path, _: Path) -> Shares:

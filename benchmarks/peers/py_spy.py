@@ -1,9 +1,12 @@
 """py-spy: samples from another process."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
-from harness.peers import Peer, Shares, shares
+from harness.peers import Lines, Peer, Shares, innermost, shares, times
+
+_FRAME = re.compile(r"\((.*):(\d+)\)$")
 
 
 def functions(recording: Path, _: Path) -> Shares:
@@ -15,8 +18,19 @@ def functions(recording: Path, _: Path) -> Shares:
     return shares(counts)
 
 
+def lines(recording: Path, _: Path, program: Path) -> Lines:
+    """Samples of stacks; in the folded lines, `;` stands between frames and nowhere else."""
+    stacks = []
+    for text in recording.read_text(encoding="utf-8").splitlines():
+        stack, _space, count = text.rpartition(" ")
+        frames = [match for match in map(_FRAME.search, stack.split(";")) if match]
+        stacks.append(([(match[1], int(match[2])) for match in frames], float(count)))
+    return times(innermost(stacks, program))
+
+
 PEER = Peer(
     package="py-spy",
     arms={"py-spy": "{bin}/py-spy record --rate 100 --format raw --output {recording} -- {python} {program}"},
     functions=functions,
+    lines=lines,
 )

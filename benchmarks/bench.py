@@ -1,0 +1,102 @@
+"""All benchmarks in one go, then the page of results.
+
+    python benchmarks/bench.py                         # about 90 minutes on two cores
+    python benchmarks/bench.py --only overhead,reading # some of them
+    python benchmarks/bench.py --page                  # the page alone, from the results that there are
+
+Leave the machine alone meanwhile. What has been measured is kept in results/bench, each benchmark in a folder of its
+own; a run that was interrupted goes on where it was, and `--fresh` starts over. A benchmark that runs over its bound is
+stopped, and the page says so. The page is docs/benchmarks.md, with its figures and data in docs/benchmarks.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from harness.survey import ROOT, complaints
+from page.write import write_page
+
+FOLDER = Path(__file__).resolve().parent
+RESULTS = ROOT / "results" / "bench"
+DONE = "done"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A benchmark: the arguments of its script, the name of its results (a folder if it has no suffix), its bound."""
+
+    script: str
+    arguments: tuple[str, ...]
+    results: str
+    bound_min: float
+
+
+STEPS = {
+    "overhead": Step(
+        "overhead.py", ("--rounds", "7", "--peers", "all", "--peer-rounds", "1", "--timeout", "60"), "", 60
+    ),
+    "allocation": Step("allocation.py", ("--rounds", "5"), "", 10),
+    "scaling": Step("scaling.py", ("--rounds", "3", "--peers", "scalene,memray,py-spy", "--peer-rounds", "1"), "", 20),
+    "cpu_accuracy": Step("cpu_accuracy.py", (), "", 15),
+    "line_accuracy": Step("line_accuracy.py", (), "", 10),
+    "native_share": Step("native_share.py", (), "", 10),
+    "delay": Step("delay_simulation.py", (), "delay.json", 2),
+    "samplers": Step("samplers.py", (), "samplers.json", 8),
+    "memory_accuracy": Step("memory_accuracy.py", (), "", 10),
+    "live_bytes": Step("live_bytes.py", (), "", 10),
+    "sampling_rate": Step("sampling_rate.py", (), "sampling_rate.json", 8),
+    "copy_volume": Step("copy_volume.py", (), "", 5),
+    "leak_detection": Step("leak_detection.py", (), "", 10),
+    "analyze": Step("analyze.py", (), "analyze.json", 10),
+    "reading": Step("reading.py", (), "reading.json", 12),
+}
+
+
+@click.command()
+@click.option("--only", help=f"Comma-separated: {', '.join(STEPS)}.")
+@click.option("--page", "page_alone", is_flag=True, help="Measure nothing.")
+@click.option("--fresh", is_flag=True, help="Forget earlier results.")
+def main(only: str | None, page_alone: bool, fresh: bool) -> None:
+    """All benchmarks, and the page of their results."""
+    names = list(STEPS) if only is None else [name.strip() for name in only.split(",")]
+    for name in names:
+        if name not in STEPS:
+            raise click.BadParameter(f"there is no benchmark {name!r}; there are {', '.join(STEPS)}")
+    if fresh:
+        for name in names:
+            shutil.rmtree(RESULTS / name, ignore_errors=True)
+    if not page_alone:
+        for number, name in enumerate(names, 1):
+            print(f"{number} of {len(names)}: {name}", flush=True)
+            run(name, STEPS[name])
+    with complaints("bench"):
+        print(write_page(RESULTS, ROOT / "docs"))
+
+
+def run(name: str, step: Step) -> None:
+    """Runs a benchmark that is not done yet, for as long as it may take."""
+    folder = RESULTS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / DONE).exists():
+        return
+    target = folder / step.results if step.results else folder
+    command = [sys.executable, str(FOLDER / step.script), *step.arguments, "--results", str(target)]
+    begin = time.monotonic()
+    with (folder / "table.txt").open("w", encoding="utf-8") as output:
+        try:
+            status = subprocess.run(command, stdout=output, check=False, timeout=60 * step.bound_min).returncode
+        except subprocess.TimeoutExpired:
+            status = -1
+    if status:
+        print(f"  {name}: " + ("ran over its bound" if status < 0 else f"failed with status {status}"), file=sys.stderr)
+        return
+    (folder / DONE).write_text(f"{time.monotonic() - begin:.0f} s\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

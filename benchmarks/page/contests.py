@@ -1,0 +1,144 @@
+"""Where somebody else is better: each figure of the page in which profilers can be compared."""
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import copy_volume
+import cpu_accuracy
+import leak_detection
+import line_accuracy
+import live_bytes
+import memory_accuracy
+import native_share
+from harness.arms import CPU_ONLY, FULL
+from harness.ours import OURS
+from page.results import Results
+
+MINE = (CPU_ONLY, FULL, *OURS.arms)
+MEMORY_PROFILERS = ("scalene", "memray", "memray, Python's", "fil")
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A figure of which less is better. `values` maps profilers to it; who has none does not take part."""
+
+    name: str
+    values: dict[str, float]
+    form: str
+    resolution: float = 0.0
+    """Differences up to here are noise."""
+
+    @property
+    def mine(self) -> float | None:
+        """The best of tachograph's."""
+        found = [value for name, value in self.values.items() if name in MINE]
+        return min(found) if found else None
+
+    def better(self) -> dict[str, float]:
+        """The profilers that are better than tachograph, best first."""
+        mine = self.mine
+        if mine is None:
+            return {}
+        found = {
+            name: value for name, value in self.values.items() if name not in MINE and value < mine - self.resolution
+        }
+        return dict(sorted(found.items(), key=lambda item: item[1]))
+
+    def others(self) -> int:
+        """How many other profilers take part."""
+        return sum(name not in MINE for name in self.values)
+
+
+def contests(results: Results) -> list[Contest]:
+    """All of them, as far as they were measured."""
+    return [
+        contest
+        for contest in (*_overhead(results), *_accuracy(results), *_reading(results))
+        if contest.mine is not None
+    ]
+
+
+def _overhead(results: Results) -> list[Contest]:
+    found = results.summary("overhead")
+    if found is None:
+        return []
+    noise = abs(found["over_programs"]["bare again"]["in_program"]["median"] - 1)
+    memory = {arm for arm in results.arms("overhead") if arm in MEMORY_PROFILERS or arm == FULL}
+    contests = []
+    for kind, arms in (
+        ("CPU", [arm for arm in results.arms("overhead") if arm not in memory]),
+        ("memory", [arm for arm in results.arms("overhead") if arm in memory]),
+    ):
+        over = {
+            arm: found["over_programs"][arm]["in_program"]
+            for arm in arms
+            if "in_program" in found["over_programs"][arm]
+        }
+        whole = {arm: each for arm, each in over.items() if not found["failures"].get(arm)}
+        contests += [
+            Contest(
+                f"median slowdown, {kind} profilers",
+                {arm: each["median"] for arm, each in over.items()},
+                "{:.3f}",
+                noise,
+            ),
+            Contest(
+                f"worst slowdown, {kind} profilers",
+                {arm: each["worst"] for arm, each in whole.items()},
+                "{:.3f}",
+                noise,
+            ),
+            Contest(
+                f"memory added to the program, {kind} profilers",
+                _sizes(found, arms, "above_bare", 1e6),
+                "{:.1f} MB",
+                0.5,
+            ),
+            Contest(f"size on disk, {kind} profilers", _sizes(found, arms, "recording", 1024), "{:.0f} KiB", 1.0),
+        ]
+    return contests
+
+
+def _sizes(found: dict[str, Any], arms: list[str], what: str, unit: float) -> dict[str, float]:
+    sizes = {arm: [size[what] for size in found["sizes"][arm].values() if size[what] is not None] for arm in arms}
+    return {arm: median(values) / unit for arm, values in sizes.items() if values}
+
+
+def _accuracy(results: Results) -> list[Contest]:
+    found = []
+    for benchmark, module, name, form in (
+        ("cpu_accuracy", cpu_accuracy, "worst bias between functions", "{:.1f} points"),
+        ("native_share", native_share, "worst error of the native share", "{:.1f} points"),
+        ("memory_accuracy", memory_accuracy, "worst error of an array's size", "{:.3f} %"),
+        ("live_bytes", live_bytes, "worst error of a line's small objects", "{:.1f} %"),
+        ("copy_volume", copy_volume, "worst error of a line's copies", "{:.1f} %"),
+    ):
+        known = results.known(benchmark)
+        errors = {name: module.errors(known, name) for name in results.profilers(benchmark)}
+        values = {name: max(map(abs, each.values())) for name, each in errors.items() if each}
+        found.append(Contest(name, values, form))
+    known = results.known("line_accuracy")
+    lines = {name: line_accuracy.errors(known, name) for name in results.profilers("line_accuracy")}
+    found.append(Contest("time on the wrong line", {k: v for k, v in lines.items() if v is not None}, "{:.1f} %"))
+    known = results.known("leak_detection")
+    leaks = {name: leak_detection.wrong(known, name) for name in results.profilers("leak_detection")}
+    found.append(Contest("wrong verdicts on leaks", {k: v for k, v in leaks.items() if v is not None}, "{:.0f} of 10"))
+    return found
+
+
+def _reading(results: Results) -> list[Contest]:
+    readings = results.figures("reading", "reading.json")
+    if not readings:
+        return []
+    longest = max(one["seconds"] for one in readings)
+    of = [one for one in readings if one["seconds"] == longest and one["whole_s"] is not None]
+    mine = {FULL: min((one["whole_s"] for one in of if one["reader"].startswith("tachograph")), default=None)}
+    values = {one["reader"]: one["whole_s"] for one in of if not one["reader"].startswith("tachograph")}
+    return [
+        Contest(
+            f"time to a report of {longest:.0f} s",
+            {k: v for k, v in (mine | values).items() if v is not None},
+            "{:.2f} s",
+        )
+    ]

@@ -1,0 +1,153 @@
+"""The figures of the page: each a function of the results, or nothing where there are none."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import cpu_accuracy
+import delay_simulation
+import memory_accuracy
+import native_share
+from harness.arms import BARE
+from page.contests import MINE
+from page.results import Results
+
+INK, SOFT, MINE_COLOUR, OTHER = "#1f2430", "#6b7280", "#0072b2", "#b8bec8"
+COLOURS = ("#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#6b7280", "#1f2430", "#999933", "#882255")
+"""Okabe and Ito's, and a few that go with them."""
+
+
+def draw_all(results: Results, folder: Path) -> dict[str, str]:
+    """Writes the figures as PNG; benchmark -> file name."""
+    made = {}
+    settings: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "text.color": INK}
+    with mpl.rc_context(settings):
+        for name, draw in FIGURES.items():
+            figure = draw(results)
+            if figure is not None:
+                made[name] = f"{name}.png"
+                figure.savefig(folder / made[name], dpi=160, bbox_inches="tight", metadata={"Software": None})
+    return made
+
+
+def overhead(results: Results) -> Figure | None:
+    """Median and worst slowdown of each arm."""
+    found = results.summary("overhead")
+    if found is None:
+        return None
+    over = {arm: each["in_program"] for arm, each in found["over_programs"].items() if "in_program" in each}
+    order = sorted(over, key=lambda arm: over[arm]["median"], reverse=True)
+    figure, axes = _new(1.2 + 0.3 * len(order))
+    for place, arm in enumerate(order):
+        colour = MINE_COLOUR if arm in MINE else OTHER
+        low, high = over[arm]["median"], over[arm]["worst"]
+        axes.plot([low, high], [place, place], color=colour, linewidth=2)
+        axes.plot(low, place, "o", color=colour)
+        axes.plot(high, place, "|", color=colour, markersize=10)
+        failed = len(found["failures"].get(arm, {}))
+        note = f"  {low:.3g} to {high:.3g}" + (
+            f", {failed} of {len(found['sizes'][BARE])} never ended" if failed else ""
+        )
+        axes.annotate(note, (high, place), color=SOFT, va="center", fontsize=8)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(order)), order)
+    axes.set_xlabel("times the bare program (dot: median of the ten programs, bar: worst)")
+    axes.set_title("What recording costs", loc="left", fontweight="bold")
+    return figure
+
+
+def bias(results: Results) -> Figure | None:
+    """Reported minus true share of the calling function."""
+    known, profilers = results.known("cpu_accuracy"), results.profilers("cpu_accuracy")
+    truth = cpu_accuracy.truth(known)
+    lines = {name: cpu_accuracy.errors(known, name) for name in profilers}
+    title, y = "Function bias: reported minus true", "percentage points"
+    return _lines(truth, lines, title, "true share of the calling function, %", y)
+
+
+def native(results: Results) -> Figure | None:
+    """Reported against true native share."""
+    known, profilers = results.known("native_share"), results.profilers("native_share")
+    truth = native_share.truth(known)
+    lines = {name: native_share.answers(known, name) for name in profilers}
+    return _lines(truth, lines, "Native time", "true native share, %", "reported native share, %", diagonal=True)
+
+
+def array(results: Results) -> Figure | None:
+    """Error of an array's size, by the part that was touched."""
+    known, profilers = results.known("memory_accuracy"), results.profilers("memory_accuracy")
+    touched = {percent: float(percent) for percent in memory_accuracy.TOUCHED}
+    lines = {name: memory_accuracy.errors(known, name) for name in profilers}
+    figure = _lines(touched, lines, "Size of an array of 512 MB", "part that was touched, %", "error, %")
+    if figure is not None:
+        figure.axes[0].set_yscale("symlog", linthresh=0.1)
+    return figure
+
+
+def delay(results: Results) -> Figure | None:
+    """Estimated over simulated time."""
+    points = [delay_simulation.Point(**one) for one in results.figures("delay", "delay.json")]
+    lines = {
+        f"{part}, {phases} phases": {
+            one.seconds: getattr(one, f"{part}_ratio") for one in points if one.phases == phases
+        }
+        for phases in ("long", "short")
+        for part in ("python", "native")
+    }
+    seconds = {second: float(second) for second in delay_simulation.TIMES_S}
+    title, y = "Native time from the delay of signals", "estimated / simulated"
+    figure = _lines(seconds, lines, title, "simulated seconds", y) if points else None
+    if figure is not None:
+        figure.axes[0].set_xscale("log", base=2)
+    return figure
+
+
+def _lines(
+    places: dict[int, float],
+    lines: dict[str, dict[int, float]],
+    title: str,
+    x: str,
+    y: str,
+    *,
+    diagonal: bool = False,
+) -> Figure | None:
+    shown = {name: values for name, values in lines.items() if values}
+    if not shown:
+        return None
+    figure, axes = _new(3.6)
+    for number, (name, values) in enumerate(shown.items()):
+        inside = [(places[share], value) for share, value in values.items() if share in places]
+        width = 2.4 if name in MINE else 1.2
+        axes.plot(
+            *zip(*inside, strict=True),
+            "o-",
+            markersize=3,
+            linewidth=width,
+            color=COLOURS[number % len(COLOURS)],
+            label=name,
+        )
+    if diagonal:
+        axes.plot([0, 100], [0, 100], color=SOFT, linestyle=":", linewidth=1)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_title(title, loc="left", fontweight="bold")
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def _new(height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(8.0, height))
+    return figure, figure.subplots()
+
+
+FIGURES: dict[str, Callable[[Results], Figure | None]] = {
+    "overhead": overhead,
+    "cpu_accuracy": bias,
+    "native_share": native,
+    "delay": delay,
+    "memory_accuracy": array,
+}

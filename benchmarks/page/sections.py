@@ -1,0 +1,114 @@
+"""What the page says of each benchmark. Figures of results are not here: they come from the data."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Section:
+    """A benchmark on the page: its name in the results, a title, the paper's place, and how it is measured."""
+
+    benchmark: str
+    title: str
+    source: str
+    text: str
+
+
+SECTIONS = (
+    Section(
+        "overhead",
+        "What recording costs",
+        "Scalene (OSDI 2023), tables 1 and 3, figures 7 and 8",
+        "Ten pyperformance programs, repeated until the bare program takes three seconds. Every round runs each "
+        "program once in every arm, one after another; a ratio is taken within a round. The second bare run is the "
+        "noise floor. Peers take part in the first round; one that fails or takes more than 60 seconds is shown as "
+        "such.",
+    ),
+    Section(
+        "allocation",
+        "Loops that only allocate or copy",
+        "",
+        "The worst programs for a recorder of memory.",
+    ),
+    Section(
+        "scaling",
+        "As the program grows",
+        "",
+        "The same work by more threads, in deeper stacks, with other block sizes, and in more processes.",
+    ),
+    Section(
+        "cpu_accuracy",
+        "Function bias",
+        "Scalene (OSDI 2023), figure 5",
+        "Two functions compute the same, one of them with a call in its loop. Reported minus true share of the "
+        "calling one, in percentage points; in brackets, how far the profiler itself moved the truth.",
+    ),
+    Section(
+        "line_accuracy",
+        "Time by line",
+        "",
+        "Python, a built-in, an operator, a method, a library, a thread, and a blocked read, each on lines of its own"
+        " whose CPU time the program measures itself. Percent of the time; *misplaced* is what stands on the wrong "
+        "line.",
+    ),
+    Section(
+        "native_share",
+        "Python and native time",
+        "Scalene (arXiv 2020), section 3.1",
+        "Programs that are native for 0 to 100 % of their time, in calls of less than a millisecond.",
+    ),
+    Section(
+        "delay",
+        "The delay estimator, simulated",
+        "Scalene (arXiv 2020), figure 3",
+        "Estimated over simulated time. Native code in long phases, as in the paper, and in phases of a millisecond.",
+    ),
+    Section(
+        "samplers",
+        "The delay estimator on real programs",
+        "",
+        "The ten programs, recorded by the delay of signals (`--sampler signal`) and by the program counter.",
+    ),
+    Section(
+        "memory_accuracy",
+        "How large is an array?",
+        "Scalene (OSDI 2023), figure 6",
+        "512 MB, of which 0 to 100 % is touched. Error of the reported size.",
+    ),
+    Section(
+        "live_bytes",
+        "Who holds the small objects?",
+        "",
+        "Millions of floats, strings, tuples and dicts, by line, against tracemalloc. Error of the reported bytes.",
+    ),
+    Section(
+        "sampling_rate",
+        "Threshold and rate-based samples",
+        "Scalene (OSDI 2023), table 2",
+        "Both counted in the same recording.",
+    ),
+    Section(
+        "copy_volume",
+        "Copies",
+        "",
+        "Lines that copy known numbers of bytes. Error of the reported volume.",
+    ),
+    Section(
+        "leak_detection",
+        "Leaks",
+        "Scalene (OSDI 2023), section 3.4",
+        "Four programs leak 20 MB per second for three seconds, six allocate as much and leak nothing. memray has no "
+        "verdict of its own: a line of which a megabyte is left at the end counts as reported.",
+    ),
+    Section(
+        "analyze",
+        "Analyzing large recordings",
+        "",
+        "Synthetic recordings, analyzed on two cores, each in a process of its own.",
+    ),
+    Section(
+        "reading",
+        "From a recording to a report",
+        "",
+        "The same program, recorded for longer and longer; then the commands that make a report.",
+    ),
+)

@@ -1,0 +1,106 @@
+"""Writes docs/benchmarks.md with its figures and data."""
+
+import re
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.errors import BenchmarkError
+from page.contests import MINE, Contest, contests
+from page.figures import draw_all
+from page.machine import machine
+from page.results import Results
+from page.sections import SECTIONS, Section
+
+DATA = ("rows.csv", "setup.json", "summary.json", "answers.jsonl", "table.txt", "*.json")
+_PATHS = re.compile(r"(?<![\w.])(/[\w.+@~-]+)+/(?=[\w.+@-]+)")
+
+
+def write_page(results: Path, docs: Path) -> str:
+    """Makes the page of what is in `results`; a line that says what was made.
+
+    Errors:
+        BenchmarkError: there is nothing to show.
+    """
+    found = Results(results)
+    done = [section for section in SECTIONS if found.table(section.benchmark)]
+    if not done:
+        raise BenchmarkError(f"there are no results in {results}: run the benchmarks first")
+    folder = docs / "benchmarks"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    figures = draw_all(found, folder)
+    for section in done:
+        copy_data(results / section.benchmark, folder / "data" / section.benchmark)
+    parts = [_head(found, contests(found))]
+    parts += [_section(found, section, figures.get(section.benchmark)) for section in done]
+    text = "\n".join(parts)
+    (docs / "benchmarks.md").write_text(text, encoding="utf-8")
+    return f"docs/benchmarks.md: {len(done)} of {len(SECTIONS)} benchmarks, {len(figures)} figures"
+
+
+def copy_data(source: Path, target: Path) -> None:
+    """Copies the data files of a benchmark, with file names in place of this machine's paths."""
+    target.mkdir(parents=True)
+    for file in sorted({file for pattern in DATA for file in source.glob(pattern)}):
+        (target / file.name).write_text(without_paths(file.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def without_paths(text: str) -> str:
+    """Only the last part of each absolute path."""
+    return _PATHS.sub("", text)
+
+
+def _head(found: Results, compared: list[Contest]) -> str:
+    lost = [(contest, contest.better()) for contest in compared if contest.better()]
+    lines = [
+        "# Benchmarks",
+        "",
+        _summary(compared, lost),
+        "",
+        f"Measured on {datetime.now(UTC).date().isoformat()}: {machine()}.",
+        "Made by `make bench`, which anybody can run; this page is generated, and its data is in",
+        "[benchmarks/data](benchmarks/data). Times are ratios taken within one interleaved run.",
+        "",
+    ]
+    if compared:
+        lines += [
+            "| figure (less is better) | tachograph | best of the others | others compared |",
+            "|---|---|---|---|",
+        ]
+        lines += [_row(contest) for contest in compared] + [""]
+    return "\n".join(lines)
+
+
+def _summary(compared: list[Contest], lost: list[tuple[Contest, dict[str, float]]]) -> str:
+    compared = [contest for contest in compared if contest.others()]
+    if not compared:
+        return "No other profiler was measured."
+    if not lost:
+        return f"tachograph is the best, or within the noise of it, in all {len(compared)} figures that are compared."
+    worse = "; ".join(
+        f"{contest.name}: "
+        + ", ".join(f"{name} {contest.form.format(value)}" for name, value in better.items())
+        + f" (tachograph {contest.form.format(contest.mine)})"
+        for contest, better in lost
+    )
+    return f"**Where others are better** ({len(lost)} of {len(compared)} figures): {worse}."
+
+
+def _row(contest: Contest) -> str:
+    others = {name: value for name, value in contest.values.items() if name not in MINE}
+    best = min(others, key=others.__getitem__, default=None)
+    shown = "nobody else tells" if best is None else f"{best}: {contest.form.format(others[best])}"
+    return f"| {contest.name} | {contest.form.format(contest.mine)} | {shown} | {contest.others()} |"
+
+
+def _section(found: Results, section: Section, figure: str | None) -> str:
+    lines = [f"## {section.title}", ""]
+    if section.source:
+        lines += [f"*{section.source}.*", ""]
+    lines += [section.text, ""]
+    if not found.done(section.benchmark):
+        lines += ["**It did not run to its end; this is what was measured until then.**", ""]
+    if figure is not None:
+        lines += [f"![{section.title}](benchmarks/{figure})", ""]
+    return "\n".join([*lines, "```text", without_paths(found.table(section.benchmark)), "```", ""])

@@ -1,0 +1,66 @@
+"""The page of results, made of results made by hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.errors import BenchmarkError
+from page.contests import Contest, contests
+from page.results import Results
+from page.write import without_paths, write_page
+
+
+def answer(key: str, profiler: str, said: object) -> str:
+    return json.dumps({"key": key, "profiler": profiler, "said": said, "outcome": "ended", "report": None}) + "\n"
+
+
+def results(folder: Path, ours: int) -> Path:
+    """An array of 512 MB, of which `ours` bytes are seen by tachograph and all by memray."""
+    size = 512 << 20
+    made = folder / "memory_accuracy"
+    made.mkdir(parents=True)
+    lines = [answer(f"empty {who}", who, 1000) for who in ("tachograph", "memray")]
+    lines += [answer("100 tachograph", "tachograph", 1000 + ours), answer("100 memray", "memray", 1000 + size)]
+    (made / "answers.jsonl").write_text("".join(lines), "utf-8")
+    (made / "table.txt").write_text("the table of /home/someone/project/x.py\nrows: results/here\n", "utf-8")
+    return folder
+
+
+def test_who_is_better_is_said_first(tmp_path: Path) -> None:
+    write_page(results(tmp_path / "results", 256 << 20), tmp_path / "docs")
+    text = (tmp_path / "docs" / "benchmarks.md").read_text("utf-8")
+    assert "**Where others are better** (1 of 1 figures): worst error of an array's size: memray 0.000 %" in text
+    assert text.index("Where others") < text.index("Measured on")
+    assert "It did not run to its end" in text
+    assert "the table of x.py" in text
+    assert "results/here" not in text
+    assert (tmp_path / "docs" / "benchmarks" / "memory_accuracy.png").stat().st_size > 1000
+    assert (tmp_path / "docs" / "benchmarks" / "data" / "memory_accuracy" / "answers.jsonl").exists()
+
+
+def test_nobody_is_better_where_nobody_is(tmp_path: Path) -> None:
+    found = results(tmp_path / "results", 512 << 20)
+    (found / "memory_accuracy" / "done").write_text("1 s\n", "utf-8")
+    write_page(found, tmp_path / "docs")
+    text = (tmp_path / "docs" / "benchmarks.md").read_text("utf-8")
+    assert "tachograph is the best, or within the noise of it, in all 1 figures" in text
+    assert "did not run" not in text
+
+
+def test_without_results_there_is_no_page(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkError, match="no results"):
+        write_page(tmp_path, tmp_path / "docs")
+    assert contests(Results(tmp_path)) == []
+
+
+def test_differences_within_the_noise_do_not_count() -> None:
+    contest = Contest("x", {"full": 1.05, "a": 1.04, "b": 1.01}, "{:.2f}", resolution=0.02)
+    assert contest.better() == {"b": 1.01}
+    assert contest.others() == 2
+    assert Contest("x", {"a": 1.0}, "{:.2f}").better() == {}
+
+
+def test_paths_of_the_machine_stay_at_home() -> None:
+    assert without_paths("status 1: /home/me/x/y.py failed") == "status 1: y.py failed"
+    assert without_paths("5.0 KiB/s and a/b") == "5.0 KiB/s and a/b"
