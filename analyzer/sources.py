@@ -31,6 +31,10 @@ class Sources:
         """The length of a file's text, line ends counted as one each."""
         return sum(map(len, self._lines(file))) + self.count(file) if self.count(file) else 0
 
+    def text(self, file: int) -> str:
+        """A file's text as it was recorded, with plain line ends: for parsing, not for showing. Empty if unknown."""
+        return "\n".join(self._lines(file)) if 0 <= file < len(self._texts) else ""
+
     def _split(self, file: int) -> list[str]:
         text: str | None = self._texts[file].as_py()
         # Not splitlines(): Python's own line numbers know only these line ends.

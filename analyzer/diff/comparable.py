@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..render.header import CPU_WAIT_SHARE
 from ..render.numbers import seconds
+from ..render.verdict import CPU_WAIT_SHARE
 from ..text import printable
 from .run import Run
 

@@ -48,8 +48,9 @@ class Columns:
             self.chosen = self._times(wide=wide)
             room = width - 9 - sum(column.width for column in self.chosen) - SOURCE_WIDTH
             self.chosen += self._beside(room)
-        self.memory = any(column.head in ("peak", "at peak") for column in self.chosen)
-        """Whether anything of memory is shown."""
+        heads = {column.head for column in self.chosen}
+        self.beside = {name for head, name in (("peak", "peak_bytes"), ("copy/s", "copied_bytes")) if head in heads}
+        """The measures of memory that are shown."""
 
     @property
     def width(self) -> int:
@@ -99,10 +100,10 @@ class Columns:
 
     def _sizes(self, *, wide: bool) -> list[Column]:
         columns = [
-            _size("at peak", "live_at_peak_bytes", 9, "bold"),
-            _size("peak", "peak_bytes", 8),
-            _size("average", "average_bytes", 9),
-            _size("at end", "live_at_end_bytes", 8),
+            self._held("at peak", "live_at_peak_bytes", 9, "bold"),
+            self._held("peak", "peak_bytes", 8),
+            self._held("average", "average_bytes", 9),
+            self._held("at end", "live_at_end_bytes", 8),
             _size("alloc.", "allocated_bytes", 8),
             Column("Py %", 6, COLOURS["python"], self._python),
             Column("over time", CURVE_WIDTH + 3, "dim", self._curve),
@@ -117,11 +118,11 @@ class Columns:
         if self._profile.memory is None and self._profile.totals.copied_bytes is None:
             return []
         columns = [
-            _size("peak", "peak_bytes", 8),
-            _size("at peak", "live_at_peak_bytes", 8),
-            Column("copy/s", 7, "dim", _copies),
+            self._held("peak", "peak_bytes", 8),
+            self._held("at peak", "live_at_peak_bytes", 9),
+            Column("copy/s", 8, "dim", _copies),
             Column("over time", CURVE_WIDTH + 3, "dim", self._curve),
-            _size("average", "average_bytes", 8),
+            self._held("average", "average_bytes", 9),
             Column("Py %", 6, COLOURS["python"], self._python_of_held),
         ]
         shown: list[Column] = []
@@ -132,6 +133,17 @@ class Columns:
             shown.append(column)
         order = ("peak", "average", "at peak", "Py %", "over time", "copy/s")
         return sorted(shown, key=lambda column: order.index(column.head))
+
+    def _held(self, head: str, name: str, width: int, style: str = "") -> Column:
+        """Bytes that were held; nothing for less than a thousandth of the program's peak, which samples cannot tell."""
+        memory = self._profile.memory
+        least = (memory.peak_bytes or 0.0) / 1000 if memory is not None else 0.0
+
+        def cell(values: pd.Series) -> Text:
+            held = values[name]
+            return Text("" if held < least else short_size(held, unknown=""), style)
+
+        return Column(head, width, "dim", cell)
 
     def _percent(self, seconds: float) -> str:
         cpu = self._profile.totals.cpu_s
@@ -152,7 +164,9 @@ class Columns:
 
     def _python_of_held(self, values: pd.Series) -> Text:
         """The same, for lines that hold something."""
-        return self._python(values) if short_size(values["peak_bytes"]) else Text()
+        memory = self._profile.memory
+        least = (memory.peak_bytes or 0.0) / 1000 if memory is not None else 0.0
+        return self._python(values) if values["peak_bytes"] >= least else Text()
 
     def _curve(self, values: pd.Series) -> Text:
         memory, totals = self._profile.memory, self._profile.totals

@@ -12,10 +12,9 @@ from ..profile import Profile
 from ..text import printable
 from .numbers import counted, percent, seconds, size
 from .style import COLOURS, NAMES, Style
+from .verdict import is_severe, remarks, verdict
 
 FEW_SAMPLES = 100
-UNSAMPLED_SHARE = 0.02
-CPU_WAIT_SHARE = 0.05
 GC_SHARE = 0.02
 """Garbage collection is mentioned if it takes this part of the CPU time."""
 
@@ -149,46 +148,31 @@ def _size(count: float | None) -> str:
 
 def _wrapped(line: Text, width: int) -> Iterator[Text]:
     """A line of prose on as many lines as it needs, the later ones indented."""
-    indent = "   "
-    pieces = line.wrap(_RULER, width - len(indent))
-    for number, piece in enumerate(pieces):
+    for number, piece in enumerate(indented(line, width, "   ")):
+        yield piece[3:] if not number else piece
+
+
+def indented(line: Text, width: int, indent: str) -> Iterator[Text]:
+    """A line of prose on as many lines as it needs, all of them indented."""
+    for piece in line.wrap(_RULER, width - len(indent)):
         piece.rstrip()
-        yield Text(indent).append_text(piece) if number else piece
-
-
-def remarks(profile: Profile) -> Iterator[str]:
-    """What the totals show that a reader should know, where it matters."""
-    totals = profile.totals
-    if totals.unsampled_s and totals.unsampled_s > UNSAMPLED_SHARE * (totals.cpu_s + totals.unsampled_s):
-        share = totals.unsampled_s / (totals.cpu_s + totals.unsampled_s)
-        yield (
-            f"{percent(share)} % of the CPU time ({seconds(totals.unsampled_s)}) is in no sample: threads shorter than"
-            " the interval, and the last moments of the others"
-        )
-    waited = totals.main_cpu_wait_s
-    if waited and totals.wall_s and waited > CPU_WAIT_SHARE * totals.wall_s:
-        yield f"the main thread waited {seconds(waited)} for a processor: the machine was busy"
+        yield Text(indent).append_text(piece)
 
 
 def quality(profile: Profile, style: Style) -> Iterator[Text]:
     """One line if all is well; else what was lost, and what to do about it."""
-    quality = profile.quality
-    ended = {"recovered": "recovered after a crash", "recording": "never finished"}.get(quality.state)
-    if quality.nothing_lost:
-        line = Text(style.plain(" ✓ "), "green")
-        line.append("nothing was lost" + (f" ({ended})" if ended else ""), "green")
-        yield line
-    elif ended:
-        yield Text(f" ! {ended}", "yellow")
-    for loss in quality.losses:
-        severe = loss.severity == "loss"
+    told = verdict(profile)
+    mark = " ✓ " if told.good else " ! "
+    yield Text(style.plain(f"{mark}{told.text}"), "green" if told.good else "yellow")
+    for loss in profile.quality.losses:
+        severe = is_severe(loss, profile)
         line = Text(" ! " if severe else "   ", "yellow" if severe else "dim")
         line.append(f"{counted(loss.count, loss.doc)}: ", "yellow" if severe else "dim")
         line.append(loss.advice, "" if severe else "dim")
         yield line
     for remark in remarks(profile):
         yield Text(style.plain(f"   {remark}"), "dim")
-    for note in quality.notes:
+    for note in profile.quality.notes:
         yield Text(style.plain(f"   {note}"), "dim")
     if profile.totals.samples < FEW_SAMPLES:
         yield Text(f"   only {profile.totals.samples} samples: shares are rough, see the margins", "dim")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -11,6 +12,9 @@ from ..profile import Profile
 
 MIN_SHARE = 0.01
 """Lines with at least this part of the time are shown, with the line before and the line after."""
+
+MIN_MEMORY = 0.05
+"""Beside columns of time, lines that held or copied at least this part of all are shown: memory is not the question."""
 
 MIN_BYTES = 1_000_000
 """Lines that never held or copied so much are not shown for their memory."""
@@ -75,12 +79,15 @@ class Block:
     gaps: set[int] = field(default_factory=set)
 
 
-def important(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, memory: bool = False) -> pd.Index:
+def important(
+    profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, beside: Collection[str] = ()
+) -> pd.Index:
     """The rows of ``Profile.lines`` that matter, best first: at least 1 % of what it is sorted by, or the best ``top``.
 
     By default a line also matters if the main thread waits there for 1 % of the wall time; waiting of other threads,
-    which is mostly idleness, counts only if waiting is what the report is sorted by. With ``memory``, lines that held
-    or copied at least 1 % of all matter too, unless that is next to nothing.
+    which is mostly idleness, counts only if waiting is what the report is sorted by. ``beside`` names columns of memory
+    that are shown as well (``peak_bytes``, ``copied_bytes``): lines with at least 5 % of all matter too, unless that is
+    next to nothing. A line that matters by what is not shown would be an empty row.
     """
     lines = profile.lines
     measure = lines[sort.column].fillna(0.0)
@@ -93,14 +100,18 @@ def important(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *
         waited = lines["main_wait_s"].fillna(0.0)
         chosen |= (waited > 0) if top is not None else waited >= MIN_SHARE * profile.totals.wall_s
         order = [sort.column, "main_wait_s", "wait_s"]
-    if memory and top is None:
+    if top is None:
         for held, wholly in (("peak_bytes", "live_at_peak_bytes"), ("copied_bytes", "copied_bytes")):
-            chosen |= lines[held].fillna(0.0) >= max(MIN_SHARE * (getattr(profile.totals, wholly) or 0.0), MIN_BYTES)
+            least = max(MIN_MEMORY * (getattr(profile.totals, wholly) or 0.0), MIN_BYTES)
+            if held in beside:
+                chosen |= lines[held].fillna(0.0) >= least
     best = lines[chosen].sort_values(list(dict.fromkeys(order)), ascending=False, kind="stable")
     return best.index[: top if top is not None else MAX_LINES]
 
 
-def blocks(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, memory: bool = False) -> list[Block]:
+def blocks(
+    profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, beside: Collection[str] = ()
+) -> list[Block]:
     """The files with lines that matter, best first, with the neighbours of those lines; rows without a line last."""
     lines = profile.lines
     places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
@@ -108,7 +119,7 @@ def blocks(profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, m
     shown: dict[int, dict[int, bool]] = {}
     unplaced: list[int] = []
     count = 0
-    for index in important(profile, sort, top, memory=memory):
+    for index in important(profile, sort, top, beside=beside):
         if count >= MAX_LINES:
             break
         file, line = int(lines["file_id"].iat[index]), lines["line"].iat[index]

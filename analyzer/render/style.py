@@ -49,7 +49,18 @@ class Style:
         """``text`` with this program's own signs (not the recording's) in ASCII where the console has nothing else."""
         if self.unicode:
             return text
-        for sign, instead in (("±", "+-"), ("…", "~"), ("·", "-"), ("✓", "ok:"), ("⋮", ":"), ("─", "-"), ("µ", "u")):
+        for sign, instead in (
+            ("±", "+-"),
+            ("…", "~"),
+            ("·", "-"),
+            ("✓", "ok:"),
+            ("⋮", ":"),
+            ("→", "->"),
+            ("“", '"'),
+            ("”", '"'),
+            ("─", "-"),
+            ("µ", "u"),
+        ):
             text = text.replace(sign, instead)
         return text.encode("ascii", "replace").decode("ascii")
 

@@ -15,8 +15,10 @@ from rich.text import Text
 from ..profile import Profile
 from ..scope import ALL, PROJECT
 from ..text import shorten_left
+from .advice import advise
 from .columns import Columns
-from .header import header
+from .header import header, indented
+from .labels import MEANING
 from .leaks import leak_lines
 from .numbers import percent, short_seconds, short_size, size
 from .selection import MIN_SHARE, Block, Row, Sort, blocks
@@ -59,7 +61,8 @@ class Report:
         """All lines of the report, each at most as wide as the console once it is cut there."""
         yield from header(self._profile, self._style, self._width)
         yield Text()
-        found = blocks(self._profile, self._sort, self._top, memory=self._columns.memory)
+        yield from self._advice()
+        found = blocks(self._profile, self._sort, self._top, beside=self._columns.beside)
         if found:
             yield from self._lines(found)
         else:
@@ -70,6 +73,21 @@ class Report:
         yield from span_lines(self._profile, self._style, self._width)
         if found:
             yield from self._threads()
+
+    def _advice(self) -> Iterator[Text]:
+        """What to do next, where a rule is sure; leaks have a section of their own."""
+        told = [each for each in advise(self._profile) if each["kind"] != "leak"]
+        if not told:
+            return
+        yield self._title("What to do next", "only where a rule is sure")
+        for each in told:
+            text = Text(self._style.plain(" → ")).append(self._style.plain(each["title"]), "bold")
+            if each["file"] is not None:
+                room = max(20, self._width - text.cell_len - 3)
+                text.append("  ").append(shorten_left(f"{each['file']}:{each['line']}", room), "dim")
+            yield text
+            yield from indented(Text(self._style.plain(each["text"])), self._width, "   ")
+        yield Text()
 
     def _nothing(self) -> str:
         """Why there are no lines."""
@@ -95,11 +113,19 @@ class Report:
                 if number in block.gaps:
                     yield Text(self._style.plain(f"{'⋮':>6}"), "dim")
                 yield self._line(row, block.file_id, indent)
+            yield from self._meanings(block)
             yield Text()
+
+    def _meanings(self, block: Block) -> Iterator[Text]:
+        """What the rows mean that are no line."""
+        if block.file is None:
+            names = [str(self._profile.lines["function"].at[row.index]) for row in block.rows]
+            told = "; ".join(f"{name}: {MEANING[name]}" for name in names if name in MEANING)
+            yield from indented(Text(told, "dim"), self._width, "       ")
 
     def _scope(self) -> str:
         profile = self._profile
-        of = "all" if self._sort.by_size else "the time, or of the memory" if self._columns.memory else "the time"
+        of = "all" if self._sort.by_size else "the time, or 5 % of the memory" if self._columns.beside else "the time"
         what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE * 100:.0f} % of {of}"
         if profile.widened:
             return f"{what}; all code is shown, because little time is the project's own"
@@ -158,7 +184,10 @@ class Report:
             f"total_{self._sort.column}" if f"total_{self._sort.column}" in self._profile.functions else "total_cpu_s"
         )
         frame = self._profile.functions.sort_values([self._sort.column, second], ascending=False, kind="stable")
-        frame = frame[frame["file_id"] >= 0].head(MAX_FUNCTIONS)
+        some = (
+            frame[second] > 0 if by_size else (frame["total_cpu_share"] >= 0.0005) | (frame["total_wait_s"] >= 0.0005)
+        )
+        frame = frame[some & (frame["file_id"] >= 0)].head(MAX_FUNCTIONS)
         if frame.empty:
             return
         once = "" if by_size else ", once for each sample"
@@ -196,7 +225,7 @@ class Report:
         yield Text(f"{'CPU %':>8}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'wait':>8}  thread", "dim")
         for _, row in frame.head(MAX_THREADS).iterrows():
             text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
-            text.append(f"{self._columns.margin(row):>6}", "dim")
+            text.append(f"{self._columns.margin(row) if percent(row['cpu_share']) else '':>6}", "dim")
             for part in ("cpu", "python", "native", "kernel", "wait"):
                 text.append(f"{short_seconds(row[f'{part}_s']):>8}", COLOURS.get(part, "") if part != "wait" else "")
             name = row["name"] if isinstance(row["name"], str) else "unnamed"

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from ...profile import Profile
-from ..header import remarks
 from ..numbers import counted, percent, seconds, size
+from ..verdict import is_severe, remarks, verdict
 
 PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "not known"))
 
@@ -91,19 +91,16 @@ def _split(profile: Profile) -> list[dict[str, Any]]:
 
 
 def _quality(profile: Profile) -> dict[str, Any]:
-    quality = profile.quality
-    ended = {"recovered": "recovered after a crash", "recording": "never finished"}.get(quality.state, "")
+    told = verdict(profile)
     losses = [
-        {"what": counted(loss.count, loss.doc), "advice": loss.advice, "severe": loss.severity == "loss"}
-        for loss in quality.losses
+        {"what": counted(loss.count, loss.doc), "advice": loss.advice, "severe": is_severe(loss, profile)}
+        for loss in profile.quality.losses
     ]
-    severe = sum(bool(loss["severe"]) for loss in losses)
-    verdict = "Nothing was lost" if not severe else f"{severe} kind{'s' if severe > 1 else ''} of data loss"
     return {
-        "good": not severe and not ended,
-        "verdict": f"{verdict}; {ended}" if ended else verdict,
+        "good": told.good,
+        "verdict": told.text[0].upper() + told.text[1:],
         "losses": losses,
-        "notes": [*remarks(profile), *quality.notes],
+        "notes": [*remarks(profile), *profile.quality.notes],
     }
 
 

@@ -14,7 +14,7 @@ from tachograph.format import FormatError
 
 from ...output import write_page
 from ...pictures.picture import Picture, coarser
-from .advice import advise
+from ..advice import advise
 from .head import head
 from .payload import payload
 from .texts import choose_texts

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tachograph.analyzer.pictures.picture import Picture
-from tachograph.analyzer.render.html.advice import advise
+from tachograph.analyzer.render.advice import advise
 from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder
 
 LOOP = """import numpy as np
@@ -51,6 +51,54 @@ def test_no_advice_where_it_is_not_sure(
 ) -> None:
     hot(builder, source, line, **({"native_frame": NATIVE_FRAME} if native else {}))
     assert kinds(picture()) == []
+
+
+NESTED = """import numpy as np
+
+def smooth(image, out):
+    for y in range(image.shape[0]):
+        for x in range(image.shape[1]):
+            out[y, x] = np.hypot(image[y, x], 1)
+"""
+
+
+@pytest.mark.parametrize(("source", "found"), [(NESTED, [("loop", 6)]), (NESTED.replace("y, x]", "y, :]"), [])])
+def test_single_elements_are_slow_in_native_code_too(
+    builder: Builder, picture: Callable[..., Picture], source: str, found: list[Any]
+) -> None:
+    hot(builder, source, 6, native_frame=NATIVE_FRAME)
+    assert kinds(picture()) == found
+
+
+def test_the_time_of_a_loop_is_that_of_all_its_lines(builder: Builder, picture: Callable[..., Picture]) -> None:
+    body = "".join(f"            out[y, x] += image[y, x] * {number}\n" for number in range(15))
+    f = builder.code(builder.file("/srv/a.py", NESTED + body), "smooth")
+    for number in range(300):
+        builder.cpu(builder.stack((f, 6 + number % 15)), time_ns=START + (number + 1) * 10 * MS)
+    (advice,) = advise(picture().profile)
+    assert "lines 4 to 21" in advice["text"]
+    assert advice["text"].startswith("100 % of the CPU time")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("lines = lines + piece + end", "“lines” is copied whole each time something is added"),
+        ("self.log = self.log[4:]", "The rest of “self.log” is copied each time a piece is cut off"),
+        ("a = np.concatenate([a, b])", "“a” is copied whole each time something is joined to it"),
+        ("a = np.append(a, b)", "“a” is copied whole each time something is joined to it"),
+        ("lines = piece.encode() + lines", "encode copies 1 GB every second"),
+        ("lines = other[4:]", None),
+        ("head = log[:4]", None),
+    ],
+)
+def test_what_is_copied_whole_again_and_again(
+    builder: Builder, picture: Callable[..., Picture], statement: str, said: str | None
+) -> None:
+    f = builder.code(builder.file("/srv/a.py", f"for piece in pieces:\n    {statement}\n"), "collect")
+    for number in range(100):
+        builder.copy(builder.stack((f, 1)), 100_000_000, 100 + number * 50)
+    assert [each["title"] for each in advise(picture().profile)] == ([said] if said else [])
 
 
 @pytest.mark.parametrize(("text", "advised"), [("y = x.astype(float)", True), ("y = work(x)", False)])

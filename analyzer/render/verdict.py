@@ -1,0 +1,77 @@
+"""How good the data of a profile is, in one line for all reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..profile import Profile
+from ..quality import Loss
+from .numbers import percent, seconds
+
+UNSAMPLED_SHARE = 0.02
+"""CPU time in no sample is mentioned from this part on."""
+
+TOO_MUCH_UNSAMPLED = 0.10
+"""From here on shares may be quite wrong."""
+
+FEW = 0.005
+"""Stacks lost from at most this part of the samples change nothing that a report says."""
+
+CPU_WAIT_SHARE = 0.05
+
+_STACKS = ("stacks_torn", "stacks_lost", "waits_torn")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``good`` if what the report says can be believed as it stands."""
+
+    good: bool
+    text: str
+
+
+def verdict(profile: Profile) -> Verdict:
+    """What to think of the data: how the recording ended, what was lost, and what no sample stands for."""
+    quality = profile.quality
+    severe = sum(is_severe(loss, profile) for loss in quality.losses)
+    unsampled = unsampled_share(profile)
+    told = []
+    if unsampled >= TOO_MUCH_UNSAMPLED:
+        told.append(f"{percent(unsampled)} % of the CPU time is in no sample")
+    if severe:
+        told.append(f"{severe} kind{'s' if severe > 1 else ''} of data loss")
+    ended = {"recovered": "recovered after a crash", "recording": "never finished"}.get(quality.state)
+    if told:
+        return Verdict(good=False, text="; ".join(filter(None, (*told, ended))))
+    text = "nothing was lost" if quality.nothing_lost else "hardly anything was lost"
+    return Verdict(good=quality.state != "recording", text=f"{text} ({ended})" if ended else text)
+
+
+def is_severe(loss: Loss, profile: Profile) -> bool:
+    """Whether data is missing, and more than a few stacks among many."""
+    few = loss.loss in _STACKS and loss.count <= FEW * profile.totals.samples
+    return loss.severity == "loss" and not few
+
+
+def unsampled_share(profile: Profile) -> float:
+    """The part of the CPU time that no sample stands for; 0 if that is not known."""
+    totals = profile.totals
+    whole = totals.cpu_s + (totals.unsampled_s or 0.0)
+    return (totals.unsampled_s or 0.0) / whole if whole > 0 else 0.0
+
+
+def remarks(profile: Profile) -> Iterator[str]:
+    """What the totals show that a reader should know, where it matters."""
+    totals, unsampled = profile.totals, unsampled_share(profile)
+    if unsampled > UNSAMPLED_SHARE:
+        shares = (
+            "; shares may be quite wrong: record with a smaller --interval" if unsampled >= TOO_MUCH_UNSAMPLED else ""
+        )
+        yield (
+            f"{percent(unsampled)} % of the CPU time ({seconds(totals.unsampled_s)}) is in no sample: threads shorter"
+            f" than the interval, and the last moments of the others{shares}"
+        )
+    waited = totals.main_cpu_wait_s
+    if waited and totals.wall_s and waited > CPU_WAIT_SHARE * totals.wall_s:
+        yield f"the main thread waited {seconds(waited)} for a processor: the machine was busy"

@@ -1,0 +1,50 @@
+"""What is thought of the data, in all reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tachograph.analyzer.pictures.picture import Picture
+from tachograph.analyzer.profile import Profile
+from tachograph.analyzer.quality import Loss
+from tachograph.analyzer.render.verdict import Verdict, remarks, verdict
+from unit.analyzer.recordings import Builder
+
+
+@pytest.fixture
+def profile(builder: Builder, picture: Callable[..., Picture]) -> Profile:
+    builder.cpu(builder.stack((builder.code(builder.file("/srv/a.py")), 0)))
+    profile = picture().profile
+    return replace(profile, totals=replace(profile.totals, samples=1000, cpu_s=10.0, unsampled_s=0.0))
+
+
+def losing(profile: Profile, *losses: tuple[str, int], state: str = "complete") -> Profile:
+    entries = [Loss(name, count, "loss", "things that were lost", "take care") for name, count in losses]
+    return replace(profile, quality=replace(profile.quality, losses=entries, state=state))
+
+
+@pytest.mark.parametrize(
+    ("losses", "state", "expected"),
+    [
+        ([], "complete", Verdict(good=True, text="nothing was lost")),
+        ([], "recovered", Verdict(good=True, text="nothing was lost (recovered after a crash)")),
+        ([], "recording", Verdict(good=False, text="nothing was lost (never finished)")),
+        ([("stacks_torn", 5)], "complete", Verdict(good=True, text="hardly anything was lost")),
+        ([("stacks_torn", 6)], "complete", Verdict(good=False, text="1 kind of data loss")),
+        ([("records_dropped", 1)], "complete", Verdict(good=False, text="1 kind of data loss")),
+    ],
+)
+def test_a_few_stacks_are_no_alarm(
+    profile: Profile, losses: list[tuple[str, int]], state: str, expected: Verdict
+) -> None:
+    assert verdict(losing(profile, *losses, state=state)) == expected
+
+
+def test_much_time_without_samples_is(profile: Profile) -> None:
+    profile = replace(profile, totals=replace(profile.totals, unsampled_s=40.0))
+    assert verdict(profile) == Verdict(good=False, text="80.0 % of the CPU time is in no sample")
+    (remark,) = remarks(profile)
+    assert "--interval" in remark
