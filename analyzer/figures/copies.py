@@ -11,7 +11,9 @@ from .palette import INK, LIGHT
 from .style import clipped, heading, new_figure, place_label
 
 TOP = 10
-MB = 1e6
+MB, GB = 1e6, 1e9
+LEAST = 0.005
+"""Lines with less than this part of the longest bar have none that can be seen."""
 
 
 def draw_copies(picture: Picture) -> Figure | None:
@@ -19,12 +21,14 @@ def draw_copies(picture: Picture) -> Figure | None:
     frame = picture.profile.lines
     if "copied_bytes" not in frame:
         return None
-    frame = frame[frame["copied_bytes"] > 0].sort_values("copied_bytes", ascending=False).head(TOP)
+    frame = frame[frame["copied_bytes"] > LEAST * frame["copied_bytes"].max()]
+    frame = frame.sort_values("copied_bytes", ascending=False).head(TOP)
     if frame.empty:
         return None
+    scale, unit = (GB, "GB") if frame["copied_bytes"].max() >= 2 * GB else (MB, "MB")
     figure, axes = new_figure(1.2 + 0.34 * len(frame))
     place = np.arange(len(frame))[::-1]
-    copied, low, high = (frame[f"copied_bytes{end}"].to_numpy(np.float64) / MB for end in ("", "_low", "_high"))
+    copied, low, high = (frame[f"copied_bytes{end}"].to_numpy(np.float64) / scale for end in ("", "_low", "_high"))
     axes.barh(place, copied, 0.62, color=LIGHT["copies"])
     axes.hlines(place, low, high, color=INK, linewidth=1, alpha=0.75)
     axes.set_ylim(-0.6, len(frame) - 0.4)
@@ -33,7 +37,7 @@ def draw_copies(picture: Picture) -> Figure | None:
     )
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel("MB copied; the thin line is the 95 % interval")
+    axes.set_xlabel(f"{unit} copied; the thin line is the 95 % interval")
     whole, wall = picture.profile.totals.copied_bytes or 0.0, picture.profile.totals.wall_s
     rate = f", {size(round(whole / wall))}/s" if wall else ""
     heading(axes, "Lines that copy the most", f"{size(round(whole))} in all{rate}")

@@ -16,7 +16,7 @@ from ..render.numbers import seconds
 from ..summary import UNKNOWN_CODE
 from ..text import printable
 from .palette import FAINT, INK, LIGHT, NAMES, PAPER, SOFT, WASH
-from .style import heading, new_figure
+from .style import heading, new_figure, short_path
 
 MIN_WIDTH = 0.0015
 MAX_DEPTH = 36
@@ -114,6 +114,8 @@ def _look(picture: Picture, function: int) -> tuple[str, Colour, str]:
     if function >= 0:
         inside = bool(picture.in_scope[function])
         name = printable(picture.tree.function_names[function])
+        if name == "<module>":  # modules have all one name: their file tells them apart
+            name += f" {short_path(printable(picture.tree.paths[picture.tree.function_files[function]]))}"
         return name, _tint(0.34 if inside else 0.12), INK if inside else SOFT
     if function == FOLDED:
         return "(small functions)", to_rgb(WASH), FAINT

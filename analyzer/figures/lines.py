@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from ..pictures.picture import Picture
 from ..render.numbers import seconds
 from .palette import FAINT, INK, LIGHT, NAMES
-from .style import clipped, heading, new_figure, place_label
+from .style import WIDTH, clipped, heading, new_figure, place_label
 
 TOP = 15
 PARTS = ("python", "native", "kernel", "unknown")
@@ -32,17 +32,18 @@ def draw_lines(picture: Picture) -> Figure | None:
         left += share
     low, high = (100 * frame[f"cpu_share_{end}"].to_numpy(np.float64) for end in ("low", "high"))
     axes.hlines(place, low, high, color=INK, linewidth=1, alpha=0.75)
+    longest = float(np.nanmax(np.maximum(left, high)))
+    names = [clipped(place_label(row), 44) for row in frame.itertuples()]
+    room = _room(names) / (longest * 1.75)
     for at, end, row in zip(place, np.maximum(left, high), frame.itertuples(), strict=True):
+        text = clipped(_source(row), max(3, int((longest * 1.75 - end) * room) - 1))
         axes.annotate(
-            clipped(_source(row), 46), (end, at), (6, 0), textcoords="offset points", va="center", fontsize=7.5,
-            family="monospace", color=FAINT,
+            text, (end, at), (6, 0), textcoords="offset points", va="center", fontsize=7.5, family="monospace",
+            color=FAINT,
         )  # fmt: skip
-    axes.set_yticks(
-        place, [clipped(place_label(row), 44) for row in frame.itertuples()], family="monospace", fontsize=8
-    )
+    axes.set_yticks(place, names, family="monospace", fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    longest = float(np.nanmax(np.maximum(left, high)))
     axes.set_xlim(0, longest * 1.75)
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= longest * 1.1])
     axes.set_xlim(0, longest * 1.75)
@@ -51,6 +52,12 @@ def draw_lines(picture: Picture) -> Figure | None:
     axes.legend(loc="lower right")
     heading(axes, "Lines with the most CPU time", f"{seconds(whole)} CPU in {seconds(profile.totals.wall_s)}")
     return figure
+
+
+def _room(names: list[str]) -> float:
+    """How many characters of source text the axes are wide, in 7.5 points of DejaVu Sans Mono (0.602 em)."""
+    labels = max(map(len, names)) * 8 * 0.602 / 72 + 0.25
+    return (WIDTH - labels) * 72 / (7.5 * 0.602)
 
 
 def _source(row: object) -> str:

@@ -28,7 +28,9 @@ def draw_footprint(picture: Picture) -> Figure | None:
     whole = np.interp(times, points["time_s"], points["bytes"])
     held, names = top_sites(picture.lines)
     # What is held is estimated from samples; it never stands higher than the footprint, which is exact.
-    rest = np.maximum(whole - held.sum(axis=0), 0.0)
+    together = held.sum(axis=0) if len(held) else np.zeros(len(whole))
+    held = held * np.minimum(1.0, whole / np.where(together > 0, together, 1.0))
+    rest = np.maximum(whole - together, 0.0)
     axes.stackplot(
         times,
         *(held / MB),

@@ -35,7 +35,7 @@ DARK = {
     "gpu": "#d3c14a",
 }
 
-INK, SOFT, FAINT, RULE, WASH, PAPER = "#1b1e23", "#5c636e", "#8b929c", "#e3e4e0", "#f3f3ef", "#ffffff"
+INK, SOFT, FAINT, RULE, WASH, PAPER = "#1b1e23", "#515863", "#686f79", "#e3e4e0", "#f3f3ef", "#ffffff"
 
 SITES = ("#14806a", "#e0801f", "#2b6cb0", "#b83a62", "#8a7500", "#5b2a6e", "#56b4c9")
 """For allocation sites side by side, in this order."""

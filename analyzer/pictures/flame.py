@@ -62,12 +62,21 @@ def build_flame(tree: CallTree, weights: NDArray[np.float64]) -> Flame:
 
 
 def _merge(tree: CallTree) -> tuple[list[int], list[int], Ids]:
-    """Nodes of one parent and one function become one."""
+    """Nodes of one parent and one function become one; the import system's own frames join what imports.
+
+    An import is half a dozen frames of machinery for each module; with them modules that import each other are out of
+    sight.
+    """
+    machinery = [path.startswith("<frozen importlib") for path in tree.paths]
+    importing = [0 <= file < len(machinery) and machinery[file] for file in tree.function_files]
     parents: list[int] = []
     functions: list[int] = []
     known: dict[tuple[int, int], int] = {}
     place = [0] * len(tree)
     for node, (parent, function) in enumerate(zip(tree.parent.tolist(), tree.function.tolist(), strict=True)):
+        if parent >= 0 and function >= 0 and importing[function]:
+            place[node] = place[parent]
+            continue
         key = (place[parent] if parent >= 0 else NOTHING, function)
         number = known.get(key)
         if number is None:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ...profile import Profile
+from ..header import GC_SHARE
 from ..numbers import counted, percent, seconds, size
 from ..verdict import is_severe, remarks, verdict
 
@@ -52,7 +53,11 @@ def _figures(profile: Profile) -> list[dict[str, str]]:
         share = f"{percent(totals.main_wait_s / totals.wall_s) or '0'} % of the time" if totals.wall_s else ""
         figures.append(_figure("main thread waits", seconds(totals.main_wait_s), share))
     if memory is not None and memory.peak_bytes is not None:
-        at = f"after {seconds(memory.peak_s)}" if memory.peak_s is not None else ""
+        told = (
+            f"after {seconds(memory.peak_s)}" if memory.peak_s is not None else None,
+            None if memory.resident_peak_bytes is None else f"{size(round(memory.resident_peak_bytes))} resident",
+        )
+        at = " · ".join(filter(None, told))
         figures.append(_figure("memory at its peak", size(round(memory.peak_bytes)), at))
         allocated = getattr(totals, "allocated_bytes", None)
         if allocated is not None:
@@ -87,6 +92,11 @@ def _split(profile: Profile) -> list[dict[str, Any]]:
             {"kind": kind, "name": name, "x": 100 * at, "width": 100 * share, "share": text, "time": seconds(amount)}
         )
         at += share
+    if totals.gc_s and totals.gc_s >= GC_SHARE * totals.cpu_s:
+        text = f"{percent(totals.gc_s / totals.cpu_s)} %"
+        parts.append(
+            {"kind": "", "name": "garbage collection (part of Python)", "share": text, "time": seconds(totals.gc_s)}
+        )
     return parts
 
 

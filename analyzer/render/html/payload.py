@@ -14,6 +14,7 @@ from ...pictures.picture import Part, Picture
 from ...pictures.sink import MEASURES
 from ...summary import UNKNOWN_CODE
 from ...text import printable
+from ..labels import MEANING
 from .pack import Packer, number
 from .texts import Texts
 
@@ -78,6 +79,7 @@ def payload(picture: Picture, texts: Texts, left_out: list[str], advice: list[di
         "memory": memory_document(picture),
         "leaks": leaks_document(picture, names),
         "advice": advice,
+        "meaning": dict(MEANING),
         "left_out": left_out,
     }
     document["names"] = names.texts

@@ -41,6 +41,23 @@ def test_neighbours_can_be_told_apart(palette: dict[str, str], deficiency: str) 
         assert apart > 15, (one, two, apart)
 
 
+def luminance(colour: str) -> float:
+    """Relative luminance, as WCAG 2 defines it."""
+    rgb = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("start", [":root {", ':root[data-theme="dark"] {', ':root:not([data-theme="light"]) {'])
+def test_all_text_can_be_read(start: str) -> None:
+    css = asset("page.css")
+    colours = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", css[css.index(start) :].partition("}")[0]))
+    for text in ("ink", "soft", "faint", "focus", "good", "bad"):
+        for ground in ("paper", "sheet", "wash"):
+            dark, light = sorted((luminance(colours[text]), luminance(colours[ground])))
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
+
+
 def test_page_and_figures_have_the_same_colours() -> None:
     css = asset("page.css")
     blocks = {

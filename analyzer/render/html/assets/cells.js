@@ -46,10 +46,10 @@ function exact(values, state) {
   if (!unknown(values.total_cpu)) {
     rows.push(["CPU with calls", seconds(values.total_cpu / NS), `${percent(values.total_share) || "0"} % (${interval(values.total_low, values.total_high)})`]);
   }
-  if (values.main_wait !== null) rows.push(["main thread waits", seconds(values.main_wait / NS), state.length ? `${percent(values.main_wait / NS / state.length) || "0"} % of the time` : ""]);
+  if (values.main_wait > 0) rows.push(["main thread waits", seconds(values.main_wait / NS), state.length ? `${percent(values.main_wait / NS / state.length) || "0"} % of the time` : ""]);
   if (values.wait !== null && values.wait > (values.main_wait || 0) * 1.001) rows.push(["all threads wait", seconds(values.wait / NS), ""]);
-  if (values.allocated !== null) rows.push(["allocated", bytes(values.allocated), state.length ? `${bytes(values.allocated / state.length)}/s` : ""]);
-  if (values.copied !== null) rows.push(["copied", bytes(values.copied), state.length ? `${bytes(values.copied / state.length)}/s` : ""]);
+  if (values.allocated > 0) rows.push(["allocated", bytes(values.allocated), state.length ? `${bytes(values.allocated / state.length)}/s` : ""]);
+  if (values.copied > 0) rows.push(["copied", bytes(values.copied), state.length ? `${bytes(values.copied / state.length)}/s` : ""]);
   return rows;
 }
 
@@ -67,12 +67,13 @@ function exactMemory(part, row) {
   for (const [name, title] of ALL_TIME) {
     if (!columns[name] || unknown(columns[name][row])) continue;
     const [low, high] = [columns[`${name}_low`], columns[`${name}_high`]].map((ends) => ends && ends[row]);
-    rows.push([title, bytes(columns[name][row]), unknown(low) ? "" : `${bytes(low)} to ${bytes(high)}`]);
+    if (columns[name][row] > 0) rows.push([title, bytes(columns[name][row]), unknown(low) ? "" : `${bytes(low)} to ${bytes(high)}`]);
+    else rows.push([title, "nothing seen", ""]);
   }
   if (columns.python_fraction && !unknown(columns.python_fraction[row])) {
     rows.push(["allocated by Python", `${percent(columns.python_fraction[row]) || "0"} %`, ""]);
   }
-  if (columns.leak_likelihood && columns.leak_likelihood[row] >= 0.5) {
+  if (columns.leak_likelihood && columns.leak_likelihood[row] >= 0.95) {
     const rate = columns.leak_rate_bytes_per_s && columns.leak_rate_bytes_per_s[row];
     rows.push(["likelihood of a leak", `${(100 * columns.leak_likelihood[row]).toFixed(1)} %`, rate ? `${bytes(rate)}/s` : ""]);
   }

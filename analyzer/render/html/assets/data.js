@@ -97,6 +97,7 @@ function load(doc, block) {
     overall[name] = Array.isArray(values) ? running(values) : new Grid(block, values);
   }
   const flame = doc.flame;
+  nameFiles(named(doc.lines.columns.file).concat(named(doc.functions.columns.file)).filter((path) => path !== null));
   const functions = { ...flame.functions, name: named(flame.functions.name), file: named(flame.functions.file) };
   return {
     ...doc,

@@ -55,7 +55,9 @@ class FlameGraph {
   describe(code) {
     if (code < 0) return { name: this.data.flame.special[code] || "?", file: null, line: null, inside: false, special: true };
     const { name, file, line, inside } = this.data.flame.functions;
-    return { name: name[code], file: file[code], line: line[code], inside: Boolean(inside[code]), special: false };
+    // Modules have all one name: their file tells them apart.
+    const called = name[code] === "<module>" && file[code] ? `<module> ${shortPath(file[code])}` : name[code];
+    return { name: called, file: file[code], line: line[code], inside: Boolean(inside[code]), special: false };
   }
 
   draw() {

@@ -55,8 +55,23 @@ function bytes(count) {
   return `${short(value, 3)} ${unit}`;
 }
 
-// The end of a path.
-const shortPath = (path) => (path.startsWith("<") ? path : path.split("/").slice(-2).join("/"));
+// The end of a path: the name of the file where no other of the tables has it (`nameFiles` looks), else its folder too.
+const UNIQUE = new Set();
+
+function shortPath(path) {
+  if (path.startsWith("<")) return path;
+  const parts = path.split("/");
+  return parts.slice(UNIQUE.has(path) ? -1 : -2).join("/");
+}
+
+function nameFiles(paths) {
+  const holders = new Map();
+  for (const path of new Set(paths)) {
+    const name = path.split("/").pop();
+    holders.set(name, (holders.get(name) || []).concat(path));
+  }
+  for (const [name, [path, ...others]] of holders) if (!others.length && !name.startsWith("__")) UNIQUE.add(path);
+}
 
 const count = (number) => number.toLocaleString("en-US");
 

@@ -5,13 +5,15 @@ class Places {
     this.state = state;
     this.data = state.data;
     const { file, line } = this.data.lines.columns;
+    // Samples cannot tell what is less than a thousandth of the peak.
+    this.least = this.data.memory ? Math.max(1, this.data.memory.peak / 1000) : 1;
     this.byPlace = new Map(file.map((path, row) => [`${path}:${line[row]}`, row]));
     this.source = new SourceView(state, this.byPlace);
     const memory = this.data.recorded.has("allocated");
     const copies = this.data.recorded.has("copied");
-    this.lines = new Table({ label: "Lines", columns: this.columns("lines", memory, copies), sort: this.firstSort(), open: (row) => this.detail(row) });
-    this.functions = new Table({ label: "Functions", columns: this.columns("functions", memory, copies), sort: "total", first: 15 });
-    this.files = new Table({ label: "Files", columns: this.columns("files", memory, copies), sort: this.firstSort(), first: 12 });
+    this.lines = new Table({ label: "Lines", columns: this.columns("lines", memory, copies), sort: this.firstSort(), matters: (row) => this.matters(row), open: (row) => this.detail(row) });
+    this.functions = new Table({ label: "Functions", columns: this.columns("functions", memory, copies), sort: "total", first: 15, matters: (row) => this.matters(row) });
+    this.files = new Table({ label: "Files", columns: this.columns("files", memory, copies), sort: this.firstSort(), first: 12, matters: (row) => this.matters(row) });
     const scope = this.data.scope === "all" ? "All code is charged with its own time."
       : this.data.scope === "project" ? "The time of libraries is charged to the project's lines that call them."
         : `Only lines of ${this.data.scope} are charged; other time goes to their callers.`;
@@ -43,6 +45,13 @@ class Places {
     return rows;
   }
 
+  // Whether a row has a number worth reading: a thousandth of the time, a hundredth of the memory.
+  matters({ values, part, id }) {
+    const peak = this.state.whole && part.columns.peak_bytes ? part.columns.peak_bytes[id] : 0;
+    return values.share >= 0.001 || values.total_share >= 0.001 || values.main_wait >= this.state.length * NS * 0.001
+      || peak >= this.least * 10 || values.allocated >= 0.01 * (this.state.overall("allocated") || Infinity) || values.copied >= 0.01 * (this.state.overall("copied") || Infinity);
+  }
+
   text(name, file, line) {
     const known = name === "lines" && file !== null && this.data.sources.get(file);
     return known ? known.get(line) : null;
@@ -53,8 +62,8 @@ class Places {
     const largest = (pick) => Math.max(1, ...(this.current[name] || []).map((row) => pick(row) || 0));
     const all = (id) => (row) => (part.columns[id] ? part.columns[id][row.id] : null);
     const held = (id, title, hint) => part.columns[id] && {
-      id, title, class: id === "peak_bytes" ? "alltime" : "alltime wide", hint: `${hint} (of the whole time)`, value: all(id),
-      cell: (row) => meter(all(id)(row) > 0 ? bytes(all(id)(row)) : "", all(id)(row) / largest(all(id)), "memory"),
+      id, title, class: "alltime wide", hint: `${hint} (of the whole time)`, value: all(id),
+      cell: (row) => meter(all(id)(row) >= this.least ? bytes(all(id)(row)) : "", all(id)(row) / largest(all(id)), "memory"),
     };
     const flow = (id, title, hint, kind) => ({
       id, title, class: "wide", hint, value: (row) => row.values[id],
@@ -68,18 +77,17 @@ class Places {
         cell: (row) => shareCell(row.values.share, row.values.low, row.values.high) },
       { id: "total", title: "with calls", hint: "Share of the CPU time with everything that was called", class: "wide", value: (row) => row.values.total_cpu,
         cell: (row) => amount(percent(row.values.total_share)) },
-      waits && { id: "wait", title: "waiting", hint: "Time that the main thread waited here", value: (row) => row.values.main_wait,
+      waits && { id: "wait", title: "waiting", class: "wide", hint: "Time that the main thread waited here", value: (row) => row.values.main_wait,
         cell: (row) => meter(row.values.main_wait > 5e5 ? seconds(row.values.main_wait / NS) : "", row.values.main_wait / largest((each) => each.values.main_wait), "wait") },
+      name !== "files" && { id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
+      { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
+        cell: (row) => this.labelCell(name, row) },
       memory && flow("allocated", "allocated", "Bytes allocated here", "memory"),
-      held("average_bytes", "average", "Bytes allocated each time the line ran, on average"),
       held("peak_bytes", "peak", "The most that its blocks ever held"),
       held("live_at_peak_bytes", "at peak", "Held when the program held the most"),
       part.columns.timeline && { id: "timeline", title: "held over time", class: "sparks alltime wide",
         cell: (row) => sparkline(part.columns.timeline[row.id], this.data.bins, "memory held over time") },
       copies && flow("copied", "copied", "Bytes copied here", "copies"),
-      name !== "files" && { id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
-      { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
-        cell: (row) => this.labelCell(name, row) },
     ].filter(Boolean);
   }
 
@@ -98,12 +106,15 @@ class Places {
   }
 
   labelCell(name, row) {
-    if (name === "files") return el("span", { class: "code", title: row.label }, row.label);
-    if (name === "functions") return el("span", { class: "code", title: row.label }, row.label);
+    const meaning = this.data.meaning[row.label];
+    if (meaning) return [el("span", {}, row.label), el("span", { class: "none", title: meaning }, `  ${meaning}`)];
+    if (name === "files") return el("span", { class: "code path", title: row.label }, row.label);
+    const at = row.file !== null && el("span", { class: "at code" }, `${shortPath(row.file)}:${row.line ?? "?"}`);
+    if (name === "functions") return [at, el("span", { class: "code", title: row.label }, row.label)];
     const text = this.text(name, row.file, row.line);
-    if (unknown(text)) return el("span", { class: row.file === null ? "none" : "code" }, row.file === null ? row.label : `in ${row.label}`);
+    if (unknown(text)) return [at, el("span", { class: "code" }, row.file === null ? row.label : `in ${row.label}`)];
     const leak = row.part.columns.leak_rate_bytes_per_s && row.part.columns.leak_rate_bytes_per_s[row.id] > 0;
-    return [leak && el("span", { class: "badge", title: "Its blocks are not given back: see Memory and leaks" }, "leak"),
+    return [at, leak && el("span", { class: "badge", title: "Its blocks are not given back: see Memory and leaks" }, "leak"), leak && " ",
       el("span", { class: "code", title: `in ${row.label}` }, text.trim())];
   }
 

@@ -4,13 +4,16 @@
 
 const FIRST_ROWS = 40;
 const MORE_ROWS = 200;
+const LEAST_ROWS = 5;
 
 class Table {
-  constructor({ label, columns, sort, first = FIRST_ROWS, open = null, name = (row) => row.id }) {
+  constructor({ label, columns, sort, first = FIRST_ROWS, matters = null, open = null, name = (row) => row.id }) {
     this.columns = columns;
     this.sort = { id: sort, down: true };
     this.first = first;
     this.shown = first;
+    this.matters = matters;
+    this.more = false;
     this.open = open;
     this.name = name;
     this.opened = new Map();
@@ -38,6 +41,8 @@ class Table {
   // Shows rows in the chosen order. Rows that were open stay open.
   show(rows) {
     this.rows = rows;
+    // Rows that hardly matter wait until they are asked for.
+    if (this.matters && !this.more) this.shown = Math.min(this.first, Math.max(LEAST_ROWS, rows.filter(this.matters).length));
     const column = this.columns.find((each) => each.id === this.sort.id) || this.columns[0];
     this.heads.forEach((head, place) => {
       const mine = this.columns[place] === column;
@@ -62,8 +67,8 @@ class Table {
     this.after.hidden = left <= 0 && this.ordered.length > 0;
     if (!this.ordered.length) this.after.append("Nothing here in this window.");
     if (left > 0) {
-      this.after.append(el("button", { type: "button", class: "quiet", onclick: () => { this.shown += MORE_ROWS; this.draw(); } },
-        `Show ${count(Math.min(left, MORE_ROWS))} more of ${count(left)}`));
+      this.after.append(el("button", { type: "button", class: "quiet", onclick: () => { this.shown += MORE_ROWS; this.more = true; this.draw(); } },
+        left > MORE_ROWS ? `Show ${count(MORE_ROWS)} more of ${count(left)}` : left > 1 ? `Show the other ${count(left)}` : "Show one more"));
     }
   }
 
@@ -116,6 +121,7 @@ class Table {
     const place = this.ordered.findIndex((each) => each.id === row.id);
     if (place < 0) return false;
     this.shown = Math.max(this.shown, place + 5);
+    this.more = true;
     this.toggle(row, true);
     const line = this.find(row.id);
     line.scrollIntoView({ block: "center" });

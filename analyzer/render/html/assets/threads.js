@@ -9,9 +9,9 @@ class Threads {
       { id: "cpu", title: "CPU", class: "strong", value: (row) => row.values.cpu, cell: (row) => amount(row.values.cpu > 0 ? seconds(row.values.cpu / NS) : "") },
       { id: "share", title: "%", value: (row) => row.values.share, cell: (row) => amount(percent(row.values.share)) },
       state.data.recorded.has("wait") && { id: "wait", title: "waiting", value: (row) => row.values.wait, cell: (row) => amount(row.values.wait > 5e5 ? seconds(row.values.wait / NS) : "") },
-      { id: "strip", title: "over time (full height: one core)", kind: "text", class: "strips", cell: (row) => this.strip(row) },
       processes.size > 1 && { id: "process", title: "process", value: (row) => row.process, cell: (row) => row.process },
       { id: "name", title: "thread", kind: "text", class: "grow", value: (row) => row.label, cell: (row) => [row.label, row.main && processes.size > 1 ? " (main)" : "", el("small", {}, ` ${row.tid ?? ""}`)] },
+      { id: "strip", title: "over time (full height: one core)", kind: "text", class: "strips", cell: (row) => this.strip(row) },
     ].filter(Boolean);
     this.table = new Table({ label: "Threads", columns, sort: "cpu", first: 20 });
     section("threads", processes.size > 1 ? "Threads and processes" : "Threads", "").append(this.table.element);

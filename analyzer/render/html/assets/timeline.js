@@ -40,8 +40,8 @@ class Timeline {
         chart.append(svg("rect", { class: `fill-${name}`, x: span, y: reached.toFixed(2), width: 1.03, height: tall.toFixed(2) }));
       }
     }
-    const cores = top / width;
-    return el("div", { class: "track" }, el("div", { class: "name" }, "CPU", el("small", {}, `top: ${short(cores, 2)} core${cores > 1.04 ? "s" : ""}`)), chart);
+    const cores = short(top / width, 2);
+    return el("div", { class: "track" }, el("div", { class: "name" }, "CPU", el("small", {}, `top: ${cores} core${cores === "1" ? "" : "s"}`)), chart);
   }
 
   memoryTrack() {
@@ -159,7 +159,8 @@ class Timeline {
     const fine = (at) => (length > 120 ? seconds(at) : moment(at, niceStep(length / 100)));
     const keys = el("span", { class: "keys" }, [...CPU, "wait"].filter((name) => this.known(name)).map((name) =>
       el("span", {}, key(name), name === "wait" ? "main thread waiting" : CALLED[name])),
-    this.data.memory && el("span", {}, key("memory"), "memory held"));
+    this.data.memory && el("span", {}, key("memory"), "memory held"),
+    this.data.memory && this.data.memory.resident.length > 0 && el("span", {}, el("i", { class: "key dashes" }), "resident"));
     const told = whole
       ? [el("span", {}, "Drag over the chart to look at a part of the time; everything below follows.")]
       : [el("span", {}, el("b", {}, `${fine(this.state.start)} to ${fine(this.state.end)}`),
