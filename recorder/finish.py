@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,14 @@ class UnfinishedError(Exception):
 class Finished:
     """What a finished recording holds: rows by table, bytes, and the losses that matter (name -> count).
 
-    A table that was not recorded has no number of rows.
+    A table that was not recorded has no number of rows. ``processes`` says how many were recorded in which way
+    (``python``, ``native``, ``listed``).
     """
 
     rows: Mapping[str, int]
     size: int
     lost: Mapping[str, int]
+    processes: Mapping[str, int] = field(default_factory=dict)
 
 
 def finish(
@@ -80,6 +83,7 @@ def finish(
         rows={name: table["rows"] for name, table in tables.items()},
         size=sum(table["bytes"] for table in tables.values()) + (directory / MANIFEST).stat().st_size,
         lost=losses(finished.quality, spec.losses),
+        processes=Counter(assembled.table("processes")["recorded"].to_pylist()),
     )
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from tachograph.recorder.chosen import join_patterns
 from tachograph.recorder.problems import Refused, reason
 
 # Faults of our own, signals nobody can catch, and limits that each process meets for itself are not for the program.
@@ -60,21 +62,40 @@ class Settings:
     memory: bool
     memory_threshold: int
     preload: Path | None
+    children: bool = True
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
         """The environment for the program; arm.py takes out again what is added here."""
         environment = dict(original)
         environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
-        environment["TACHOGRAPH_CONFIG"] = (
+        config = (
             f"interval_ns={self.interval_ns},waits=1,paused={self.paused:d},segment={self.segment_size},"
             f"memory={self.memory:d},threshold={self.memory_threshold},sampler={self.sampler}"
         )
+        if not self.children:
+            config += ",children=0"
+        for key, patterns in (("include", self.include), ("exclude", self.exclude)):
+            if patterns:
+                config += f",{key}={join_patterns(patterns)}"
+        environment["TACHOGRAPH_CONFIG"] = config
         if self.preload is not None:
             before = original.get("LD_PRELOAD")
             if before is not None:
                 environment["TACHOGRAPH_PRELOAD_WAS"] = before
             environment["LD_PRELOAD"] = os.fspath(self.preload) + (f":{before}" if before else "")
         return environment
+
+
+@dataclass(frozen=True)
+class Program:
+    """The first process of a recording; ``start_ns`` is a monotonic time just before it was started."""
+
+    pid: int
+    start_ns: int
+    path: str
+    arguments: Sequence[str]
 
 
 def hold_signals() -> set[int]:
@@ -87,22 +108,26 @@ def interrupted() -> int | None:
     return next((number for number in _ENDINGS if number in signal.sigpending()), None)
 
 
-def start(interpreter: str, arguments: Sequence[str], environment: Mapping[str, str], mask: set[int]) -> int:
-    """Start the program; its process id. Raises Refused if the system does not let us."""
+def start(program: str, arguments: Sequence[str], environment: Mapping[str, str], mask: set[int]) -> Program:
+    """Start the executable file ``program``; ``arguments`` begin with argv[0].
+
+    Raises Refused if the system does not let us.
+    """
+    start_ns = time.monotonic_ns()
     try:
         pid = os.posix_spawn(
-            interpreter,
-            [interpreter, *arguments],
+            program,
+            list(arguments),
             environment,
             setsigmask=mask,
             setsigdef=_IGNORED_BY_PYTHON,
         )
     except OSError as error:
-        raise Refused(f"cannot start {interpreter}: {reason(error)}") from None
+        raise Refused(f"cannot start {program}: {reason(error)}") from None
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         # Whoever started us ignores the ends of its children; we must not. The program has its own copy by now.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    return pid
+    return Program(pid, start_ns, program, arguments)
 
 
 class Watch:

@@ -17,10 +17,11 @@ from tachograph.recorder.arguments import divide
 from tachograph.recorder.memory_settings import DEFAULT_THRESHOLD, memory_parameters, parse_threshold
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.support import check_support, preload_library
-from tachograph.recorder.target import Kind, Target, interpreter, interpreter_flags
+from tachograph.recorder.target import Kind, Target
 
 if TYPE_CHECKING:
     from tachograph.format import Manifest
+    from tachograph.recorder.launch import Program
 
 SHORTEST_MS, LONGEST_MS = 1.0, 1000.0
 SAMPLERS = ("native", "signal")
@@ -31,6 +32,8 @@ _FLAGS = {
     "--sources": ("sources", True),
     "--no-sources": ("sources", False),
     "--start-paused": ("start_paused", True),
+    "--children": ("children", True),
+    "--no-children": ("children", False),
     "-f": ("force", True),
     "--force": ("force", True),
     "-q": ("quiet", True),
@@ -43,6 +46,7 @@ _VALUES = {
     "--sampler": "sampler",
     "--memory-threshold": "memory_threshold",
 }
+_LISTS = {"--include": "include", "--exclude": "exclude"}
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ class Options:
     start_paused: bool = False
     force: bool = False
     quiet: bool = False
+    children: bool = True
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
 
 def plain_options(arguments: Sequence[str]) -> tuple[Options, Target] | None:
@@ -66,20 +73,11 @@ def plain_options(arguments: Sequence[str]) -> tuple[Options, Target] | None:
     Unusual are mistakes, ``--help``, ``--name=value`` and clusters of short options.
     """
     try:
-        own, target = divide(arguments, frozenset(_VALUES))
+        own, target = divide(arguments, frozenset([*_VALUES, *_LISTS]))
     except Refused:
         return None
-    found: dict[str, Any] = {}
-    rest = iter(own)
-    for name in rest:
-        if name in _FLAGS:
-            key, value = _FLAGS[name]
-            found[key] = value
-        elif name in _VALUES:
-            found[_VALUES[name]] = next(rest, None)
-        else:
-            return None
-    if None in found.values():
+    found = _found(own)
+    if found is None:
         return None
     try:
         if "path" in found:
@@ -95,14 +93,36 @@ def plain_options(arguments: Sequence[str]) -> tuple[Options, Target] | None:
     return (options, target) if plain and target is not None else None
 
 
+def _found(own: Sequence[str]) -> dict[str, Any] | None:
+    """The values of Options that are typed, as texts; None if that is unusual."""
+    found: dict[str, Any] = {}
+    rest = iter(own)
+    for name in rest:
+        if name in _FLAGS:
+            key, value = _FLAGS[name]
+            found[key] = value
+            continue
+        typed = next(rest, None)
+        if typed is None:
+            return None
+        if name in _VALUES:
+            found[_VALUES[name]] = typed
+        elif name in _LISTS:
+            found[_LISTS[name]] = (*found.get(_LISTS[name], ()), typed)
+        else:
+            return None
+    return found
+
+
 def run(options: Options, target: Target | None) -> None:
     """Record the program and end as it ends. Returns only by raising Refused, before the program was started."""
     if target is None:
-        raise Refused("nothing to record: name a script, -m MODULE or -c CODE")
+        raise Refused("nothing to record: name a script, a command, -m MODULE or -c CODE")
     check_memory(options)
-    python = interpreter()
+    check_tree(options)
     check_support(options.sampler)
-    target.check()
+    target = target.resolved()
+    program, arguments = target.invocation(sys.orig_argv)
     # Not before: where recording is not supported, these modules may not even be imported.
     from tachograph.recorder import launch, output
     from tachograph.recorder.manifests import new_manifest
@@ -118,6 +138,9 @@ def run(options: Options, target: Target | None) -> None:
         "sources": options.sources,
         "start_paused": options.start_paused,
         "segment_size": output.SEGMENT_SIZE,
+        "children": options.children,
+        **({"include": list(options.include)} if options.include else {}),
+        **({"exclude": list(options.exclude)} if options.exclude else {}),
     }
     manifest = new_manifest(parameters)
     if options.path is None:
@@ -133,20 +156,22 @@ def run(options: Options, target: Target | None) -> None:
         memory=memory,
         memory_threshold=threshold,
         preload=preload_library(memory=memory) if options.sampler == "native" else None,
+        children=options.children,
+        include=options.include,
+        exclude=options.exclude,
     )
     try:
         output.probe(spool)
         number = launch.interrupted()
         if number is None:
-            arguments = [*interpreter_flags(sys.orig_argv), *target.command()]
-            pid = launch.start(python, arguments, settings.environment(os.environ), mask)
+            started = launch.start(program, arguments, settings.environment(os.environ), mask)
     except Refused:
         output.discard(path)
         raise
     if number is not None:
         output.discard(path)
         launch.end_like(-number)
-    _accompany(path, pid, target, manifest, quiet=options.quiet)
+    _accompany(path, started, target, manifest, quiet=options.quiet)
 
 
 def check_memory(options: Options) -> None:
@@ -159,16 +184,26 @@ def check_memory(options: Options) -> None:
         raise Refused("--memory-threshold is of no use with --sampler signal, which records no memory: leave it out")
 
 
-def _accompany(path: Path, pid: int, target: Target, manifest: Manifest, *, quiet: bool) -> None:
+def check_tree(options: Options) -> None:
+    """Refuse choices of processes where only one can be recorded, and empty patterns."""
+    if "" in (*options.include, *options.exclude):
+        raise Refused(
+            "--include and --exclude want the name of a program, such as worker.py, or a pattern, such as work*"
+        )
+    if options.sampler != "native" and (options.include or options.exclude):
+        raise Refused("--include and --exclude are of no use with --sampler signal, which records one process")
+
+
+def _accompany(path: Path, program: Program, target: Target, manifest: Manifest, *, quiet: bool) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from tachograph.recorder import launch
     from tachograph.recorder.session import Session
     from tachograph.recorder.summary import say, summary
 
     code = target.what if target.kind is Kind.CODE else None
-    session = Session(path.absolute(), pid, manifest, target.command(), code)
+    session = Session(path.absolute(), program, manifest, target.command(), code)
     session.begin()
-    status = launch.exit_status(launch.Watch(pid).until_end())
+    status = launch.exit_status(launch.Watch(program.pid).until_end())
     try:
         outcome = session.end(status)
         if not quiet or outcome.unfinished or outcome.not_recorded:

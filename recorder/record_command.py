@@ -41,7 +41,7 @@ class RecordCommand(click.Command):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The usage line."""
-        return ["[OPTIONS] (SCRIPT | -m MODULE | -c CODE) [ARGS]..."]
+        return ["[OPTIONS] (SCRIPT | COMMAND | -m MODULE | -c CODE) [ARGS]..."]
 
 
 def check_interval(_: click.Context, __: click.Parameter, value: float) -> float:
@@ -65,6 +65,8 @@ Examples:
   tachograph record -o night.tacho -m package.module
   tachograph record --cpu-only -c 'import work; work.run()'
   tachograph record --memory-threshold 1M work.py
+  tachograph record gunicorn --workers 4 shop.wsgi
+  tachograph record --include 'worker*' ./start-all.sh
 """
 
 
@@ -94,13 +96,27 @@ Examples:
 @click.option(
     "--start-paused", is_flag=True, help="Record nothing until the program calls tachograph.recorder.resume()."
 )
+@click.option(
+    "--children/--no-children", default=True,
+    help="Record the processes that the program starts as well (the default), or its first process only.",
+)  # fmt: skip
+@click.option(
+    "--include", multiple=True, metavar="NAME",
+    help="Record only Python processes of this name: of the script, module or interpreter; * and ? stand for anything. "
+    "Can be repeated.",
+)  # fmt: skip
+@click.option(
+    "--exclude", multiple=True, metavar="NAME",
+    help="Do not record Python processes of this name. Can be repeated.",
+)  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace an existing recording.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the line at the end.")
 def record(target: Target | None, **typed: Any) -> None:
-    """Run a Python program and record where its time goes, who holds memory, and what is copied.
+    """Run a program and record where its Python's time goes, who holds memory, and what is copied.
 
-    The program is a SCRIPT, a module (-m MODULE) or code (-c CODE), as with python itself. Whatever follows belongs
-    to it. It runs as it would without tachograph, and the exit status is its own.
+    The program is a SCRIPT, a module (-m MODULE) or code (-c CODE), as with python itself, or any COMMAND. Whatever
+    follows belongs to it. It runs as it would without tachograph, and the exit status is its own. The Python processes
+    that it starts are recorded as well.
     """
     source = click.get_current_context().get_parameter_source("memory_threshold")
     if source is ParameterSource.DEFAULT_MAP and (typed["cpu_only"] or typed["sampler"] != "native"):

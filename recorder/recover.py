@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from tachograph.recorder.finish import UnfinishedError, finish
 from tachograph.recorder.output import MANIFEST, SPOOL, remove_spool
 from tachograph.recorder.problems import Refused
-from tachograph.recorder.running import living_processes, working_directory
+from tachograph.recorder.running import living_processes, was_made_here, working_directory
 from tachograph.recorder.sources import SourceStore
-from tachograph.recorder.summary import bytes_text, lost, recorded
+from tachograph.recorder.summary import bytes_text, lost, processes, recorded
 
 if TYPE_CHECKING:
     from tachograph.format import Manifest
@@ -36,6 +36,7 @@ def recover_recording(directory: Path) -> str:
         raise Refused(f"{directory} is still being recorded (process {which}): wait for its end")
     if not spool.is_dir():
         raise Refused(f"{directory} is unfinished and has no spool, so there is nothing to recover it from")
+    stop_descendants(spool)
     sources = SourceStore(working_directory(spool), not_after_ns=last_write_ns(spool))
     manifest.notes.append("recovered after the recording command had not finished it")
     try:
@@ -43,7 +44,17 @@ def recover_recording(directory: Path) -> str:
     except UnfinishedError as error:
         raise Refused(f"cannot recover {directory}: {error}; nothing was changed") from None
     size = bytes_text(finished.size)
-    return f"recovered {where}: {recorded(finished)}, {size}; {lost(finished)}; next: tachograph analyze {where}"
+    what = f"{processes(finished)}: {recorded(finished)}"
+    return f"recovered {where}{what}, {size}; {lost(finished)}; next: tachograph analyze {where}"
+
+
+def stop_descendants(spool: Path) -> None:
+    """Ask descendants of the program that still record to stop, on the machine where they run."""
+    from tachograph.format import SpoolDirectory
+    from tachograph.recorder.descendants import stop_recording
+
+    if was_made_here(spool):
+        stop_recording(SpoolDirectory(spool))
 
 
 def check_directory(directory: Path) -> None:

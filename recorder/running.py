@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 NOTE = "recorder.json"
@@ -21,6 +22,15 @@ def start_time(pid: int) -> int | None:
     # The name may hold blanks and brackets: fields are counted behind the last bracket. A zombie writes no more.
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
+
+
+def was_running_at(pid: int, time_ns: int) -> bool:
+    """Whether process ``pid`` lives and has lived at ``time_ns`` (CLOCK_MONOTONIC): then its id was not given anew."""
+    ticks = start_time(pid)
+    if ticks is None:
+        return False
+    asleep_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+    return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK") <= time_ns + asleep_ns
 
 
 def boot_id() -> str:
@@ -39,6 +49,14 @@ def note_recorder(spool: Path, program: int) -> None:
     descriptor = os.open(spool / NOTE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         json.dump(note, file)
+
+
+def was_made_here(spool: Path) -> bool:
+    """Whether the recording was made on this machine since it was started: only then are process ids what they were."""
+    try:
+        return bool(json.loads((spool / NOTE).read_text(encoding="ascii"))["boot"] == boot_id() != "")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # no note, or one that was not ours
 
 
 def living_processes(spool: Path) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,16 +12,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.format import FormatError, SpoolDirectory
 from tachograph.format.masking import mask_arguments
 from tachograph.recorder.arm import ERROR_FILE
 from tachograph.recorder.collector import Collector
+from tachograph.recorder.descendants import note_end, note_start, stop_recording
 from tachograph.recorder.finish import Finished, UnfinishedError, finish
 from tachograph.recorder.output import MANIFEST, SPOOL
 from tachograph.recorder.problems import one_line
 from tachograph.recorder.running import note_recorder
 
 if TYPE_CHECKING:
-    from tachograph.format import Manifest
+    from tachograph.format import ControlFile, Manifest
+    from tachograph.recorder.launch import Program
     from tachograph.recorder.sources import SourceScout, SourceStore
 
 STOPPED_EARLY = 3
@@ -42,12 +46,14 @@ class Outcome:
 
 
 class Session:
-    """Everything that the recording command does beside waiting for the program ``pid``."""
+    """Everything that the recording command does beside waiting for the program."""
 
-    def __init__(self, directory: Path, pid: int, manifest: Manifest, command: Sequence[str], code: str | None) -> None:
+    def __init__(
+        self, directory: Path, program: Program, manifest: Manifest, command: Sequence[str], code: str | None
+    ) -> None:
         self._directory = directory
         self._spool = directory / SPOOL
-        self._pid = pid
+        self._program = program
         self._command = command
         self._code = code
         self._started_ns = time.monotonic_ns()
@@ -65,6 +71,10 @@ class Session:
         ended_ns = time.monotonic_ns()
         self._collector.stop()
         assert self._sources is not None
+        pid = self._program.pid
+        with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
+            note_end(self._spool, pid, exit_status, ended_ns)
+            stop_recording(SpoolDirectory(self._spool))
         outcome = Outcome(
             finished=None,
             unfinished=None,
@@ -75,7 +85,7 @@ class Session:
         self._manifest.notes += [note for note in (outcome.not_recorded, outcome.stopped_early) if note]
         self._manifest.ended_ns = ended_ns
         try:
-            finished = finish(self._directory, self._manifest, self._sources, exit_statuses={self._pid: exit_status})
+            finished = finish(self._directory, self._manifest, self._sources, exit_statuses={pid: exit_status})
         except UnfinishedError as error:
             return replace(outcome, unfinished=str(error))
         return replace(outcome, finished=finished)
@@ -88,31 +98,43 @@ class Session:
         self._sources = SourceStore(self._working_directory, self._code)
         # A disk that has become full since the start: the end will say so, and recover does without either.
         with suppress(OSError):
-            note_recorder(self._spool, self._pid)
+            note_recorder(self._spool, self._program.pid)
+            note_start(self._spool, self._program)
             self._manifest.write(self._directory / MANIFEST)
         return SourceScout(self._sources)
 
     def _why_not_recorded(self) -> str | None:
-        if any(self._spool.glob("*.ctl")):
+        if self._recorded_processes():
             return None
         try:
             text = (self._spool / ERROR_FILE).read_text(encoding="utf-8", errors="replace")[:MAX_REASON]
         except OSError:
             text = ""
-        if not text:
+        parameters = self._manifest.parameters
+        if text:
+            return one_line(text) + ("; --sampler signal may do" if parameters["sampler"] == "native" else "")
+        if self._program.path == sys.executable:
             return "it ended before Python had started, or its Python does not have tachograph installed"
-        return one_line(text) + (
-            "; --sampler signal may do" if self._manifest.parameters["sampler"] == "native" else ""
-        )
+        if not parameters.get("children", True):
+            return "its first process is no Python, and with --no-children no other is recorded"
+        chosen = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
+        return f"it started no Python{chosen} that has tachograph installed"
+
+    def _recorded_processes(self) -> list[ControlFile]:
+        try:
+            found = SpoolDirectory(self._spool).processes()
+        except FormatError:
+            return []
+        return [process.control for process in found if process.control is not None]
 
     def _why_stopped_early(self) -> str | None:
-        from tachograph.format import SpoolDirectory
-
-        for process in SpoolDirectory(self._spool).processes():
-            if process.control is not None and process.control.state == STOPPED_EARLY:
-                why = os.strerror(process.control.error).lower() if process.control.error else "of an error"
-                return f"recording stopped before the program ended: {why}"
-        return None
+        controls = self._recorded_processes()
+        stopped = [control for control in controls if control.state == STOPPED_EARLY]
+        if not stopped:
+            return None
+        why = os.strerror(stopped[0].error).lower() if stopped[0].error else "of an error"
+        where = f" in {len(stopped)} of {len(controls)} processes" if len(controls) > 1 else ""
+        return f"recording stopped before the program ended{where}: {why}"
 
 
 def import_for_the_end() -> None:

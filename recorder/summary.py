@@ -35,12 +35,24 @@ def summary(title: str, path: Path, outcome: Outcome) -> str:
     assert outcome.finished is not None
     if outcome.not_recorded is not None:
         return f"{title} was not recorded: {outcome.not_recorded}; {where} holds no samples"
-    what = recorded(outcome.finished)
+    what = f"{processes(outcome.finished)}: {recorded(outcome.finished)}"
     early = "" if outcome.stopped_early is None else f"; {outcome.stopped_early}"
     return (
-        f"recorded {outcome.seconds:.1f} s of {title}: {what}, {bytes_text(outcome.finished.size)} in {where}{early}; "
+        f"recorded {outcome.seconds:.1f} s of {title}{what}, {bytes_text(outcome.finished.size)} in {where}{early}; "
         f"{lost(outcome.finished)}; next: tachograph analyze {where}"
     )
+
+
+def processes(finished: Finished) -> str:
+    """How many processes were recorded and only seen; nothing where the program was all there was."""
+    count = finished.processes
+    seen = count.get("listed", 0)
+    python = sum(count.values()) - seen
+    if python == 1 and not seen and not count.get("native"):
+        return ""
+    bare = f" ({count['native']:,} without Python stacks)" if count.get("native") else ""
+    others = f" and {seen:,} other{'s' if seen > 1 else ''}" if seen else ""
+    return f", {python:,} Python process{'' if python == 1 else 'es'}{bare}{others}"
 
 
 def recorded(finished: Finished) -> str:

@@ -22,6 +22,8 @@ PLAIN = [
     ["--cpu-only", "--with-memory", "--no-sources", "--sources", "a.py"],
     ["--memory-threshold", "1M", "a.py"],
     ["--cpu-only", "--memory-threshold", "10485767", "a.py"],
+    ["--no-children", "gunicorn", "--include", "x"],
+    ["--no-children", "--children", "--include", "a*", "--exclude", "b", "--include", "c,d:%", "sh", "-c", "true"],
 ]
 LEFT_TO_CLICK = [
     [],
@@ -39,6 +41,8 @@ LEFT_TO_CLICK = [
     ["--memory-threshold", "1K", "a.py"],
     ["--memory-threshold", "much", "a.py"],
     ["--memory-threshold"],
+    ["--include"],
+    ["--include=x", "a.py"],
     ["--unknown", "a.py"],
 ]
 

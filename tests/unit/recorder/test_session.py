@@ -1,14 +1,23 @@
 import json
+import os
 import struct
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from tachograph.format import Manifest
+from tachograph.format import Manifest, SpoolDirectory
 from tachograph.recorder.arm import leave_reason
+from tachograph.recorder.descendants import PATIENCE_S, stop_recording
 from tachograph.recorder.finish import Finished
+from tachograph.recorder.launch import Program
 from tachograph.recorder.manifests import new_manifest
 from tachograph.recorder.output import claim
+from tachograph.recorder.running import was_running_at
 from tachograph.recorder.session import Outcome, Session
 from tachograph.recorder.summary import bytes_text, summary
 from unit.recorder.spools import write_spool
@@ -16,10 +25,13 @@ from unit.recorder.spools import write_spool
 NO_PROCESS = 2**22 + 1
 
 
-def session(path: Path, sampler: str = "signal") -> tuple[Session, Path]:
-    manifest = new_manifest({"sampler": sampler, "sources": True})
+def session(path: Path, sampler: str = "signal", *, script: bool = True, **parameters: object) -> tuple[Session, Path]:
+    manifest = new_manifest({"sampler": sampler, "sources": True, **parameters})
     spool = claim(path, manifest, force=False)
-    return Session(path, NO_PROCESS, manifest, ["a.py", "--token", "x"], None), spool
+    program = Program(
+        NO_PROCESS, time.monotonic_ns(), sys.executable if script else "/bin/sh", ["a.py", "--token", "x"]
+    )
+    return Session(path, program, manifest, ["a.py", "--token", "x"], None), spool
 
 
 def test_a_session(tmp_path: Path) -> None:
@@ -54,6 +66,66 @@ def test_a_program_that_never_armed(tmp_path: Path, sampler: str, error: str | N
     assert summary("a.py", path, outcome) == f"a.py was not recorded: {reason}; {path} holds no samples"
 
 
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"children": True}, "it started no Python that has tachograph installed"),
+        ({"include": ["x"]}, "it started no Python that --include and --exclude let through that has tachograph"),
+        ({"children": False}, "its first process is no Python, and with --no-children no other is recorded"),
+    ],
+)
+def test_a_command_without_a_python(tmp_path: Path, parameters: dict[str, Any], reason: str) -> None:
+    recording, _ = session(tmp_path / "a.tacho", script=False, **parameters)
+    recording.begin()
+    outcome = recording.end(3)
+    assert str(outcome.not_recorded).startswith(reason)
+    # The recording command knows the program's beginning, its end and its command line even so.
+    (row,) = pq.read_table(tmp_path / "a.tacho" / "processes.parquet").to_pylist()
+    assert (row["origin"], row["recorded"], row["exit_status"]) == ("first", "listed", 3)
+    assert row["command"] == "a.py --token '***'"
+    assert row["start_ns"] <= row["end_ns"]
+
+
+def test_a_descendant_that_lives_on_is_asked_to_stop(tmp_path: Path) -> None:
+    """It is this process: its control file says that it records, and it does not answer."""
+    recording, spool = session(tmp_path / "a.tacho")
+    writer = write_spool(spool, 10, close=False)
+    recording.begin()
+    begin = time.monotonic()
+    outcome = recording.end(0)
+    assert time.monotonic() - begin >= PATIENCE_S
+    assert outcome.finished is not None
+    assert outcome.finished.rows["cpu"] == 10
+    manifest = json.loads((tmp_path / "a.tacho" / "manifest.json").read_text())
+    assert {"process": 1, "loss": "processes_outlived", "count": 1} in manifest["quality"]
+    first, row = pq.read_table(tmp_path / "a.tacho" / "processes.parquet").to_pylist()
+    assert (first["pid"], first["recorded"]) == (NO_PROCESS, "listed")
+    assert (row["pid"], row["end_ns"], row["recorded"]) == (writer.pid, None, "python")
+    assert summary("a.py", tmp_path, outcome).count(", 1 Python process and 1 other:") == 1
+
+
+def test_who_has_ended_is_not_asked_nor_waited_for(tmp_path: Path) -> None:
+    spool = tmp_path
+    write_spool(spool, 10)  # it has said that it has ended
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    (control,) = spool.glob("*.ctl")
+    data = bytearray(control.read_bytes())
+    struct.pack_into("<i", data, 16, child.pid)
+    struct.pack_into("<I", data, 52, 1)
+    (spool / f"{child.pid}-{time.monotonic_ns()}.ctl").write_bytes(data)  # it was killed
+    before = {path: path.read_bytes() for path in spool.iterdir()}
+    assert stop_recording(SpoolDirectory(spool)) == 0
+    assert {path: path.read_bytes() for path in spool.iterdir()} == before
+
+
+def test_a_process_id_that_was_given_anew(tmp_path: Path) -> None:
+    """The control file tells of a time at which this process did not exist yet."""
+    assert was_running_at(os.getpid(), time.monotonic_ns())
+    assert not was_running_at(os.getpid(), 1)
+    assert not was_running_at(NO_PROCESS, time.monotonic_ns())
+
+
 def test_a_recording_that_stopped_early(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
     recording, spool = session(path)
@@ -68,8 +140,24 @@ def test_a_recording_that_stopped_early(tmp_path: Path) -> None:
     assert "; recording stopped before" in summary("a.py", path, outcome)
 
 
+@pytest.mark.parametrize(
+    ("processes", "text"),
+    [
+        ({}, ", 0 Python processes"),
+        ({"python": 1}, ""),
+        ({"python": 4}, ", 4 Python processes"),
+        ({"python": 1, "listed": 1}, ", 1 Python process and 1 other"),
+        ({"python": 1200, "native": 2, "listed": 5}, ", 1,202 Python processes (2 without Python stacks) and 5 others"),
+    ],
+)
+def test_how_many_processes(processes: dict[str, int], text: str) -> None:
+    done = Finished(rows={"cpu": 5}, size=1000, lost={}, processes=processes)
+    line = summary("run.sh", Path("a.tacho"), Outcome(done, None, None, None, 1.0))
+    assert line.startswith(f"recorded 1.0 s of run.sh{text}: 5 CPU samples, 1 KB in a.tacho;")
+
+
 def test_the_line_at_the_end() -> None:
-    done = Finished(rows={"cpu": 1012, "waits": 3, "threads": 1}, size=31_400, lost={})
+    done = Finished(rows={"cpu": 1012, "waits": 3, "threads": 1}, size=31_400, lost={}, processes={"python": 1})
     outcome = Outcome(done, None, None, None, 10.24)
     assert summary("fib.py", Path("my run.tacho"), outcome) == (
         "recorded 10.2 s of fib.py: 1,012 CPU samples, 3 waits, 31 KB in 'my run.tacho'; nothing lost; "

@@ -54,12 +54,12 @@ def test_what_python_would_run_is_accepted(tmp_path: Path, content: bytes) -> No
 def test_what_is_not_python_is_refused(tmp_path: Path, content: bytes) -> None:
     script = tmp_path / "script"
     script.write_bytes(content)
-    with pytest.raises(Refused, match="is not a Python script"):
+    with pytest.raises(Refused, match="is neither a Python script nor an executable file"):
         check_script(script)
 
 
 def test_a_missing_script_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="there is no script"):
+    with pytest.raises(Refused, match=r"there is no script .*missing\.py; options"):
         check_script(tmp_path / "missing.py")
 
 
