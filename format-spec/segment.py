@@ -83,11 +83,11 @@ def read_segment(data: bytes) -> Segment:
 def _scan(segment: Segment) -> None:
     data, seq = segment.data, segment.seq
     size = len(data) & ~7
-    words = array("Q", data[:size])
-    if sys.byteorder == "big":
-        words.byteswap()
     # No header lies behind the last byte that is not zero: the unused tail costs nothing.
     end = (len(data[:size].rstrip(b"\0")) + 7) // 8
+    words = array("Q", data[: 8 * end])
+    if sys.byteorder == "big":
+        words.byteswap()
     rows = {kind: (ROW_LENGTHS[kind], offsets.append) for kind, offsets in segment.row_offsets.items()}
     others = segment.others.append
     salt = 0xA5C3 ^ (seq * 0x3D4D)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -133,8 +133,8 @@ class SpoolDirectory:
         """Directory of the parts; it exists once there is one."""
         return self.path / "parts"
 
-    def processes(self) -> list[SpoolProcess]:
-        """The processes of the spool, by start time.
+    def processes(self, without: Container[str] = ()) -> list[SpoolProcess]:
+        """The processes of the spool, by start time; those whose prefix is in ``without`` are not looked at.
 
         Errors:
             FormatError: the directory cannot be listed.
@@ -146,12 +146,15 @@ class SpoolDirectory:
 
         # Segments before parts: a segment that becomes a part in between is then in one of the two lists or in both.
         for name in sorted(_names(self.path)):
+            if name.partition(".")[0] in without:
+                continue
             if match := _SEGMENT_NAME.fullmatch(name):
                 process(match[1]).segments.append(int(match[2]))
             elif match := _CONTROL_NAME.fullmatch(name):
                 process(match[1]).control = self.control(match[1])
         for prefix, part in self._parts():
-            process(prefix).parts.append(part)
+            if prefix not in without:
+                process(prefix).parts.append(part)
         for each in found.values():
             each.parts.sort()
             each.segments = sorted(seq for seq in each.segments if not covered(seq, each.parts))
@@ -159,12 +162,12 @@ class SpoolDirectory:
 
     def parts(self, prefix: str) -> list[Part]:
         """The parts of a process, listed now."""
-        return sorted(part for owner, part in self._parts() if owner == prefix)
+        return sorted(part for _, part in self._parts(f"{prefix}."))
 
-    def _parts(self) -> Iterator[tuple[str, Part]]:
+    def _parts(self, beginning: str = "") -> Iterator[tuple[str, Part]]:
         if self.parts_path.is_dir():
             for name in _names(self.parts_path):
-                if match := _PART_NAME.fullmatch(name):
+                if name.startswith(beginning) and (match := _PART_NAME.fullmatch(name)):
                     yield match[1], Part(int(match[2]), int(match[3]), self.parts_path / name)
 
     def process_log(self) -> ProcessLog:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 class Chunk:
     """Rows of one kind and process that lie together and can be read again, and the time of the first of them.
 
-    ``least`` is the least value of some columns: rows below it are damaged and left out.
+    ``source`` is a part, or the joined records: as a table they would take many times the room where they are few, as
+    those of thousands of short processes are. ``least`` is the least value of some columns: rows below it are damaged
+    and left out.
     """
 
     first_ns: int
-    source: Part | pa.Table
+    source: Part | bytes
     kind: RowKind
     least: Mapping[str, int]
 
@@ -37,9 +39,7 @@ class Chunk:
         Errors:
             FormatError: a part has changed since it was read first.
         """
-        if isinstance(self.source, Part):
-            return (sound_rows(table, self.least) for table in part_rows(self.source, self.kind))
-        return iter([sound_rows(self.source, self.least)])
+        return (sound_rows(table, self.least) for table in _tables(self.source, self.kind))
 
 
 Chunks = dict[str, list[Chunk]]
@@ -60,7 +60,7 @@ def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specificati
     for kind in ROW_KINDS.values():
         records = b"".join([whole[seq].rows(kind.kind) for seq in sorted(whole)])
         if records:
-            _add_chunk(facts, chunks, kind, raw_table(kind, records), spec)
+            _add_chunk(facts, chunks, kind, records, spec)
     facts.segments_missing += _missing(process, sorted(whole), parts)
     return facts, chunks
 
@@ -91,14 +91,16 @@ def _add_part(facts: ProcessFacts, part: Part, chunks: Chunks, spec: Specificati
             facts.segments_missing += 1
 
 
-def _add_chunk(
-    facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part | pa.Table, spec: Specification
-) -> None:
+def _tables(source: Part | bytes, kind: RowKind, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    return part_rows(source, kind, columns) if isinstance(source, Part) else iter([raw_table(kind, source)])
+
+
+def _add_chunk(facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part | bytes, spec: Specification) -> None:
     """Note the rows of a source and what they refer to; the damaged ones are counted as torn records."""
     least = _least(kind, spec)
     columns = list(dict.fromkeys([kind.time, *(each.field for each in kind.references), *least]))
     firsts = []
-    for table in part_rows(source, kind, columns) if isinstance(source, Part) else [source]:
+    for table in _tables(source, kind, columns):
         sound = sound_rows(table, least)
         facts.records_torn += table.num_rows - sound.num_rows
         if sound.num_rows:

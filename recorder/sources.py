@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from tachograph.format.records import CODE, NONE, SEGMENT_HEADER, Code, decode_record, record_check
-from tachograph.format.spool import SpoolDirectory
+from tachograph.format.spool import SpoolProcess
 
 MAX_FILE = 4 << 20
 """Bytes of the largest file that is read."""
@@ -77,9 +78,9 @@ class SourceScout:
         self._store = store
         self._positions: dict[str, tuple[int, int]] = {}
 
-    def look(self, spool: SpoolDirectory) -> None:
+    def look(self, processes: Iterable[SpoolProcess]) -> None:
         """Read the files of the code objects that were recorded since the last look."""
-        for process in spool.processes():
+        for process in processes:
             if process.control is None:
                 continue
             sequence, position = self._positions.get(process.prefix, (0, SEGMENT_HEADER))
@@ -89,6 +90,10 @@ class SourceScout:
                     break
                 sequence, position = sequence + 1, SEGMENT_HEADER
             self._positions[process.prefix] = sequence, position
+
+    def forget(self, prefix: str) -> None:
+        """A process will write no more."""
+        self._positions.pop(prefix, None)
 
     def _follow(self, path: Path, sequence: int, position: int) -> int:
         """Go through the committed records from ``position``; the position of the first that is not there yet."""

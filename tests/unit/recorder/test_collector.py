@@ -6,6 +6,7 @@ import pytest
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.recorder.collector import SEGMENTS_PER_PART, SETTLING_S, Collector
 from tachograph.recorder.sources import SourceScout, SourceStore
+from tachograph.recorder.spool_writer import SpoolWriter
 from unit.recorder.spools import SEGMENT, add_samples, write_spool
 
 
@@ -50,6 +51,65 @@ def test_a_process_that_never_rests_is_collected_as_well(spool: Path) -> None:
     assert len(process.parts) >= 4
     assert len(process.segments) <= 2 * SEGMENTS_PER_PART
     assert assemble(SpoolDirectory(spool), load_specification()).table("cpu").num_rows == 3600
+
+
+def used_bytes(spool: Path) -> int:
+    return sum(512 * path.stat().st_blocks for path in spool.glob("*.seg"))
+
+
+def of_ended_processes(spool: Path, count: int) -> list[int]:
+    """Processes that wrote some samples, prepared another segment and ended; their process ids."""
+    size = 1 << 20
+    for _ in range(count):
+        child = os.fork()
+        if not child:
+            writer = SpoolWriter(str(spool), size)
+            add_samples(writer, 20)
+            Path(f"{spool}/{writer.pid}-{writer.start_ns}.000001.seg").write_bytes(bytes(size))
+            os._exit(0)
+        os.waitpid(child, 0)
+    return [process.pid for process in SpoolDirectory(spool).processes()]
+
+
+def test_processes_that_are_over_leave_little(spool: Path) -> None:
+    """And all that they recorded; they are not looked at again."""
+    pids = of_ended_processes(spool, 4)
+    writer = write_spool(spool, 20, close=False)  # this process lives
+    before = assemble(SpoolDirectory(spool), load_specification())
+    scout = SourceScout(SourceStore(spool))
+    collector = Collector(spool, lambda: scout, lambda: None)
+    collector.step(SpoolDirectory(spool), scout, 0.0)
+    assert len(list(spool.glob("*.seg"))) == 2 * len(pids) + 1  # one look to see that they have gone
+    collector.step(SpoolDirectory(spool), scout, 1.0)
+    assert len(list(spool.glob("*.seg"))) == len(pids) + 1
+    assert used_bytes(spool) <= len(pids) * 16384 + SEGMENT
+    after = assemble(SpoolDirectory(spool), load_specification())
+    assert after.table("cpu") == before.table("cpu")
+    assert after.table("cpu").num_rows == 20 * (len(pids) + 1)
+    assert after.quality == before.quality
+    for path in spool.glob(f"{pids[0]}-*"):
+        path.unlink()  # nobody asks for it
+    add_samples(writer, 20)
+    collector.step(SpoolDirectory(spool), scout, 2.0)
+    assert assemble(SpoolDirectory(spool), load_specification()).table("cpu").num_rows == 20 * (len(pids) + 1)
+
+
+def test_a_look_at_many_processes_costs_only_those_that_live(spool: Path) -> None:
+    """The second look at thousands of ended processes opens none of their files."""
+    template = of_ended_processes(spool, 1)
+    control, segment = next(spool.glob("*.ctl")), next(spool.glob("*.000000.seg"))
+    for number in range(300):
+        (spool / f"{template[0]}-{number + 1}.ctl").write_bytes(control.read_bytes())
+        (spool / f"{template[0]}-{number + 1}.000000.seg").write_bytes(segment.read_bytes()[:65536])
+    scout = SourceScout(SourceStore(spool))
+    collector = Collector(spool, lambda: scout, lambda: None)
+    for now in range(3):
+        collector.step(SpoolDirectory(spool), scout, float(now))
+    opened = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", lambda *a, **k: opened.append(a) or pytest.fail("nothing is to be opened"))
+        collector.step(SpoolDirectory(spool), scout, 3.0)
+    assert not opened
 
 
 def test_segments_that_may_still_change_are_left_alone(spool: Path) -> None:

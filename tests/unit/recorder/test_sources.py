@@ -61,9 +61,9 @@ def test_the_scout_reads_files_as_they_turn_up(tmp_path: Path, monkeypatch: pyte
         writer.append(STATE, struct.pack("<qII", number, 1, 0))
         writer.append(CODE, code_body(number, compile("pass" + " \n" * number, str(file), "exec")))
         if number % 7 == 0:
-            scout.look(SpoolDirectory(spool))
+            scout.look(SpoolDirectory(spool).processes())
             file.write_text("edited")
-    scout.look(SpoolDirectory(spool))
+    scout.look(SpoolDirectory(spool).processes())
     assert len(list(spool.glob("*.seg"))) > 1
     for number in range(60):
         (tmp_path / f"file{number}.py").write_text("edited")
