@@ -25,6 +25,7 @@ from .edges import STARTING, Edges, find_edges
 from .native import frame_classes, gpu_frames
 from .prefetch import prefetched
 from .recording import Recording
+from .weights import weighted_batches
 from .window import Window
 
 MAX_WEIGHT_NS = 1 << 53
@@ -75,7 +76,7 @@ def reduce_cpu(recording: Recording, window: Window, edges: Edges) -> pd.DataFra
     columns = ["thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state"]
     if reducer.has_signals or not window.whole:
         columns.append("time_ns")
-    batches: Iterable[pa.RecordBatch] = prefetched(recording.batches("cpu", columns))
+    batches: Iterable[pa.RecordBatch] = prefetched(weighted_batches(recording, columns))
     if reducer.has_signals:
         batches = whole_ticks(batches)
     for batch in batches:

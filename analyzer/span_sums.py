@@ -16,6 +16,7 @@ from .reduction import CpuReducer, waits_recorded, whole_ticks
 from .spans import Spans, own_and_total
 from .stretches import Stretches
 from .text import printable
+from .weights import weighted_batches
 from .window import Window
 
 NO_SPAN = "<no span>"
@@ -103,7 +104,7 @@ def _cpu(
     reducer = CpuReducer(recording, find_edges(recording))
     sums, everything = np.zeros((2, groups)), 0.0
     names = ["time_ns", "thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state"]
-    batches = prefetched(recording.batches("cpu", names))
+    batches = prefetched(weighted_batches(recording, names))
     for batch in whole_ticks(batches) if reducer.has_signals else batches:
         time_ns, thread = (batch.column(name).to_numpy() for name in ("time_ns", "thread"))
         inside = window.selects(thread, time_ns)

@@ -134,6 +134,7 @@ def run(options: Options, target: Target | None) -> None:
         "sampler": options.sampler,
         "interval_ns": round(options.interval_ms * 1e6),
         "waits": options.sampler == "native",
+        **({"schedule": "stationary"} if options.sampler == "native" else {}),
         **memory_parameters(memory, threshold),
         "sources": options.sources,
         "start_paused": options.start_paused,

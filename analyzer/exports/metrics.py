@@ -17,6 +17,7 @@ from ..edges import Edges, find_edges
 from ..prefetch import prefetched
 from ..recording import Recording
 from ..reduction import share_ticks, waits_recorded, whole_ticks
+from ..weights import weighted_batches
 from ..window import Window
 from .memory_rows import allocated_rows, copied_rows, live_rows
 from .rows import STATE_LABELS, Rows, ids, states
@@ -66,7 +67,7 @@ def cpu_rows(recording: Recording, window: Window) -> Iterator[Rows]:
     columns = ["time_ns", "thread", "stack", "native_frame", "cpu_ns", "origin", "stack_state"]
     signals = any(sampler != "native" for sampler in recording.table("processes").column("sampler").to_pylist())
     process = recording.table("threads").column("process").to_numpy().astype(np.int64)
-    batches = prefetched(recording.batches("cpu", columns))
+    batches = prefetched(weighted_batches(recording, columns))
     seen = 0
     for batch in whole_ticks(batches) if signals else batches:
         rows = _cpu_batch(batch, edges, seen, process, recording.interval_ns if signals else None)

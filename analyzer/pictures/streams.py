@@ -16,6 +16,7 @@ from ..prefetch import prefetched
 from ..recording import Recording
 from ..reduction import CpuReducer, whole_ticks
 from ..sites import STATES
+from ..weights import weighted_batches
 from ..window import Window
 from .bins import Bins
 from .labels import Labels
@@ -52,7 +53,7 @@ def cpu_rows(
     reducer = CpuReducer(recording, edges)
     count, nodes = max(recording.rows("threads"), 1), recording.rows("stacks")
     columns = ["time_ns", "thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state"]
-    batches: Iterable[pa.RecordBatch] = prefetched(recording.batches("cpu", columns))
+    batches: Iterable[pa.RecordBatch] = prefetched(weighted_batches(recording, columns))
     if reducer.has_signals:
         batches = whole_ticks(batches)
     verdicts = _Verdicts(rule)

@@ -53,6 +53,34 @@ int64_t jittered(threads::Thread* thread) {
            static_cast<int64_t>(next_random(&thread->random) % 1024) * interval / 1024;
 }
 
+// The schedule of a thread begins as if it had gone on for ever, so that every instant of its CPU
+// time has the same chance to be sampled, also in threads shorter than the interval. The wait for
+// the first target is the equilibrium delay of a renewal process with the steps of `jittered`
+// (Cox, Renewal Theory, 1962, section 5.2): its density is 1 up to half an interval, and falls to 0
+// from there to one and a half.
+int64_t first_delay(threads::Thread* thread) {
+    const double u = (next_random(&thread->random) >> 8) / 16'777'216.0;
+    const double intervals = u < 0.5 ? u : 1.5 - __builtin_sqrt(2.0 * (1.0 - u));
+    return static_cast<int64_t>(intervals * static_cast<double>(recorder().interval_ns));
+}
+
+// The kernel looks at CPU timers at its ticks only: the tick to come stands for all targets since
+// the one before.
+int64_t since_last_tick() {
+    timespec tick{};
+    kernel::call(SYS_clock_getres, CLOCK_MONOTONIC_COARSE, kernel::address(&tick));
+    const int64_t age = kernel::monotonic_ns() - kernel::clock_ns(CLOCK_MONOTONIC_COARSE);
+    return age < 0 ? 0 : age < tick.tv_nsec ? age : tick.tv_nsec;
+}
+
+// A target that has passed already would ring at once, and always in the same place.
+constexpr int64_t kNotAtOnce = 20'000;
+
+int64_t first_target(threads::Thread* thread, int64_t cpu_ns) {
+    const int64_t delay = first_delay(thread) - since_last_tick();
+    return cpu_ns + (delay > kNotAtOnce ? delay : kNotAtOnce);
+}
+
 void set(int timer, int64_t at_cpu_ns) {
     itimerspec when{};
     when.it_value = kernel::to_timespec(at_cpu_ns);
@@ -138,7 +166,7 @@ void arm(threads::Thread* thread) {
     const pid_t tid = thread->tid.load(std::memory_order_acquire);
     const int64_t now = kernel::clock_ns(kernel::thread_clock(tid));
     const Arming hold(thread);
-    thread->target_cpu_ns.store((now < 0 ? 0 : now) + jittered(thread), std::memory_order_relaxed);
+    thread->target_cpu_ns.store(first_target(thread, now < 0 ? 0 : now), std::memory_order_relaxed);
     create(thread, tid);
 }
 

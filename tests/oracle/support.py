@@ -150,6 +150,12 @@ class Run:
         weights: list[int] = pq.read_table(self.recording / "cpu.parquet", columns=["cpu_ns"])["cpu_ns"].to_pylist()
         return max(weights) / 1e9
 
+    @cached_property
+    def recorders_own_s(self) -> float:
+        """CPU time that recording used in the process: in signal handlers and in threads of its own."""
+        cost = json.loads((self.recording / "manifest.json").read_text("utf-8"))["sampler_cost"]
+        return float(cost["handler_cpu_ns"] + cost["helper_cpu_ns"]) / 1e9
+
     @property
     def spent(self) -> dict[str, int]:
         return dict(self.truth["spent"])
