@@ -22,10 +22,10 @@ demo: $(VENV)/.with-analyze ## record a real program (examples/backup.py) and sh
 	$(BIN)/tachograph record --force --output build/demo/backup.tacho examples/backup.py
 	$(BIN)/tachograph analyze build/demo/backup.tacho
 
-# What measures time or waits for signals has the machine for itself; all else shares it.
+# What compares times has the machine for itself; all else shares it.
 test: lint ## lint, then the tests (about ten minutes on two cores)
-	$(BIN)/pytest -m 'not slow' -n 2 --dist loadfile tests/unit tests/native tests/docs tests/browser
-	$(BIN)/pytest -m 'not slow' tests/installation tests/integration tests/oracle
+	$(BIN)/pytest -m 'not slow and not quiet' -n 2 --dist loadfile
+	$(BIN)/pytest -m 'not slow and quiet' tests/oracle tests/integration
 
 test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
 	$(BIN)/pytest -m slow

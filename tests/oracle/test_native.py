@@ -10,7 +10,7 @@ import pytest
 from oracle import support
 from oracle.conftest import Recorder
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.quiet]
 
 LOOPS = ("for", "while", "comprehension", "generator", "recursion")
 needs_numpy = pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="numpy is not installed")

@@ -21,6 +21,8 @@ from oracle import support
 from oracle.conftest import Recorder
 from oracle.test_native import needs_numpy
 
+pytestmark = pytest.mark.quiet
+
 FINE, QUANTUM = 4, 20
 """Milliseconds: for many samples in a short run, and for telling native from Python."""
 SHAPES = ("for", "while", "comprehension", "generator")
