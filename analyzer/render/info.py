@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -29,6 +30,7 @@ def facts(recording: Recording) -> dict[str, Any]:
         "state": quality.state,
         "bytes": recording.size,
         "wall_s": None if end is None else (end - recording.start_ns) / 1e9,
+        "processes": processes_by_kind(recording),
         "parameters": recording.manifest.parameters,
         "sampler_cost": recording.manifest.sampler_cost,
         "tables": tables,
@@ -47,6 +49,7 @@ def text(document: dict[str, Any]) -> Iterator[Text]:
         ("recorded", about["created_utc"]),
         ("on", ", ".join(str(part) for part in machine if part)),
         ("Python", ", ".join(about["python_versions"])),
+        ("processes", _processes(document["processes"])),
         ("wall time", seconds(document["wall_s"])),
         ("state", document["state"]),
         ("format", f"{about['format_version']}, written by tachograph {about['tachograph_version'] or '?'}"),
@@ -69,12 +72,33 @@ def text(document: dict[str, Any]) -> Iterator[Text]:
         yield Text(f"   {note}", "dim")
 
 
+KINDS = {"python": "Python", "native": "Python without its stacks", "listed": "only listed", None: "recorded"}
+"""What ``processes.recorded`` says, and how it is called here; null in recordings from before there were others."""
+
+
+def processes_by_kind(recording: Recording) -> dict[str, int]:
+    """How many processes were recorded in which way; ``unknown`` where the recording does not say."""
+    found = Counter(recording.table("processes").column("recorded").to_pylist())
+    return {kind or "unknown": count for kind, count in found.items() if kind in KINDS}
+
+
+def _processes(counts: dict[str, int]) -> str:
+    parts = [f"{counts[kind or 'unknown']:,} {name}" for kind, name in KINDS.items() if counts.get(kind or "unknown")]
+    return ", ".join(parts)
+
+
 def _pairs(values: dict[str, Any]) -> str:
-    simple = {key: value for key, value in values.items() if not isinstance(value, (dict, list)) or key == "sources"}
+    simple = {key: value for key, value in values.items() if not isinstance(value, dict) and _is_plain(value)}
     return ", ".join(f"{printable(str(key), 40)} {printable(_value(key, value), 80)}" for key, value in simple.items())
 
 
+def _is_plain(value: Any) -> bool:
+    return not isinstance(value, list) or all(isinstance(each, str) for each in value)
+
+
 def _value(key: str, value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(value)
     if isinstance(value, int) and not isinstance(value, bool) and key.endswith("_ns"):
         return seconds(value / 1e9)
     return "yes" if value is True else "no" if value is False else str(value)

@@ -162,6 +162,16 @@ def test_unknown_is_null_in_json(builder: Builder) -> None:
     assert found["totals"]["kernel_s"] is None
 
 
+def test_info_counts_processes() -> None:
+    """By how they were recorded; version 1.0 did not say."""
+    vectors = Path(__file__).parents[3] / "format-spec" / "vectors"
+    tree = vectors / "tree.tacho"
+    assert "processes    1 Python, 1 Python without its stacks, 2 only listed\n" in invoke(info, str(tree)).output
+    found = json.loads(invoke(info, "--json", "-", str(tree)).output)["processes"]
+    assert found == {"listed": 2, "python": 1, "native": 1}
+    assert "processes    1 recorded\n" in invoke(info, str(vectors / "whole.tacho")).output
+
+
 def test_info(builder: Builder, here: Path) -> None:
     builder.quality += [
         {"process": 0, "loss": "records_dropped", "count": 3},

@@ -105,11 +105,13 @@ def test_a_look_at_many_processes_costs_only_those_that_live(spool: Path) -> Non
     collector = Collector(spool, lambda: scout, lambda: None)
     for now in range(3):
         collector.step(SpoolDirectory(spool), scout, float(now))
-    opened = []
+
+    def opened(*_: object, **__: object) -> int:
+        raise AssertionError("nothing is to be opened")
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "open", lambda *a, **k: opened.append(a) or pytest.fail("nothing is to be opened"))
+        patch.setattr(os, "open", opened)
         collector.step(SpoolDirectory(spool), scout, 3.0)
-    assert not opened
 
 
 def test_segments_that_may_still_change_are_left_alone(spool: Path) -> None:
