@@ -7,8 +7,12 @@ import shlex
 import numpy as np
 import pandas as pd
 
-from .profile import About, Question, Totals
+from .choice import Chosen
+from .lives import Lives
+from .process_frame import LISTED
+from .profile import About, Totals
 from .recording import Recording
+from .stretches import united_ns
 from .text import printable
 from .window import Window
 
@@ -39,17 +43,20 @@ def describe(recording: Recording) -> About:
 def totals_of(
     recording: Recording,
     window: Window,
-    question: Question,
+    chosen: Chosen,
     threads: pd.DataFrame,
+    processes: pd.DataFrame,
     effective: float,
     gc_s: float | None,
+    wall_s: float | None,
     *,
     waits_known: bool,
 ) -> Totals:
     """Sums over the threads of a question; None is unknown."""
-    whole = window.whole and question.thread is None
+    whole = window.whole and chosen.named is None
+    how = processes["recorded"]
     return Totals(
-        wall_s=wall_seconds(recording, window),
+        wall_s=wall_s,
         cpu_s=float(threads["cpu_s"].sum()),
         python_s=_sum(threads, "python_s"),
         native_s=_sum(threads, "native_s"),
@@ -61,24 +68,40 @@ def totals_of(
         gc_s=gc_s,
         cpu_wait_s=_sum(threads, "cpu_wait_s") if waits_known else None,
         main_cpu_wait_s=_sum(threads[threads["main"]], "cpu_wait_s") if waits_known else None,
-        unsampled_s=_unsampled(recording, threads) if whole else None,
-        clock_cpu_s=_clock(recording) if whole else None,
+        unsampled_s=_unsampled(_clocks(recording, chosen), threads) if whole else None,
+        clock_cpu_s=_clock(_clocks(recording, chosen)) if whole else None,
         samples=int(threads["samples"].sum()),
         effective_samples=effective,
         threads=len(threads),
-        processes=recording.rows("processes"),
+        processes=int((how != LISTED).sum()),
+        native_processes=int((how == "native").sum()),
+        listed_processes=int((how == LISTED).sum()),
+        process_s=_lived(processes[how != LISTED], window, recording.start_ns),
     )
 
 
-def wall_seconds(recording: Recording, window: Window) -> float | None:
+def wall_seconds(recording: Recording, window: Window, lives: Lives, chosen: Chosen) -> float | None:
     """The length of the window, as far as the recording reaches; None if its end is not known.
 
-    Of a window with spans, the time in which at least one of them lasted.
+    Of a window with spans, the time in which one of them lasted; of some processes, in which one of them lived.
     """
-    start, end = recording.start_ns, recording.end_ns
+    start, end = max(recording.start_ns, window.start_ns), recording.end_ns
     if window.spans is not None:
         return window.spans.wall_ns() / 1e9
-    return None if end is None else max(0, min(end, window.end_ns) - max(start, window.start_ns)) / 1e9
+    if end is None:
+        return None
+    end = min(end, window.end_ns)
+    if chosen.processes is None:
+        return max(0, end - start) / 1e9
+    numbers = np.flatnonzero(chosen.processes)
+    return united_ns(np.maximum(lives.start_ns[numbers], start), np.minimum(lives.end_ns[numbers], end)) / 1e9
+
+
+def _lived(processes: pd.DataFrame, window: Window, zero_ns: int) -> float:
+    """The sum of the times for which processes lived in the window, as far as is known."""
+    start, end = (window.start_ns - zero_ns) / 1e9, (window.end_ns - zero_ns) / 1e9
+    length = processes["last_s"].clip(upper=end) - processes["start_s"].clip(lower=start)
+    return float(length.clip(lower=0.0).sum())
 
 
 def _sum(threads: pd.DataFrame, column: str) -> float | None:
@@ -93,18 +116,24 @@ def _sum(threads: pd.DataFrame, column: str) -> float | None:
     return float(np.sum(known))
 
 
-def _clock(recording: Recording) -> float | None:
-    clocks = recording.table("threads").column("cpu_ns")
-    return None if clocks.null_count or not len(clocks) else sum(clocks.to_pylist()) / 1e9
+def _clocks(recording: Recording, chosen: Chosen) -> list[int | None]:
+    """CPU time by the clocks of the threads of a question; None where it was not read."""
+    clocks = recording.table("threads").column("cpu_ns").to_pylist()
+    return clocks if chosen.threads is None else [clocks[number] for number in np.flatnonzero(chosen.threads)]
 
 
-def _unsampled(recording: Recording, threads: pd.DataFrame) -> float | None:
+def _clock(clocks: list[int | None]) -> float | None:
+    known = [clock for clock in clocks if clock is not None]
+    return sum(known) / 1e9 if known and len(known) == len(clocks) else None
+
+
+def _unsampled(clocks: list[int | None], threads: pd.DataFrame) -> float | None:
     """CPU time that no sample stands for: of threads shorter than the interval, and at the end of each thread."""
-    clocks = [clock for clock in recording.table("threads").column("cpu_ns").to_pylist() if clock is not None]
-    if not clocks:
+    known = [clock for clock in clocks if clock is not None]
+    if not known:
         return None
     sampled = float(threads.loc[threads["clock_cpu_s"].notna(), "cpu_s"].sum())
-    unsampled: float = sum(clocks) / 1e9 - sampled
+    unsampled: float = sum(known) / 1e9 - sampled
     return max(0.0, unsampled)
 
 

@@ -11,6 +11,7 @@ What is unknown is null, never 0. Columns that come from the tables are describe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,9 @@ from .window import make_window
 
 Window = tuple[float | None, float | None]
 """Seconds from the start of the recording, the second one not included; negative: from its end; None: no limit."""
+
+Which = str | int | Sequence[str | int]
+"""Processes: ids in the recording, the operating system's ids, or names (globs)."""
 
 _NULLABLE = {
     pa.bool_(): pd.BooleanDtype(),
@@ -124,6 +128,7 @@ class Recording(Reader):
         thread: str | None = None,
         attribution: str = "auto",
         span: str | None = None,
+        process: Which | None = None,
     ) -> Profile:
         """The answer to a question, as ``tachograph analyze`` gives it.
 
@@ -133,32 +138,56 @@ class Recording(Reader):
             thread: a thread's name (or a glob of it), its operating system id, or ``main``.
             attribution: how Python is told from native: auto, native, delay, opcode or pc-only.
             span: only while spans lasted, in their threads: ``NAME`` (a glob) or ``NAME[KEY=VALUE,...]``.
+            process: one process, or several: an id (the recording's or the system's) or a name (a glob).
         """
         start_s, end_s = window or (None, None)
-        question = Question(scope, thread, start_s, end_s, attribution=Attribution(attribution), span=span)
+        one = isinstance(process, (str, int))
+        wanted = () if process is None else tuple(map(str, [process] if one else process))  # type: ignore[arg-type]
+        question = Question(
+            scope, thread, start_s, end_s, attribution=Attribution(attribution), span=span, processes=wanted
+        )
         return build_profile(self, question)
 
     def lines(
-        self, *, scope: str | None = None, window: Window | None = None, thread: str | None = None
+        self,
+        *,
+        scope: str | None = None,
+        window: Window | None = None,
+        thread: str | None = None,
+        process: Which | None = None,
     ) -> pd.DataFrame:
         """``profile(...).lines``: by line of code, the most CPU time first."""
-        return self.profile(scope=scope, window=window, thread=thread).lines
+        return self.profile(scope=scope, window=window, thread=thread, process=process).lines
 
     def functions(
-        self, *, scope: str | None = None, window: Window | None = None, thread: str | None = None
+        self,
+        *,
+        scope: str | None = None,
+        window: Window | None = None,
+        thread: str | None = None,
+        process: Which | None = None,
     ) -> pd.DataFrame:
         """``profile(...).functions``: by function, the most CPU time first."""
-        return self.profile(scope=scope, window=window, thread=thread).functions
+        return self.profile(scope=scope, window=window, thread=thread, process=process).functions
 
     def files(
-        self, *, scope: str | None = None, window: Window | None = None, thread: str | None = None
+        self,
+        *,
+        scope: str | None = None,
+        window: Window | None = None,
+        thread: str | None = None,
+        process: Which | None = None,
     ) -> pd.DataFrame:
         """``profile(...).files``: by file, the most CPU time first."""
-        return self.profile(scope=scope, window=window, thread=thread).files
+        return self.profile(scope=scope, window=window, thread=thread, process=process).files
 
-    def threads(self, *, window: Window | None = None) -> pd.DataFrame:
+    def threads(self, *, window: Window | None = None, process: Which | None = None) -> pd.DataFrame:
         """``profile(...).threads``: by thread, the most CPU time first."""
-        return self.profile(window=window).threads
+        return self.profile(window=window, process=process).threads
+
+    def processes(self, *, window: Window | None = None) -> pd.DataFrame:
+        """``profile(...).processes``: by process, each behind its parent; recorded or not."""
+        return self.profile(window=window).processes
 
     def _series(self, column: pa.ChunkedArray, spec: ColumnSpec) -> pd.Series:
         if spec.enum is not None:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
 from .about import describe, totals_of, wall_seconds
 from .attribution import attribute
 from .calltree import load_tree
+from .choice import Chosen, Mask, choose
 from .intervals import effective_samples
 from .leaks import LeakDefinition, definition_named
+from .lives import read_lives
 from .measures import prepared
 from .memory import Held, read_held
 from .native import FrameClass
 from .nodes import calls, joined, time_sums
+from .process_frame import LISTED, frame_of, recorded_how
 from .profile import Profile, Question
 from .quality import Quality, read_quality
 from .recording import Recording
@@ -29,7 +29,7 @@ from .reduction import Facts, reduce_recording
 from .scope import ALL, PROJECT, Scope
 from .sources import Sources
 from .span_sums import sum_spans
-from .spans import narrowed, read_spans
+from .spans import Spans, narrowed, read_spans
 from .summary import Summary, main_threads
 from .text import printable
 from .window import make_window
@@ -44,11 +44,14 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
     Errors:
         FormatError: the recording is damaged, or the question does not fit it.
     """
+    chosen = choose(recording, question.thread, question.processes)
     window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
     spans = read_spans(recording)
-    window = narrowed(window, recording, spans, question.span)
+    window = narrowed(window, recording, _of_processes(spans, recording, chosen), question.span)
+    lives = read_lives(recording)
+    wall_s = wall_seconds(recording, window, lives, chosen)
     threads = recording.table("threads")
-    facts = select_threads(reduce_recording(recording, window), threads, question.thread)
+    facts = select_threads(reduce_recording(recording, window), chosen.threads)
     cpu = attribute(facts.cpu, question.attribution)
     rows = prepared(cpu, facts.waits, main_threads(threads))
     tree = load_tree(recording)
@@ -59,8 +62,7 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
         question.scope, recording, Summary(tree, rows, times, effective, waits_known=waits_known)
     )
     definition = leak_definition or definition_named(question.leaks)
-    chosen = thread_mask(threads, question.thread)
-    held = read_held(recording, window, chosen, wall_seconds(recording, window))
+    held = read_held(recording, window, chosen, wall_s)
     sums = joined([times, *held.sums])
     sources = Sources(recording.table("files"))
     summary = Summary(tree, rows, sums, effective, waits_known=waits_known)
@@ -68,9 +70,14 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
     leaks = held.leaks(recording, tree, in_scope, summary.placed_lines(in_scope), sources, definition)
     more = held.columns(sums.names, tree, in_scope, leaks)
     summary = Summary(tree, rows, sums, effective, waits_known=waits_known, more=more)
-    by_thread = summary.threads(threads, held.threads(threads.num_rows))
-    totals = totals_of(recording, window, question, by_thread, effective, collecting(cpu), waits_known=waits_known)
-    quality = with_remarks(read_quality(recording), facts, totals.unknown_s, totals.cpu_s, recording, held)
+    by_thread = summary.threads(threads, held.threads(threads.num_rows), chosen.processes)
+    memory = held.memory(recording)
+    processes = frame_of(recording, window, lives, chosen.processes, by_thread, memory)
+    totals = totals_of(
+        recording, window, chosen, by_thread, processes, effective, collecting(cpu), wall_s, waits_known=waits_known
+    )
+    ledger = read_quality(recording, chosen.processes)
+    quality = with_remarks(ledger, facts, totals.unknown_s, totals.cpu_s, recording, held)
     return Profile(
         question=question,
         scope=scope.text,
@@ -82,63 +89,32 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
         functions=summary.functions(in_scope),
         files=summary.files(in_scope),
         threads=by_thread,
+        processes=processes,
         sources=sources,
         calls=calls(tree, in_scope, sums, waits_known=waits_known),
-        memory=held.memory(recording),
+        memory=memory,
         leaks=None if leaks is None else leaks.listed,
-        spans=sum_spans(recording, spans, window, chosen, held),
+        spans=sum_spans(recording, spans, window, held),
     )
 
 
-def thread_mask(threads: pa.Table, wanted: str | None) -> NDArray[np.bool_] | None:
-    """By thread, whether ``wanted`` means it; None if it means all.
-
-    Errors:
-        FormatError: there is no such thread.
-    """
-    chosen = thread_numbers(threads, wanted)
-    if chosen is None:
-        return None
-    mask = np.zeros(threads.num_rows, np.bool_)
-    mask[list(chosen)] = True
-    return mask
+def _of_processes(spans: Spans, recording: Recording, chosen: Chosen) -> Spans:
+    """The spans of the processes that were asked for."""
+    if chosen.processes is None:
+        return spans
+    owner = recording.table("threads").column("process").to_numpy().astype(np.int64)
+    return spans.only(chosen.processes[owner[spans.thread]])
 
 
-def select_threads(facts: Facts, threads: pa.Table, wanted: str | None) -> Facts:
-    """The facts of the threads that ``wanted`` means.
-
-    Errors:
-        FormatError: there is no such thread.
-    """
-    chosen = thread_numbers(threads, wanted)
-    if chosen is None:
+def select_threads(facts: Facts, wanted: Mask | None) -> Facts:
+    """The facts of the wanted threads."""
+    if wanted is None:
         return facts
     waits = facts.waits
     return Facts(
-        facts.cpu[facts.cpu["thread"].isin(chosen)].reset_index(drop=True),
-        waits[waits["thread"].isin(chosen)].reset_index(drop=True) if waits is not None else None,
+        facts.cpu[wanted[facts.cpu["thread"]]].reset_index(drop=True),
+        waits[wanted[waits["thread"]]].reset_index(drop=True) if waits is not None else None,
     )
-
-
-def thread_numbers(threads: pa.Table, wanted: str | None) -> list[int] | None:
-    """Ids of the threads that ``wanted`` (a name, a glob, an operating system's id, ``main``) means; None: all.
-
-    Errors:
-        FormatError: there is no such thread.
-    """
-    if wanted is None:
-        return None
-    names = [name or "" for name in threads.column("name").to_pylist()]
-    mains, tids = threads.column("main").to_pylist(), threads.column("tid").to_pylist()
-    chosen = [
-        number
-        for number, name in enumerate(names)
-        if str(tids[number]) == wanted or fnmatchcase(name, wanted) or (wanted == "main" and mains[number])
-    ]
-    if not chosen:
-        known = ", ".join(dict.fromkeys(printable(name, 40) for name in names[:20] if name))
-        raise FormatError(f"no thread is named {printable(wanted, 80)!r} or has that id; there are: {known or 'none'}")
-    return chosen
 
 
 def choose_scope(text: str | None, recording: Recording, summary: Summary) -> tuple[Scope, bool]:
@@ -160,7 +136,11 @@ def choose_scope(text: str | None, recording: Recording, summary: Summary) -> tu
 def named_scope(text: str, recording: Recording) -> Scope:
     """The scope ``text`` for the interpreters of a recording."""
     executables = recording.table("processes").column("executable").to_pylist()
-    folders = {str(PurePosixPath(path.replace("\\", "/")).parent) for path in executables if path}
+    folders = {
+        str(PurePosixPath(path.replace("\\", "/")).parent)
+        for path, how in zip(executables, recorded_how(recording), strict=True)
+        if path and how != LISTED
+    }
     return Scope(text, tuple(sorted(folders)))
 
 

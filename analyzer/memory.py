@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .calltree import CallTree
+from .choice import Chosen
 from .copies import Copies, CopyColumns, read_copies, sum_copies
 from .heap import Heap, read_heap
 from .heap.columns import MB, HeapColumns
@@ -54,8 +55,7 @@ class Held:
     heap_sums: HeapSums | None
     copy_sums: NodeSums | None
     copied_by_thread: NDArray[np.float64] | None
-    chosen: NDArray[np.bool_] | None
-    """By thread, whether it was asked for; None: all."""
+    chosen: Chosen
     wall_s: float | None
     copies: Copies | None = None
 
@@ -77,7 +77,7 @@ class Held:
         """What ``Totals`` says of memory and copies."""
         found = HeldTotals()
         if self.heap is not None and self.heap_sums is not None:
-            found = _heap_totals(self.heap, self.heap_sums.sites, everything=self.chosen is None)
+            found = _heap_totals(self.heap, self.heap_sums.sites, everything=self.chosen.named is None)
             found["allocation_mb_per_s"] = self._per_second(found["allocated_bytes"])
         if self.copy_sums is not None:
             copied = self.copy_sums.total("copied_bytes")
@@ -106,7 +106,7 @@ class Held:
             self.heap,
             tree,
             in_scope,
-            self.chosen,
+            self.chosen.named,
             placement,
             labels,
             self.heap_sums.sites,
@@ -118,11 +118,11 @@ class Held:
         self, names: tuple[str, ...], tree: CallTree, in_scope: NDArray[np.bool_], leaks: Leaks | None
     ) -> Sequence[MoreColumns]:
         """What makes the columns of the frames of a summary whose measures are ``names``."""
-        visits = averages(self.heap, tree, in_scope, self.chosen) if self.heap is not None else None
+        visits = averages(self.heap, tree, in_scope, self.chosen.named) if self.heap is not None else None
         copied = self.copy_sums
         whole = None if copied is None else (copied.total("copied_beyond"), copied.total("copied_variance"))
         return (
-            HeapColumns(names, self.heap, self.heap_sums, self.chosen, self.wall_s, visits),
+            HeapColumns(names, self.heap, self.heap_sums, self.chosen.named, self.wall_s, visits),
             CopyColumns(names, whole, self.wall_s),
             LeakColumns(leaks, self.heap_sums.sites if self.heap_sums else None),
         )
@@ -132,14 +132,17 @@ class Held:
         return describe_memory(self.heap, threads_by_process(recording)) if self.heap is not None else None
 
 
-def read_held(recording: Recording, window: Window, chosen: NDArray[np.bool_] | None, wall_s: float | None) -> Held:
-    """Reads memory and copies of the part of a recording that lies in ``window``, and sums them up."""
+def read_held(recording: Recording, window: Window, chosen: Chosen, wall_s: float | None) -> Held:
+    """Reads memory and copies of the part of a recording that lies in ``window``, and sums them up.
+
+    Of the processes that were not chosen nothing is read. A choice of threads is of what these allocated and copied.
+    """
     threads = recording.rows("threads")
-    heap = read_heap(recording, window)
-    heap_sums = sum_up(heap, threads, chosen) if heap is not None else None
+    heap = read_heap(recording, window, chosen.processes)
+    heap_sums = sum_up(heap, threads, chosen.named) if heap is not None else None
     sites = heap.sites if heap is not None else Sites(recording)
     copies = read_copies(recording, window, sites)
-    copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, chosen, threads)
+    copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, chosen.threads, threads)
     return Held(heap, heap_sums, copy_sums, by_thread, chosen, wall_s, copies)
 
 

@@ -29,6 +29,8 @@ class Question:
     """The name of the definition of leaks: ``default`` or ``paper``."""
     span: str | None = None
     """Only while spans lasted, in their threads: ``NAME`` (a glob), or ``NAME[KEY=VALUE,...]``."""
+    processes: tuple[str, ...] = ()
+    """Only these: ids in the recording, the operating system's ids, or names (globs); empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,13 @@ class Totals:
     effective_samples: float
     threads: int
     processes: int
+    """Recorded processes."""
+    native_processes: int = 0
+    """Those of them that were recorded without Python stacks."""
+    listed_processes: int = 0
+    """Processes that were seen and not recorded; not among ``processes``."""
+    process_s: float = 0.0
+    """The sum of the times that the recorded processes lived, as far as they were seen."""
     allocated_bytes: float | None = None
     """This and the next: by the exact books, where the whole recording is asked for; else the sum of the lines."""
     freed_bytes: float | None = None
@@ -71,6 +80,11 @@ class Totals:
     copied_bytes: float | None = None
     copy_mb_per_s: float | None = None
     copy_samples: int | None = None
+
+    @property
+    def main_s(self) -> float:
+        """How long the main threads lived, all of them together: what they waited is a part of this."""
+        return self.process_s if self.processes > 1 else self.wall_s or self.process_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +142,8 @@ class Profile:
     threads: pd.DataFrame
     """thread (its id), name, tid, process, main, and samples, the self columns, cpu_share and its interval; of what it
     allocated: allocated_bytes, freed_bytes, live_at_peak_bytes, live_at_end_bytes; copied_bytes."""
+    processes: pd.DataFrame
+    """One row per process, each behind its parent: the columns of ``process_frame.COLUMNS``. NaN is unknown."""
     sources: Sources
     calls: Calls
     """The call tree with the measures of every node."""

@@ -70,6 +70,13 @@ def waits_recorded(recording: Recording) -> bool:
     )
 
 
+def signals(recording: Recording) -> bool:
+    """Whether there may be rows of the signal sampler; a process without threads has no rows of any."""
+    samplers = np.array(recording.table("processes").column("sampler").to_pylist(), object)
+    sampled = np.unique(recording.table("threads").column("process").to_numpy())
+    return any(sampler != "native" for sampler in samplers[sampled].tolist())
+
+
 def reduce_cpu(recording: Recording, window: Window, edges: Edges) -> pd.DataFrame:
     """The CPU samples, reduced."""
     reducer = CpuReducer(recording, edges)
@@ -128,7 +135,7 @@ class CpuReducer:
         self._threads = max(threads.num_rows, 1)
         self._stacks = recording.rows("stacks")
         self._interval = recording.interval_ns
-        self.has_signals = any(sampler != "native" for sampler in processes.column("sampler").to_pylist())
+        self.has_signals = signals(recording)
         """Whether there may be rows of the signal sampler, whose time is needed to tell one tick from the next."""
         self._edges = edges
         self._row = 0

@@ -15,6 +15,9 @@ from .text import printable
 BEFORE_RECORDING = "<before recording>"
 """What was held already when recording began."""
 
+INHERITED = "<inherited by fork>"
+"""What a forked process held of its parent's when recording of it began."""
+
 NOT_SEEN = "<not seen>"
 UNKNOWN_STACK = "<unknown stack>"
 STATE_ROWS = {

@@ -45,15 +45,14 @@ _Sums = tuple[_Floats, _Floats, float]
 """By name, of the span itself and with the spans within it; and of everything that was asked for."""
 
 
-def sum_spans(
-    recording: Recording, spans: Spans, window: Window, threads: NDArray[np.bool_] | None, held: Held
-) -> pd.DataFrame:
+def sum_spans(recording: Recording, spans: Spans, window: Window, held: Held) -> pd.DataFrame:
     """One row per name, and one for what was in none; the most CPU time, with the spans within, first.
 
     ``count`` says how many, ``duration_s`` how long they lasted, as far as they lie in the window. The other
     columns are about the threads of the spans while they lasted, as they were sampled; NaN where not recorded. Empty
     where there are no spans.
     """
+    threads = held.chosen.threads
     own, total = own_and_total(spans, window, threads)
     if not len(total):
         return pd.DataFrame(columns=list(COLUMNS))
@@ -151,12 +150,13 @@ def _memory(held: Held, window: Window, stretches: tuple[Stretches, Stretches], 
     found: dict[str, _Sums] = dict.fromkeys(("allocated_bytes", "live_at_end_bytes", "copied_bytes"), unknown)
     heap, copies = held.heap, held.copies
     if heap is not None:
-        blocks, mine = heap.blocks, heap.of_threads(held.chosen) & heap.allocated_in_window()
+        blocks, mine = heap.blocks, heap.of_threads(held.chosen.named) & heap.allocated_in_window()
         alive = mine & heap.alive_at_end()
         for name, mask in (("allocated_bytes", mine), ("live_at_end_bytes", alive)):
             found[name] = _moments(stretches, blocks.thread[mask], blocks.birth_ns[mask], blocks.bytes[mask], groups)
     if copies is not None:
-        mask = copies.sampled if held.chosen is None else copies.sampled & held.chosen[copies.thread]
+        threads = held.chosen.threads
+        mask = copies.sampled if threads is None else copies.sampled & threads[copies.thread]
         found["copied_bytes"] = _moments(
             stretches, copies.thread[mask], copies.time_ns[mask], copies.bytes[mask], groups
         )

@@ -86,10 +86,7 @@ class Stretches:
 
     def wall_ns(self) -> int:
         """The time in which at least one of them lasted."""
-        order = np.argsort(self.start_ns, kind="stable")
-        start, end = self.start_ns[order], np.maximum.accumulate(self.end_ns[order])
-        before = np.concatenate((start[:1], end[:-1]))
-        return int(np.maximum(end - np.maximum(start, before), 0).sum())
+        return united_ns(self.start_ns, self.end_ns)
 
     def _covered(self, mine: slice, time_ns: _Ids) -> _Ids:
         """Nanoseconds of a thread's stretches that lie before each time."""
@@ -141,3 +138,11 @@ class Stretches:
         first = np.flatnonzero(np.diff(self.thread, prepend=-1))
         for start, stop in zip(first.tolist(), [*first[1:].tolist(), len(self)], strict=True):
             yield int(self.thread[start]), slice(start, stop)
+
+
+def united_ns(start_ns: _Ids, end_ns: _Ids) -> int:
+    """The time in which at least one of some stretches lasted."""
+    order = np.argsort(start_ns, kind="stable")
+    start, end = start_ns[order], np.maximum.accumulate(end_ns[order])
+    before = np.concatenate((start[:1], end[:-1]))
+    return int(np.maximum(end - np.maximum(start, before), 0).sum())

@@ -135,10 +135,12 @@ class Summary:
         label = pd.DataFrame({"file": [*map(printable, paths), UNKNOWN_CODE], "file_id": [*range(len(paths)), NOTHING]})
         return self._by("files", keys, in_scope, label)
 
-    def threads(self, threads: pa.Table, held: pd.DataFrame | None = None) -> pd.DataFrame:
+    def threads(
+        self, threads: pa.Table, held: pd.DataFrame | None = None, processes: NDArray[np.bool_] | None = None
+    ) -> pd.DataFrame:
         """By thread; see ``Profile.threads``. ``held`` has more columns, with a row for each thread.
 
-        Threads of which nothing was measured are left out, but for main threads.
+        Threads of which nothing was measured are left out, but for main threads; of ``processes`` only, if it is given.
         """
         sums = sums_by(self._rows, self._rows["thread"].to_numpy().astype(np.int64), threads.num_rows)
         label = pd.DataFrame(
@@ -157,7 +159,10 @@ class Summary:
         frame = pd.concat([label, as_seconds(sums, waits_known=self._waits_known), more], axis=1)
         self._add_shares(frame, "")
         used = (sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | (more.fillna(0.0) > 0).any(axis=1)
-        frame = frame[used | frame["main"]]
+        kept = used | frame["main"]
+        if processes is not None:
+            kept &= processes[frame["process"]]
+        frame = frame[kept]
         return frame.sort_values(["cpu_s", "wait_s"], ascending=False, kind="stable").reset_index(drop=True)
 
     def _path(self, file: int) -> str | None:

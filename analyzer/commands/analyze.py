@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common import RECORDING_HELP, Failure, find_recording, one_line_errors
+from .common import RECORDING_HELP, Failure, complete_process, find_recording, one_line_errors
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +27,8 @@ class Options:
     scope: str | None
     attribution: str
     thread: str | None
+    process: tuple[str, ...]
+    processes: bool
     start: float | None
     end: float | None
     sort: str | None
@@ -49,6 +51,8 @@ class Options:
     "  tachograph analyze run.tacho --from 10 --to -5  without the first 10 s and the last 5 s\n"
     "  tachograph analyze run.tacho --thread main --sort wait\n"
     "  tachograph analyze run.tacho --span 'epoch[n=3]'\n"
+    "  tachograph analyze run.tacho --processes        who started whom, and what each used\n"
+    "  tachograph analyze run.tacho --process worker.py --process 4242\n"
     "  tachograph analyze run.tacho --memory           who holds the memory\n"
     "  tachograph analyze run.tacho --html report.html\n"
     "  tachograph analyze run.tacho --follow           while the program runs\n"
@@ -73,6 +77,14 @@ class Options:
     " recordings with --sampler signal), 'opcode' by opcode alone, 'pc-only' by program counter alone.",
 )
 @click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
+@click.option(
+    "--process",
+    metavar="ID|PID|NAME",
+    multiple=True,
+    shell_complete=complete_process,
+    help="Only this process: its id (here or the system's), or its name (a glob); may be repeated.",
+)
+@click.option("--processes", is_flag=True, help="Show the tree of processes instead.")
 @click.option(
     "--span",
     metavar="NAME[KEY=VALUE,...]",
@@ -131,6 +143,7 @@ def run(options: Options) -> None:
         attribution=Attribution(options.attribution),
         leaks=options.leaks,
         span=options.span,
+        processes=options.process,
     )
     sort = options.sort or ("live" if options.memory else "cpu")
     if options.follow:
@@ -151,6 +164,11 @@ def run(options: Options) -> None:
     from ..render.selection import Sort
     from ..render.terminal import show
 
+    if options.processes:
+        from ..render.processes import show as show_processes
+
+        show_processes(profile, console())
+        return
     show(profile, console(), Sort(sort), options.top)
 
 
@@ -159,8 +177,8 @@ def _follow(options: Options, question: Question, sort: str) -> None:
     from ..render.selection import Sort
     from .follow import follow
 
-    if any(each is not None for each in (options.json, options.html, options.figures)):
-        raise Failure("--follow shows the report in the terminal: leave out --json, --html and --figures")
+    if options.processes or any(each is not None for each in (options.json, options.html, options.figures)):
+        raise Failure("--follow shows the report in the terminal: leave out --json, --html, --figures and --processes")
     follow(find_recording(options.recording), question, console(), Sort(sort), options.top)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
 from tachograph.format import FormatError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,3 +71,21 @@ def find_recording(given: str | None) -> Path:
             "there is no *.tacho recording in this folder: name one, or make one with 'tachograph record'"
         )
     return max(found, key=lambda path: path.stat().st_mtime_ns)
+
+
+def complete_process(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names and ids of the processes of the recording that was typed; nothing if it cannot be read."""
+    from click.shell_completion import CompletionItem
+
+    try:
+        from ..process_names import process_names
+        from ..recording import Recording
+
+        with Recording.open(find_recording(ctx.params.get("recording"))) as recording:
+            table = recording.table("processes")
+            names = process_names(table, recording.manifest.argv)
+            pids = [str(pid) for pid in table.column("pid").to_pylist()]
+    except (FormatError, ModuleNotFoundError):
+        return []
+    known = dict.fromkeys(names, "") | dict(zip(pids, names, strict=True))
+    return [CompletionItem(text, help=hint) for text, hint in known.items() if text.startswith(incomplete)]

@@ -50,7 +50,7 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
             notes.append(f"{run.name} was never finished, or is still being written")
     for run in runs:
         totals = run.profile.totals
-        waited, wall = totals.main_cpu_wait_s or 0.0, totals.wall_s or 0.0
+        waited, wall = totals.main_cpu_wait_s or 0.0, totals.main_s
         if waited > CPU_WAIT_SHARE * wall:
             notes.append(
                 f"the machine was busy while {run.name} was recorded (no processor for {seconds(waited)} of"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,8 @@ from numpy.typing import NDArray
 from tachograph.format import FormatError
 
 from ..calltree import CallTree, load_tree
+from ..choice import Chosen, choose
+from ..process_names import process_names
 from ..recording import Recording
 from ..scope import ALL, PROJECT
 from ..text import printable
@@ -44,6 +45,7 @@ class Thread:
     pid: int
     tid: int | None
     process: int
+    process_name: str
     main: bool
     start_ns: int | None
     end_ns: int | None
@@ -63,6 +65,8 @@ class Choice:
     """By the number that stands in ``Rows.thread``."""
     chosen: NDArray[np.bool_]
     """Which of ``threads`` are exported."""
+    processes: NDArray[np.bool_] | None
+    """By process, whether it was asked for; None: all."""
 
     def tree(self, *, lines: bool, native: bool = False) -> FrameTree:
         """The frames; with the current line of each if ``lines``, with a native function at the end if ``native``."""
@@ -70,7 +74,7 @@ class Choice:
 
     def rows(self) -> Iterator[Rows]:
         """The rows of the metric, in batches."""
-        for rows in read_rows(self.recording, self.metric, self.window):
+        for rows in read_rows(self.recording, self.metric, self.window, self.processes):
             yield rows.only(self.chosen[rows.thread] & (rows.weight > 0))
 
     def sums(self, tree: FrameTree) -> pd.DataFrame:
@@ -126,11 +130,11 @@ def prepare(
     *,
     scope: str = ALL,
     thread: str | None = None,
-    process: int | None = None,
+    process: Sequence[str] = (),
     start_s: float | None = None,
     end_s: float | None = None,
 ) -> Choice:
-    """Chooses what to export; ``scope``, ``thread`` and the window are as in ``Question``, ``process`` is a pid.
+    """Chooses what to export; ``scope``, ``thread``, ``process`` and the window are as in ``Question``.
 
     Errors:
         FormatError: the recording is damaged, or has no such scope, thread or process.
@@ -138,6 +142,7 @@ def prepare(
     from ..build import named_scope
 
     window = make_window(start_s, end_s, recording.start_ns, recording.end_ns)
+    chosen = choose(recording, thread, process)
     calls = load_tree(recording)
     chosen_scope = named_scope(scope, recording)
     if scope not in (PROJECT, ALL) and not any(map(chosen_scope.includes, calls.paths)):
@@ -152,57 +157,30 @@ def prepare(
         calls,
         np.asarray(files[calls.file]),
         _threads(recording),
-        chosen_threads(recording, thread, process),
+        with_nobody(recording, chosen),
+        chosen.processes,
     )
 
 
-def chosen_threads(recording: Recording, thread: str | None, process: int | None) -> NDArray[np.bool_]:
-    """Whether each thread is chosen by name (a glob), id or ``main``, and by its process's id.
-
-    Behind the threads, for each process, whether what belongs to none of its threads is chosen.
-
-    Errors:
-        FormatError: there is no such thread or process.
-    """
-    threads = _threads(recording)
-    real = recording.rows("threads")
-
-    def matches(number: int, candidate: Thread) -> bool:
-        if thread is None:
-            return True
-        named = fnmatchcase(candidate.name, thread) or (thread == "main" and candidate.main)
-        return number < real and (str(candidate.tid) == thread or named)
-
-    of_process = [process is None or each.pid == process for each in threads]
-    if process is not None and not any(of_process):
-        known = ", ".join(str(pid) for pid in dict.fromkeys(each.pid for each in threads))
-        raise FormatError(f"no recorded process has the id {process}; there are: {known or 'none'}")
-    chosen = [
-        mine and matches(number, each) for number, (mine, each) in enumerate(zip(of_process, threads, strict=True))
-    ]
-    if thread is not None and not any(chosen):
-        known = ", ".join(dict.fromkeys(each.name[:40] for each in threads[: min(20, real)]))
-        raise FormatError(f"no thread is named {printable(thread, 80)!r} or has that id; there are: {known or 'none'}")
-    return np.array(chosen, np.bool_)
+def with_nobody(recording: Recording, chosen: Chosen) -> NDArray[np.bool_]:
+    """Whether each thread is chosen and, behind the threads, for each process, what belongs to none of its threads."""
+    rows, processes = recording.rows("threads"), recording.rows("processes")
+    threads = np.ones(rows, np.bool_) if chosen.threads is None else chosen.threads
+    nobody = np.ones(processes, np.bool_) if chosen.processes is None else chosen.processes
+    return np.concatenate((threads, nobody if chosen.named is None else np.zeros(processes, np.bool_)))
 
 
 def _threads(recording: Recording) -> list[Thread]:
-    table, pids = recording.table("threads"), recording.table("processes").column("pid").to_pylist()
+    table, processes = recording.table("threads"), recording.table("processes")
+    pids = processes.column("pid").to_pylist()
+    names = process_names(processes, recording.manifest.argv)
     columns = (table.column(name).to_pylist() for name in ("name", "tid", "process", "main", "start_ns", "end_ns"))
     threads = [
-        Thread(
-            _thread_name(name, tid),
-            pids[process],
-            tid,
-            process,
-            main is True,
-            start,
-            end,
-        )
+        Thread(_thread_name(name, tid), pids[process], tid, process, names[process], main is True, start, end)
         for name, tid, process, main, start, end in zip(*columns, strict=True)
     ]
     rest = (
-        Thread("<no thread>", pid, None, number, main=False, start_ns=None, end_ns=None)
+        Thread("<no thread>", pid, None, number, names[number], main=False, start_ns=None, end_ns=None)
         for number, pid in enumerate(pids)
     )
     return [*threads, *rest]

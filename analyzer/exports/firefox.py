@@ -84,7 +84,7 @@ def _thread(
         samples["threadCPUDelta"] = rows["weight"].tolist()
     return {
         "processType": "default",
-        "processName": choice.program,
+        "processName": thread.process_name,
         "processStartupTime": 0,
         "processShutdownTime": None,
         "registerTime": 0 if thread.start_ns is None else max(0, thread.start_ns - start_ns) / 1e6,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tachograph.format import FormatError
 
 from ..binned import summed
+from ..choice import Mask
 from ..copies import read_copies
 from ..heap import Heap, read_heap
 from ..heap.sums import sum_up
@@ -24,22 +25,22 @@ from .rows import NONE, Rows
 _Ids = NDArray[np.int64]
 
 
-def allocated_rows(recording: Recording, window: Window) -> Iterator[Rows]:
+def allocated_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
     """Blocks allocated in the window; each stands for all of the blocks that were as likely to be sampled."""
-    heap = _heap(recording, window, "allocated")
+    heap = _heap(recording, window, processes, "allocated")
     yield from _blocks(recording, heap, heap.allocated_in_window(), "allocated_bytes")
 
 
-def live_rows(recording: Recording, window: Window) -> Iterator[Rows]:
+def live_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
     """Blocks that are live at the end of the window, whenever they were allocated.
 
     Without a window that is when the interpreter began to shut down, where it was seen.
     """
-    heap = _heap(recording, window, "live")
+    heap = _heap(recording, window, processes, "live")
     yield from _blocks(recording, heap, heap.alive_at_end(), "live_at_end_bytes")
 
 
-def copied_rows(recording: Recording, window: Window) -> Iterator[Rows]:
+def copied_rows(recording: Recording, window: Window, _: Mask | None = None) -> Iterator[Rows]:
     """Sampled copies with what they stand for, and what the threads copied beside them."""
     sites = Sites(recording)
     copies = read_copies(recording, window, sites)
@@ -52,8 +53,8 @@ def copied_rows(recording: Recording, window: Window) -> Iterator[Rows]:
         yield _rows(last, left, np.full(len(left), sites.label(NOT_SEEN)), copies.unseen[left], sites)
 
 
-def _heap(recording: Recording, window: Window, metric: str) -> Heap:
-    heap = read_heap(recording, window)
+def _heap(recording: Recording, window: Window, processes: Mask | None, metric: str) -> Heap:
+    heap = read_heap(recording, window, processes)
     if heap is None:
         raise _not_recorded(metric)
     return heap
@@ -77,7 +78,8 @@ def _blocks(recording: Recording, heap: Heap, mask: NDArray[np.bool_], measure: 
     yield _rows(blocks.birth_ns, thread, blocks.site, weight, heap.sites, blocks.native_frame.astype(np.int64))
     rest = np.flatnonzero((seen <= 0) & (wanted > 0))
     # It belongs to no thread, and to no process more than to another.
-    nobody = np.full(len(rest), recording.rows("threads"))
+    first = int(heap.booked[0]) if len(heap.booked) else 0
+    nobody = np.full(len(rest), recording.rows("threads") + first)
     yield _rows(np.full(len(rest), heap.start_ns), nobody, rest, wanted[rest], heap.sites)
 
 

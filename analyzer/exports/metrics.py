@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from tachograph.format import FormatError
 
 from ..attribution import SIGNAL, SIGNAL_THREAD
+from ..choice import Mask
 from ..edges import Edges, find_edges
 from ..prefetch import prefetched
 from ..recording import Recording
-from ..reduction import share_ticks, waits_recorded, whole_ticks
+from ..reduction import share_ticks, signals, waits_recorded, whole_ticks
 from ..weights import weighted_batches
 from ..window import Window
 from .memory_rows import allocated_rows, copied_rows, live_rows
@@ -49,28 +50,28 @@ class Metric(enum.StrEnum):
 @dataclass(frozen=True, slots=True)
 class _Kind:
     doc: str
-    read: Callable[[Recording, Window], Iterator[Rows]]
+    read: Callable[[Recording, Window, Mask | None], Iterator[Rows]]
 
 
-def read_rows(recording: Recording, metric: Metric, window: Window) -> Iterator[Rows]:
-    """The rows of a metric that lie in the window, in batches.
+def read_rows(recording: Recording, metric: Metric, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
+    """The rows of a metric that lie in the window, in batches; of some processes at least, where it says which.
 
     Errors:
         FormatError: it was not recorded, or the recording is damaged.
     """
-    return _KINDS[metric].read(recording, window)
+    return _KINDS[metric].read(recording, window, processes)
 
 
-def cpu_rows(recording: Recording, window: Window) -> Iterator[Rows]:
+def cpu_rows(recording: Recording, window: Window, _: Mask | None = None) -> Iterator[Rows]:
     """CPU samples with their CPU time."""
     edges = find_edges(recording)
     columns = ["time_ns", "thread", "stack", "native_frame", "cpu_ns", "origin", "stack_state"]
-    signals = any(sampler != "native" for sampler in recording.table("processes").column("sampler").to_pylist())
+    has_signals = signals(recording)
     process = recording.table("threads").column("process").to_numpy().astype(np.int64)
     batches = prefetched(weighted_batches(recording, columns))
     seen = 0
-    for batch in whole_ticks(batches) if signals else batches:
-        rows = _cpu_batch(batch, edges, seen, process, recording.interval_ns if signals else None)
+    for batch in whole_ticks(batches) if has_signals else batches:
+        rows = _cpu_batch(batch, edges, seen, process, recording.interval_ns if has_signals else None)
         seen += batch.num_rows
         yield rows if window.whole else rows.only(window.contains(rows.time_ns))
 
@@ -97,7 +98,7 @@ def _cpu_batch(
     )
 
 
-def wait_rows(recording: Recording, window: Window) -> Iterator[Rows]:
+def wait_rows(recording: Recording, window: Window, _: Mask | None = None) -> Iterator[Rows]:
     """Spans of waiting, with the part of each that lies in the window."""
     if not waits_recorded(recording):
         raise FormatError("waiting was not recorded: there is no metric 'wait' to export")

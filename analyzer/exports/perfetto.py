@@ -10,7 +10,10 @@ from __future__ import annotations
 from typing import BinaryIO
 
 import pandas as pd
+import pyarrow as pa
 
+from ..process_names import process_names
+from ..text import printable
 from .choice import Choice, Options
 from .frames import FrameTree
 from .metrics import Metric
@@ -92,11 +95,19 @@ def _footprint_track(choice: Choice, process: int) -> int:
 
 def _write_tracks(choice: Choice, writer: _Writer, threads: list[int]) -> None:
     """Descriptors of processes and of the threads that have rows."""
-    pids = choice.recording.table("processes").column("pid").to_pylist()
-    for process, pid in enumerate(pids):
-        described = Message().number(1, pid).text(6, choice.program[:200])
+    table, argv = choice.recording.table("processes"), choice.recording.manifest.argv
+    columns = (table.column(name).to_pylist() for name in ("pid", "parent_pid", "command"))
+    names, tree = process_names(table, argv), Message()
+    for process, (pid, parent_pid, command) in enumerate(zip(*columns, strict=True)):
+        if choice.processes is not None and not choice.processes[process]:
+            continue
+        # A tree for who started whom, which tracks do not tell.
+        known = Message().number(1, pid).text(3, printable(command or names[process], 1000))
+        tree.message(1, known if parent_pid is None else known.number(2, max(parent_pid, 0)))
+        described = Message().number(1, pid).text(2, printable(command or choice.program, 200)).text(6, names[process])
         track = Message().number(1, _process_track(process)).message(3, described)
         writer.packet(Message().message(60, track))
+    writer.packet(Message().message(2, tree), choice.recording.start_ns)
     for number in threads:
         thread = choice.threads[number]
         described = Message().number(1, thread.pid).number(2, _tid(choice, number)).text(5, thread.name)
@@ -183,13 +194,26 @@ def _write_footprint(choice: Choice, writer: _Writer) -> None:
     recording = choice.recording
     if not recording.manifest.parameters.get("memory"):
         return
-    for process in range(recording.rows("processes")):
+    books = {process for batch in recording.batches("memory", ["process"]) for process in _distinct(batch)}
+    for process in sorted(books):
+        if not _wanted(choice, process):
+            continue
         counter = Message().number(1, _footprint_track(choice, process)).number(5, _process_track(process))
         counter.text(2, "footprint").message(8, Message().number(3, _SIZE_BYTES))
         writer.packet(Message().message(60, counter))
     for batch in recording.batches("memory", ["time_ns", "process", "footprint_bytes"]):
         columns = (batch.column(name).to_pylist() for name in ("time_ns", "process", "footprint_bytes"))
         for time_ns, process, held in zip(*columns, strict=True):
-            if held is not None and choice.window.start_ns <= time_ns < choice.window.end_ns:
+            inside = choice.window.start_ns <= time_ns < choice.window.end_ns
+            if held is not None and inside and _wanted(choice, process):
                 event = Message().number(9, _COUNTER).number(11, _footprint_track(choice, process)).number(30, held)
                 writer.packet(Message().message(11, event), time_ns)
+
+
+def _distinct(batch: pa.RecordBatch) -> list[int]:
+    found: list[int] = batch.column("process").unique().to_pylist()
+    return found
+
+
+def _wanted(choice: Choice, process: int) -> bool:
+    return choice.processes is None or bool(choice.processes[process])

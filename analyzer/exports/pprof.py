@@ -72,7 +72,9 @@ def _stack(tree: FrameTree, node: int) -> bytes:
 
 def _labels(strings: _Strings, thread: Thread) -> bytes:
     """The labels of a thread's samples."""
-    labels = Message().message(3, Message().number(1, strings.add("thread")).number(2, strings.add(thread.name)))
+    labels = Message()
+    for name, text in (("thread", thread.name), ("process", thread.process_name)):
+        labels.message(3, Message().number(1, strings.add(name)).number(2, strings.add(text)))
     for key, number in (("tid", thread.tid), ("pid", thread.pid)):
         if number is not None:
             labels.message(3, Message().number(1, strings.add(key)).number(3, number))

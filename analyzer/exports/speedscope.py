@@ -82,4 +82,5 @@ def _frame(tree: FrameTree, number: int) -> dict[str, Any]:
 
 def _name(choice: Choice, number: int) -> str:
     thread = choice.threads[number]
-    return f"{thread.name} (pid {thread.pid}{f', tid {thread.tid}' if thread.tid is not None else ''})"
+    tid = "" if thread.tid is None else f", tid {thread.tid}"
+    return f"{thread.name} ({thread.process_name}, pid {thread.pid}{tid})"

@@ -23,8 +23,8 @@ def draw_footprint(picture: Picture) -> Figure | None:
     figure, axes = new_figure(3.9)
     bins = picture.bins
     times = bins.start_s + np.arange(bins.count + 1) * bins.width_s
-    process = int(memory.footprint.groupby("process")["bytes"].max().idxmax())
-    points = memory.footprint[memory.footprint["process"] == process]
+    single = len(memory.processes) <= 1
+    points = memory.footprint if single else memory.footprint_sum
     whole = np.interp(times, points["time_s"], points["bytes"])
     held, names = top_sites(picture.lines)
     # What is held is estimated from samples; it never stands higher than the footprint, which is exact.
@@ -40,8 +40,8 @@ def draw_footprint(picture: Picture) -> Figure | None:
         linewidth=0,
     )
     axes.plot(points["time_s"], points["bytes"] / MB, color=INK, linewidth=1.3, label="footprint")
-    resident = memory.resident[memory.resident["process"] == process]
-    if len(resident) > 1:
+    resident = memory.resident
+    if single and len(resident) > 1:
         axes.plot(
             resident["time_s"],
             resident["bytes"] / MB,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from tachograph.format import FormatError
 from ..prefetch import prefetched
 from ..recording import Recording
 from ..sites import Sites
+from .members import Members
 
 NEVER = np.iinfo(np.int64).max
 """Time of death of a block that was not released while it was recorded."""
@@ -37,7 +39,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blocks:
     """One entry per sampled block in every array, in the order of birth.
 
@@ -71,6 +73,14 @@ class Blocks:
         """What each block stands for."""
         return self.certain + self.beyond
 
+    @cached_property
+    def _members(self) -> Members:
+        return Members(self.process)
+
+    def of(self, process: int) -> NDArray[np.int64]:
+        """The numbers of a process's blocks."""
+        return self._members.of(process)
+
     def alive(self, moment_ns: int | NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which blocks are held just after a moment (or: each at a moment of its own)."""
         alive: NDArray[np.bool_] = (self.birth_ns <= moment_ns) & (self.death_ns > moment_ns) & self.followed
@@ -92,19 +102,21 @@ def beyond(size: _Floats, mean: _Floats) -> _Floats:
     return np.where(size > 0, rest, 0.0)
 
 
-def read_blocks(recording: Recording, sites: Sites) -> Blocks:
-    """Reads the table ``allocations``, a batch at a time."""
+def read_blocks(recording: Recording, sites: Sites, processes: NDArray[np.bool_] | None = None) -> Blocks:
+    """Reads the table ``allocations``, a batch at a time; of some processes only, where ``processes`` says which."""
     names = [field.name for field in fields(Blocks)]
     schema = pa.schema([recording.specification.tables["allocations"].schema.field(name) for name in _COLUMNS])
     nothing = _decode(pa.RecordBatch.from_pylist([], schema), sites)
     arrays = {name: np.empty(recording.rows("allocations"), getattr(nothing, name).dtype) for name in names}
     filled = 0
     for batch in prefetched(recording.batches("allocations", _COLUMNS)):
+        if processes is not None:
+            batch = batch.filter(pa.array(processes[batch.column("process").to_numpy()]))  # noqa: PLW2901
         part = _decode(batch, sites)
         for name, array in arrays.items():
             array[filled : filled + len(part)] = getattr(part, name)
         filled += len(part)
-    blocks = Blocks(**arrays)
+    blocks = Blocks(**{name: array[:filled] for name, array in arrays.items()})
     if filled and (np.diff(blocks.birth_ns) < 0).any():
         order = np.argsort(blocks.birth_ns, kind="stable")
         blocks = Blocks(*(getattr(blocks, name)[order] for name in names))

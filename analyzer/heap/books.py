@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..recording import Recording
+from .members import Members
 
 DOMAINS = ("native", "mapped", "raw", "mem", "obj")
 """Where blocks come from; the last three are Python's."""
@@ -23,7 +25,7 @@ Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Books:
     """One entry per row of ``memory`` in every array, in the order of time. NaN and -1 stand for unknown."""
 
@@ -46,13 +48,17 @@ class Books:
     def __len__(self) -> int:
         return len(self.time_ns)
 
+    @cached_property
+    def _members(self) -> Members:
+        return Members(self.process)
+
     def of(self, process: int) -> Ids:
         """The rows of a process."""
-        return np.flatnonzero(self.process == process)
+        return self._members.of(process)
 
-    def where(self, mask: NDArray[np.bool_]) -> Books:
-        """Only these rows."""
-        return Books(*(getattr(self, field.name)[mask] for field in fields(self)))
+    def where(self, rows: NDArray[np.bool_] | Ids) -> Books:
+        """Only these rows: a mask, or their numbers."""
+        return Books(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def since_start(self, flows: Floats) -> Floats:
         """``flows`` without what start rows say, which is no flow."""
@@ -67,8 +73,8 @@ class Books:
         return held
 
 
-def read_books(recording: Recording) -> Books:
-    """Reads the table ``memory``."""
+def read_books(recording: Recording, processes: NDArray[np.bool_] | None = None) -> Books:
+    """Reads the table ``memory``; of some processes only, where ``processes`` says which."""
     flows = [f"{domain}_{what}_bytes" for what in ("allocated", "freed") for domain in DOMAINS]
     ids = ["process", "thread", "stack", "kept_frames"]
     amounts = ["footprint_bytes", "peak_bytes", "resident_bytes", "minor_faults", "major_faults", *flows]
@@ -84,7 +90,7 @@ def read_books(recording: Recording) -> Books:
         return np.asarray(rows.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
     half = len(DOMAINS)
-    return Books(
+    books = Books(
         time_ns=number("time_ns"),
         process=number("process"),
         thread=number("thread"),
@@ -99,3 +105,4 @@ def read_books(recording: Recording) -> Books:
         stack=number("stack"),
         kept=number("kept_frames"),
     )
+    return books if processes is None else books.where(processes[books.process])

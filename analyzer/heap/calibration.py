@@ -65,7 +65,7 @@ def calibrate(blocks: Blocks, books: Books) -> Calibrated:
     for process in np.unique(books.process).tolist():
         rows = books.of(process)
         allocated, freed = books.since_start(books.allocated)[rows], books.freed[rows]
-        own = np.flatnonzero(blocks.process == process)
+        own = blocks.of(process)
         own = own[blocks.birth_ns[own] <= books.time_ns[rows[-1]]]
         for domain in range(len(DOMAINS)):
             mine = own[blocks.domain[own] == domain]

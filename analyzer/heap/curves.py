@@ -11,6 +11,7 @@ from ..binned import summed
 from ..rdp import simplify
 from .blocks import Blocks
 from .books import Books
+from .members import following
 
 MAX_EVENTS = 2_000_000
 """More births and deaths than this are summed up by site and span of time."""
@@ -62,18 +63,30 @@ class LiveCurves:
         return step_curve(times, held, start_ns, end_ns, zero_ns)
 
 
-def envelope(books: Books) -> tuple[_Ids, _Floats]:
-    """Times of rows, and how high the footprint of all processes can have been since the row before."""
+def envelope(books: Books, start_ns: _Ids, gone_ns: _Ids) -> tuple[_Ids, _Floats]:
+    """Times, and how high the footprint of all processes can have been since the time before.
+
+    ``start_ns`` and ``gone_ns`` say by process from when to when it held anything.
+    """
     rows = np.flatnonzero(~np.isnan(books.footprint))
+    process, time_ns = books.process[rows], books.time_ns[rows]
     top = np.fmax(books.peak[rows], books.footprint[rows])
-    if len(np.unique(books.process[rows])) == 1:
-        # Clocks of threads are read one after the other: a block may belong to the row after.
-        return books.time_ns[rows], np.maximum(top, np.append(top[1:], top[-1:]))
-    # Of several processes the sum of the highest is a bound.
-    highest: dict[int, float] = {}
-    for process, size in zip(books.process[rows].tolist(), top.tolist(), strict=True):
-        highest[process] = max(size, highest.get(process, 0.0))
-    return books.time_ns[rows], np.full(len(rows), sum(highest.values()))
+    # Clocks of threads are read one after the other: a block may belong to the row after.
+    after = following(process)
+    most = np.maximum(top, np.where(after >= 0, top[after], top))
+    owners = np.unique(process)
+    if len(owners) == 1:
+        return time_ns, most
+    # Each process holds nothing before it began, and no more than at its last row until it is gone.
+    last = np.flatnonzero(after < 0)
+    process = np.concatenate((process, process[last], owners))
+    time_ns = np.concatenate((time_ns, gone_ns[process[len(rows) : len(rows) + len(last)]], start_ns[owners]))
+    most = np.concatenate((most, most[last], np.zeros(len(owners))))
+    order = np.argsort(time_ns, kind="stable")
+    process, time_ns, most = process[order], time_ns[order], most[order]
+    after = following(process)
+    change = most - np.where(after >= 0, most[after], 0.0)
+    return time_ns, np.cumsum(change[::-1])[::-1]
 
 
 def step_curve(times: _Ids, held: _Floats, start_ns: int, end_ns: int, zero_ns: int) -> Curve:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..lives import Lives
 from .blocks import Blocks
 from .books import END, Books
+from .members import previous
 
 PEAK_ERROR = 128 << 10
 """Bytes per thread by which ``peak_bytes`` may be off (tables.toml)."""
@@ -22,6 +24,29 @@ class Moment:
     bytes: float
 
 
+def gone_ns(books: Books, lives: Lives) -> NDArray[np.int64]:
+    """By process, the moment after which it holds nothing: its last row if that says so, else the end of its life."""
+    gone = lives.end_ns.copy()
+    np.maximum.at(gone, books.process, books.time_ns)
+    over = books.event == END
+    gone[books.process[over]] = books.time_ns[over]
+    return gone
+
+
+def together(
+    process: NDArray[np.int64], time_ns: NDArray[np.int64], amount: NDArray[np.float64], gone: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """By row, the sum of the latest amounts of all processes that are not gone; rows are in the order of time."""
+    last = previous(process)
+    change = amount - np.where(last >= 0, amount[last], 0.0)
+    final = np.ones(len(process), np.bool_)
+    final[last[last >= 0]] = False
+    ends, left = gone[process[final]], amount[final]
+    order = np.argsort(ends, kind="stable")
+    lost = np.concatenate(([0.0], np.cumsum(left[order])))
+    return np.asarray(np.cumsum(change) - lost[np.searchsorted(ends[order], time_ns, side="left")], np.float64)
+
+
 def footprint_at(books: Books, blocks: Blocks, process: int, moment_ns: int) -> float:
     """The bytes that a process holds just after a moment: its last row, and what sampled blocks changed since then."""
     rows = books.of(process)
@@ -33,71 +58,55 @@ def footprint_at(books: Books, blocks: Blocks, process: int, moment_ns: int) -> 
     if place == len(rows) - 1 or books.time_ns[row] == moment_ns:
         return float(books.footprint[row])
     since = int(books.time_ns[row])
-    own = blocks.process == process
-    born = own & (blocks.birth_ns > since) & (blocks.birth_ns <= moment_ns)
-    died = own & (blocks.death_ns > since) & (blocks.death_ns <= moment_ns)
-    change = float(blocks.bytes[born].sum() - blocks.bytes[died].sum())
-    return max(0.0, float(books.footprint[row]) + change)
+    own = blocks.of(process)
+    birth, death, size = blocks.birth_ns[own], blocks.death_ns[own], blocks.bytes[own]
+    change = size[(birth > since) & (birth <= moment_ns)].sum() - size[(death > since) & (death <= moment_ns)].sum()
+    return max(0.0, float(books.footprint[row]) + float(change))
 
 
-def highest(books: Books, blocks: Blocks, start_ns: int, end_ns: int, threads: NDArray[np.int64]) -> Moment:
+def highest(
+    books: Books,
+    blocks: Blocks,
+    gone: NDArray[np.int64],
+    start_ns: int,
+    end_ns: int,
+    threads: NDArray[np.int64],
+) -> Moment:
     """The highest footprint of all processes together, and when it was.
 
-    ``threads`` has the number of threads of each process. The rows tell how high it was; where between two rows, the
-    sampled blocks tell.
+    ``gone`` says when each process was over (``gone_ns``), ``threads`` has the number of threads of each. The rows tell
+    how high it was; where between two rows, the sampled blocks tell.
     """
     rows = np.flatnonzero(~np.isnan(books.footprint))
-    known = rows[(books.time_ns[rows] >= start_ns) & (books.time_ns[rows] <= end_ns)]
-    together = _together(books, rows)
-    previous = _previous(books, rows)
-    candidates = [Moment(moment, _at(books, blocks, moment)) for moment in (start_ns, end_ns)]
+    time_ns, process, footprint = books.time_ns[rows], books.process[rows], books.footprint[rows]
+    candidates = [Moment(moment, _at(books, blocks, gone, moment)) for moment in (start_ns, end_ns)]
     best = max((each for each in candidates if not np.isnan(each.bytes)), key=lambda each: each.bytes, default=None)
-    highest_row = -1
-    for row in known.tolist():
-        before = previous[row]
-        whole = before >= 0 and books.time_ns[before] >= start_ns
-        top = np.fmax(books.peak[row], books.footprint[row]) if whole else books.footprint[row]
-        value = float(together[row] - books.footprint[row] + top)
-        if best is None or value > best.bytes or (value == best.bytes and highest_row < 0):
-            best, highest_row = Moment(int(books.time_ns[row]), value), row
-    if best is None:
+    last = previous(process)
+    whole = (last >= 0) & (time_ns[last] >= start_ns)
+    top = np.where(whole, np.fmax(books.peak[rows], footprint), footprint)
+    value = together(process, time_ns, footprint, gone) - footprint + top
+    value = np.where((time_ns >= start_ns) & (time_ns <= end_ns), value, -np.inf)
+    place = int(np.argmax(value)) if len(rows) else -1
+    if best is None and (place < 0 or value[place] == -np.inf):
         return Moment(start_ns, np.nan)
-    if highest_row < 0:
+    if place < 0 or (best is not None and value[place] < best.bytes):
+        assert best is not None
         return best
-    tolerance = PEAK_ERROR * int(threads[books.process[highest_row]])
-    return Moment(_place(books, blocks, highest_row, previous[highest_row], tolerance), best.bytes)
+    tolerance = PEAK_ERROR * int(threads[process[place]])
+    before = int(rows[last[place]]) if last[place] >= 0 else -1
+    moment_ns = _place(books, blocks, int(rows[place]), before, tolerance)
+    # The latest rows of the others may be old by then; what blocks changed since them is known.
+    own = int(process[place])
+    others = [each for each in np.unique(process).tolist() if each != own and gone[each] >= moment_ns]
+    held = sum(footprint_at(books, blocks, each, moment_ns) for each in others)
+    return Moment(moment_ns, float(top[place]) + held)
 
 
-def _at(books: Books, blocks: Blocks, moment_ns: int) -> float:
+def _at(books: Books, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:
     """What the processes that have not ended hold together."""
-    ended = set(books.process[(books.event == END) & (books.time_ns < moment_ns)].tolist())
-    running = [process for process in np.unique(books.process).tolist() if process not in ended]
+    running = [process for process in np.unique(books.process).tolist() if gone[process] >= moment_ns]
     held = [footprint_at(books, blocks, process, moment_ns) for process in running]
     return float(np.sum(held)) if len(books) else np.nan
-
-
-def _together(books: Books, rows: NDArray[np.int64]) -> dict[int, float]:
-    """By row, what all processes hold together just after it."""
-    held: dict[int, float] = {}
-    together = {}
-    for row in rows.tolist():
-        process = int(books.process[row])
-        held[process] = float(books.footprint[row])
-        together[row] = sum(held.values())
-        if books.event[row] == END:
-            held[process] = 0.0
-    return together
-
-
-def _previous(books: Books, rows: NDArray[np.int64]) -> dict[int, int]:
-    """By row, the previous one of its process, -1 for the first."""
-    last: dict[int, int] = {}
-    previous = {}
-    for row in rows.tolist():
-        process = int(books.process[row])
-        previous[row] = last.get(process, -1)
-        last[process] = row
-    return previous
 
 
 def _place(books: Books, blocks: Blocks, row: int, previous: int, tolerance: int) -> int:
@@ -108,13 +117,13 @@ def _place(books: Books, blocks: Blocks, row: int, previous: int, tolerance: int
     start, before = int(books.time_ns[previous]), float(books.footprint[previous])
     if not before < peak - tolerance:
         return start
-    own = blocks.process == books.process[row]
-    born = own & (blocks.birth_ns > start) & (blocks.birth_ns <= end)
-    died = own & (blocks.death_ns > start) & (blocks.death_ns <= end)
-    times = np.concatenate((blocks.death_ns[died], blocks.birth_ns[born]))
+    own = blocks.of(int(books.process[row]))
+    birth, death, size = blocks.birth_ns[own], blocks.death_ns[own], blocks.bytes[own]
+    born, died = (birth > start) & (birth <= end), (death > start) & (death <= end)
+    times = np.concatenate((death[died], birth[born]))
     if not len(times):
         return end if footprint >= before else start
-    changes = np.concatenate((-blocks.bytes[died], blocks.bytes[born]))
+    changes = np.concatenate((-size[died], size[born]))
     order = np.argsort(times, kind="stable")
     times, curve = times[order], before + np.cumsum(changes[order])
     # The curve must end where the next row says; what it is off by is taken to have grown evenly.

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from .books import DOMAINS, PYTHON, THRESHOLD
 from .curves import Curve, line_curve
 from .heap import Heap
-from .moments import footprint_at, highest
+from .members import following, previous
+from .moments import footprint_at, highest, together
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,16 @@ class Memory:
     start_bytes: float | None
     peak_bytes: float | None
     peak_s: float
+    peak_inherited_bytes: float
+    """The part of ``peak_bytes`` that forked processes held of what they had inherited, counted again for each."""
     end_bytes: float | None
     end_s: float
     resident_peak_bytes: float | None
     resident_end_bytes: float | None
     footprint: pd.DataFrame
     resident: pd.DataFrame
+    footprint_sum: pd.DataFrame
+    """time_s, bytes: the sum of the footprints of the processes that live at a time; at most 100 points."""
     processes: pd.DataFrame
     domains: pd.DataFrame
     rows: int
@@ -45,25 +50,63 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
     """The memory of the processes; ``threads`` has the number of threads of each."""
     books = heap.books
     inside = (books.time_ns >= heap.start_ns) & (books.time_ns <= heap.end_ns)
-    rows = [_process(heap, process, inside, threads) for process in np.unique(books.process).tolist()]
+    before = books.before()
+    there = heap.booked.tolist()
+    rows = [_process(heap, process, threads, before.get(process, np.nan)) for process in there]
     processes = pd.DataFrame(rows, columns=list(_COLUMNS))
-    peaks, ends = (processes[name].dropna() for name in ("resident_peak_bytes", "resident_end_bytes"))
+    resident_ends = processes["resident_end_bytes"].dropna()
     allocated, freed = books.since_start(books.allocated)[inside].sum(axis=0), books.freed[inside].sum(axis=0)
     return Memory(
         start_bytes=_known(heap.start.bytes),
         peak_bytes=_known(heap.peak.bytes),
         peak_s=_seconds(heap, heap.peak.time_ns),
+        peak_inherited_bytes=min(heap.before_at(heap.peak.time_ns, heap.forked), heap.peak.bytes) if there else 0.0,
         end_bytes=_known(heap.end.bytes),
         end_s=_seconds(heap, heap.end.time_ns),
-        resident_peak_bytes=float(peaks.sum()) if len(peaks) else None,
-        resident_end_bytes=float(ends.sum()) if len(ends) else None,
-        footprint=_frame({process: _footprint(heap, process) for process in processes["process"].tolist()}),
-        resident=_frame({process: _resident(heap, process) for process in processes["process"].tolist()}),
+        resident_peak_bytes=_resident_peak(heap),
+        resident_end_bytes=float(resident_ends.sum()) if len(resident_ends) else None,
+        footprint=_frame({process: _footprint(heap, process) for process in there}),
+        resident=_frame({process: _resident(heap, process) for process in there}),
+        footprint_sum=pd.DataFrame(_sum_curve(heap), columns=["time_s", "bytes"]),
         processes=processes,
         domains=pd.DataFrame({"domain": DOMAINS, "python": PYTHON, "allocated_bytes": allocated, "freed_bytes": freed}),
         rows=int(inside.sum()),
         threshold_rows=int((inside & (books.event == THRESHOLD)).sum()),
     )
+
+
+def _sum_curve(heap: Heap) -> Curve:
+    """The sum of the footprints, through the rows of all processes and through the peak."""
+    books = heap.books
+    rows = np.flatnonzero(~np.isnan(books.footprint) & (books.time_ns <= heap.end_ns))
+    process, time_ns, held = books.process[rows], books.time_ns[rows], books.footprint[rows]
+    if not len(rows):
+        return []
+    last = previous(process)
+    final = following(process) < 0
+    gone = heap.gone_ns[process[final]]
+    change = np.concatenate((held - np.where(last >= 0, held[last], 0.0), -held[final]))
+    times = np.concatenate((time_ns, np.maximum(gone, time_ns[final] + 1)))
+    order = np.argsort(times, kind="stable")
+    times, sums = times[order], np.cumsum(change[order])
+    # Where a process begins or ends the sum steps; between the rows of one it is a line.
+    steps = np.flatnonzero(np.concatenate((last < 0, np.ones(int(final.sum()), np.bool_)))[order])
+    x = np.concatenate((times, times[steps], [heap.peak.time_ns]))
+    y = np.concatenate((sums, np.concatenate(([0.0], sums))[steps], [heap.peak.bytes]))
+    rank = np.concatenate((np.full(len(times), 2), np.zeros(len(steps)), [1]))
+    order = np.lexsort((rank, x))
+    x, y = x[order].astype(np.float64), y[order]
+    inside = (x >= heap.start_ns) & (x <= heap.end_ns)
+    return line_curve(x[inside], y[inside], heap.zero_ns) if inside.any() else []
+
+
+def _resident_peak(heap: Heap) -> float | None:
+    """The largest sum of the resident sets of processes that lived at the same time; None if none was read."""
+    books = heap.books
+    rows = np.flatnonzero(~np.isnan(books.resident))
+    sums = together(books.process[rows], books.time_ns[rows], books.resident[rows], heap.gone_ns)
+    inside = (books.time_ns[rows] >= heap.start_ns) & (books.time_ns[rows] <= heap.end_ns)
+    return float(sums[inside].max()) if inside.any() else None
 
 
 _COLUMNS = (
@@ -82,25 +125,26 @@ _COLUMNS = (
 )
 
 
-def _process(heap: Heap, process: int, inside: NDArray[np.bool_], threads: NDArray[np.int64]) -> tuple[object, ...]:
+def _process(heap: Heap, process: int, threads: NDArray[np.int64], before: float) -> tuple[object, ...]:
     books = heap.books
-    own = books.process == process
-    mine = own & inside
-    peak = highest(books.where(own), heap.held, heap.start_ns, heap.end_ns, threads)
+    own = books.of(process)
+    peak = highest(books.where(own), heap.held, heap.gone_ns, heap.start_ns, heap.end_ns, threads)
     end_ns = int(heap.ends_ns[process])
-    resident = books.resident[mine & ~np.isnan(books.resident)]
-    before_end = books.resident[mine & ~np.isnan(books.resident) & (books.time_ns <= end_ns)]
-    faults = [values[mine & ~np.isnan(values)] for values in (books.minor_faults, books.major_faults)]
+    mine = own[(books.time_ns[own] >= heap.start_ns) & (books.time_ns[own] <= heap.end_ns)]
+    resident, time_ns = books.resident[mine], books.time_ns[mine]
+    known = ~np.isnan(resident)
+    before_end = resident[known & (time_ns <= end_ns)]
+    faults = [values[mine][~np.isnan(values[mine])] for values in (books.minor_faults, books.major_faults)]
     return (
         process,
         footprint_at(books, heap.held, process, heap.start_ns)
-        if heap.start_ns > heap.zero_ns
-        else books.before().get(process, np.nan),
+        if heap.lives.start_ns[process] < heap.start_ns
+        else before,
         peak.bytes,
         _seconds(heap, peak.time_ns),
         footprint_at(books, heap.held, process, end_ns),
         _seconds(heap, end_ns),
-        resident.max() if len(resident) else np.nan,
+        resident[known].max() if known.any() else np.nan,
         before_end[-1] if len(before_end) else np.nan,
         *(values[-1] if len(values) else np.nan for values in faults),
         books.since_start(books.allocated)[mine].sum(),
@@ -126,11 +170,17 @@ def _footprint(heap: Heap, process: int) -> Curve:
         middle[highest_row] = heap.peak.time_ns
     x = np.concatenate((middle[tops], times[inside]))
     y = np.concatenate((books.peak[rows][tops], held[inside]))
-    ends = [moment for moment in (heap.start_ns, heap.end_ns) if len(times) and not inside.all()]
+    ends = [moment for moment in _bounds(heap, process) if len(times) and not inside.all()]
     x = np.concatenate((x, np.array(ends, np.float64)))
     y = np.concatenate((y, np.array([footprint_at(books, heap.held, process, moment) for moment in ends], np.float64)))
     order = np.argsort(x, kind="stable")
     return line_curve(x[order], y[order], heap.zero_ns)
+
+
+def _bounds(heap: Heap, process: int) -> tuple[int, int]:
+    """Between which moments of the window a process lived."""
+    start_ns, end_ns = int(heap.lives.start_ns[process]), int(heap.gone_ns[process])
+    return max(heap.start_ns, start_ns), min(heap.end_ns, end_ns)
 
 
 def _resident(heap: Heap, process: int) -> Curve:

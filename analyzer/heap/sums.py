@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..binned import summed
 from ..nodes import NodeSums
-from ..sites import BEFORE_RECORDING, NOT_SEEN
+from ..sites import BEFORE_RECORDING, INHERITED, NOT_SEEN
 from .books import PYTHON
 from .calibration import MAX_FACTOR
 from .heap import Heap
@@ -138,7 +138,8 @@ def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | No
     most = whole[name]
     if most is None or np.isnan(most) or beyond <= 0:
         return None
-    before = sum(heap.books.before().values())
+    # At the peak not every process is there; at the end each counts at its own.
+    before = heap.before_at(heap.peak.time_ns if name == "live_at_peak" else None)
     if name != "freed":
         # While the program runs, hardly anything of what was there before is released.
         most, before = max(0.0, most - before), 0.0
@@ -152,6 +153,7 @@ def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | No
 def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
     """Adds what no sampled block stands for, so that the sums are those of the books."""
     before, unseen = heap.sites.label(BEFORE_RECORDING), heap.sites.label(NOT_SEEN)
+    inherited = heap.sites.label(INHERITED)
     sums = np.vstack([sums, np.zeros((len(heap.sites) - len(sums), len(MEASURES)))])
     exact = {
         "live_at_peak_bytes": heap.peak.bytes,
@@ -161,7 +163,11 @@ def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
     for name, whole in exact.items():
         column = MEASURES.index(name)
         if whole is not None and not np.isnan(whole):
-            sums[before, column] += max(0.0, whole - sums[:, column].sum())
+            rest = max(0.0, whole - sums[:, column].sum())
+            moment = heap.peak.time_ns if name == "live_at_peak_bytes" else None
+            of_forks = min(rest, heap.before_at(moment, heap.forked))
+            sums[inherited, column] += of_forks
+            sums[before, column] += rest - of_forks
     if heap.whole:
         sums[unseen, MEASURES.index("allocated_bytes")] += heap.unseen.sum()
         sums[unseen, MEASURES.index("python_allocated_bytes")] += heap.unseen[PYTHON].sum()

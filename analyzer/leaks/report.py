@@ -9,16 +9,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..calltree import CallTree
-from ..heap import NEVER, Heap
+from ..heap import Heap
 from ..heap.columns import site_rows
-from ..intervals import poisson_sums
 from ..nodes import NodeSums
 from ..recording import Recording
 from ..sources import Sources
 from ..summary import Placement
+from .cases import Case, Rate, judge
 from .definitions import LeakDefinition
-from .evidence import Histories, Verdicts
-from .paths import CallPaths, importing
+from .paths import CallPaths
 
 COLUMNS = ("leak_likelihood", "leak_rate_bytes_per_s", "leak_rate_bytes_per_s_low", "leak_rate_bytes_per_s_high")
 LIST_COLUMNS = (
@@ -39,11 +38,9 @@ LIST_COLUMNS = (
     "native",
     "path",
     "path_share",
+    "processes",
 )
 """Columns of ``Profile.leaks``."""
-
-MIN_BLOCKS = 8
-"""Call paths with fewer blocks that were kept are not judged by themselves."""
 
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.int64]
@@ -56,9 +53,9 @@ class Leaks:
     site_line: _Ids
     """By site, its row in the frame of lines."""
     likelihood: _Floats
-    """By row of the frame of lines; NaN where no block says anything."""
-    leaking: dict[int, tuple[float, float, float]]
-    """By row of the frame of lines: bytes per second, with the ends of the interval."""
+    """By row of the frame of lines, the highest of all processes; NaN where no block says anything."""
+    leaking: dict[int, Rate]
+    """By row of the frame of lines, the rate of all processes together."""
     listed: pd.DataFrame
 
 
@@ -74,54 +71,68 @@ def find_leaks(
     sources: Sources,
     definition: LeakDefinition,
 ) -> Leaks:
-    """Asks the definition about every line, and about every call path to one.
+    """Asks the definition about every line, and about every call path to one, in each process by itself.
 
     ``placement`` and ``labels`` are those of the frame of lines.
     """
     lines = site_rows(placement, sums)
-    histories, index = _histories(heap, tree, chosen, lines)
-    by_line = definition.judge(histories)
     paths = CallPaths(tree, in_scope)
-    blocks_path, path_line = _paths(heap, histories, index, paths)
-    by_path = definition.judge(histories.regrouped(blocks_path, len(path_line)))
-    listed: list[dict[str, object]] = []
-    rates: dict[int, tuple[float, float, float]] = {}
-    leaking_lines = set(np.flatnonzero(by_line.leaking).tolist())
-    leaking_paths = np.flatnonzero(by_path.leaking)
-    for line in sorted(leaking_lines | set(path_line[leaking_paths].tolist())):
-        mine = leaking_paths[path_line[leaking_paths] == line]
-        whole = line in leaking_lines
-        verdicts, group = (by_line, line) if whole else (by_path, int(mine[np.argmax(by_path.leaked[mine])]))
-        rate = _rate(verdicts, group)
-        if not whole:
-            rate = tuple(sum(values) for values in zip(*(_rate(by_path, int(path)) for path in mine), strict=True))
-        rates[line] = rate
-        every = np.flatnonzero(path_line == line)
-        heaviest = int(every[np.argmax(by_path.leaked[every])]) if len(every) else -1
-        leaked = float(by_line.leaked[line]) if whole else float(by_path.leaked[mine].sum())
-        kept = index[(histories.group == line) & np.isinf(histories.death)]
-        place = labels.iloc[line]
-        listed.append(
-            {
-                **{name: place[name] for name in ("file", "line", "function", "file_id")},
-                "source": None if pd.isna(place["line"]) else sources.line(int(place["file_id"]), int(place["line"])),
-                "likelihood": float(verdicts.likelihood[group]),
-                "rate_bytes_per_s": rate[0],
-                "rate_low": rate[1],
-                "rate_high": rate[2],
-                "leaked_bytes": leaked,
-                "blocks": int(verdicts.blocks[group] if whole else by_path.blocks[mine].sum()),
-                "mallocs": int(verdicts.mallocs[group]),
-                "frees": int(verdicts.frees[group]),
-                "first_s": float(verdicts.first[group]) + (heap.start_ns - heap.zero_ns) / 1e9,
-                "native": _native(heap, kept),
-                "path": paths.names(heaviest) if heaviest >= 0 else [],
-                "path_share": float(by_path.leaked[heaviest]) / leaked if heaviest >= 0 and leaked > 0 else np.nan,
-            }
-        )
+    owner = recording.table("threads").column("process").to_numpy().astype(np.int64)
+    threads = np.bincount(owner, minlength=recording.rows("processes"))
+    best = np.full(placement.rows, np.nan)
+    cases: dict[int, list[Case]] = {}
+    for judged in judge(heap, tree, chosen, lines, paths, threads, definition):
+        best[judged.lines] = np.fmax(best[judged.lines], judged.likelihood)
+        for case in judged.cases:
+            cases.setdefault(case.line, []).append(case)
+    rates = {line: _together(found) for line, found in cases.items()}
+    listed = [_listed(heap, found, rates[line], labels.iloc[line], sources, paths) for line, found in cases.items()]
     frame = pd.DataFrame(listed, columns=list(LIST_COLUMNS)).astype({"line": "Int64"})
     frame = frame.sort_values("rate_bytes_per_s", ascending=False, kind="stable").reset_index(drop=True)
-    return Leaks(lines, by_line.likelihood, rates, frame)
+    return Leaks(lines, best, rates, frame)
+
+
+def _together(cases: list[Case]) -> Rate:
+    """The rate of all processes together: the sum where they leaked at the same time, else the average."""
+    if len(cases) == 1:
+        return cases[0].rate
+    covered, until = 0.0, -np.inf
+    for case in sorted(cases, key=lambda each: each.first_ns):
+        end = case.first_ns + case.elapsed_ns
+        covered += max(0.0, end - max(case.first_ns, until))
+        until = max(until, end)
+    rate, low, high = (sum(case.rate[end] * case.elapsed_ns for case in cases) / covered for end in range(3))
+    return rate, low, high
+
+
+def _listed(
+    heap: Heap, cases: list[Case], rate: Rate, place: pd.Series, sources: Sources, paths: CallPaths
+) -> dict[str, object]:
+    """A row of the list: a line that leaks, in as many processes as there are cases."""
+    leaked = sum(case.leaked for case in cases)
+    by_path: dict[int, float] = {}
+    for case in cases:
+        for path, amount in case.by_path.items():
+            by_path[path] = by_path.get(path, 0.0) + amount
+    heaviest = max(by_path, key=lambda path: by_path[path], default=-1)
+    worst = max(cases, key=lambda case: case.likelihood)
+    return {
+        **{name: place[name] for name in ("file", "line", "function", "file_id")},
+        "source": None if pd.isna(place["line"]) else sources.line(int(place["file_id"]), int(place["line"])),
+        "likelihood": worst.likelihood,
+        "rate_bytes_per_s": rate[0],
+        "rate_low": rate[1],
+        "rate_high": rate[2],
+        "leaked_bytes": leaked,
+        "blocks": sum(case.blocks for case in cases),
+        "mallocs": sum(case.mallocs for case in cases),
+        "frees": sum(case.frees for case in cases),
+        "first_s": (min(case.first_ns for case in cases) - heap.zero_ns) / 1e9,
+        "native": _native(heap, np.concatenate([case.kept for case in cases])),
+        "path": paths.names(heaviest) if heaviest >= 0 else [],
+        "path_share": by_path[heaviest] / leaked if heaviest >= 0 and leaked > 0 else np.nan,
+        "processes": len(cases),
+    }
 
 
 @dataclass(frozen=True)
@@ -148,80 +159,6 @@ class LeakColumns:
                 for row in np.unique(rows[self.leaks.site_line == line]).tolist():
                     values[row, 1:] += rate
         return pd.DataFrame(values, columns=list(COLUMNS))
-
-
-def _histories(heap: Heap, tree: CallTree, chosen: NDArray[np.bool_] | None, lines: _Ids) -> tuple[Histories, _Ids]:
-    """The followed blocks that were allocated in the window before the end, and their numbers among all blocks."""
-    blocks = heap.blocks
-    ends = heap.ends_ns[blocks.process]
-    mine = blocks.followed & heap.allocated_in_window() & (blocks.birth_ns <= ends) & heap.of_threads(chosen)
-    index = np.flatnonzero(mine)
-    end_ns = int(ends[index].max()) if len(index) else heap.end_ns
-    death = (blocks.death_ns[index] - heap.start_ns) / 1e9
-    still = (blocks.death_ns[index] == NEVER) | (blocks.death_ns[index] > ends[index])
-    below = np.append(importing(tree), np.zeros(len(heap.sites) - heap.sites.nodes, np.bool_))
-    return (
-        Histories(
-            group=lines[blocks.site[index]],
-            groups=int(lines.max()) + 1 if len(lines) else 0,
-            thread=blocks.thread[index].astype(np.int64),
-            size=blocks.certain[index],
-            birth=(blocks.birth_ns[index] - heap.start_ns) / 1e9,
-            death=np.where(still, np.inf, death),
-            weight=blocks.bytes[index],
-            variance=blocks.variance[index],
-            duration=max((end_ns - heap.start_ns) / 1e9, 1e-9),
-            growth=_growth(heap, end_ns),
-            peak=heap.peak.bytes if not np.isnan(heap.peak.bytes) else 0.0,
-            importing=below[blocks.site[index]],
-        ),
-        index,
-    )
-
-
-def _growth(heap: Heap, end_ns: int) -> float:
-    """By what part of its highest the footprint grew: the slope of the regression line over the rows, by trapezoids."""
-    books = heap.books
-    rows = np.flatnonzero(~np.isnan(books.footprint) & (books.time_ns >= heap.start_ns) & (books.time_ns <= end_ns))
-    if len(rows) < 2 or not heap.peak.bytes > 0:
-        return 0.0
-    time = (books.time_ns[rows] - heap.start_ns) / 1e9
-    # Rows come where much happens: each counts for the time that it stands for.
-    step = np.diff(time)
-    weight = (np.append(step, 0.0) + np.insert(step, 0, 0.0)) / 2
-    if weight.sum() <= 0:
-        return 0.0
-    centre = np.average(time, weights=weight)
-    spread = np.average((time - centre) ** 2, weights=weight)
-    if spread <= 0:
-        return 0.0
-    held = books.footprint[rows]
-    slope = np.average((time - centre) * (held - np.average(held, weights=weight)), weights=weight) / spread
-    return float(slope * (time[-1] - time[0]) / heap.peak.bytes)
-
-
-def _paths(heap: Heap, histories: Histories, index: _Ids, paths: CallPaths) -> tuple[_Ids, _Ids]:
-    """The call path of each block (-1: none, or too few blocks were kept), and the line of each path."""
-    site = heap.blocks.site[index]
-    path = np.full(len(index), -1, np.int64)
-    enough = histories.counted(np.isinf(histories.death)) >= MIN_BLOCKS
-    wanted = (site < heap.sites.nodes) & enough[histories.group]
-    if wanted.any():
-        path[wanted] = paths.numbers(site[wanted])
-    line = np.zeros(len(paths), np.int64)
-    placed = path >= 0
-    line[path[placed]] = histories.group[placed]
-    return path, line
-
-
-def _rate(verdicts: Verdicts, group: int) -> tuple[float, float, float]:
-    """Bytes per second that are not given back, with the ends of the 95 % interval."""
-    leaked, beyond, variance = (
-        values[group : group + 1] for values in (verdicts.leaked, verdicts.beyond, verdicts.variance)
-    )
-    low, high = poisson_sums(leaked - beyond, beyond, variance)
-    elapsed = float(verdicts.elapsed[group])
-    return float(leaked[0]) / elapsed, float(low[0]) / elapsed, float(high[0]) / elapsed
 
 
 def _native(heap: Heap, blocks: _Ids) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ..choice import Chosen, Mask
 from ..copies import read_copies
 from ..heap import read_heap
 from ..recording import Recording
@@ -16,18 +17,14 @@ from .bins import Bins
 from .labels import Labels
 from .streams import Rows
 
-Mask = NDArray[np.bool_]
 
-
-def heap_rows(
-    recording: Recording, labels: Labels, window: Window, bins: Bins, threads: list[int] | None
-) -> Iterator[Rows]:
+def heap_rows(recording: Recording, labels: Labels, window: Window, bins: Bins, chosen: Chosen) -> Iterator[Rows]:
     """What was allocated in a window, and the net of what is held: older blocks count as of the first span."""
-    heap = read_heap(recording, window)
+    heap = read_heap(recording, window, chosen.processes)
     if heap is None:
         return
     blocks = heap.blocks
-    wanted = _chosen(blocks.thread, threads)
+    wanted = _of_threads(blocks.thread, chosen.named)
     place = labels.places(heap.sites, blocks.site)
     wanted &= place >= 0
     size = blocks.bytes
@@ -39,9 +36,7 @@ def heap_rows(
     yield _rows(bins, blocks.death_ns, place, blocks.thread, {"net": -size}, freed)
 
 
-def copy_rows(
-    recording: Recording, labels: Labels, window: Window, bins: Bins, threads: list[int] | None
-) -> Iterator[Rows]:
+def copy_rows(recording: Recording, labels: Labels, window: Window, bins: Bins, threads: Mask | None) -> Iterator[Rows]:
     """What was copied in a window."""
     sites = Sites(recording)
     copies = read_copies(recording, window, sites)
@@ -50,12 +45,13 @@ def copy_rows(
     sampled = np.flatnonzero(copies.sampled)
     place = np.full(len(copies.site), -1, np.int64)
     place[sampled] = labels.places(sites, copies.site[sampled])
-    wanted = _chosen(copies.thread, threads) & (place >= 0)
+    wanted = _of_threads(copies.thread, threads) & (place >= 0)
     yield _rows(bins, copies.time_ns, place, copies.thread, {"copied": copies.bytes}, wanted)
 
 
-def _chosen(thread: NDArray[np.integer], threads: list[int] | None) -> Mask:
-    return np.ones(len(thread), np.bool_) if threads is None else np.isin(thread, threads)
+def _of_threads(thread: NDArray[np.integer], threads: Mask | None) -> Mask:
+    """Which rows belong to wanted threads; the thread -1 is none."""
+    return np.ones(len(thread), np.bool_) if threads is None else np.append(threads, False)[thread]
 
 
 def _rows(

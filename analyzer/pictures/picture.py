@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..build import thread_numbers
 from ..calltree import NOTHING, CallTree
+from ..choice import choose
 from ..edges import find_edges
 from ..nodes import Calls
 from ..profile import Profile
@@ -85,15 +85,15 @@ def draw_up(recording: Recording, profile: Profile) -> Picture:
     calls = profile.calls
     labels = Labels(calls)
     table = recording.table("threads")
-    wanted = thread_numbers(table, question.thread)
+    chosen = choose(recording, question.thread, question.processes)
     edges = find_edges(recording)
 
     def rows() -> Iterator[Rows]:
-        yield from cpu_rows(recording, edges, labels, window, bins, question.attribution, wanted)
+        yield from cpu_rows(recording, edges, labels, window, bins, question.attribution, chosen.threads)
         if waits_recorded(recording):
-            yield from wait_rows(recording, edges, labels, window, bins, main_threads(table), wanted)
-        yield from heap_rows(recording, labels, window, bins, wanted)
-        yield from copy_rows(recording, labels, window, bins, wanted)
+            yield from wait_rows(recording, edges, labels, window, bins, main_threads(table), chosen.threads)
+        yield from heap_rows(recording, labels, window, bins, chosen)
+        yield from copy_rows(recording, labels, window, bins, chosen.threads)
 
     tree = calls.tree
     flame = build_flame(tree, labels.weights())

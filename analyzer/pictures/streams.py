@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..attribution import SIGNAL, Attribution, Verdict, attribute
+from ..choice import Mask
 from ..edges import STARTING, Edges
 from ..prefetch import prefetched
 from ..recording import Recording
@@ -47,9 +48,9 @@ def cpu_rows(
     window: Window,
     bins: Bins,
     rule: Attribution,
-    threads: list[int] | None,
+    threads: Mask | None,
 ) -> Iterator[Rows]:
-    """The CPU samples in a window, divided as ``rule`` says; ``threads`` are the only ones wanted, None for all."""
+    """The CPU samples in a window, divided as ``rule`` says; ``threads`` says which are wanted, None: all."""
     reducer = CpuReducer(recording, edges)
     count, nodes = max(recording.rows("threads"), 1), recording.rows("stacks")
     columns = ["time_ns", "thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state"]
@@ -63,7 +64,7 @@ def cpu_rows(
         inside = window.contains(time_ns)
         stack, thread = np.divmod(place, count)
         if threads is not None:
-            inside &= np.isin(thread, threads)
+            inside &= threads[thread]
         if not inside.all():
             time_ns, stack, thread, cell = time_ns[inside], stack[inside], thread[inside], cell[inside]
             weight, squared = weight[inside], squared[inside]
@@ -129,7 +130,7 @@ def wait_rows(
     window: Window,
     bins: Bins,
     main: NDArray[np.bool_],
-    threads: list[int] | None,
+    threads: Mask | None,
 ) -> Iterator[Rows]:
     """The waits in a window (those for a processor left out), each shared out over the spans that it touches."""
     targets = [value.name for value in recording.specification.enums["target"]]
@@ -140,7 +141,7 @@ def wait_rows(
         thread = thread.astype(np.int64)
         wanted = (batch.column("target").to_numpy() != targets.index("cpu")) & (window.fraction(start_ns, end_ns) > 0)
         if threads is not None:
-            wanted &= np.isin(thread, threads)
+            wanted &= threads[thread]
         state = np.minimum(batch.column("stack_state").to_numpy(), STATES - 1).astype(np.int64)
         state = np.where(state >= STARTING, STATES - 1, state)
         state = edges.mark_times(state, thread, start_ns, end_ns)

@@ -8,13 +8,15 @@ from datetime import datetime
 from rich.console import Console
 from rich.text import Text
 
-from ..profile import Profile
+from ..profile import Profile, Totals
 from ..text import printable
-from .numbers import counted, percent, seconds, size
+from .numbers import percent, seconds, size
 from .style import COLOURS, NAMES, Style
-from .verdict import is_severe, remarks, verdict
+from .verdict import cause_text, is_severe, recorder_cost, remarks, verdict
 
 FEW_SAMPLES = 100
+MIN_INHERITED = 1_000_000
+"""What forked processes inherited from their parents is mentioned if it is so much."""
 GC_SHARE = 0.02
 """Garbage collection is mentioned if it takes this part of the CPU time."""
 
@@ -61,30 +63,37 @@ def _when(created: str | None) -> str | None:
 
 def _numbers(profile: Profile, style: Style) -> Text:
     totals = profile.totals
-    waiting = f"{seconds(totals.main_wait_s)} waiting in main" if totals.main_wait_s is not None else None
+    mains = "main" if totals.processes <= 1 else f"{totals.processes:,} main threads"
     cores = (
         f" ({totals.cpu_s / totals.wall_s:.1f} cores)" if totals.wall_s and totals.cpu_s > 1.05 * totals.wall_s else ""
     )
     facts = [
-        f"{seconds(totals.wall_s)} wall",
-        f"{seconds(totals.cpu_s)} CPU{cores}",
-        waiting,
+        (seconds(totals.wall_s), "wall"),
+        (f"{seconds(totals.cpu_s)} CPU{cores}", ""),
+        (seconds(totals.main_wait_s), f"waiting in {mains}") if totals.main_wait_s is not None else None,
         _count(totals.threads, "thread"),
-        _count(totals.processes, "process", "processes") if totals.processes > 1 else None,
+        processes(totals),
         _count(totals.samples, "sample"),
     ]
     text = Text(" ")
-    for number, fact in enumerate(filter(None, facts)):
-        if number:
-            text.append(style.plain(" · "), "dim")
-        value, _, unit = style.plain(fact).rpartition(" ") if " waiting" not in fact else fact.partition(" waiting")
-        text.append(value, "bold")
-        text.append(f" waiting{unit}" if " waiting" in fact else f" {unit}")
+    for number, (value, what) in enumerate(filter(None, facts)):
+        text.append(style.plain(" · ") if number else "", "dim")
+        text.append(style.plain(value), "bold").append(f" {what}" if what else "")
     return text
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def processes(totals: Totals) -> tuple[str, str] | None:
+    """How many processes there were, and of which kinds; None for the usual one."""
+    if totals.processes + totals.listed_processes <= 1 and not totals.native_processes:
+        return None
+    kinds = [f"{totals.native_processes:,} without Python stacks"] if totals.native_processes else []
+    kinds += [f"{totals.listed_processes:,} more not recorded"] if totals.listed_processes else []
+    number, what = _count(totals.processes, "process", "processes")
+    return number, what + (f" ({', '.join(kinds)})" if kinds else "")
+
+
+def _count(number: int, one: str, many: str = "") -> tuple[str, str]:
+    return f"{number:,}", one if number == 1 else many or one + "s"
 
 
 def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
@@ -126,8 +135,11 @@ def _memory(profile: Profile, style: Style) -> Iterator[Text]:
     memory, totals = profile.memory, profile.totals
     facts: list[tuple[str, str]] = []
     if memory is not None:
-        facts.append((_size(memory.peak_bytes), f"at the peak (at {seconds(memory.peak_s)})"))
-        facts.append((_size(memory.end_bytes), "at the end"))
+        shared = memory.peak_inherited_bytes
+        told = f", {size(round(shared))} of it inherited by forks and counted again" if shared >= MIN_INHERITED else ""
+        facts.append((_size(memory.peak_bytes), f"at the peak (at {seconds(memory.peak_s)}{told})"))
+        several = len(memory.processes) > 1
+        facts.append((_size(memory.end_bytes), "at their ends" if several else "at the end"))
         if memory.resident_peak_bytes is not None:
             facts.append((_size(memory.resident_peak_bytes), "resident at most"))
         python = "" if totals.python_fraction is None else f" ({totals.python_fraction * 100:.0f} % by Python)"
@@ -161,14 +173,15 @@ def indented(line: Text, width: int, indent: str) -> Iterator[Text]:
 
 def quality(profile: Profile, style: Style) -> Iterator[Text]:
     """One line if all is well; else what was lost, and what to do about it."""
-    told = verdict(profile)
+    told, cost = verdict(profile), recorder_cost(profile)
     mark = " ✓ " if told.good else " ! "
-    yield Text(style.plain(f"{mark}{told.text}"), "green" if told.good else "yellow")
-    for loss in profile.quality.losses:
-        severe = is_severe(loss, profile)
+    line = Text(style.plain(f"{mark}{told.text}"), "green" if told.good else "yellow")
+    yield line.append(style.plain(f" · {cost}") if cost else "", "dim")
+    for cause in profile.quality.causes:
+        severe = is_severe(cause, profile)
         line = Text(" ! " if severe else "   ", "yellow" if severe else "dim")
-        line.append(f"{counted(loss.count, loss.doc)}: ", "yellow" if severe else "dim")
-        line.append(loss.advice, "" if severe else "dim")
+        line.append(f"{cause_text(cause)}: ", "yellow" if severe else "dim")
+        line.append(cause.advice, "" if severe else "dim")
         yield line
     for remark in remarks(profile):
         yield Text(style.plain(f"   {remark}"), "dim")

@@ -34,7 +34,11 @@ def facts(recording: Recording) -> dict[str, Any]:
         "parameters": recording.manifest.parameters,
         "sampler_cost": recording.manifest.sampler_cost,
         "tables": tables,
-        "quality": {"nothing_lost": quality.nothing_lost, "losses": [asdict(loss) for loss in quality.losses]},
+        "quality": {
+            "nothing_lost": quality.nothing_lost,
+            "losses": [asdict(loss) for loss in quality.losses],
+            "causes": [asdict(cause) for cause in quality.causes],
+        },
         "notes": quality.notes,
     }
 
@@ -62,12 +66,14 @@ def text(document: dict[str, Any]) -> Iterator[Text]:
     for name, table in document["tables"].items():
         yield Text(f"   {name:<16}{table['rows']:>14,}{size(table['bytes']):>12}")
     yield Text()
-    losses = document["quality"]["losses"]
-    if not losses:
+    causes = document["quality"]["causes"]
+    if not causes:
         yield Text("   nothing was lost", "green")
-    for loss in losses:
-        mark = "!" if loss["severity"] == "loss" else " "
-        yield Text(f" {mark} {counted(loss['count'], loss['doc'])}: {loss['advice']}", "yellow" if mark == "!" else "")
+    for cause in causes:
+        mark = "!" if cause["severity"] == "loss" else " "
+        where = f" ({cause['where']})" if cause["where"] else ""
+        told = f" {mark} {counted(cause['count'], cause['doc'])}{where}: {cause['advice']}"
+        yield Text(told, "yellow" if mark == "!" else "")
     for note in document["notes"]:
         yield Text(f"   {note}", "dim")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from .. import copies, span_sums
+from .. import copies, process_frame, span_sums
 from ..heap import columns as heap_columns
 from ..heap.process import Memory
 from ..leaks import report
@@ -31,6 +31,7 @@ _COLUMNS = {
     "functions": ["function", "file", "line", *_SELF, *_SHARES, *_TOTAL, *_HELD],
     "files": ["file", *_SELF, *_SHARES, *_TOTAL, *_HELD],
     "threads": ["name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s", *THREAD_COLUMNS],
+    "processes": list(process_frame.COLUMNS),
     "leaks": [name for name in report.LIST_COLUMNS if name != "file_id"],
 }
 
@@ -49,10 +50,13 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
             "state": profile.quality.state,
             "nothing_lost": profile.quality.nothing_lost,
             "losses": [asdict(loss) for loss in profile.quality.losses],
+            "causes": [asdict(cause) for cause in profile.quality.causes],
+            "recorder_cpu_s": profile.quality.recorder_cpu_s,
             "notes": profile.quality.notes,
         },
         **{name: _records(frame.head(top) if top else frame, _COLUMNS[name]) for name, frame in ordered.items()},
         "threads": _records(profile.threads, _COLUMNS["threads"]),
+        "processes": _records(profile.processes, _COLUMNS["processes"]),
         "memory": None if profile.memory is None else _memory(profile.memory),
         "leaks": None if profile.leaks is None else _records(profile.leaks, _COLUMNS["leaks"]),
         "spans": _records(profile.spans, list(span_sums.COLUMNS)),

@@ -81,4 +81,5 @@ def short_size(value: float | None, unknown: str = "?") -> str:
 def counted(number: int, plural: str) -> str:
     """A count with a text that begins with what is counted, in the plural."""
     first, _, rest = plural.partition(" ")
-    return f"{number:,} {first.removesuffix('s') if number == 1 else first} {rest}"
+    one = "process" if first == "processes" else first.removesuffix("s")
+    return f"{number:,} {one if number == 1 else first} {rest}"

@@ -84,7 +84,7 @@ def important(
 ) -> pd.Index:
     """The rows of ``Profile.lines`` that matter, best first: at least 1 % of what it is sorted by, or the best ``top``.
 
-    By default a line also matters if the main thread waits there for 1 % of the wall time; waiting of other threads,
+    By default a line also matters if main threads wait there for 1 % of their time; waiting of other threads,
     which is mostly idleness, counts only if waiting is what the report is sorted by. ``beside`` names columns of memory
     that are shown as well (``peak_bytes``, ``copied_bytes``): lines with at least 5 % of all matter too, unless that is
     next to nothing. A line that matters by what is not shown would be an empty row.
@@ -98,7 +98,7 @@ def important(
     order = [sort.column, "cpu_s", "wait_s"]
     if sort is Sort.CPU and profile.totals.wall_s:
         waited = lines["main_wait_s"].fillna(0.0)
-        chosen |= (waited > 0) if top is not None else waited >= MIN_SHARE * profile.totals.wall_s
+        chosen |= (waited > 0) if top is not None else waited >= MIN_SHARE * profile.totals.main_s
         order = [sort.column, "main_wait_s", "wait_s"]
     if top is None:
         for held, wholly in (("peak_bytes", "live_at_peak_bytes"), ("copied_bytes", "copied_bytes")):

@@ -223,13 +223,16 @@ class Report:
             return
         yield self._title("Threads", "waiting of idle threads is only counted here and in the lines' wait column")
         yield Text(f"{'CPU %':>8}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'wait':>8}  thread", "dim")
+        processes = self._profile.processes
+        owners = dict(zip(processes["process"], processes["name"], strict=True))
         for _, row in frame.head(MAX_THREADS).iterrows():
             text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
             text.append(f"{self._columns.margin(row) if percent(row['cpu_share']) else '':>6}", "dim")
             for part in ("cpu", "python", "native", "kernel", "wait"):
                 text.append(f"{short_seconds(row[f'{part}_s']):>8}", COLOURS.get(part, "") if part != "wait" else "")
             name = row["name"] if isinstance(row["name"], str) else "unnamed"
-            text.append(f"  {name}").append("" if row["tid"] is pd.NA else f"  {row['tid']}", "dim")
+            owner = f"  {owners[row['process']]}" if len(owners) > 1 else ""
+            text.append(f"  {name}").append(owner + ("" if row["tid"] is pd.NA else f"  {row['tid']}"), "dim")
             yield text
         if len(frame) > MAX_THREADS:
             yield Text(f"{'':>8}and {len(frame) - MAX_THREADS} more (--json has them all)", "dim")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..profile import Profile
-from ..quality import Loss
-from .numbers import percent, seconds
+from ..quality import Cause
+from .numbers import counted, percent, seconds
 
 UNSAMPLED_SHARE = 0.02
 """CPU time in no sample is mentioned from this part on."""
@@ -34,7 +34,7 @@ class Verdict:
 def verdict(profile: Profile) -> Verdict:
     """What to think of the data: how the recording ended, what was lost, and what no sample stands for."""
     quality = profile.quality
-    severe = sum(is_severe(loss, profile) for loss in quality.losses)
+    severe = sum(is_severe(cause, profile) for cause in quality.causes)
     unsampled = unsampled_share(profile)
     told = []
     if unsampled >= TOO_MUCH_UNSAMPLED:
@@ -48,10 +48,25 @@ def verdict(profile: Profile) -> Verdict:
     return Verdict(good=quality.state != "recording", text=f"{text} ({ended})" if ended else text)
 
 
-def is_severe(loss: Loss, profile: Profile) -> bool:
+def is_severe(cause: Cause, profile: Profile) -> bool:
     """Whether data is missing, and more than a few stacks among many."""
-    few = loss.loss in _STACKS and loss.count <= FEW * profile.totals.samples
-    return loss.severity == "loss" and not few
+    few = cause.loss in _STACKS and cause.count <= FEW * profile.totals.samples
+    return cause.severity == "loss" and not few
+
+
+def cause_text(cause: Cause) -> str:
+    """What was lost, and in which processes where there are several."""
+    return counted(cause.count, cause.doc) + (f" ({cause.where})" if cause.where else "")
+
+
+def recorder_cost(profile: Profile) -> str | None:
+    """What recording took of the program's CPU time; None if nobody knows."""
+    own, cpu, question = profile.quality.recorder_cpu_s, profile.totals.cpu_s, profile.question
+    if own is None:
+        return None
+    whole = question.thread is None and question.span is None and (question.start_s, question.end_s) == (None, None)
+    share = f" ({percent(own / cpu) or '<0.1'} %)" if cpu > 0 and whole else ""
+    return f"sampling took {seconds(own)} of CPU{share}"
 
 
 def unsampled_share(profile: Profile) -> float:
@@ -73,5 +88,6 @@ def remarks(profile: Profile) -> Iterator[str]:
             f" than the interval, and the last moments of the others{shares}"
         )
     waited = totals.main_cpu_wait_s
-    if waited and totals.wall_s and waited > CPU_WAIT_SHARE * totals.wall_s:
-        yield f"the main thread waited {seconds(waited)} for a processor: the machine was busy"
+    if waited and waited > CPU_WAIT_SHARE * totals.main_s:
+        mains = "main thread" if totals.processes <= 1 else "main threads"
+        yield f"the {mains} waited {seconds(waited)} for a processor: the machine was busy"

@@ -43,13 +43,22 @@ def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.T
         known = RUNTIME.match(name) or GPU_DRIVER.match(name) or RECORDER.match(name)
         return f"{PLACE}/{name}" if known else f"{PLACE}/module_{number}"
 
-    executable = pa.array([None if path is None else f"{PLACE}/bin/python" for path in _texts(processes, "executable")])
+    programs = _numbered(_texts(processes, "executable"), lambda number, _: f"{PLACE}/bin/program_{number}")
+    listed = [how == "listed" for how in _texts(processes, "recorded")]
+    executable = pa.array(
+        [path if path is None or seen else f"{PLACE}/bin/python" for path, seen in zip(programs, listed, strict=True)]
+    )
     libraries = _numbered(_texts(modules, "path"), module)
     return tables | {
         "files": _with(files, "path", pa.array(_numbered(_texts(files, "path"), file), "string")),
         "modules": _nulled(_with(modules, "path", pa.array(libraries, "string")), "build_id"),
         "processes": _with(processes, "executable", executable.cast("string")),
     }
+
+
+def without_commands(processes: pa.Table) -> pa.Table:
+    """Processes without their command lines."""
+    return _nulled(processes, "command")
 
 
 def _is_public(path: str) -> bool:
@@ -89,7 +98,7 @@ def without_texts(spans: pa.Table) -> pa.Table:
 
 
 def within(table: pa.Table, start_ns: int, end_ns: int) -> pa.Table:
-    """Processes or threads whose lives are cut to a window; CPU clocks, which were read at the end, are not known."""
+    """Processes or threads whose lives are cut to a window; what was counted until their end is not known."""
     start = table.column("start_ns")
     table = _with(table, "start_ns", pc.max_element_wise(start, start_ns, skip_nulls=False))
     table = _with(table, "end_ns", pc.min_element_wise(table.column("end_ns"), end_ns, skip_nulls=False))
@@ -97,6 +106,7 @@ def within(table: pa.Table, start_ns: int, end_ns: int) -> pa.Table:
         exiting = table.column("exiting_ns")
         inside = pc.fill_null(pc.less(exiting, end_ns), False)  # noqa: FBT003  # a value
         table = _with(table, "exiting_ns", pc.if_else(inside, exiting, pa.scalar(None, exiting.type)))
+        table = _nulled(table, "user_ns", "system_ns", "max_resident_bytes")
     return _nulled(table, "cpu_ns") if "cpu_ns" in table.column_names else table
 
 
@@ -121,4 +131,4 @@ def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     return table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
 
 
-__all__ = ["PLACE", "within", "without_names", "without_paths", "without_sources", "without_texts"]
+__all__ = ["PLACE", "within", "without_commands", "without_names", "without_paths", "without_sources", "without_texts"]

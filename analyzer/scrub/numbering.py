@@ -50,6 +50,7 @@ class Numbering:
             ("stacks", "code", "codes"),
             ("codes", "file", "files"),
             ("native_frames", "module", "modules"),
+            ("modules", "process", "processes"),
             ("threads", "process", "processes"),
         ):
             self.use_ids(target, _ids(self._recording.table(name).column(column))[self._used[name]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..exports.choice import chosen_threads
+from ..choice import choose
+from ..exports.choice import with_nobody
 from ..recording import Recording
 from ..window import Window, make_window
 
@@ -48,7 +49,7 @@ def make_request(
     drop: Iterable[str] = DROPPABLE,
     without: Iterable[str] = (),
     thread: str | None = None,
-    process: int | None = None,
+    process: Sequence[str] = (),
     start_s: float | None = None,
     end_s: float | None = None,
 ) -> Request:
@@ -61,7 +62,7 @@ def make_request(
     dropped = frozenset(drop)
     # The books of memory are of whole processes: of some of its threads they would not be true.
     left_out = frozenset(without) | ({"memory"} if thread is not None else set())
-    if not (dropped or left_out or thread is not None or process is not None or (start_s, end_s) != (None, None)):
+    if not (dropped or left_out or thread is not None or process or (start_s, end_s) != (None, None)):
         raise FormatError("there is nothing to remove: say what with --drop, --without, --thread or --from and --to")
     window = make_window(start_s, end_s, recording.start_ns, recording.end_ns)
     if not window.whole and "memory" not in left_out and recording.recorded("memory"):
@@ -70,7 +71,7 @@ def make_request(
         # Its rows hold the time of the whole process, to be shared out among all of them.
         raise FormatError("the signal sampler's threads share their time: none of them can be kept without the others")
     rows = recording.rows("threads")
-    chosen = chosen_threads(recording, thread, process)
+    chosen = with_nobody(recording, choose(recording, thread, process))
     of_process = recording.table("threads").column("process").to_numpy()
     processes = chosen[rows:].copy()
     processes[of_process[chosen[:rows]]] = True
@@ -85,7 +86,7 @@ def make_request(
             "without": sorted(left_out),
             "window_s": None if window.whole else _seconds(recording, window),
             "only_some_threads": thread is not None,
-            "only_some_processes": process is not None,
+            "only_some_processes": bool(process),
         },
     )
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError, Manifest, TableWriter, write_table
 
+from ..lives import read_lives
 from ..output import writing
 from ..recording import DEFINITIONS, Recording
 from ..scope import PROJECT
-from .masks import within, without_names, without_paths, without_sources, without_texts
+from .masks import within, without_commands, without_names, without_paths, without_sources, without_texts
 from .numbering import Numbering
 from .request import Request
 from .rows import kept_rows, kept_spans
@@ -54,8 +55,9 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
     for name in long:
         for table in kept_rows(recording, name, request):
             numbering.use(table, spec.tables[name])
-    numbering.use_ids("threads", np.flatnonzero(request.threads & _alive(recording, request)))
-    numbering.use_ids("processes", np.flatnonzero(request.processes))
+    there = read_lives(recording).within(request.window.start_ns, request.window.end_ns - 1)
+    numbering.use_ids("threads", np.flatnonzero(request.threads & _alive(recording, request, there)))
+    numbering.use_ids("processes", np.flatnonzero(request.processes & there))
     numbering.forbid("threads", request.threads)
     _use_interpreters(recording, numbering, request)
     numbering.close()
@@ -76,12 +78,13 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
     manifest(recording, numbering, request, sizes).write(folder / "manifest.json")
 
 
-def _alive(recording: Recording, request: Request) -> NDArray[np.bool_]:
-    """Which threads may have lived in the window."""
+def _alive(recording: Recording, request: Request, processes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which threads may have lived in the window; ``processes`` says which processes did."""
     threads, window = recording.table("threads"), request.window
     start = threads.column("start_ns").fill_null(window.start_ns).to_numpy()
     end = threads.column("end_ns").fill_null(window.end_ns).to_numpy()
-    return np.asarray((start < window.end_ns) & (end >= window.start_ns), np.bool_)
+    inside = (start < window.end_ns) & (end >= window.start_ns)
+    return np.asarray(inside & processes[threads.column("process").to_numpy()], np.bool_)
 
 
 def _use_interpreters(recording: Recording, numbering: Numbering, request: Request) -> None:
@@ -103,6 +106,8 @@ def _definitions(recording: Recording, numbering: Numbering, request: Request) -
     if not request.window.whole:
         start, end = _cut(recording, request)
         tables |= {name: within(tables[name], start, end) for name in ("processes", "threads")}
+    if request.drop & {"argv", "paths"}:
+        tables["processes"] = without_commands(tables["processes"])
     if "sources" in request.drop:
         tables["files"] = without_sources(tables["files"])
     if "names" in request.drop:

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from ...profile import Profile
-from ..header import GC_SHARE
-from ..numbers import counted, percent, seconds, size
-from ..verdict import is_severe, remarks, verdict
+from ..header import GC_SHARE, processes
+from ..numbers import percent, seconds, size
+from ..verdict import cause_text, is_severe, recorder_cost, remarks, verdict
 
 PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "not known"))
 
@@ -39,6 +39,8 @@ def _facts(profile: Profile) -> list[str]:
     question = profile.question
     if question.thread is not None:
         facts.append(f"only thread {question.thread}")
+    if question.processes:
+        facts.append(f"only process {', '.join(question.processes)}")
     return [fact for fact in facts if fact]
 
 
@@ -50,8 +52,12 @@ def _figures(profile: Profile) -> list[dict[str, str]]:
         _figure("CPU", seconds(totals.cpu_s), cores),
     ]
     if totals.main_wait_s is not None:
-        share = f"{percent(totals.main_wait_s / totals.wall_s) or '0'} % of the time" if totals.wall_s else ""
-        figures.append(_figure("main thread waits", seconds(totals.main_wait_s), share))
+        whole = totals.main_s
+        share = f"{percent(totals.main_wait_s / whole) or '0'} % of the time" if whole else ""
+        label = "main thread waits"
+        if totals.processes > 1:
+            label, share = "main threads wait", f"{share} of {totals.processes:,} processes" if share else ""
+        figures.append(_figure(label, seconds(totals.main_wait_s), share))
     if memory is not None and memory.peak_bytes is not None:
         told = (
             f"after {seconds(memory.peak_s)}" if memory.peak_s is not None else None,
@@ -68,8 +74,8 @@ def _figures(profile: Profile) -> list[dict[str, str]]:
         rate = f"{size(round(copied / totals.wall_s))}/s" if totals.wall_s else ""
         figures.append(_figure("copied", size(round(copied)), rate))
     threads = f"{totals.threads:,} thread{'s' if totals.threads != 1 else ''}"
-    processes = f"in {totals.processes:,} process{'es' if totals.processes != 1 else ''}"
-    figures.append(_figure("samples", f"{totals.samples:,}", f"{threads} {processes}"))
+    there = " ".join(processes(totals) or ("1", "process"))
+    figures.append(_figure("samples", f"{totals.samples:,}", f"{threads} in {there}"))
     return figures
 
 
@@ -103,14 +109,15 @@ def _split(profile: Profile) -> list[dict[str, Any]]:
 def _quality(profile: Profile) -> dict[str, Any]:
     told = verdict(profile)
     losses = [
-        {"what": counted(loss.count, loss.doc), "advice": loss.advice, "severe": is_severe(loss, profile)}
-        for loss in profile.quality.losses
+        {"what": cause_text(cause), "advice": cause.advice, "severe": is_severe(cause, profile)}
+        for cause in profile.quality.causes
     ]
+    cost = recorder_cost(profile)
     return {
         "good": told.good,
         "verdict": told.text[0].upper() + told.text[1:],
         "losses": losses,
-        "notes": [*remarks(profile), *profile.quality.notes],
+        "notes": [*remarks(profile), *profile.quality.notes, *([f"{cost[0].upper()}{cost[1:]}"] if cost else [])],
     }
 
 

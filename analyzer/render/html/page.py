@@ -36,6 +36,7 @@ SCRIPTS = (
     "flame_tree.js",
     "flame.js",
     "memory.js",
+    "processes.js",
     "threads.js",
     "main.js",
 )

@@ -12,6 +12,7 @@ import pandas as pd
 from ...pictures.flame import FOLDED, LABEL
 from ...pictures.picture import Part, Picture
 from ...pictures.sink import MEASURES
+from ...profile import Profile
 from ...summary import UNKNOWN_CODE
 from ...text import printable
 from ..labels import MEANING
@@ -36,6 +37,9 @@ MEMORY_COLUMNS = (
 """Columns of the profile that belong to the whole of the question; shown whatever window is chosen, and marked so."""
 
 MICROSECOND = 1_000.0
+
+MAX_PROCESSES = 2_000
+"""Processes that are listed at most."""
 
 
 class Names:
@@ -74,6 +78,7 @@ def payload(picture: Picture, texts: Texts, left_out: list[str], advice: list[di
         "functions": _part(picture.functions, packer, names, ("file", "function")),
         "files": _part(picture.files, packer, names, ("file",)),
         "threads": _threads(picture, packer, names),
+        "processes": processes_document(picture.profile),
         "flame": _flame(picture, packer, names),
         "sources": _sources(picture, texts, names),
         "memory": memory_document(picture),
@@ -149,6 +154,25 @@ def _threads(picture: Picture, packer: Packer, names: Names) -> dict[str, Any]:
     }
 
 
+def processes_document(profile: Profile) -> list[dict[str, Any]]:
+    """The tree of processes, each behind its parent; empty if there is only one."""
+    frame = profile.processes
+    if len(frame) < 2:
+        return []
+    texts = ("name", "recorded", "origin", "command")
+    whole = ("process", "depth", "pid", "exit_status", "samples")
+    measured = ("start_s", "wall_s", "user_s", "system_s", "cpu_s", "peak_bytes")
+    rows = frame.head(MAX_PROCESSES)[[*texts, *whole, *measured]].astype(object).to_dict("records")
+    return [
+        {
+            **{name: row[name] if isinstance(row[name], str) else None for name in texts},
+            **{name: None if pd.isna(row[name]) else int(row[name]) for name in whole},
+            **{name: number(float(row[name]), 5) for name in measured},
+        }
+        for row in rows
+    ]
+
+
 def _flame(picture: Picture, packer: Packer, names: Names) -> dict[str, Any]:
     tree, flame = picture.tree, picture.flame
     functions = np.unique(flame.function[flame.function >= 0])
@@ -193,14 +217,16 @@ def memory_document(picture: Picture) -> dict[str, Any] | None:
             for process, rows in frame.groupby("process", sort=True)[["time_s", "bytes"]]
         ]
 
+    single = len(memory.processes) <= 1
     return {
         "peak": number(memory.peak_bytes),
         "peak_at": number(memory.peak_s),
         "end": number(memory.end_bytes),
         "start": number(memory.start_bytes),
         "resident_peak": number(memory.resident_peak_bytes),
-        "footprint": points(memory.footprint),
-        "resident": points(memory.resident),
+        # Of several processes what they hold together is drawn; their resident sets share pages, and have no sum.
+        "footprint": points(memory.footprint if single else memory.footprint_sum.assign(process=0)),
+        "resident": points(memory.resident) if single else [],
         "domains": [
             [str(row.domain), bool(row.python), number(float(row.allocated_bytes)), number(float(row.freed_bytes))]
             for row in memory.domains.itertuples()

@@ -78,11 +78,24 @@ class Builder:
         rows.append(values)
         return len(rows) - 1
 
+    def process(self, pid: int, start_ms: float, end_ms: float | None, **values: Any) -> tuple[int, int]:
+        """Another process, forked from the first, times in ms from the start; returns its id and its main thread's.
+
+        One that is ``listed`` has no threads, and -1 stands for its main thread.
+        """
+        start, end = (None if ms is None else START + round(ms * MS) for ms in (start_ms, end_ms))
+        known = {"parent": 0, "pid": pid, "start_ns": start, "end_ns": end, "recorded": "python", "origin": "fork"}
+        if values.get("recorded") != "listed":
+            known |= {name: self.rows["processes"][0].get(name) for name in ("executable", "python_version", "sampler")}
+        process = self._add("processes", **{**known, **values})
+        if values.get("recorded") == "listed":
+            return process, -1
+        return process, self.thread("MainThread", main=True, process=process, tid=pid, start_ns=start)
+
     def thread(self, name: str | None, *, main: bool = False, **values: Any) -> int:
         tid = 100 + len(self.rows["threads"])
-        return self._add(
-            "threads", process=0, tid=tid, name=name, main=main, python_name=True, start_ns=START, **values
-        )
+        known = {"process": 0, "tid": tid, "name": name, "main": main, "python_name": True, "start_ns": START}
+        return self._add("threads", **{**known, **values})
 
     def file(self, path: str, source: str | None = None) -> int:
         return self._add("files", path=path, source=source)

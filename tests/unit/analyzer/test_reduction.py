@@ -9,7 +9,7 @@ import pytest
 
 from tachograph.analyzer import Recording, accumulate, tables
 from tachograph.analyzer.accumulate import Accumulator
-from tachograph.analyzer.edges import Edges
+from tachograph.analyzer.edges import find_edges
 from tachograph.analyzer.prefetch import prefetched
 from tachograph.analyzer.reduction import reduce_cpu, share_ticks, whole_ticks
 from tachograph.analyzer.window import Window
@@ -51,7 +51,7 @@ def test_batches_do_not_matter(builder: Builder, monkeypatch: pytest.MonkeyPatch
 
     def reduced() -> Any:
         with Recording(builder.path) as recording:
-            frame = reduce_cpu(recording, Window(), Edges({}, {}))
+            frame = reduce_cpu(recording, Window(), find_edges(recording))
         return frame.sort_values(list(frame.columns[:7])).round(3).to_dict("records")
 
     whole = reduced()

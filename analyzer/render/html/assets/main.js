@@ -31,6 +31,7 @@ async function start() {
   const places = new Places(state);
   new FlameGraph(state);
   showMemory(state);
+  showProcesses(state);
   new Threads(state);
   showNavigation();
   followSearch((search) => state.change({ search }));

@@ -9,12 +9,12 @@ class Threads {
       { id: "cpu", title: "CPU", class: "strong", value: (row) => row.values.cpu, cell: (row) => amount(row.values.cpu > 0 ? seconds(row.values.cpu / NS) : "") },
       { id: "share", title: "%", value: (row) => row.values.share, cell: (row) => amount(percent(row.values.share)) },
       state.data.recorded.has("wait") && { id: "wait", title: "waiting", value: (row) => row.values.wait, cell: (row) => amount(row.values.wait > 5e5 ? seconds(row.values.wait / NS) : "") },
-      processes.size > 1 && { id: "process", title: "process", value: (row) => row.process, cell: (row) => row.process },
+      processes.size > 1 && { id: "process", title: "process", kind: "text", value: (row) => row.owner, cell: (row) => row.owner },
       { id: "name", title: "thread", kind: "text", class: "grow", value: (row) => row.label, cell: (row) => [row.label, row.main && processes.size > 1 ? " (main)" : "", el("small", {}, ` ${row.tid ?? ""}`)] },
       { id: "strip", title: "over time (full height: one core)", kind: "text", class: "strips", cell: (row) => this.strip(row) },
     ].filter(Boolean);
     this.table = new Table({ label: "Threads", columns, sort: "cpu", first: 20 });
-    section("threads", processes.size > 1 ? "Threads and processes" : "Threads", "").append(this.table.element);
+    section("threads", "Threads", "").append(this.table.element);
     state.listen(() => this.show());
     this.show();
   }
@@ -42,11 +42,12 @@ class Threads {
 
   show() {
     const { name, tid, process, main } = this.part.columns;
+    const owners = new Map(this.state.data.processes.map((each) => [each.process, `${each.name} ${each.pid}`]));
     const rows = [];
     for (let row = 0; row < this.part.count; row++) {
       const label = name[row] || "unnamed";
       const values = measure({ own: this.part.own, total: new Series(null, {}, new Set()) }, row, this.state);
-      rows.push({ id: row, order: row, label, tid: tid[row], process: process[row], main: main[row], values });
+      rows.push({ id: row, order: row, label, tid: tid[row], owner: owners.get(process[row]) || String(process[row]), main: main[row], values });
     }
     this.table.show(rows.filter((row) => row.values.cpu > 0 || row.values.wait > 0 || row.main));
   }

@@ -67,7 +67,7 @@ def test_selections(export: Export) -> None:
     assert weight(thread="main") == 98
     assert weight(thread="pool-*") == 12
     assert weight(thread="101") == 12
-    assert weight(process=100) == 110
+    assert weight(process=["100"]) == 110
     # Samples are 10 ms apart.
     assert weight(end_s=0.02) == 25
     assert weight(start_s=0.02, end_s=0.04) == 50

@@ -82,7 +82,7 @@ def test_times_lines_and_labels(export: Export, parser: Any) -> None:
     modules = [files[each.mapping_id] for each in profile.location if each.line[0].function_id in deflate]
     assert modules == ["/usr/lib/libz.so"]
     labels = {text[label.key]: text[label.str] or label.num for label in profile.sample[-1].label}
-    assert labels == {"thread": "pool-1", "tid": 101, "pid": 100}
+    assert labels == {"thread": "pool-1", "process": "program.py", "tid": 101, "pid": 100}
 
 
 def test_every_field_is_one_that_the_format_has(export: Export, parser: Any) -> None:

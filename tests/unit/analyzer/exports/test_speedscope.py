@@ -59,7 +59,7 @@ def test_plays_back_as_recorded(export: Export, metric: str, truth: program.Trut
 
 def test_threads_are_profiles_in_the_order_of_their_weight(export: Export) -> None:
     names = [profile["name"] for profile in read(export("speedscope"))["profiles"]]
-    assert names == ["MainThread (pid 100, tid 100)", "pool-1 (pid 100, tid 101)"]
+    assert names == ["MainThread (program.py, pid 100, tid 100)", "pool-1 (program.py, pid 100, tid 101)"]
 
 
 def test_lines_are_told_apart_on_request(export: Export) -> None:
