@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tachograph.format import Container, Manifest, Specification, load_specification, open_container
 
-from .tables import Tables
+from .tables import BATCH_ROWS, Tables
 from .unfinished import finish
 
 DEFINITIONS = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames")
@@ -64,9 +64,9 @@ class Recording:
             self._definitions[name] = self.tables.read(name)
         return self._definitions[name]
 
-    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of a table, a batch of rows at a time."""
-        return self.tables.batches(name, columns)
+    def batches(self, name: str, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Some columns of a table, a batch of at most ``rows`` rows at a time."""
+        return self.tables.batches(name, columns, rows)
 
     def rows(self, name: str) -> int:
         """The number of rows of a table."""

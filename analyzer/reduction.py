@@ -25,6 +25,7 @@ from .edges import STARTING, Edges, find_edges
 from .native import frame_classes, gpu_frames
 from .prefetch import prefetched
 from .recording import Recording
+from .release import release_unused
 from .weights import weighted_batches
 from .window import Window
 
@@ -59,7 +60,9 @@ def reduce_recording(recording: Recording, window: Window) -> Facts:
     """The facts of the part of a recording that lies in ``window``."""
     edges = find_edges(recording)
     waits = reduce_waits(recording, window, edges) if waits_recorded(recording) else None
-    return Facts(reduce_cpu(recording, window, edges), waits)
+    cpu = reduce_cpu(recording, window, edges)
+    release_unused()
+    return Facts(cpu, waits)
 
 
 def waits_recorded(recording: Recording) -> bool:

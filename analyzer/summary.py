@@ -105,7 +105,7 @@ class Summary:
         files, lines = tree.file[first], tree.line[first]
         label = pd.DataFrame(
             {
-                "file": [self._path(file) for file in files],
+                "file": self._paths(files),
                 "line": pd.array([line if line != NOTHING else None for line in lines.tolist()], "Int64"),
                 "function": self._heaviest_functions(keys, size, in_scope),
                 "file_id": files,
@@ -121,7 +121,7 @@ class Summary:
         label = pd.DataFrame(
             {
                 "function": [*map(printable, tree.function_names), UNKNOWN_CODE],
-                "file": [*map(self._path, tree.function_files), None],
+                "file": [*self._paths(tree.function_files), None],
                 "line": pd.array([*tree.function_lines.tolist(), None], "Int64"),
                 "file_id": [*tree.function_files.tolist(), NOTHING],
             }
@@ -165,8 +165,10 @@ class Summary:
         frame = frame[kept]
         return frame.sort_values(["cpu_s", "wait_s"], ascending=False, kind="stable").reset_index(drop=True)
 
-    def _path(self, file: int) -> str | None:
-        return printable(self.tree.paths[file], 4096) if file != NOTHING else None
+    def _paths(self, files: _Ids) -> list[str | None]:
+        """The paths of files, fit to be shown; None for NOTHING."""
+        paths: list[str | None] = [*(printable(path, 4096) for path in self.tree.paths), None]
+        return [paths[file] for file in files.tolist()]
 
     def _placement(self, kind: str, keys: _Ids, size: int, in_scope: NDArray[np.bool_]) -> Placement:
         """Where the frame of these keys has what; what is out of scope is in the first row without a line."""
@@ -205,8 +207,10 @@ class Summary:
         self._add_shares(frame, "total_")
         used = (total[:, _CPU] > 0) | (total[:, _WAIT:] > 0).any(axis=1) | (frame["total_samples"].to_numpy() > 0)
         used |= (more.select_dtypes("number").to_numpy(np.float64, na_value=np.nan) > 0).any(axis=1)
-        order = ["cpu_s", "total_cpu_s", "total_wait_s"]
-        return frame[used].sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
+        # Most first, equal rows as they were. A copy of the frame for each step would be much of the peak memory.
+        by = [-frame[name].fillna(0.0).to_numpy(np.float64)[used] for name in ("total_wait_s", "total_cpu_s", "cpu_s")]
+        order = np.flatnonzero(used)[np.lexsort(by)]
+        return frame.take(order).reset_index(drop=True)
 
     def _add_shares(self, frame: pd.DataFrame, prefix: str) -> None:
         cpu = frame[f"{prefix}cpu_s"].to_numpy(np.float64)

@@ -64,14 +64,14 @@ class Tables:
                 _check_text(table.column(column.name), f"{_file(name)}: the column {column.name}")
         return table
 
-    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of a table, a batch of rows at a time."""
+    def batches(self, name: str, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Some columns of a table, a batch of at most ``rows`` rows at a time."""
         if not self.has(name):
             return
         spec = self._specification.tables[name]
         limits = self._limits(spec)
         with self._open(name) as file:
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=True):
+            for batch in file.iter_batches(rows, columns=list(columns), use_threads=True):
                 plain = _plain(batch.select(list(columns)), spec)
                 check_batch(spec, plain, limits, _file(name))
                 yield plain

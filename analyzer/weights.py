@@ -16,22 +16,26 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .recording import Recording
+from .tables import BATCH_ROWS
 
 _STATIONARY = "stationary"
 _TIMER = 0
 
 
-def weighted_batches(recording: Recording, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Batches of ``cpu`` with at least these columns; in cpu_ns and system_ns, first samples have their weights."""
+def weighted_batches(recording: Recording, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """Batches of ``cpu`` with at least these columns; in cpu_ns and system_ns, first samples have their weights.
+
+    A batch has at most ``rows`` rows.
+    """
     interval = recording.interval_ns
     if interval is None or recording.manifest.parameters.get("schedule") != _STATIONARY:
-        yield from recording.batches("cpu", columns)
+        yield from recording.batches("cpu", columns, rows)
         return
     wanted = [*columns, *(name for name in ("overruns", "origin") if name not in columns)]
     first = _Firsts(recording.rows("threads"))
-    for batch in recording.batches("cpu", wanted):
-        rows = first.rows(batch.column("thread").to_numpy())
-        yield _reweighted(batch, rows, interval) if len(rows) else batch
+    for batch in recording.batches("cpu", wanted, rows):
+        firsts = first.rows(batch.column("thread").to_numpy())
+        yield _reweighted(batch, firsts, interval) if len(firsts) else batch
 
 
 class _Firsts:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pandas as pd
+
 from tachograph.format import FormatError
 
 from ..profile import Question
@@ -130,7 +132,7 @@ class _Comparison:
 
     def _totals(self) -> Level:
         amounts = totals(OVERALL, self._runs)
-        return compare("totals", Rows([{"status": "same"}]).frame(["status"]), amounts, OVERALL, self._spread)
+        return compare("totals", pd.DataFrame({"status": ["same"]}), amounts, OVERALL, self._spread)
 
     def _level(self, name: str, rows: Rows, metrics: Sequence[Metric]) -> Level:
         both = _BOTH.get(name, ())
@@ -141,7 +143,7 @@ class _Comparison:
             self._runs,
             (frames[0], frames[1]),
             (rows.of_base, rows.of_new),
-            len(rows.places),
+            rows.count,
             shares=self._shares,
         )
         return compare(name, rows.frame(columns), amounts, metrics, self._spread)

@@ -88,16 +88,20 @@ class Amounts:
 
     def arms(self, z: _Array | float, assumed: float) -> tuple[_Array, _Array]:
         """How far the interval of a single run reaches down and up, for the normal quantile ``z``."""
+        down, up = (np.sqrt(self.squared_arm(z, assumed, towards)) for towards in (-1, 1))
+        return down, up
+
+    def squared_arm(self, z: _Array | float, assumed: float, towards: NDArray[np.int64] | int) -> _Array:
+        """The square of how far the interval of a single run reaches down (``towards`` -1) or up (1)."""
         value = self.values[0]
         if self.down is not None and self.up is not None:
-            down, up = self.down[0] * (z / Z95), self.up[0] * (z / Z95)
+            arm = np.where(np.asarray(towards) > 0, self.up[0], self.down[0]) * (z / Z95)
         else:
             # The score interval of a Poisson count: it is right for few counts, and for none.
             unit = self.unit[0]
             root = z * np.sqrt(np.maximum(value * unit, 0.0) + np.square(unit * z) / 4)
-            down, up = root - unit * np.square(z) / 2, root + unit * np.square(z) / 2
-        more = z * assumed * value
-        return np.hypot(down, more), np.hypot(up, more)
+            arm = root + towards * (unit * np.square(z) / 2)
+        return np.asarray(np.square(arm) + np.square(z * assumed * value), np.float64)
 
 
 @dataclass(frozen=True)
@@ -124,9 +128,16 @@ class Evidence:
         """The difference of the means."""
         return self._new.mean - self._factor * self._base.mean
 
-    @cached_property
-    def p_values(self) -> _Array:
-        """How likely a difference as large as this is if there is none; NaN where it is unknown."""
+    def p_values(self, rows: NDArray[np.bool_] | None = None) -> _Array:
+        """How likely a difference as large as this is if there is none; NaN where it is unknown.
+
+        ``rows`` are the only ones that are asked for: the others are NaN.
+        """
+        if rows is not None:
+            p = np.full(rows.shape, np.nan)
+            # With several runs a side the rows learn from one another.
+            p[rows] = self._of_rows(rows).p_values() if self.single else self.p_values()[rows]
+            return p
         if self.single:
             return self._single_p()
         base, new, freedom = self._variances
@@ -188,21 +199,23 @@ class Evidence:
         freedom = np.floor(np.where(np.isnan(freedom), least, freedom) * 10) / 10
         return base_part, new_part, np.maximum(freedom, least)
 
+    def _of_rows(self, rows: NDArray[np.bool_]) -> Evidence:
+        return Evidence(self._base.rows(rows), self._new.rows(rows), self._spread, self._factor)
+
     def _single_p(self) -> _Array:
         """Finds the quantile at which the interval just reaches 0."""
         difference = self.difference
+        squared, factor = np.square(difference), np.square(self._factor)
+        # Where there is more, the new side's arm down and the base's arm up are in the way.
+        towards = np.where(difference > 0, 1, -1)
         low, high = np.zeros(difference.shape), np.full(difference.shape, _MAX_Z)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            base_down, base_up = self._base.arms(middle, self._spread)
-            new_down, new_up = self._new.arms(middle, self._spread)
-            reach = np.where(
-                difference > 0,
-                np.hypot(new_down, self._factor * base_up),
-                np.hypot(new_up, self._factor * base_down),
-            )
-            short = reach < np.abs(difference)
-            low, high = np.where(short, middle, low), np.where(short, high, middle)
+            reach = self._new.squared_arm(middle, self._spread, -towards)
+            reach += factor * self._base.squared_arm(middle, self._spread, towards)
+            short = reach < squared
+            np.copyto(low, middle, where=short)
+            np.copyto(high, middle, where=~short)
         return np.where(np.isnan(difference), np.nan, normal_two_sided(high))
 
 

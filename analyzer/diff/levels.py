@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ..release import release_unused
 from .discovery import adjusted_alpha
 from .evidence import Amounts, Evidence
 from .links import Status
@@ -45,6 +46,7 @@ def compare(
         values, family = _values(metric, base, new, unfollowed, spread)
         parts.append(values)
         families.append({"metric": metric.name, **family})
+    release_unused()
     columns = ["row", "metric", *VALUES, "verdict"]
     values = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     return Level(
@@ -64,7 +66,7 @@ def _values(
     base, new, unfollowed = base.rows(used), new.rows(used), unfollowed[used]
     evidence = Evidence(base, new, max(spread, metric.spread))
     compared = _enough(base, new) & ~unfollowed
-    p = np.where(compared, evidence.p_values, np.nan)
+    p = evidence.p_values(compared)
     alpha = adjusted_alpha(p)
     interval, change = evidence.interval(alpha), evidence.relative(alpha)
     certain = compared & (p <= alpha)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,16 +17,35 @@ from .run import number_or_nothing
 from .side import Key, Side
 
 _Ids = NDArray[np.int64]
+_NUMBERS = ("line", "base_line", "new_line")
+
+
+class Row(NamedTuple):
+    """A row of a frame of lines, functions or files; None for columns that it lacks."""
+
+    file_id: int
+    line: Any
+    function: Any
+    file: Any
+    source: Any
 
 
 @dataclass
 class Rows:
     """Rows in the making. ``of_base`` and ``of_new`` hold for each run the row of each row of its frame."""
 
-    places: list[dict[str, Any]] = field(default_factory=list)
+    count: int = 0
+    """How many rows are described."""
     of_base: list[_Ids] = field(default_factory=list)
     of_new: list[_Ids] = field(default_factory=list)
+    _columns: dict[str, list[Any]] = field(default_factory=dict)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
+
+    def add(self, place: dict[str, Any]) -> None:
+        """Describes the next row; all rows have the same keys."""
+        for name, value in place.items():
+            self._columns.setdefault(name, []).append(value)
+        self.count += 1
 
     def number(self, key: Hashable) -> int:
         """The row of a key."""
@@ -34,15 +53,15 @@ class Rows:
 
     def without_place(self) -> list[Any]:
         """The keys of rows that are not described yet, in order."""
-        return list(self._numbers)[len(self.places) :]
+        return list(self._numbers)[self.count :]
 
     def frame(self, columns: Sequence[str]) -> pd.DataFrame:
         """The places as a frame."""
-        frame = pd.DataFrame(self.places, columns=list(columns)).astype(object)
-        for column in columns:
-            if column in ("line", "base_line", "new_line"):
-                frame[column] = frame[column].astype("Int64")
-        return frame
+        found: dict[str, Any] = {}
+        for name in columns:
+            values = self._columns.get(name, [])
+            found[name] = pd.array(values, "Int64") if name in _NUMBERS else pd.Series(values, dtype=object)
+        return pd.DataFrame(found)
 
 
 class Placer:
@@ -76,28 +95,28 @@ class Placer:
         for name in rows.without_place():
             in_base, in_new = (name in names for names in seen)
             status = Status.SAME if in_base and in_new else Status.VANISHED if in_base else Status.NEW
-            rows.places.append({"status": status, "name": name})
+            rows.add({"status": status, "name": name})
         return rows
 
     def _rows(
         self,
         name: str,
-        key_of: Callable[[Side, int, Any], Key],
-        place_of: Callable[[Key | None, Key | None, Any], dict[str, Any]],
+        key_of: Callable[[Side, int, Row], Key],
+        place_of: Callable[[Key | None, Key | None, Row, str | None], dict[str, Any]],
     ) -> Rows:
         rows = Rows()
-        columns = ["file_id", "line", "function", "file"]
-        for side, found in ((self._base, rows.of_base), (self._new, rows.of_new)):
+        for end, side, found in (("base", self._base, rows.of_base), ("new", self._new, rows.of_new)):
             for number, run in enumerate(side.runs):
-                frame: pd.DataFrame = getattr(run.profile, name)
+                # What a run of its side's own numbers says of a place is what the side says of it.
+                speaks_for = end if side.directions[number] is None else None
                 numbers = []
-                for row in frame.reindex(columns=columns).itertuples(index=False):
+                for row in _rows_of(getattr(run.profile, name)):
                     own = key_of(side, number, row)
                     base, new = self._both(name, side, own)
                     key = ("new", new) if new is not None else ("base", base)
                     numbers.append(rows.number(key))
-                    if numbers[-1] == len(rows.places):
-                        rows.places.append(place_of(base, new, row))
+                    if numbers[-1] == rows.count:
+                        rows.add(place_of(base, new, row, speaks_for))
                 found.append(np.array(numbers, np.int64))
         return rows
 
@@ -125,22 +144,26 @@ class Placer:
             return None if found is None else (found, *key[1:])
         return direction.line(*key)  # type: ignore[arg-type]
 
-    def _line_key(self, side: Side, run: int, row: Any) -> Key:
+    def _line_key(self, side: Side, run: int, row: Row) -> Key:
         return side.keys[run].line(row.file_id, number_or_nothing(row.line), row.function)
 
-    def _function_key(self, side: Side, run: int, row: Any) -> Key:
+    def _function_key(self, side: Side, run: int, row: Row) -> Key:
         return side.keys[run].function((row.file_id, row.function, number_or_nothing(row.line) or 0))
 
-    def _file_key(self, side: Side, run: int, row: Any) -> Key:
+    def _file_key(self, side: Side, run: int, row: Row) -> Key:
         # Rows without a file have their label in its place.
         return (side.keys[run].file(row.file_id),) if row.file_id != NO_FILE else (NO_FILE, row.file)
 
-    def _line_place(self, base: Key | None, new: Key | None, row: Any) -> dict[str, Any]:
+    def _line_place(self, base: Key | None, new: Key | None, row: Row, speaks_for: str | None) -> dict[str, Any]:
         place: dict[str, Any] = {"status": self._status(base, new, self._line_status), "function": row.function}
         for end, side, key in (("base", self._base, base), ("new", self._new, new)):
             file, line = _place(side, key)
-            same = end == "new" and place["status"] == Status.SAME
-            source = place["base_source"] if same else _source(side, file, line)
+            if end == speaks_for:
+                source = row.source
+            elif place["status"] == Status.SAME:
+                source = row.source if speaks_for is not None else _source(side, file, line)
+            else:
+                source = _source(side, file, line)
             place |= {f"{end}_file": _path(side, file), f"{end}_line": line, f"{end}_source": source}
         return _best(place, ("file", "line", "source"))
 
@@ -153,10 +176,10 @@ class Placer:
             place |= {f"{end}_function": own, f"{end}_file": _path(side, file), f"{end}_line": line}
         return _best(place, ("function", "file", "line"))
 
-    def _function_row(self, base: Key | None, new: Key | None, row: Any) -> dict[str, Any]:
+    def _function_row(self, base: Key | None, new: Key | None, row: Row, _: str | None) -> dict[str, Any]:
         return self.function_place(base, new, row.function)
 
-    def _file_place(self, base: Key | None, new: Key | None, row: Any) -> dict[str, Any]:
+    def _file_place(self, base: Key | None, new: Key | None, row: Row, _: str | None) -> dict[str, Any]:
         def status(one: Any, other: Any) -> Status:
             if self._base.files[one[0]].path != self._new.files[other[0]].path:
                 return Status.MOVED
@@ -178,6 +201,11 @@ class Placer:
         if key is not None and key[0] in blind:
             return Status.NOT_FOLLOWED
         return Status.VANISHED if new is None else Status.NEW
+
+
+def _rows_of(frame: pd.DataFrame) -> Iterator[Row]:
+    columns = [frame[name].tolist() if name in frame else [None] * len(frame) for name in Row._fields]
+    return map(Row._make, zip(*columns, strict=True))
 
 
 def _place(side: Side, key: Key | None, line_at: int = 1) -> tuple[tuple[int, int] | None, int | None]:

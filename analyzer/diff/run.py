@@ -11,6 +11,7 @@ import pandas as pd
 from ..build import build_profile
 from ..profile import Profile, Question
 from ..recording import Recording
+from ..release import release_unused
 from ..scope import ALL
 from ..text import printable
 from .catalogue import SourceFile, catalogue
@@ -45,7 +46,9 @@ def read_run(path: Path, question: Question) -> Run:
         FormatError: it is no recording or is damaged, or the question does not fit it.
     """
     with Recording.open(path) as recording:
-        return Run(path, build_profile(recording, question), catalogue(recording), recording.manifest.parameters)
+        run = Run(path, build_profile(recording, question), catalogue(recording), recording.manifest.parameters)
+    release_unused()
+    return run
 
 
 def in_one_scope(runs: list[Run], question: Question) -> list[Run]:

@@ -17,6 +17,7 @@ from ..nodes import Calls
 from ..profile import Profile
 from ..recording import Recording
 from ..reduction import waits_recorded
+from ..release import release_unused
 from ..summary import main_threads
 from ..window import make_window
 from .bins import Bins, make_bins
@@ -87,6 +88,7 @@ def draw_up(recording: Recording, profile: Profile) -> Picture:
     table = recording.table("threads")
     chosen = choose(recording, question.thread, question.processes)
     edges = find_edges(recording)
+    release_unused()
 
     def rows() -> Iterator[Rows]:
         yield from cpu_rows(recording, edges, labels, window, bins, question.attribution, chosen.threads)
@@ -106,6 +108,7 @@ def draw_up(recording: Recording, profile: Profile) -> Picture:
         sink.add(part.time_bin, part.place, part.weights)
         by_thread.add(part.time_bin, part.thread, part.weights)
         everything.add(part.time_bin, np.zeros(len(part.thread), np.int64), _observed(part))
+    series = sink.series()
     threads = profile.threads.loc[kept]
     numbers = threads["thread"].to_numpy(np.int64)
     return Picture(
@@ -114,12 +117,12 @@ def draw_up(recording: Recording, profile: Profile) -> Picture:
         tree=tree,
         labels=labels.names,
         in_scope=_functions_in_scope(calls),
-        lines=_part(profile.lines, targets["lines"], sink.series["lines"]),
-        functions=_part(profile.functions, targets["functions"], sink.series["functions"]),
-        files=_part(profile.files, targets["files"], sink.series["files"]),
+        lines=_part(profile.lines, targets["lines"], series["lines"]),
+        functions=_part(profile.functions, targets["functions"], series["functions"]),
+        files=_part(profile.files, targets["files"], series["files"]),
         threads=Part(threads, Series(by_thread.of(numbers)), len(profile.threads) - len(threads)),
         flame=flame,
-        flame_series=sink.series["flame"],
+        flame_series=series["flame"],
         overall={name: grid[0].astype(np.float64) for name, grid in everything.grids.items()},
     )
 

@@ -43,7 +43,14 @@ class Sink:
         self._bins = bins
         self._targets = targets
         self._flame = flame
-        self.series = {name: Series() for name in (*targets, "flame")}
+        self._series = {name: Series() for name in (*targets, "flame")}
+        self._number = 0
+        self._sums: dict[str, Values] = {}
+
+    def series(self) -> dict[str, Series]:
+        """The sums of everything that was added."""
+        self._flush()
+        return self._series
 
     def add(self, bins: NDArray[np.int64], place: NDArray[np.int64], weights: Mapping[str, Values]) -> None:
         """Adds rows: their span, their place, and their weight for some of ``MEASURES``."""
@@ -57,23 +64,28 @@ class Sink:
         starts = np.flatnonzero(np.concatenate(([True], np.diff(bins) > 0)))
         for first, end in zip(starts.tolist(), [*starts[1:].tolist(), len(bins)], strict=True):
             part = slice(first, end)
-            sums = {
-                name: np.asarray(np.bincount(place[part], values[part], self._places), np.float64)
-                for name, values in used.items()
-            }
-            self._flush(int(bins[first]), {name: values for name, values in sums.items() if values.any()})
+            if bins[first] != self._number:
+                self._flush()
+                self._number = int(bins[first])
+            for name, values in used.items():
+                sums = np.asarray(np.bincount(place[part], values[part], self._places), np.float64)
+                self._sums[name] = self._sums[name] + sums if name in self._sums else sums
 
-    def _flush(self, number: int, sums: Mapping[str, Values]) -> None:
+    def _flush(self) -> None:
+        """Puts the sums of a span where they belong; rows of a span are often not all in one batch."""
+        number = self._number
+        sums = {name: values for name, values in self._sums.items() if values.any()}
+        self._sums = {}
         if not sums:
             return
         own = np.stack(list(sums.values()))
         totals = self._totals(sums)
         below = with_below(np.stack(list(totals.values())), self._spans) if totals else None
-        _put(self.series["flame"].own, sums, self._flame.sums(own), number, self._bins)
+        _put(self._series["flame"].own, sums, self._flame.sums(own), number, self._bins)
         for name, target in self._targets.items():
-            _put(self.series[name].own, sums, target.own.sums(own), number, self._bins)
+            _put(self._series[name].own, sums, target.own.sums(own), number, self._bins)
             if below is not None:
-                _put(self.series[name].total, totals, target.total.sums(below), number, self._bins)
+                _put(self._series[name].total, totals, target.total.sums(below), number, self._bins)
 
     def _totals(self, sums: Mapping[str, Values]) -> dict[str, Values]:
         cpu = [sums[name] for name in CPU if name in sums]

@@ -26,6 +26,8 @@ Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
 
 EVERYTHING = Window()
+DRAWN_ROWS = 1 << 19
+"""Rows of ``cpu`` that are in memory at a time: each has a dozen numbers here."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def cpu_rows(
     reducer = CpuReducer(recording, edges)
     count, nodes = max(recording.rows("threads"), 1), recording.rows("stacks")
     columns = ["time_ns", "thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state"]
-    batches: Iterable[pa.RecordBatch] = prefetched(weighted_batches(recording, columns))
+    batches: Iterable[pa.RecordBatch] = prefetched(weighted_batches(recording, columns, DRAWN_ROWS))
     if reducer.has_signals:
         batches = whole_ticks(batches)
     verdicts = _Verdicts(rule)

@@ -131,9 +131,10 @@ def _places(level: Level, names: Names) -> dict[str, Any]:
     rank = (values["difference"].abs() / whole + sure).groupby(values["row"]).max()
     kept = rank.sort_values(ascending=False, kind="stable").index[:MAX_PLACES]
     rows = []
-    by_row = dict(list(values[values["row"].isin(kept)].groupby("row")))
-    for row in kept:
-        place = level.places.loc[row]
+    amounts = _amounts_by_row(values[values["row"].isin(kept)])
+    columns = {name: values.tolist() for name, values in level.places.loc[kept].items()}
+    for at, row in enumerate(kept.tolist()):
+        place = {str(name): values[at] for name, values in columns.items()}
         rows.append(
             {
                 "status": str(place["status"]),
@@ -143,10 +144,17 @@ def _places(level: Level, names: Names) -> dict[str, Any]:
                 "function": names.number(place.get("function")),
                 "source": names.number(place.get("source")),
                 "base_source": names.number(place.get("base_source")),
-                "values": {each.metric: _amounts(each) for each in by_row[row].itertuples()},
+                "values": amounts[row],
             }
         )
     return {"rows": rows, "left_out": len(rank) - len(kept)}
+
+
+def _amounts_by_row(values: pd.DataFrame) -> dict[int, dict[str, dict[str, Any]]]:
+    found: dict[int, dict[str, dict[str, Any]]] = {}
+    for each in values.itertuples():
+        found.setdefault(int(each.row), {})[each.metric] = _amounts(each)
+    return found
 
 
 def _line(value: Any) -> int | None:
