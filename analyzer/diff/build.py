@@ -12,6 +12,7 @@ import pandas as pd
 from tachograph.format import FormatError
 
 from ..profile import Question
+from ..render.numbers import counted
 from .calls import MergedTree
 from .comparable import obstacles, remarks
 from .evidence import SPREAD
@@ -169,7 +170,7 @@ def _about_link(link: Link) -> list[str]:
     if blind := len(link.forward.blind):
         notes.append(f"{blind} changed files are without their text in a recording: their lines cannot be followed")
     if link.assumed:
-        notes.append(f"the text of {link.assumed} files is in no recording: their lines are compared by number")
+        notes.append(f"{counted(link.assumed, 'files whose text is in no recording')}: lines are compared by number")
     if link.unparsed:
         notes.append(f"in {link.unparsed} changed files functions that moved were not looked for: too much text")
     return notes

@@ -29,8 +29,11 @@ MIN_SHARE = 0.01
 MIN_JUDGED = 0.001
 """Rows with a verdict are shown if they differ by this part of it."""
 
-MAX_ROWS, MAX_OTHERS = 25, 6
-"""Rows with a verdict, and others, that a table shows."""
+MAX_ROWS, MAX_OTHERS = 15, 6
+"""Rows with a verdict, and others, that a table shows of the first metric."""
+
+MAX_FURTHER = 6
+"""Rows with a verdict that a table shows of any further metric; others are not shown."""
 
 WIDE = 100
 """From this width on rows have the base's amount too."""
@@ -158,6 +161,8 @@ class Report:
         own = self._result.lines.metric(metric.removeprefix("total_"))
         share = frame["difference"].abs() / max(own["base"].sum(), own["new"].sum(), 1e-300)
         judged = frame["verdict"].isin(_COLOURS) & (share >= MIN_JUDGED)
+        if metric.removeprefix("total_") != (self._metric or SECTIONS[0]):
+            return frame[judged].head(MAX_FURTHER)
         large = share >= MIN_SHARE
         return pd.concat([frame[judged].head(MAX_ROWS), frame[~judged & large].head(MAX_OTHERS)])
 
@@ -169,7 +174,7 @@ class Report:
         yield self._title(f"Lines by {BY_NAME[metric].label}", level, metric)
         frame = self._chosen(level, metric)
         if frame.empty:
-            yield Text("   no line differs by 1 % of the total", "dim")
+            yield Text("   no line differs for certain, or by 1 % of the total", "dim")
         else:
             yield self._heads()
         for path in dict.fromkeys(frame["file"].tolist()):
@@ -178,6 +183,7 @@ class Report:
             yield Text(f" {name}", "bold")
             for _, row in rows.iterrows():
                 yield self._line(row, BY_NAME[metric])
+        yield from self._left_out(level, metric, frame)
         yield Text()
 
     def _line(self, row: pd.Series, metric: Metric) -> Text:
@@ -210,7 +216,16 @@ class Report:
             if isinstance(row["file"], str) and room >= 12:
                 text.append("  " + shorten_left(f"{row['file']}:{row['line']}", room), "dim")
             yield text
+        yield from self._left_out(level, name, frame)
         yield Text()
+
+    def _left_out(self, level: Level, metric: str, shown: pd.DataFrame) -> Iterator[Text]:
+        """How to see what a table leaves out, if it has verdicts."""
+        left = self._verdicts(level, metric) - int(shown["verdict"].isin(_COLOURS).sum())
+        if left > 0:
+            how = "--top N shows more" if self._metric else f"--metric {metric.removeprefix('total_')} shows more"
+            told = counted(left, "verdicts on smaller differences").strip()
+            yield Text(f"   and {told}: {how}", "dim")
 
     def _title(self, title: str, level: Level, metric: str) -> Text:
         text = Text().append(f" {title} ", "bold reverse" if self._style.colour else "bold")

@@ -43,7 +43,7 @@ def draw_diff(result: DiffResult, metric: str = "cpu") -> Figure | None:
     axes.spines["left"].set_visible(False)
     axes.set_ylim(-0.6, len(frame) - 0.4)
     axes.set_xlabel(f"{told.label}, difference in {unit}; thin lines are intervals, pale bars no evidence")
-    heading(axes, f"What changed: {told.label}", _whole(result, metric))
+    heading(axes, f"What changed: {told.label}, by function", _whole(result, metric))
     return figure
 
 

@@ -111,7 +111,7 @@ class DiffPage {
         cell: (row) => el("span", { class: "code", title: row.path }, row.path ? `${shortPath(row.path)}:${row.line ?? "?"}` : "no line") });
     }
     columns.push({ id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label,
-      cell: (row) => [el("span", { class: "code", title: row.before && row.before !== row.label ? `before: ${row.before}` : "" }, row.label),
+      cell: (row) => [name !== "files" && row.path && el("span", { class: "at code" }, `${shortPath(row.path)}:${row.line ?? "?"}`), el("span", { class: name === "files" ? "code path" : "code", title: row.before && row.before !== row.label ? `before: ${row.before}` : "" }, row.label),
         row.status !== "same" && el("span", { class: "status" }, row.status)] });
     return columns;
   }
