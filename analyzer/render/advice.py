@@ -121,6 +121,11 @@ def _loops(profile: Profile) -> Iterator[dict[str, Any]]:
         if found == MAX_PER_RULE or not low >= SURE_SHARE or not (loop.certain or pure):
             continue
         found += 1
+        how = (
+            "Each needs one before it, so compile the loop (Numba, Cython), or look for a library's filter."
+            if loop.recurrent
+            else "An expression over the whole array does the same in native code."
+        )
         # The line of the loop that has most of the time is the one to look at.
         row = rows.loc[rows["cpu_s"].idxmax()]
         yield {
@@ -129,8 +134,7 @@ def _loops(profile: Profile) -> Iterator[dict[str, Any]]:
             "line": int(row["line"]),
             "title": f"{row['function']} goes through an array element by element",
             "text": f"{percent(share)} % of the CPU time ({seconds(share * totals.cpu_s)}) is spent in the loop of"
-            f" lines {loop.first} to {loop.last}, one element at a time. An expression over the whole array does the"
-            " same in native code.",
+            f" lines {loop.first} to {loop.last}, one element at a time. {how}",
         }
 
 

@@ -26,6 +26,8 @@ class Loop:
     last: int
     elements: set[int] = field(default_factory=set)
     certain: bool = False
+    recurrent: bool = False
+    """Whether an element is made of an earlier one of the same array: then no expression does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,11 @@ def _loop(outer: ast.For) -> Loop:
         for node in ast.walk(outer)
         if isinstance(node, ast.For) and _is_range(node)
     ]
+    stored = {
+        ast.unparse(node.value)
+        for node in ast.walk(outer)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    }
     for node in ast.walk(outer):
         if not isinstance(node, ast.Subscript):
             continue
@@ -111,8 +118,14 @@ def _loop(outer: ast.For) -> Loop:
         if by:
             found.elements.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        found.recurrent |= isinstance(node.ctx, ast.Load) and _earlier(node) and ast.unparse(node.value) in stored
         found.certain |= by >= 2 and bool(parts) and not any(isinstance(part, ast.Slice) for part in parts)
     return found
+
+
+def _earlier(node: ast.Subscript) -> bool:
+    """Whether an index has something taken off: ``a[i - 1]``."""
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) for part in ast.walk(node.slice))
 
 
 def _is_range(loop: ast.For) -> bool:

@@ -70,6 +70,15 @@ def test_single_elements_are_slow_in_native_code_too(
     assert kinds(picture()) == found
 
 
+@pytest.mark.parametrize(("source", "said"), [(LOOP, "Numba"), (LOOP.replace("b[i - 1]", "a[i - 1]"), "An expression")])
+def test_what_needs_the_element_before_cannot_be_an_expression(
+    builder: Builder, picture: Callable[..., Picture], source: str, said: str
+) -> None:
+    hot(builder, source, 5)
+    (advice,) = advise(picture().profile)
+    assert said in advice["text"]
+
+
 def test_the_time_of_a_loop_is_that_of_all_its_lines(builder: Builder, picture: Callable[..., Picture]) -> None:
     body = "".join(f"            out[y, x] += image[y, x] * {number}\n" for number in range(15))
     f = builder.code(builder.file("/srv/a.py", NESTED + body), "smooth")
