@@ -15,7 +15,7 @@ from tachograph.format import Container, Manifest, Specification, load_specifica
 from .tables import BATCH_ROWS, Tables
 from .unfinished import finish
 
-DEFINITIONS = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames")
+DEFINITIONS = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames", "gpu_devices")
 """Tables of definitions: small, read whole, addressed by their ids, which are their row numbers."""
 
 

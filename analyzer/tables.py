@@ -54,6 +54,8 @@ class Tables:
     def read(self, name: str) -> pa.Table:
         """A table of definitions, whole, with exactly the columns of the specification."""
         spec = self._specification.tables[name]
+        if not self.has(name):
+            return spec.schema.empty_table()
         if self.rows(name) > MAX_DEFINITIONS:
             raise FormatError(f"{_file(name)}: has {self.rows(name)} rows, more than the {MAX_DEFINITIONS} it may have")
         with self._open(name) as file:

@@ -24,6 +24,7 @@ KEYS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "sampler": ("sampler", TEXT, ("record",)),
     "cpu-only": ("cpu_only", FLAG, ("record",)),
     "memory-threshold": ("memory_threshold", SIZE, ("record",)),
+    "gpu": ("gpu", FLAG, ("record",)),
     "sources": ("sources", FLAG, ("record",)),
     "children": ("children", FLAG, ("record",)),
     "include": ("include", LIST, ("record",)),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .columns import column, scalar, table_of
 from .contexts import ContextTree, ReadSource
 from .definitions import ProcessFacts
+from .gpu import GpuFacts, read_gpu
 from .images import images_of
 from .lifetimes import Deaths
 from .native_frames import NativeFrames, Resolve
@@ -52,6 +53,7 @@ class Assembled:
         processes: list[ProcessFacts],
         log: ProcessLog,
         unarmed: list[int],
+        gpu: GpuFacts,
     ) -> None:
         self.spec = spec
         self.tables = tables
@@ -60,6 +62,7 @@ class Assembled:
         self._processes = processes
         self._log = log
         self._unarmed = unarmed
+        self._gpu = gpu
 
     def batches(self, name: str) -> Iterator[pa.Table]:
         """The rows of a table that is not in ``tables``, in exact order of time, a bounded piece at a time.
@@ -70,6 +73,9 @@ class Assembled:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if name == "gpu":
+            yield from self._gpu.batches(self.spec.tables[name].schema)
+            return
         kind = TABLE_KINDS[name]
         chunks = sorted(self._chunks[kind.name], key=lambda item: item[1].first_ns)
         deaths = self._deaths() if kind is BLOCK_ROWS else {}
@@ -114,6 +120,8 @@ class Assembled:
             ]
         ledger += [{"process": number, "loss": "processes_unarmed", "count": 1} for number in self._unarmed]
         whole = {"records_torn": self._log.torn, "processes_unlisted": self._log.unlisted}
+        for name, count in self._gpu.losses.items():
+            whole[name] = whole.get(name, 0) + count
         return ledger + [{"process": None, "loss": name, "count": count} for name, count in whole.items() if count]
 
     @property
@@ -133,12 +141,14 @@ class Assembled:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """``sampler`` and ``interval_ns`` as the first process told them."""
+        """``sampler`` and ``interval_ns`` as the first process told them; ``gpu`` if GPUs were read."""
         meta = self._processes[0].meta if self._processes else {}
         found: dict[str, Any] = {name: meta[name] for name in ("sampler", "interval_ns") if name in meta}
         interval = str(found.pop("interval_ns", ""))
         if interval.isdecimal() and interval.isascii() and len(interval) < 19:
             found["interval_ns"] = int(interval)
+        if self._gpu.devices:
+            found["gpu"] = True
         return found
 
     @property
@@ -212,15 +222,17 @@ def assemble(
     for index, facts in enumerate(processes):
         ids = id_maps(facts.number, thread_ids[index], stack_ids[index], native.ids(index))
         maps.append(_ProcessMaps(ids, native.remapped(index)))
+    gpu = read_gpu(spool, processes)
     tables = {
         "processes": processes_table(rows, {facts.number: facts for facts in processes}, exit_statuses or {}, spec),
         "threads": threads,
         **contexts.tables(spec, read_source, store_sources),
         **native.tables(spec, resolve),
         "spans": spans_table(processes, thread_ids, spec),
+        "gpu_devices": gpu.devices_table(spec),
     }
     unarmed = [row.number for row in rows if row.image is not None and row.image.refused == Refusal.FAILED]
-    return Assembled(spec, tables, chunks, maps, processes, log, unarmed)
+    return Assembled(spec, tables, chunks, maps, processes, log, unarmed, gpu)
 
 
 def _with_remapped(

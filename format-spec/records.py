@@ -17,11 +17,12 @@ DEFINITIONS_SEQ = 0xFFFFFFFF
 META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, MODULE, CPU, WAIT, STATE = range(1, 11)
 MEMORY, BLOCK, FREED, COPY = range(11, 15)
 SPAN = 15
+GPU_DEVICE, GPU, LOSS = 16, 17, 18
 EXITING = 6
 """Event of a STATE record: the interpreter began to shut down."""
 ABANDONED = 255
 """Kind of a record whose room was taken and not used."""
-ROW_LENGTHS = {CPU: 56, WAIT: 56, MEMORY: 160, BLOCK: 64, FREED: 24, COPY: 64}
+ROW_LENGTHS = {CPU: 56, WAIT: 56, MEMORY: 160, BLOCK: 64, FREED: 24, COPY: 64, GPU: 64}
 """Length in bytes of the records that become rows of tables, by kind; all others are definitions."""
 
 
@@ -209,8 +210,41 @@ class Span(NamedTuple):
     fields: str
 
 
-Definition = Meta | ThreadStart | ThreadName | ThreadEnd | Code | Stack | Module | State | Span
-Record = Definition | Cpu | Wait | Memory | Block | Freed | Copy
+class GpuDevice(NamedTuple):
+    """A GPU; ``number`` is the driver's number of it, ``memory_bytes`` is -1 where unknown, and texts may be empty."""
+
+    device: int
+    number: int
+    memory_bytes: int
+    name: str
+    uuid: str
+    driver: str
+
+
+class GpuReading(NamedTuple):
+    """A reading of a GPU, as in the spool; ``pid`` 0 is all that uses it."""
+
+    time_ns: int
+    since_ns: int
+    memory_bytes: int
+    power_mw: int
+    device: int
+    pid: int
+    temperature_c: int
+    users: int
+    busy_percent: int
+    memory_busy_percent: int
+
+
+class LossCount(NamedTuple):
+    """Something could not be recorded, so many ``times``; told by the recording command."""
+
+    times: int
+    loss: str
+
+
+Definition = Meta | ThreadStart | ThreadName | ThreadEnd | Code | Stack | Module | State | Span | GpuDevice | LossCount
+Record = Definition | Cpu | Wait | Memory | Block | Freed | Copy | GpuReading
 
 _META = struct.Struct("<HHI")
 _THREAD_START = struct.Struct("<IiqI")
@@ -227,6 +261,9 @@ _BLOCK = struct.Struct("<qqqqQIIIBBB")
 _FREED = struct.Struct("<qII")
 _COPY = struct.Struct("<qqqqQIIB")
 _SPAN = struct.Struct("<qqIIIHHII")
+_GPU_DEVICE = struct.Struct("<IIqHHHH")
+_GPU = struct.Struct("<qqqqIiiIBB")
+_LOSS = struct.Struct("<QHHI")
 _BODY = 8
 _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
@@ -341,6 +378,24 @@ def _span(data: bytes) -> Span:
     return Span(start_ns, end_ns, thread, span, parent, _utf8(name), _utf8(fields))
 
 
+def _gpu_device(data: bytes) -> GpuDevice:
+    device, index, memory_bytes, *lengths, _ = _GPU_DEVICE.unpack_from(data, _BODY)
+    texts, start = [], 32
+    for length in lengths:
+        texts.append(_utf8(_take(data, start, length)))
+        start += length
+    return GpuDevice(device, index, memory_bytes, *texts)
+
+
+def _gpu(data: bytes) -> GpuReading:
+    return GpuReading._make(_GPU.unpack_from(data, _BODY))
+
+
+def _loss(data: bytes) -> LossCount:
+    count, length, _, _ = _LOSS.unpack_from(data, _BODY)
+    return LossCount(count, _utf8(_take(data, 24, length)))
+
+
 _DECODERS: dict[int, Callable[[bytes], Record]] = {
     META: _meta,
     THREAD_START: _thread_start,
@@ -357,4 +412,7 @@ _DECODERS: dict[int, Callable[[bytes], Record]] = {
     FREED: _freed,
     COPY: _copy,
     SPAN: _span,
+    GPU_DEVICE: _gpu_device,
+    GPU: _gpu,
+    LOSS: _loss,
 }

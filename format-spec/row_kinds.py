@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from .records import BLOCK, COPY, CPU, FREED, MEMORY, NONE, ROW_LENGTHS, WAIT
+from .records import BLOCK, COPY, CPU, FREED, GPU, MEMORY, NONE, ROW_LENGTHS, WAIT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -188,6 +188,35 @@ COPY_ROWS = RowKind(
     ),
     (_SOME_THREAD, *_PLACE),
 )
+GPU_ROWS = RowKind(
+    "gpu",
+    GPU,
+    "gpu",
+    "time_ns",
+    (
+        ("time_ns", "q", 8),
+        ("since_ns", "q", 16),
+        ("memory_bytes", "q", 24),
+        ("power_mw", "q", 32),
+        ("device", "I", 40),
+        ("pid", "i", 44),
+        ("temperature_c", "i", 48),
+        ("users", "I", 52),
+        ("busy_percent", "B", 56),
+        ("memory_busy_percent", "B", 57),
+    ),
+    (),
+    {
+        "since_ns": _LEAST_INT64,
+        "memory_bytes": -1,
+        "power_mw": -1,
+        "temperature_c": -(1 << 31),
+        "users": NONE,
+        "busy_percent": 255,
+        "memory_busy_percent": 255,
+    },
+)
+"""Written by the recording command, so in no part: see ``gpu``."""
 ROW_KINDS = {each.name: each for each in (CPU_ROWS, WAIT_ROWS, MEMORY_ROWS, BLOCK_ROWS, FREED_ROWS, COPY_ROWS)}
 TABLE_KINDS = {each.table: each for each in ROW_KINDS.values() if each.table is not None}
 """The kind of the rows of each table that has rows."""

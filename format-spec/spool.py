@@ -27,6 +27,7 @@ _LOSSES = struct.Struct(f"<{LOSS_COUNTERS}Q")
 _LOSSES_AT = 128
 _SEGMENT_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})\.seg")
 _CONTROL_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.ctl")
+_GPU_NAME = re.compile(r"gpu\.(\d{6,10})\.seg")
 _PART_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})-(\d{6,10})")
 
 
@@ -163,6 +164,26 @@ class SpoolDirectory:
     def parts(self, prefix: str) -> list[Part]:
         """The parts of a process, listed now."""
         return sorted(part for _, part in self._parts(f"{prefix}."))
+
+    def gpu_segments(self) -> list[int]:
+        """The numbers of the segments of GPU readings, in order.
+
+        Errors:
+            FormatError: the directory cannot be listed.
+        """
+        return sorted(int(match[1]) for name in _names(self.path) if (match := _GPU_NAME.fullmatch(name)))
+
+    def gpu_segment(self, seq: int) -> Segment:
+        """Read a segment of GPU readings.
+
+        Errors:
+            FormatError: it is not a segment of that number.
+            OSError: it cannot be read.
+        """
+        segment = read_segment(read_regular_file(self.path / f"gpu.{seq:06}.seg", MAX_SEGMENT_SIZE))
+        if segment.seq != seq:
+            raise FormatError(f"gpu.{seq:06}.seg says that it is segment {segment.seq}")
+        return segment
 
     def _parts(self, beginning: str = "") -> Iterator[tuple[str, Part]]:
         if self.parts_path.is_dir():

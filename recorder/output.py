@@ -25,7 +25,9 @@ ROOM_AT_START = 3 * SEGMENT_SIZE
 
 # What we leave in the directory of a recording and in its spool. Whatever else is there was put there by somebody else.
 _OURS = re.compile(r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
-_OURS_IN_SPOOL = re.compile(r"\d+-\d+\.(ctl|\d{6,}\.seg)|arm-error\.txt|probe\.tmp|recorder\.json|processes\.log")
+_OURS_IN_SPOOL = re.compile(
+    r"\d+-\d+\.(ctl|\d{6,}\.seg)|gpu\.\d{6,}\.seg|arm-error\.txt|probe\.tmp|recorder\.json|processes\.log"
+)
 _OURS_IN_PARTS = re.compile(r"(\.tmp-)?\d+-\d+\.\d{6,}-\d{6,}")
 _OURS_IN_PART = re.compile(r"[a-z_]+\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
 

@@ -29,6 +29,8 @@ SAMPLERS = ("native", "signal")
 _FLAGS = {
     "--cpu-only": ("cpu_only", True),
     "--with-memory": ("cpu_only", False),
+    "--gpu": ("gpu", True),
+    "--no-gpu": ("gpu", False),
     "--sources": ("sources", True),
     "--no-sources": ("sources", False),
     "--start-paused": ("start_paused", True),
@@ -58,6 +60,7 @@ class Options:
     sampler: str = "native"
     cpu_only: bool = False
     memory_threshold: int | None = None
+    gpu: bool = True
     sources: bool = True
     start_paused: bool = False
     force: bool = False
@@ -172,7 +175,7 @@ def run(options: Options, target: Target | None) -> None:
     if number is not None:
         output.discard(path)
         launch.end_like(-number)
-    _accompany(path, started, target, manifest, quiet=options.quiet)
+    _accompany(path, started, target, manifest, options)
 
 
 def check_memory(options: Options) -> None:
@@ -195,19 +198,19 @@ def check_tree(options: Options) -> None:
         raise Refused("--include and --exclude are of no use with --sampler signal, which records one process")
 
 
-def _accompany(path: Path, program: Program, target: Target, manifest: Manifest, *, quiet: bool) -> None:
+def _accompany(path: Path, program: Program, target: Target, manifest: Manifest, options: Options) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from tachograph.recorder import launch
     from tachograph.recorder.session import Session
     from tachograph.recorder.summary import say, summary
 
     code = target.what if target.kind is Kind.CODE else None
-    session = Session(path.absolute(), program, manifest, target.command(), code)
+    session = Session(path.absolute(), program, manifest, target.command(), code, gpu=options.gpu)
     session.begin()
     status = launch.exit_status(launch.Watch(program.pid).until_end())
     try:
         outcome = session.end(status)
-        if not quiet or outcome.unfinished or outcome.not_recorded:
+        if not options.quiet or outcome.unfinished or outcome.not_recorded:
             say(summary(target.title(), path, outcome))
     finally:
         # Even a mistake of ours (shown in full, for a report) must not change what the program's caller sees.

@@ -92,6 +92,10 @@ Examples:
     help="Write a row whenever the memory held has changed by so much: a number, or 64K, 1M, 2G; at least 64K. "
     f"[default: {DEFAULT_THRESHOLD}]",
 )  # fmt: skip
+@click.option(
+    "--gpu/--no-gpu", default=True,
+    help="Read NVIDIA GPUs where there is a driver (the default): use, memory, power. Or leave them alone.",
+)  # fmt: skip
 @click.option("--sources/--no-sources", default=True, help="Store the text of source files (the default), or do not.")
 @click.option(
     "--start-paused", is_flag=True, help="Record nothing until the program calls tachograph.recorder.resume()."

@@ -18,6 +18,7 @@ from tachograph.recorder.arm import ERROR_FILE
 from tachograph.recorder.collector import Collector
 from tachograph.recorder.descendants import note_end, note_start, stop_recording
 from tachograph.recorder.finish import Finished, UnfinishedError, finish
+from tachograph.recorder.gpu.sampler import GpuSampler
 from tachograph.recorder.output import MANIFEST, SPOOL
 from tachograph.recorder.problems import one_line
 from tachograph.recorder.running import note_recorder
@@ -49,7 +50,14 @@ class Session:
     """Everything that the recording command does beside waiting for the program."""
 
     def __init__(
-        self, directory: Path, program: Program, manifest: Manifest, command: Sequence[str], code: str | None
+        self,
+        directory: Path,
+        program: Program,
+        manifest: Manifest,
+        command: Sequence[str],
+        code: str | None,
+        *,
+        gpu: bool = True,
     ) -> None:
         self._directory = directory
         self._spool = directory / SPOOL
@@ -61,14 +69,18 @@ class Session:
         self._manifest = manifest
         self._sources: SourceStore | None = None
         self._collector = Collector(self._spool, self._prepare, import_for_the_end)
+        self._gpu = GpuSampler(self._spool) if gpu else None
 
     def begin(self) -> None:
         """Start to work beside the program."""
         self._collector.start()
+        if self._gpu is not None:
+            self._gpu.start()
 
     def end(self, exit_status: int) -> Outcome:
         """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal)."""
         ended_ns = time.monotonic_ns()
+        self._end_gpu()
         self._collector.stop()
         assert self._sources is not None
         pid = self._program.pid
@@ -89,6 +101,12 @@ class Session:
         except UnfinishedError as error:
             return replace(outcome, unfinished=str(error))
         return replace(outcome, finished=finished)
+
+    def _end_gpu(self) -> None:
+        """Until now nothing was said about GPUs: only who has asked the driver knows whether there is one."""
+        told = self._gpu.stop() if self._gpu is not None else None
+        self._manifest.parameters["gpu"] = told is not None and told.recorded
+        self._manifest.notes += told.notes if told is not None else []
 
     def _prepare(self) -> SourceScout:
         """Note what is being recorded."""

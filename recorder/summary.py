@@ -21,6 +21,7 @@ COUNTED = (
     ("allocations", "block", "blocks"),
     ("copies", "copy", "copies"),
     ("spans", "span", "spans"),
+    ("gpu", "GPU reading", "GPU readings"),
 )
 
 

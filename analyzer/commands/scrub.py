@@ -33,9 +33,9 @@ DROPPABLE = ("sources", "paths", "argv", "host", "names")
 )
 @click.option(
     "--without",
-    type=click.Choice(["waits", "memory"]),
+    type=click.Choice(["waits", "memory", "gpu"]),
     multiple=True,
-    help="Leave out waiting, or memory with its blocks and copies; may be repeated.",
+    help="Leave out waiting, memory with its blocks and copies, or GPUs; may be repeated.",
 )
 @click.option(
     "--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'; without memory."

@@ -91,6 +91,11 @@ def without_names(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
     }
 
 
+def without_identity(devices: pa.Table) -> pa.Table:
+    """GPUs without what tells one from all others in the world."""
+    return _nulled(devices, "uuid")
+
+
 def without_texts(spans: pa.Table) -> pa.Table:
     """Spans with made-up names, and without the values that the program gave them."""
     names = _numbered(_texts(spans, "name"), lambda number, _: f"span_{number}")
@@ -131,4 +136,13 @@ def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     return table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
 
 
-__all__ = ["PLACE", "within", "without_commands", "without_names", "without_paths", "without_sources", "without_texts"]
+__all__ = [
+    "PLACE",
+    "within",
+    "without_commands",
+    "without_identity",
+    "without_names",
+    "without_paths",
+    "without_sources",
+    "without_texts",
+]

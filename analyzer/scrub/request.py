@@ -17,7 +17,7 @@ from ..recording import Recording
 from ..window import Window, make_window
 
 DROPPABLE = ("sources", "paths", "argv", "host", "names")
-WITHOUT = {"waits": ("waits",), "memory": ("memory", "allocations", "copies")}
+WITHOUT = {"waits": ("waits",), "memory": ("memory", "allocations", "copies"), "gpu": ("gpu",)}
 """What can be left out, and the tables that it is in."""
 
 

@@ -28,7 +28,7 @@ def kept_rows(recording: Recording, name: str, request: Request) -> Iterator[pa.
 
 
 def _of_chosen(table: pa.Table, request: Request) -> NDArray[np.bool_]:
-    """Which rows belong to threads that are kept; those of no thread go with their process."""
+    """Which rows belong to threads that are kept; those of no thread go with their process, those of none are kept."""
     names = table.column_names
     chosen = np.zeros(table.num_rows, np.bool_)
     nobody = np.ones(table.num_rows, np.bool_)
@@ -37,7 +37,8 @@ def _of_chosen(table: pa.Table, request: Request) -> NDArray[np.bool_]:
         chosen |= np.append(request.threads, False)[thread]
         nobody = thread < 0
     if "process" in names:
-        chosen |= nobody & request.processes[table.column("process").to_numpy()]
+        process = table.column("process").cast("int64").fill_null(-1).to_numpy()
+        chosen |= nobody & np.append(request.processes, True)[process]
     return chosen
 
 

@@ -18,7 +18,15 @@ from ..lives import read_lives
 from ..output import writing
 from ..recording import DEFINITIONS, Recording
 from ..scope import PROJECT
-from .masks import within, without_commands, without_names, without_paths, without_sources, without_texts
+from .masks import (
+    within,
+    without_commands,
+    without_identity,
+    without_names,
+    without_paths,
+    without_sources,
+    without_texts,
+)
 from .numbering import Numbering
 from .request import Request
 from .rows import kept_rows, kept_spans
@@ -102,12 +110,16 @@ def _definitions(recording: Recording, numbering: Numbering, request: Request) -
         if name == "spans":  # nothing refers to spans: they are kept by their thread and time
             continue
         kept = recording.table(name).filter(pa.array(numbering.kept(name)))
+        if not kept.num_rows and spec.tables[name].since:
+            continue
         tables[name] = numbering.renumber(kept, spec.tables[name])
     if not request.window.whole:
         start, end = _cut(recording, request)
         tables |= {name: within(tables[name], start, end) for name in ("processes", "threads")}
     if request.drop & {"argv", "paths"}:
         tables["processes"] = without_commands(tables["processes"])
+    if "host" in request.drop and "gpu_devices" in tables:
+        tables["gpu_devices"] = without_identity(tables["gpu_devices"])
     if "sources" in request.drop:
         tables["files"] = without_sources(tables["files"])
     if "names" in request.drop:

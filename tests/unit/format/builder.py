@@ -203,6 +203,33 @@ class SegmentBuilder:
         head = struct.pack("<qqIIIHHII", start_ns, end_ns, thread, span, parent, len(names), 0, len(values), 0)
         self.add(15, head + names + values)
 
+    def gpu_device(
+        self, device: int, index: int, memory: int = -1, name: str = "", uuid: str = "", driver: str = ""
+    ) -> None:
+        texts = [text.encode() for text in (name, uuid, driver)]
+        self.add(16, struct.pack("<IIqHHHH", device, index, memory, *map(len, texts), 0) + b"".join(texts))
+
+    def gpu(
+        self,
+        time_ns: int,
+        device: int = 0,
+        pid: int = 0,
+        *,
+        since: int = UNKNOWN,
+        memory: int = -1,
+        power: int = -1,
+        temperature: int = -(1 << 31),
+        users: int = NONE,
+        busy: int = 255,
+        memory_busy: int = 255,
+    ) -> None:
+        fields = (time_ns, since, memory, power, device, pid, temperature, users, busy, memory_busy)
+        self.add(17, struct.pack("<qqqqIiiIBB6x", *fields))
+
+    def loss(self, name: str, count: int) -> None:
+        text = name.encode()
+        self.add(18, struct.pack("<QHHI", count, len(text), 0, 0) + text)
+
 
 def control(
     *,

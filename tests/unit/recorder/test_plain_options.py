@@ -21,6 +21,8 @@ PLAIN = [
     ["--cpu-only", "a.py", "--cpu-only"],
     ["--cpu-only", "--with-memory", "--no-sources", "--sources", "a.py"],
     ["--memory-threshold", "1M", "a.py"],
+    ["--no-gpu", "a.py", "--gpu"],
+    ["--no-gpu", "--gpu", "a.py"],
     ["--cpu-only", "--memory-threshold", "10485767", "a.py"],
     ["--no-children", "gunicorn", "--include", "x"],
     ["--no-children", "--children", "--include", "a*", "--exclude", "b", "--include", "c,d:%", "sh", "-c", "true"],

@@ -1,0 +1,1 @@
+"""Reads the GPUs while the program runs: in the recording command, never in the program."""

@@ -1,0 +1,117 @@
+"""Writes readings of GPUs into the spool: SPEC.md, "Segment" and the records GPU_DEVICE, GPU and LOSS.
+
+The file grows by whole records with every write, so what was written is there whatever happens to this process.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tachograph.format.records import GPU, GPU_DEVICE, LOSS, NONE, SEGMENT_HEADER, SEGMENT_MAGIC, record_check
+
+SEGMENT_LIMIT = 1 << 20
+"""Bytes after which the next segment is begun."""
+
+UNKNOWN_TIME = -(1 << 63)
+WHOLE_GPU = 0
+_NO_PERCENT = 255
+_NO_TEMPERATURE = -(1 << 31)
+
+
+class Reading(NamedTuple):
+    """A row of the table ``gpu``; None is unknown."""
+
+    time_ns: int
+    device: int
+    pid: int = WHOLE_GPU
+    since_ns: int | None = None
+    memory_bytes: int | None = None
+    power_mw: int | None = None
+    temperature_c: int | None = None
+    users: int | None = None
+    busy: int | None = None
+    memory_busy: int | None = None
+
+
+class GpuSpool:
+    """The segments of GPU readings of one recording. Every method raises OSError if there is no room."""
+
+    def __init__(self, spool: Path, limit: int = SEGMENT_LIMIT) -> None:
+        self._spool = spool
+        self._limit = limit
+        self._descriptor: int | None = None
+        self._sequence = -1
+        self._offset = 0
+        self._pending = bytearray()
+
+    def device(self, device: int, index: int, memory_bytes: int | None, name: str, uuid: str, driver: str) -> None:
+        """A GPU; ``index`` is the driver's number of it."""
+        texts = [text.encode("utf-8", "replace")[:1000] for text in (name, uuid, driver)]
+        memory = -1 if memory_bytes is None else memory_bytes
+        self._add(GPU_DEVICE, struct.pack("<IIqHHHH", device, index, memory, *map(len, texts), 0) + b"".join(texts))
+
+    def reading(self, row: Reading) -> None:
+        """A row."""
+        numbers = (
+            row.time_ns,
+            _known(row.since_ns, UNKNOWN_TIME),
+            _known(row.memory_bytes, -1),
+            _known(row.power_mw, -1),
+            row.device,
+            row.pid,
+            _known(row.temperature_c, _NO_TEMPERATURE),
+            _known(row.users, NONE),
+            _known(row.busy, _NO_PERCENT),
+            _known(row.memory_busy, _NO_PERCENT),
+        )
+        self._add(GPU, struct.pack("<qqqqIiiIBB6x", *numbers))
+
+    def loss(self, name: str, count: int) -> None:
+        """Something could not be recorded, ``count`` times."""
+        text = name.encode("ascii")
+        self._add(LOSS, struct.pack("<QHHI", count, len(text), 0, 0) + text)
+
+    def flush(self) -> None:
+        """Write what was given since the last time."""
+        if not self._pending:
+            return
+        assert self._descriptor is not None
+        data, self._pending = bytes(self._pending), bytearray()
+        if os.write(self._descriptor, data) != len(data):
+            raise OSError("the disk is full")
+        if self._offset >= self._limit:
+            self.close()
+
+    def close(self) -> None:
+        """Close the segment; the next record begins another."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _add(self, kind: int, body: bytes) -> None:
+        if self._descriptor is None:
+            self._begin()
+        padded = body + bytes(-len(body) % 8)
+        length = 8 + len(padded)
+        check = record_check(self._offset, length, kind, self._sequence)
+        self._pending += struct.pack("<Q", check << 48 | kind << 32 | length) + padded
+        self._offset += length
+
+    def _begin(self) -> None:
+        self._sequence += 1
+        self._descriptor = os.open(
+            self._spool / f"gpu.{self._sequence:06}.seg",
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o600,
+        )
+        head = struct.pack("<8sIIiIq", SEGMENT_MAGIC, self._sequence, 0, os.getpid(), 0, time.monotonic_ns())
+        self._pending = bytearray(head.ljust(SEGMENT_HEADER, b"\0"))
+        self._offset = SEGMENT_HEADER
+
+
+def _known(value: int | None, unknown: int) -> int:
+    return unknown if value is None else value
