@@ -31,6 +31,7 @@ from .sources import Sources
 from .span_sums import sum_spans
 from .spans import Spans, narrowed, read_spans
 from .summary import Summary, main_threads
+from .tasks import sum_tasks
 from .text import printable
 from .window import make_window
 
@@ -90,6 +91,7 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
         files=summary.files(in_scope),
         threads=by_thread,
         processes=processes,
+        tasks=sum_tasks(recording, tree, sums, effective, waits_known=waits_known),
         sources=sources,
         calls=calls(tree, in_scope, sums, waits_known=waits_known),
         memory=memory,

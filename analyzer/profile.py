@@ -144,6 +144,8 @@ class Profile:
     allocated: allocated_bytes, freed_bytes, live_at_peak_bytes, live_at_end_bytes; copied_bytes."""
     processes: pd.DataFrame
     """One row per process, each behind its parent: the columns of ``process_frame.COLUMNS``. NaN is unknown."""
+    tasks: pd.DataFrame
+    """By the coroutine at the root of a task's step: the columns of ``tasks.COLUMNS``; empty where there is none."""
     sources: Sources
     calls: Calls
     """The call tree with the measures of every node."""

@@ -29,6 +29,7 @@ class Options:
     thread: str | None
     process: tuple[str, ...]
     processes: bool
+    tasks: bool
     start: float | None
     end: float | None
     sort: str | None
@@ -85,6 +86,7 @@ class Options:
     help="Only this process: its id (here or the system's), or its name (a glob); may be repeated.",
 )
 @click.option("--processes", is_flag=True, help="Show the tree of processes instead.")
+@click.option("--tasks", is_flag=True, help="Show time by the coroutines that asyncio's tasks were made of instead.")
 @click.option(
     "--span",
     metavar="NAME[KEY=VALUE,...]",
@@ -168,6 +170,11 @@ def run(options: Options) -> None:
         from ..render.processes import show as show_processes
 
         show_processes(profile, console())
+    if options.tasks:
+        from ..render.tasks import show as show_tasks
+
+        show_tasks(profile, console(), options.top)
+    if options.processes or options.tasks:
         return
     show(profile, console(), Sort(sort), options.top)
 
@@ -177,8 +184,12 @@ def _follow(options: Options, question: Question, sort: str) -> None:
     from ..render.selection import Sort
     from .follow import follow
 
-    if options.processes or any(each is not None for each in (options.json, options.html, options.figures)):
-        raise Failure("--follow shows the report in the terminal: leave out --json, --html, --figures and --processes")
+    if (
+        options.processes
+        or options.tasks
+        or any(each is not None for each in (options.json, options.html, options.figures))
+    ):
+        raise Failure("--follow shows the report in the terminal: leave out the other views")
     follow(find_recording(options.recording), question, console(), Sort(sort), options.top)
 
 

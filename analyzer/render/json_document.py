@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from .. import copies, process_frame, span_sums
+from .. import copies, process_frame, span_sums, tasks
 from ..heap import columns as heap_columns
 from ..heap.process import Memory
 from ..leaks import report
@@ -56,6 +56,7 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
         },
         **{name: _records(frame.head(top) if top else frame, _COLUMNS[name]) for name, frame in ordered.items()},
         "threads": _records(profile.threads, _COLUMNS["threads"]),
+        "tasks": _records(profile.tasks, list(tasks.COLUMNS)),
         "processes": _records(profile.processes, _COLUMNS["processes"]),
         "memory": None if profile.memory is None else _memory(profile.memory),
         "leaks": None if profile.leaks is None else _records(profile.leaks, _COLUMNS["leaks"]),

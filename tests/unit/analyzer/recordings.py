@@ -100,10 +100,17 @@ class Builder:
     def file(self, path: str, source: str | None = None) -> int:
         return self._add("files", path=path, source=source)
 
-    def code(self, file: int, qualname: str = "f", first_line: int = 1, line_table: bytes | None = None) -> int:
+    def code(
+        self,
+        file: int,
+        qualname: str = "f",
+        first_line: int = 1,
+        line_table: bytes | None = None,
+        flags: int = 3,
+    ) -> int:
         """A code object; without a table of its own, instruction 2 * n is on line first_line + n (up to 100 lines)."""
         table = lines_table(100) if line_table is None else line_table
-        return self._add("codes", file=file, qualname=qualname, first_line=first_line, flags=3, line_table=table)
+        return self._add("codes", file=file, qualname=qualname, first_line=first_line, flags=flags, line_table=table)
 
     def compiled(self, file: int, function: Callable[..., Any] | CodeType) -> int:
         """A code object of the interpreter that runs the test."""

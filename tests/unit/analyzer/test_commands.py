@@ -142,9 +142,10 @@ def test_documented_names(builder: Builder) -> None:
         builder.block(stack, 1000, at)
     builder.memory("end", 10_000, 100_000, obj_allocated_bytes=100_000)
     builder.span("epoch", 0, 100)
+    builder.cpu(builder.stack((builder.code(0, "serve", flags=0x80), 0)))
     with Recording(small(builder).write()) as recording:
         found = document(build_profile(recording, Question()))
-    assert all(found[name] for name in ("lines", "functions", "files", "threads", "leaks", "memory", "spans"))
+    assert all(found[name] for name in ("lines", "functions", "files", "threads", "leaks", "memory", "spans", "tasks"))
     text = (Path(__file__).parents[3] / "docs" / "reference" / "json.md").read_text("utf-8")
     documented = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
     assert documented == names_in(found)

@@ -1,0 +1,184 @@
+"""asyncio: time by the coroutine at the root of a task's step, told from callbacks, the loop, and idleness."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+import types
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from tachograph.analyzer import Profile
+from tachograph.analyzer.render.tasks import show
+from unit.analyzer.recordings import Builder, table
+
+COROUTINE, GENERATOR, ASYNC_GENERATOR = 0x80, 0x20, 0x200
+LIB = "/usr/lib/python3.13"
+
+
+class Program:
+    """Frames of a program with an event loop, by short names."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self._files: dict[str, int] = {}
+        self._codes: dict[tuple[str, str], int] = {}
+
+    def frame(self, path: str, name: str, flags: int = 3) -> tuple[int, int]:
+        if path not in self._files:
+            self._files[path] = self.builder.file(path)
+        if (path, name) not in self._codes:
+            line = 10 * len(self._codes) + 1
+            self._codes[path, name] = self.builder.code(self._files[path], name, line, flags=flags)
+        return self._codes[path, name], 0
+
+    @property
+    def main(self) -> list[tuple[int, int]]:
+        return [self.frame("/srv/app.py", "<module>"), self.frame(f"{LIB}/asyncio/runners.py", "Runner.run")]
+
+    @property
+    def once(self) -> list[tuple[int, int]]:
+        base = f"{LIB}/asyncio/base_events.py"
+        loop = ("BaseEventLoop.run_until_complete", "BaseEventLoop.run_forever", "BaseEventLoop._run_once")
+        return [*self.main, *(self.frame(base, name) for name in loop)]
+
+    @property
+    def handle(self) -> list[tuple[int, int]]:
+        return [*self.once, self.frame(f"{LIB}/asyncio/events.py", "Handle._run")]
+
+    def own(self, name: str, flags: int = COROUTINE) -> tuple[int, int]:
+        return self.frame("/srv/app.py", name, flags)
+
+    def asyncio(self, module: str, name: str, flags: int = 3) -> tuple[int, int]:
+        return self.frame(f"{LIB}/asyncio/{module}.py", name, flags)
+
+    def cpu(self, ms: float, *frames: tuple[int, int]) -> None:
+        self.builder.cpu(self.builder.stack(*frames), ms)
+
+    def wait(self, start: float, end: float, *frames: tuple[int, int]) -> None:
+        self.builder.wait(self.builder.stack(*frames), start, end)
+
+
+@pytest.fixture
+def program(builder: Builder) -> Program:
+    return Program(builder)
+
+
+Answer = Callable[..., Profile]
+
+
+def cpu(answer: Profile) -> dict[tuple[str, str], int]:
+    """CPU time in ms by kind and name."""
+    rows = table(answer.tasks, "kind", "function", "cpu_s")
+    return {(kind, name): round(seconds * 1000) for kind, name, seconds in rows}
+
+
+def test_tasks_callbacks_and_the_loop(program: Program, profile: Answer) -> None:
+    fetch, parse = program.own("fetch"), program.own("parse", 3)
+    program.cpu(10, *program.handle, fetch)
+    program.cpu(20, *program.handle, fetch, program.own("inner"), parse)  # awaited, and called by what is awaited
+    program.cpu(40, *program.handle, program.own("serve"), parse)
+    program.cpu(80, *program.handle, program.own("on_data", 3), parse)
+    program.cpu(160, *program.once)
+    program.cpu(320, program.own("<module>", 3))
+    program.builder.cpu(None, 640)
+    assert cpu(profile()) == {
+        ("task", "fetch"): 30,
+        ("task", "serve"): 40,
+        ("callback", "on_data"): 80,
+        ("loop", "<event loop>"): 160,
+        ("none", "<no event loop>"): 960,
+    }
+    assert table(profile().tasks.query("function == 'fetch'"), "file", "line") == [("/srv/app.py", 1)]
+
+
+def test_working_blocking_and_awaiting_are_told_apart(program: Program, profile: Answer) -> None:
+    work = program.own("work")
+    select = program.frame(f"{LIB}/selectors.py", "EpollSelector.select")
+    program.cpu(10, *program.handle, work)
+    program.wait(0, 300, *program.handle, work, program.own("requests_get", 3))  # a call that blocks the loop
+    program.wait(300, 2300, *program.once, select)
+    program.wait(2300, 2400, *program.handle, program.asyncio("selector_events", "_read_ready"))
+    frame = profile().tasks
+    assert table(frame, "kind", "function", "blocked_s", "idle_s") == [
+        ("task", "work", 0.3, None),
+        ("callback", "_read_ready", 0.1, None),
+        ("loop", "<event loop>", None, 2.0),
+    ]
+
+
+def test_uvloop_has_no_frames_of_its_own(program: Program, profile: Answer) -> None:
+    program.cpu(10, *program.main, program.own("main"))
+    program.cpu(20, *program.main, program.own("on_data", 3))
+    program.cpu(40, *program.main)
+    program.cpu(80, program.own("<module>", 3), program.own("main"))  # loop.run_until_complete(main())
+    assert cpu(profile()) == {("task", "main"): 90, ("callback", "on_data"): 20, ("loop", "<event loop>"): 40}
+
+
+def test_awaiting_through_generators_and_async_generators(program: Program, profile: Answer) -> None:
+    main = program.own("main")
+    through = [program.own("Awaitable.__await__", GENERATOR), program.own("ticker", ASYNC_GENERATOR)]
+    for between in through:
+        program.cpu(10, *program.handle, main, between, program.own("read"))
+        program.cpu(10, *program.handle, main, between)
+    # The loop closes an asynchronous generator by a task made of it.
+    program.cpu(5, *program.handle, program.own("ticker", ASYNC_GENERATOR))
+    # trio's loop is a generator, which nobody awaits.
+    unrolled = program.frame("/lib/trio/_run.py", "unrolled_run", GENERATOR)
+    program.cpu(7, program.own("run", 3), unrolled, program.own("child"))
+    assert cpu(profile(scope="all")) == {("task", "main"): 40, ("task", "ticker"): 5, ("task", "child"): 7}
+
+
+def test_tasks_that_begin_within_a_step(program: Program, profile: Answer) -> None:
+    """An eager task runs at once, on the stack of the one that made it; a coroutine that is run by hand does not."""
+    outer, create = program.own("outer"), program.asyncio("tasks", "create_task")
+    program.cpu(10, *program.handle, outer, create, program.own("eager"), program.own("helper"))
+    program.cpu(20, *program.handle, outer, program.own("by_hand", 3), program.own("driven"))
+    program.cpu(40, *program.handle, outer, *program.handle, program.own("nested"))
+    assert cpu(profile()) == {("task", "eager"): 10, ("task", "outer"): 20, ("task", "nested"): 40}
+
+
+def test_the_python_version_of_a_task(program: Program, profile: Answer) -> None:
+    steps = [program.asyncio("tasks", name) for name in ("Task.__step", "Task.__step_run_and_handle_result")]
+    program.cpu(10, *program.handle, *steps, program.own("main"))
+    program.cpu(20, *program.handle, *steps)
+    assert cpu(profile()) == {("task", "main"): 10, ("loop", "<event loop>"): 20}
+
+
+def test_a_program_without_coroutines(program: Program, profile: Answer) -> None:
+    program.cpu(10, program.own("<module>", 3))
+    assert profile().tasks.empty
+
+
+def test_the_names_are_those_of_this_asyncio() -> None:
+    """What the analyzer looks for is there in the asyncio of the Python that runs this test."""
+    from tachograph.analyzer.tasks import _ENTRIES
+
+    for file, name in _ENTRIES:
+        found: object = getattr(asyncio, file.removesuffix(".py"))
+        for part in name.split("."):
+            found = getattr(found, part)
+        assert isinstance(found, types.FunctionType)
+        assert found.__qualname__ == name
+    assert sys.modules[asyncio.tasks.__name__].Task.__qualname__ == "Task"
+
+
+def test_the_terminal(program: Program, profile: Answer) -> None:
+    program.cpu(300, *program.handle, program.own("handle"))
+    program.cpu(100, *program.handle, program.own("on_data", 3))
+    program.wait(0, 250, *program.handle, program.own("refresh"))
+    program.wait(250, 2250, *program.once)
+    out = io.StringIO()
+    show(profile(), Console(file=out, width=120))
+    text = out.getvalue()
+    rows = [" ".join(line.split()) for line in text[text.index(" Tasks ") :].splitlines()[2:] if line.strip()]
+    assert rows == [
+        "75.0 ±40 300ms 300ms handle /srv/app.py:61",
+        "25.0 ±40 100ms 100ms on_data (callback) /srv/app.py:71",
+        "250ms refresh /srv/app.py:81",
+        "<event loop>",
+        "event loops were idle for 2.00 s: all of their tasks were awaiting something",
+    ]
