@@ -42,7 +42,7 @@ def is_chosen(config: "Mapping[str, str]", orig_argv: "Sequence[str]") -> bool:
 
 
 def program_names(orig_argv: "Sequence[str]") -> list[str]:
-    """What a Python process may be called by: its script with and without .py, or its module, and its interpreter."""
+    """What a Python process may be called by: its interpreter, and its script with and without .py, or its module."""
     names = [_last_part(orig_argv[0])] if orig_argv else []
     index = 1
     while index < len(orig_argv):
@@ -50,9 +50,9 @@ def program_names(orig_argv: "Sequence[str]") -> list[str]:
         if argument.startswith("--") and len(argument) > 2:
             index += 2 if argument in _TAKE_NEXT else 1
         elif argument.startswith("-") and len(argument) > 1:
-            module, taken = _of_cluster(orig_argv, index)
-            if module is not None:
-                return [*names, module]
+            what, taken = _of_cluster(orig_argv, index)
+            if what is not None:
+                return [*names, *what]
             index += taken
         else:
             script = _last_part(argument)
@@ -84,18 +84,23 @@ def matches(name: str, pattern: str) -> bool:
     return all(char == "*" for char in pattern[place:])
 
 
-def _of_cluster(orig_argv: "Sequence[str]", index: int) -> "tuple[str | None, int]":
-    """The module that a cluster of short options runs (``-c`` for code), and how many arguments the cluster takes."""
+def _of_cluster(orig_argv: "Sequence[str]", index: int) -> "tuple[list[str] | None, int]":
+    """The names of what a cluster of short options runs (``-m``, ``-c``), and how many arguments the cluster takes."""
     argument = orig_argv[index]
     for at in range(1, len(argument)):
         letter, attached = argument[at], argument[at + 1 :]
-        if letter == "c":
-            return "-c", 0
-        if letter == "m":
-            return attached or "".join(orig_argv[index + 1 : index + 2]), 0
+        if letter in "cm":
+            text = attached or "".join(orig_argv[index + 1 : index + 2])
+            return ([text] if letter == "m" else ["-c", *_first_import(text)]), 0
         if letter in "XW":
             return None, 1 if attached else 2
     return None, 1
+
+
+def _first_import(code: str) -> list[str]:
+    """What ``from multiprocessing.spawn import spawn_main; ...`` is called: that is how pools start their workers."""
+    words = code.split(None, 2)
+    return [words[1]] if len(words) == 3 and words[0] == "from" and words[2].startswith("import") else []
 
 
 def _last_part(path: str) -> str:

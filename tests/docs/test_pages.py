@@ -2,11 +2,13 @@
 
 A block under `<!-- file: NAME -->` is written to a file, one under `<!-- run -->` is executed: Python as a script, a
 console block line by line after its `$` prompts. The blocks of a page share a folder. `examples` in it is the folder
-of this repository. A block under `<!-- run, any status -->` may fail.
+of this repository. A block under `<!-- run, any status -->` may fail. One under `<!-- run, with NAME NAME -->` is run
+where these commands are installed.
 """
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MARKED_BLOCK = re.compile(
-    r"^<!-- (file: (?P<file>\S+)|run(?P<any>, any status)?) -->\n"
+    r"^<!-- (file: (?P<file>\S+)|run(?P<any>, any status)?(, with (?P<needs>[\w -]+))?) -->\n"
     r"```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -32,6 +34,7 @@ class Block:
     kind: str
     text: str
     any_status: bool
+    needs: tuple[str, ...]
 
     def commands(self) -> list[list[str]]:
         """What to run, as argument vectors."""
@@ -43,7 +46,12 @@ class Block:
 def blocks(page: Path) -> list[Block]:
     """The marked blocks of a page, in order."""
     found = MARKED_BLOCK.finditer(page.read_text(encoding="utf-8"))
-    return [Block(match["file"], match["kind"], match["text"], match["any"] is not None) for match in found]
+    return [
+        Block(
+            match["file"], match["kind"], match["text"], match["any"] is not None, tuple((match["needs"] or "").split())
+        )
+        for match in found
+    ]
 
 
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if blocks(page)]
@@ -59,6 +67,8 @@ def test_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+            continue
+        if not all(shutil.which(name, path=environment["PATH"]) for name in block.needs):
             continue
         for command in block.commands():
             done = subprocess.run(

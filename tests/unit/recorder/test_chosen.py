@@ -34,6 +34,13 @@ def test_names(line: str, names: list[str]) -> None:
     assert program_names(line.split()) == names
 
 
+def test_names_of_workers() -> None:
+    code = "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=6)"
+    assert program_names(["python", "-c", code, "--multiprocessing-fork"]) == ["python", "-c", "multiprocessing.spawn"]
+    for code in ("from", "from x", "import x", "x = 'from y import z'"):
+        assert program_names(["python", "-c", code]) == ["python", "-c"]
+
+
 @pytest.mark.parametrize("options", ["-IX utf8 -Wd -OO", "-W error -X dev", "--check-hash-based-pycs never -B"])
 def test_the_interpreter_reads_its_options_as_we_do(options: str) -> None:
     """What sys.orig_argv holds, and what python takes as the module."""
