@@ -157,6 +157,14 @@ void* tg_own_thread_state(int* attached) {
     return own;
 }
 
+void* tg_running_thread_state(void) {
+#if PY_VERSION_HEX >= 0x030C0000
+    return NULL;
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+}
+
 const void* tg_evaluation_loop(void) {
     const void* address;
     PyObject* (*function)(PyThreadState*, struct _PyInterpreterFrame*, int) =

@@ -70,6 +70,10 @@ extern const struct tg_pools tg_small_blocks;
 const void* tg_runtime(void);
 // The calling thread's state; `attached` = it holds the GIL. Safe in a signal handler.
 void* tg_own_thread_state(int* attached);
+// Up to 3.11 the state that holds the one GIL, of whatever thread and interpreter: perhaps the
+// calling thread's in a subinterpreter, for which there is nothing better. May be freed meanwhile.
+// NULL since 3.12. Safe in a signal handler.
+void* tg_running_thread_state(void);
 // An address in the evaluation loop.
 const void* tg_evaluation_loop(void);
 

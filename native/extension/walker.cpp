@@ -2,6 +2,8 @@
 
 #include "codes.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <cstring>
 
 namespace tachograph {
@@ -144,16 +146,25 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
     api_->return_scratch(frames);
 }
 
+const uint8_t* Walker::own(int* attached) const {
+    const auto* known = static_cast<const uint8_t*>(tg_own_thread_state(attached));
+    if (*attached) return known;
+    const auto* running = static_cast<const uint8_t*>(tg_running_thread_state());
+    if (!running || !belongs(running, static_cast<pid_t>(syscall(SYS_gettid)))) return known;
+    *attached = 1;
+    return running;
+}
+
 void Walker::self(tg_walk* out) const {
     int attached = 0;
-    const auto* tstate = static_cast<const uint8_t*>(tg_own_thread_state(&attached));
+    const uint8_t* tstate = own(&attached);
     out->gil = attached ? 1 : 0;
     if (tstate) walk(tstate, {}, out);
 }
 
 bool Walker::position(tg_position* out) const {
     int attached = 0;
-    const auto* tstate = static_cast<const uint8_t*>(tg_own_thread_state(&attached));
+    const uint8_t* tstate = own(&attached);
     const uint8_t* frame = nullptr;
     if (!tstate || !innermost(tstate, &frame)) return false;
     for (size_t steps = 0; plausible(frame) && steps < kMostShims; ++steps) {

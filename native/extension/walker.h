@@ -48,6 +48,7 @@ class Walker {
     void walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const;
     bool innermost(const uint8_t* tstate, const uint8_t** frame) const;
     const uint8_t* find_thread_state(pid_t tid) const;
+    const uint8_t* own(int* attached) const;
     bool belongs(const uint8_t* tstate, pid_t tid) const;
 
     const tg_api* api_;

@@ -120,6 +120,20 @@ size_t read_name(pid_t tid, char* to, size_t size) {
     return length;
 }
 
+bool is_dead(pid_t tid, int* status) {
+    char text[1024];
+    if (!read_task_file(tid, "/stat", text, sizeof text)) return false;
+    const char* field = strrchr(text, ')');
+    if (!field || (field[2] != 'Z' && field[2] != 'X')) return false;
+    if (status) {
+        field += 2;
+        for (int number = 3; number < 52; ++number) field = skip_field(field);
+        *status = 0;
+        for (; *field >= '0' && *field <= '9'; ++field) *status = *status * 10 + (*field - '0');
+    }
+    return true;
+}
+
 Call look(pid_t tid) {
     Call found;
     char text[256];

@@ -17,6 +17,8 @@ struct Call {
 
 // Helper thread only. A thread that is runnable, not blocked, has target `cpu`.
 Call look(pid_t tid);
+// Whether a thread has ended and is still listed; then also its status, as wait() gives it.
+bool is_dead(pid_t tid, int* status = nullptr);
 // The system's name of a thread (at most 15 bytes); returns its length.
 size_t read_name(pid_t tid, char* to, size_t size);
 

@@ -1,5 +1,6 @@
 #include "helper.h"
 
+#include "blocked.h"
 #include "fault.h"
 #include "heap.h"
 #include "interpose.h"
@@ -10,6 +11,7 @@
 #include "recorder.h"
 #include "safe_read.h"
 #include "spool.h"
+#include "threads.h"
 #include "waits.h"
 
 #include <linux/close_range.h>
@@ -36,6 +38,7 @@ struct State {
     std::atomic<int> running{0};  // futex: 1 = the thread is there
     std::atomic<int> tid{0};      // while it works
     std::atomic<int> latest{0};   // kernel thread of the latest one, also when it has ended
+    std::atomic<int> last{0};     // 1 = all threads of the program have ended
 };
 constinit State g;
 
@@ -67,11 +70,14 @@ void work() {
             break;
         }
         const int64_t now = kernel::monotonic_ns();
-        const bool survey = now - surveyed > kSurveyPeriodNs;
+        const bool survey = now - surveyed > kSurveyPeriodNs || !threads::any();
         modules::refresh(survey);
         if (survey) {
             surveyed = now;
-            lifecycle::sweep_threads(false);
+            if (!lifecycle::sweep_threads(false)) {
+                g.last.store(1);  // nobody is left to end the process: it ends with this thread
+                break;
+            }
         }
         heap::tick(now);
         if (now - last > 2 * pace + interval) spool::count(Loss::sampler_late);
@@ -96,6 +102,8 @@ void* run(void*) {
     const int own = kernel::gettid();
     g.latest.store(own);
     separate_descriptors();
+    // A root directory, a working folder and a umask that the program sets later are not ours.
+    kernel::call(SYS_unshare, 0x00000200 /* CLONE_FS */);
     int expected = 0;
     do {
         g.tid.store(own);
@@ -105,7 +113,13 @@ void* run(void*) {
         futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
         // A start that came while we were still there has left the work to us.
         expected = 0;
-    } while (g.stop.load() == 0 && recording() && g.running.compare_exchange_strong(expected, 1));
+    } while (g.stop.load() == 0 && g.last.load() == 0 && recording() &&
+             g.running.compare_exchange_strong(expected, 1));
+    // The status of a process is that of the thread that ends last: where that is none of the C
+    // library's exits, it is the program's thread that counts.
+    int status = 0;
+    if (g.last.load() != 0 && blocked::is_dead(kernel::getpid(), &status) && status != 0)
+        kernel::call(SYS_exit, status >> 8 & 0xFF);
     return nullptr;
 }
 
@@ -113,7 +127,8 @@ void* run(void*) {
 // it.
 void wait_until_gone(int64_t limit) {
     const int tid = g.latest.load();
-    while (tid != 0 && kernel::call(SYS_tgkill, kernel::getpid(), tid, 0) == 0 &&
+    while (tid != 0 && tid != kernel::gettid() &&
+           kernel::call(SYS_tgkill, kernel::getpid(), tid, 0) == 0 &&
            kernel::monotonic_ns() < limit && g.running.load() == 0)
         kernel::call(SYS_sched_yield);
 }

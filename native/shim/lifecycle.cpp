@@ -1,5 +1,6 @@
 #include "lifecycle.h"
 
+#include "blocked.h"
 #include "contexts.h"
 #include "fault.h"
 #include "heap.h"
@@ -93,11 +94,8 @@ void after_fork_in_child() {
     fault::remove();
 }
 
-// Runs after atexit handlers, but before the destructors of all libraries that the program loaded:
-// a preloaded library is initialised after the others that come with the program, and so ends
-// first.
-__attribute__((destructor)) void on_exit() {
-    if (!recording() || kernel::getpid() != g.pid) return;
+// The last rows of everything; the time of the end.
+int64_t close_books() {
     helper::stop();
     heap::finish();
     const int64_t now = kernel::monotonic_ns();
@@ -106,6 +104,15 @@ __attribute__((destructor)) void on_exit() {
         threads::end(thread, thread->tid.load(std::memory_order_acquire), now);
     }
     g.recorder.recording.store(false);
+    return now;
+}
+
+// Runs after atexit handlers, but before the destructors of all libraries that the program loaded:
+// a preloaded library is initialised after the others that come with the program, and so ends
+// first.
+__attribute__((destructor)) void on_exit() {
+    if (!recording() || kernel::getpid() != g.pid) return;
+    const int64_t now = close_books();
     Control* control = spool::control();
     control->end_ns = now;
     __atomic_store_n(&control->state, static_cast<uint32_t>(ControlState::ended), __ATOMIC_RELEASE);
@@ -250,10 +257,33 @@ void after_failed_exec() {
     timers::arm(threads::own());
 }
 
-void sweep_threads(bool at_once) {
+void end_early(int error) {
+    if (!recording() || kernel::getpid() != g.pid) return;
+    close_books();
+    write_stopped(error);
+}
+
+bool before_trace() {
+    threads::Thread* own = threads::own();
+    if (!recording() || !own || kernel::getpid() != g.pid || own->traced.exchange(true))
+        return false;
+    timers::disarm(own);
+    return true;
+}
+
+void after_failed_trace() {
+    threads::Thread* own = threads::own();
+    if (!recording() || !own || kernel::getpid() != g.pid) return;
+    own->traced.store(false);
+    timers::arm(own);
+}
+
+bool sweep_threads(bool at_once) {
     const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/task"),
                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
+    if (fd < 0) return true;
+    uint32_t others = 0;
+    bool main = false;
     Sweep now;
     alignas(8) char buffer[4096];
     for (;;) {
@@ -266,7 +296,10 @@ void sweep_threads(bool at_once) {
             for (const char* digit = buffer + at + 19; *digit >= '0' && *digit <= '9'; ++digit)
                 tid = tid * 10 + (*digit - '0');
             at += length;
-            if (tid <= 0 || tid == helper::tid() || threads::find(tid)) continue;
+            if (tid <= 0 || tid == helper::tid()) continue;
+            ++others;
+            main = main || tid == g.pid;
+            if (threads::find(tid)) continue;
             if (!at_once && !g.last_sweep.has(tid)) {
                 now.add(tid);
                 continue;
@@ -278,6 +311,8 @@ void sweep_threads(bool at_once) {
     kernel::call(SYS_close, fd);
     g.last_sweep = now;
     if (!g.recorder.waits) end_threads_that_are_gone();
+    // The first thread stays in the list until the process is gone.
+    return others > (main ? 1 : 0) || (main && !blocked::is_dead(g.pid));
 }
 
 }  // namespace lifecycle

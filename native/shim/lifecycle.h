@@ -22,7 +22,16 @@ void begin_thread(const char* python_name, size_t length);
 bool before_exec();
 void after_failed_exec();
 
-// Finds threads that no pthread_create of ours made (`at_once`: all that are unknown now).
-void sweep_threads(bool at_once);
+// Ends recording for good, in good order, before the program does something (`error` stands for
+// it) that the recorder could not go on under.
+void end_early(int error);
+
+// The calling thread is about to have itself traced: it must take no signal of ours any more.
+bool before_trace();  // whether that is new
+void after_failed_trace();
+
+// Finds threads that no pthread_create of ours made (`at_once`: all that are unknown now). Whether
+// any thread of the program lives.
+bool sweep_threads(bool at_once);
 
 }  // namespace tachograph::lifecycle

@@ -48,6 +48,7 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         thread.sampled_system_ns = -1;
         thread.target_cpu_ns.store(cpu, std::memory_order_relaxed);
         thread.unrecorded_cpu_ns.store(0, std::memory_order_relaxed);
+        thread.traced.store(false, std::memory_order_relaxed);
         thread.random =
             (static_cast<uint32_t>(tid) * 2654435761u ^ static_cast<uint32_t>(time_ns)) | 1u;
 
@@ -107,6 +108,12 @@ void write_name(uint32_t id, bool python, const char* name, size_t length) {
 
 Thread* at(uint32_t index) { return &g.slots[index]; }
 uint32_t high_water() { return g.high_water.load(std::memory_order_acquire); }
+
+bool any() {
+    for (uint32_t index = 0; index < high_water(); ++index)
+        if (at(index)->tid.load(std::memory_order_acquire) != 0) return true;
+    return false;
+}
 
 Thread* find(pid_t tid) {
     for (uint32_t index = 0; index < high_water(); ++index)

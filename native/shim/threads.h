@@ -26,6 +26,7 @@ struct Thread {
     int64_t sampled_system_ns = 0;
     std::atomic<int64_t> unrecorded_cpu_ns{0};  // spent in our handlers or while paused
     uint32_t random = 0;
+    std::atomic<bool> traced{false};  // it stops at every signal, so it gets no timer
 };
 
 inline constexpr uint32_t kMostThreads = 8192;
@@ -42,6 +43,8 @@ void write_name(uint32_t id, bool python, const char* name, size_t length);
 Thread* at(uint32_t index);
 uint32_t high_water();
 Thread* find(pid_t tid);
+// Whether any slot is in use.
+bool any();
 // Whether the pointer that a signal brought is one of our slots.
 bool is_slot(const void* pointer);
 

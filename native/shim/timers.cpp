@@ -88,6 +88,7 @@ void set(int timer, int64_t at_cpu_ns) {
 }
 
 void create(threads::Thread* thread, pid_t tid) {
+    if (thread->traced.load()) return;
     KernelSigevent event;
     memset(&event, 0, sizeof event);
     event.value = thread;
