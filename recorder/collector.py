@@ -54,6 +54,9 @@ class Collector:
     def stop(self) -> None:
         """End, after the step that is being done."""
         self._done.set()
+        # The program has ended: nobody is to wait for one who steps back for everybody.
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._thread.native_id or 0, 0)
         self._thread.join()
 
     def _run(self) -> None:

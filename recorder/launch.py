@@ -157,6 +157,8 @@ class Watch:
                 return status
             if change is _Change.NONE:
                 return None
+            if change is _Change.STOPPED and let_go(self._pid, os.WSTOPSIG(status)):
+                continue
             self._stopped = change is _Change.STOPPED
             self._share_stop()
 
@@ -183,8 +185,8 @@ class Watch:
         if number in _STOPS:
             self._stop_with_it = True
         # What the terminal sends (Ctrl-C, Ctrl-Z, a new size), the program has had already: it is in the same process
-        # group.
-        if not by_terminal:
+        # group. Only that it hangs up, it tells the first process of the session alone.
+        if not by_terminal or (number == signal.SIGHUP and os.getsid(0) == os.getpid()):
             self._send(number)
         self._share_stop()
 
@@ -200,6 +202,27 @@ class Watch:
         if self._stop_with_it and self._stopped:
             self._stop_with_it = False
             os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def let_go(pid: int, number: int) -> bool:
+    """Give a child that has made us its tracer (PTRACE_TRACEME) the signal at which it stands; whether it is one.
+
+    It stops at every signal until its tracer lets it go on: without us it would have met none of the recorder's.
+    """
+    if number in _STOPS or number == signal.SIGSTOP:
+        return False
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    if f"\nTracerPid:\t{os.getpid()}\n" not in status:
+        return False
+    import ctypes
+
+    ptrace_cont = 7
+    ptrace = ctypes.CDLL(None).ptrace
+    ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+    return bool(ptrace(ptrace_cont, pid, None, number) == 0)
 
 
 def exit_status(status: int) -> int:

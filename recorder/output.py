@@ -111,6 +111,9 @@ def _make_way(path: Path, *, force: bool) -> None:
             raise Refused(f"{path} is a symbolic link; name a place for a new recording with -o") from None
         if not path.is_dir():
             raise Refused(f"{path} exists and is not a recording; name another place with -o") from None
+        # Its owner could put anything into it later, or in the place of what we have put there.
+        if path.stat().st_uid != os.geteuid():
+            raise Refused(f"{path} belongs to another user; name another place with -o") from None
         if any(path.iterdir()):
             if not force:
                 raise Refused(f"{path} exists; use --force to replace it, or name another place with -o") from None

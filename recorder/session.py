@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 STOPPED_EARLY = 3
 """State of a control file whose process could not go on recording."""
+
+_WHY_STOPPED = {errno.EPERM: "the program put a seccomp filter on itself, and any call of ours might have been its end"}
 
 MAX_REASON = 500
 """Characters read of a reason that the profiled process left."""
@@ -150,7 +153,8 @@ class Session:
         stopped = [control for control in controls if control.state == STOPPED_EARLY]
         if not stopped:
             return None
-        why = os.strerror(stopped[0].error).lower() if stopped[0].error else "of an error"
+        error = stopped[0].error
+        why = _WHY_STOPPED.get(error) or (os.strerror(error).lower() if error else "of an error")
         where = f" in {len(stopped)} of {len(controls)} processes" if len(controls) > 1 else ""
         return f"recording stopped before the program ended{where}: {why}"
 
