@@ -1,0 +1,175 @@
+"""What programs do to signals, limits, descriptors, folders, rights and interpreters: recorded, all comes out as bare.
+
+Each program of ``programs/conditions`` reports what it met; its output, its complaints and its status must be those of
+the bare run, and the recording must hold it, or say where and why it ends.
+"""
+
+import importlib.util
+import json
+import os
+import resource
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration import support
+
+pytestmark = pytest.mark.native
+
+CONDITIONS = support.PROGRAMS / "conditions"
+NOT_LOST = {"sampler_late", "slow_reads", "forks_unrecorded", "samples_remote"}
+"""Losses that mean no missing data, or none of the process that is looked at."""
+
+
+def same(folder: Path, name: str, *arguments: str, status: int = 0, may_lose: Iterable[str] = ()) -> dict[str, Any]:
+    """The manifest, after the program came out the same bare and recorded, with no loss beside ``may_lose``."""
+    outcomes = []
+    for run in (support.bare, support.record):
+        place = folder / run.__name__
+        place.mkdir()
+        place.chmod(0o755)
+        outcomes.append(run([CONDITIONS / f"{name}.py", *arguments], place))
+    plain, recorded = outcomes
+    assert plain.status == status, plain.stderr
+    assert recorded == plain
+    recording = folder / "record" / "run.tacho"
+    manifest: dict[str, Any] = json.loads((recording / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["state"] == "complete"
+    assert {entry["loss"] for entry in manifest["quality"]} <= NOT_LOST | set(may_lose)
+    assert manifest["tables"]["cpu"]["rows"] > 0
+    return manifest
+
+
+def root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can")
+
+
+@pytest.mark.parametrize("name", ["signalfd", "sigwait", "wakeup_fd", "watchers", "closed_files", "ptrace_child"])
+def test_nothing_is_different(tmp_path: Path, name: str) -> None:
+    same(tmp_path, name)
+
+
+def test_a_program_that_its_parent_traces(tmp_path: Path) -> None:
+    """It would stand still at every signal of ours: its thread gets none, and its CPU time is read from outside."""
+    same(tmp_path, "ptrace_me")
+
+
+def test_a_program_that_its_parent_traces_behind_our_back(tmp_path: Path) -> None:
+    """Through the C library by its name, where nothing of ours stands before it: the command lets it go on."""
+    same(tmp_path, "ptrace_me", "libc.so.6")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(("seccomp_strict",), 5), (("seccomp_filter", "prctl"), 3), (("seccomp_filter", "seccomp"), 3)],
+    ids=["strict", "prctl", "seccomp"],
+)
+def test_seccomp(tmp_path: Path, arguments: tuple[str, ...], status: int) -> None:
+    """Recording ends before the filter is there, as our calls would be the program's end; and says so."""
+    manifest = same(tmp_path, *arguments, status=status, may_lose={"recording_stopped"})
+    assert any("seccomp" in note for note in manifest["notes"])
+
+
+@pytest.mark.parametrize("how", ["chroot", "chdir"])
+def test_another_root_and_working_folder(tmp_path: Path, how: str) -> None:
+    """The recording goes on to the end: the code from within is in it, more than two segments of it."""
+    if how == "chroot":
+        root()
+    manifest = same(tmp_path, "chroot", how)
+    assert manifest["tables"]["codes"]["rows"] > 500
+
+
+def test_a_program_that_gives_up_its_rights(tmp_path: Path) -> None:
+    """Nobody cannot write into root's recording: it ends when its prepared segments are full, and says so."""
+    root()
+    tmp_path.chmod(0o755)
+    manifest = same(tmp_path, "drops_rights", may_lose={"recording_stopped", "records_dropped"})
+    assert any("permission denied" in note for note in manifest["notes"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "losses"),
+    [
+        ("files", ()),
+        ("size", ("recording_stopped", "records_dropped")),
+        ("stack", ()),
+        ("signals", ("timers_refused",)),
+        ("processes", ()),
+    ],
+)
+def test_limits_that_the_program_sets(tmp_path: Path, limit: str, losses: tuple[str, ...]) -> None:
+    manifest = same(tmp_path, "limits", limit, may_lose=losses)
+    told = {entry["loss"] for entry in manifest["quality"]}
+    assert set(losses[:1]) <= told
+    if limit == "size":
+        assert any("file too large" in note for note in manifest["notes"])
+
+
+def test_two_thousand_threads(tmp_path: Path) -> None:
+    """All of them alive at once: each is in the recording, from its start to its end."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if soft not in (-1, resource.RLIM_INFINITY) and soft < 5000:
+        pytest.skip("so many threads are not allowed here")
+    same(tmp_path, "many_threads")
+    threads = support.rows(tmp_path / "record" / "run.tacho", "threads")
+    ours = {row["name"]: row for row in threads if (row["name"] or "").startswith("one-")}
+    assert len(ours) == 2000
+    assert all(row["end_ns"] >= row["start_ns"] for row in ours.values())
+
+
+@pytest.mark.parametrize("how", ["raw", "pthread"])
+def test_the_first_thread_ends_first(tmp_path: Path, how: str) -> None:
+    """Our own thread must not keep a process alive whose last thread has ended, nor change its status."""
+    same(tmp_path, "last_thread", how, status=7 if how == "raw" else 0)
+
+
+@pytest.mark.parametrize("library", ["gevent", "eventlet", "greenlet", "uvloop"])
+def test_green_threads_and_loops(tmp_path: Path, library: str) -> None:
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    same(tmp_path, "loops", library)
+    report = support.analyze(tmp_path / "record" / "run.tacho", cwd=tmp_path)
+    assert "burn" in {row["function"] for row in report["lines"] if row["cpu_s"]}
+
+
+def test_interpreters_in_the_interpreter(tmp_path: Path) -> None:
+    """Four at once, each at work: what they ran is seen."""
+    same(tmp_path, "interpreters")
+    recording = tmp_path / "record" / "run.tacho"
+    codes = {row["code"]: row["qualname"] for row in support.rows(recording, "codes")}
+    at_work = {row["stack"] for row in support.rows(recording, "stacks") if codes.get(row["code"]) == "inner"}
+    seen = {row["thread"] for row in support.rows(recording, "cpu") if row["stack"] in at_work}
+    assert len(seen) == 5
+
+
+BLOCKING = """
+import ctypes, sys, threading
+library = ctypes.CDLL(sys.argv[1])
+results = {}
+def call(kind): results[kind] = library.blocking_calls(kind, 1000)
+threads = [threading.Thread(target=call, args=(kind,)) for kind in range(7)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print([kind for kind in range(7) if results[kind] < 3])
+"""
+
+
+@pytest.fixture(scope="module")
+def blocking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = support.compile_library(
+        Path(__file__).parent / "native" / "blocking.c", tmp_path_factory.mktemp("blocking")
+    )
+    if built is None:
+        pytest.skip("no C or C++ compiler")
+    return built
+
+
+def test_no_blocking_call_is_interrupted(tmp_path: Path, blocking: Path) -> None:
+    """poll, select, epoll_wait, nanosleep, read, accept, connect with timeouts, between bursts of CPU time, in C."""
+    target: list[str | Path] = ["-c", BLOCKING, blocking]
+    assert support.bare(target, tmp_path) == support.Outcome(0, "[]\n", "")
+    assert support.record(target, tmp_path, "--interval", "1") == support.Outcome(0, "[]\n", "")
+    assert len({row["thread"] for row in support.rows(tmp_path / "run.tacho", "cpu")}) > 5
