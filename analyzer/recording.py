@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tachograph.format import Container, Manifest, Specification, load_specification, open_container
 
+from .progress import Watcher
 from .tables import BATCH_ROWS, Tables
 from .unfinished import finish
 
@@ -31,6 +32,8 @@ class Recording:
     def __init__(self, path: Path | str) -> None:
         """Opens the recording at ``path``: a ``.tacho`` directory or a zip archive of one."""
         self.path = Path(path)
+        self.watcher: Watcher | None = None
+        """Is told how far reading has come."""
         self.specification: Specification = load_specification()
         self._definitions: dict[str, pa.Table] = {}
         with ExitStack() as stack:
@@ -66,7 +69,21 @@ class Recording:
 
     def batches(self, name: str, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Some columns of a table, a batch of at most ``rows`` rows at a time."""
-        return self.tables.batches(name, columns, rows)
+        batches = self.tables.batches(name, columns, rows)
+        return batches if self.watcher is None else self._watched(self.watcher, name, batches)
+
+    def step(self, what: str) -> None:
+        """Tells the watcher what is being done now."""
+        if self.watcher is not None:
+            self.watcher.step(what)
+
+    def _watched(self, watcher: Watcher, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        done, rows = 0, self.rows(name)
+        for batch in batches:
+            watcher.read(name, done, rows)
+            yield batch
+            done += batch.num_rows
+        watcher.step("adding up")
 
     def rows(self, name: str) -> int:
         """The number of rows of a table."""

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from tachograph.recorder.problems import one_line
 from tachograph.recorder.recover import recover_recording
+from tachograph.recorder.waiting import waiting
 
 
 @click.command(epilog="\b\nExamples:\n  tachograph recover run.tacho\n  tachograph recover --quiet run.tacho")
@@ -18,6 +20,7 @@ def recover(directory: Path, *, quiet: bool) -> None:
     Nothing that is whole is lost. 'tachograph analyze' reads an unfinished recording as well, without changing it; on
     the machine where it was recorded, this command adds the names of native functions and the sources.
     """
-    line = recover_recording(directory)
+    with waiting(f"recovering {one_line(str(directory))}"):
+        line = recover_recording(directory)
     if not quiet:
         click.echo(f"tachograph: {line}", err=True)

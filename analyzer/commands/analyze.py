@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .common import RECORDING_HELP, Failure, complete_process, find_recording, one_line_errors
+from .progress import progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -151,13 +152,22 @@ def run(options: Options) -> None:
     if options.follow:
         _follow(options, question, sort)
         return
-    with Recording.open(find_recording(options.recording)) as recording:
+    written = []
+    with progress() as watcher, Recording.open(find_recording(options.recording)) as recording:
+        recording.watcher = watcher
         profile = build_profile(recording, question)
         if options.html is not None or options.figures is not None:
             from ..pictures.write import write_pictures
 
-            write_pictures(recording, profile, options.html, options.figures)
-    if options.json is not None:
+            written = write_pictures(recording, profile, options.html, options.figures)
+        if options.json is not None and options.json != "-":
+            from ..render.json_document import write
+
+            recording.step("writing the JSON")
+            write(profile, options.json, top=options.top, sort=sort)
+    for line in written:
+        click.echo(line, err=True)
+    if options.json == "-":
         from ..render.json_document import write
 
         write(profile, options.json, top=options.top, sort=sort)

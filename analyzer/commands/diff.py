@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +12,7 @@ import click
 from tachograph.format import FormatError
 
 from .common import Failure, one_line_errors
+from .progress import progress
 
 if TYPE_CHECKING:
     from ..diff import DiffResult
@@ -155,7 +154,7 @@ def run(options: Options) -> bool:
     question = Question(
         options.scope, options.thread, options.start, options.end, attribution=Attribution(options.attribution)
     )
-    with progress() as reading:
+    with progress() as watcher:
         result = compare(
             base,
             new,
@@ -163,44 +162,59 @@ def run(options: Options) -> bool:
             anyway=options.anyway,
             shares=options.shares,
             spread=options.spread / 100,
-            reading=reading,
+            watcher=watcher,
         )
-    judgements = judge(result, conditions)
-    if not write_files(options, result, judgements):
+        judgements = judge(result, conditions)
+        written = write_files(options, result, judgements)
+    for line in written:
+        click.echo(line, err=True)
+    tell(options, result, judgements)
+    return all(judgement.outcome is not Outcome.FAILED for judgement in judgements)
+
+
+def write_files(options: Options, result: DiffResult, judgements: list[Judgement]) -> list[str]:
+    """Writes the files that were asked for; lines that say where they are."""
+    written = []
+    if options.json is not None and options.json != "-":
+        _write_json(options, result, judgements)
+    if options.html is not None:
+        from ..render.html.difference import write
+
+        written.append(f"{options.html}: {write(result, options.html) / 1e6:.1f} MB")
+    if options.figures is not None:
+        from ..figures.diff import write_diff_figures
+
+        paths = write_diff_figures(result, Path(options.figures))
+        written.append(f"{options.figures}: {', '.join(path.name for path in paths)}")
+    return written
+
+
+def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
+    """Shows the result, or if files were asked for, only which conditions failed."""
+    if options.json is None and options.html is None and options.figures is None:
         from rich.console import Console
 
         from ..diff.terminal import show
 
         console = Console(highlight=False, markup=False, emoji=False)
         show(result, console, metric=options.metric, top=options.top, judgements=judgements)
-    return all(judgement.outcome is not Outcome.FAILED for judgement in judgements)
-
-
-def write_files(options: Options, result: DiffResult, judgements: list[Judgement]) -> bool:
-    """Writes what was asked for, and tells which conditions failed; False if nothing was asked for."""
-    if options.json is not None:
-        from ..diff.document import document
-        from ..output import write_text
-        from ..render.json_document import dumps
-
-        write_text(dumps(document(result, judgements, options.top)), options.json)
-    if options.html is not None:
-        from ..render.html.difference import write
-
-        click.echo(f"{options.html}: {write(result, options.html) / 1e6:.1f} MB", err=True)
-    if options.figures is not None:
-        from ..figures.diff import write_diff_figures
-
-        written = write_diff_figures(result, Path(options.figures))
-        click.echo(f"{options.figures}: {', '.join(path.name for path in written)}", err=True)
-    if options.json is None and options.html is None and options.figures is None:
-        return False
+        return
+    if options.json == "-":
+        _write_json(options, result, judgements)
     from ..diff.terminal import explained
 
     for judgement in judgements:
         if judgement.outcome == "failed":
             click.echo(f"tachograph: failed: {judgement.condition.text}: {explained(judgement)}", err=True)
-    return True
+
+
+def _write_json(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
+    from ..diff.document import document
+    from ..output import write_text
+    from ..render.json_document import dumps
+
+    assert options.json is not None
+    write_text(dumps(document(result, judgements, options.top)), options.json)
 
 
 def chosen(options: Options) -> tuple[list[Path], list[Path]]:
@@ -232,17 +246,3 @@ def newest() -> list[Path]:
     found = [path for path in Path().glob("*.tacho") if (path / "manifest.json").is_file()]
     found += [path for path in Path().glob("*.tacho.zip") if path.is_file()]
     return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[Path], None]]:
-    """Tells which recording is being read, if that is seen on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-
-    from ..text import printable
-
-    with Console(stderr=True, markup=False).status("reading") as status:
-        yield lambda path: status.update(f"reading {printable(path.name, 60)}")

@@ -14,6 +14,7 @@ import click
 from tachograph.format import FormatError
 
 from .common import RECORDING_HELP, complete_process, find_recording, one_line_errors
+from .progress import progress
 
 FORMATS = ("speedscope", "collapsed", "pprof", "firefox", "perfetto", "callgrind", "csv")
 METRICS = ("cpu", "wait", "allocated", "live", "copied")
@@ -89,7 +90,8 @@ def run(options: Options) -> None:
 
     path = find_recording(options.recording)
     chosen = exports.FORMATS[options.format]
-    with Recording.open(path) as recording:
+    with progress() as watcher, Recording.open(path) as recording:
+        recording.watcher = watcher
         choice = exports.prepare(
             recording,
             exports.Metric(options.metric),

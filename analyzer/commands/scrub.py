@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from .common import RECORDING_HELP, complete_process, find_recording, one_line_errors
+from .progress import progress
 
 DROPPABLE = ("sources", "paths", "argv", "host", "names")
 
@@ -69,7 +70,8 @@ def scrub(
 
     path = find_recording(recording)
     target = Path(output) if output is not None else Path(f"{path.name.partition('.')[0]}.scrubbed.tacho")
-    with Recording.open(path) as opened:
+    with progress() as watcher, Recording.open(path) as opened:
+        opened.watcher = watcher
         request = make_request(
             opened,
             drop=[each for each in drop or DROPPABLE if each != "none"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,9 @@ import pandas as pd
 from tachograph.format import FormatError
 
 from ..profile import Question
+from ..progress import Watcher
 from ..render.numbers import counted
+from ..text import printable
 from .calls import MergedTree
 from .comparable import obstacles, remarks
 from .evidence import SPREAD
@@ -41,13 +43,13 @@ def diff(
     anyway: bool = False,
     shares: bool = False,
     spread: float = SPREAD,
-    reading: Callable[[Path], None] = lambda _: None,
+    watcher: Watcher | None = None,
 ) -> DiffResult:
     """Compares the recordings ``new`` with the recordings ``base``.
 
     ``anyway`` compares what cannot well be compared; ``shares`` compares shares of each run's total instead of amounts;
     ``spread`` is the standard deviation between runs (as a share) that is assumed if there is one run a side;
-    ``reading`` is told before each recording is read.
+    ``watcher`` is told how far it has come.
 
     Errors:
         FormatError: a side is empty, a recording cannot be read, or they cannot be compared.
@@ -55,7 +57,7 @@ def diff(
     if not base or not new:
         raise FormatError("a diff needs at least one recording on each side")
     with _uncollected():
-        return _diff(base, new, question or Question(), anyway=anyway, shares=shares, spread=spread, reading=reading)
+        return _diff(base, new, question or Question(), anyway=anyway, shares=shares, spread=spread, watcher=watcher)
 
 
 def _diff(
@@ -66,16 +68,19 @@ def _diff(
     anyway: bool,
     shares: bool,
     spread: float,
-    reading: Callable[[Path], None],
+    watcher: Watcher | None,
 ) -> DiffResult:
     runs: list[Run] = []
     for path in (*base, *new):
-        reading(path)
-        runs.append(read_run(path, question))
+        if watcher is not None:
+            watcher.step(f"opening {printable(path.name, 40)}")
+        runs.append(read_run(path, question, watcher))
     reasons = obstacles(runs)
     if reasons and not anyway:
         raise FormatError(f"these recordings cannot be compared: {'; '.join(reasons)} (--anyway compares them)")
-    runs = in_one_scope(runs, question)
+    runs = in_one_scope(runs, question, watcher)
+    if watcher is not None:
+        watcher.step("comparing")
     sides = make_side(runs[: len(base)]), make_side(runs[len(base) :])
     differing = [path for side in sides for path in side.differing]
     if differing and not anyway:

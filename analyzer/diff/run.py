@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..build import build_profile
 from ..profile import Profile, Question
+from ..progress import Watcher
 from ..recording import Recording
 from ..release import release_unused
 from ..scope import ALL
@@ -39,24 +40,25 @@ class Run:
         return list(zip(tree.function_files.tolist(), names, tree.function_lines.tolist(), strict=True))
 
 
-def read_run(path: Path, question: Question) -> Run:
-    """Reads a recording and answers ``question``.
+def read_run(path: Path, question: Question, watcher: Watcher | None = None) -> Run:
+    """Reads a recording and answers ``question``; ``watcher`` is told how far it is.
 
     Errors:
         FormatError: it is no recording or is damaged, or the question does not fit it.
     """
     with Recording.open(path) as recording:
+        recording.watcher = watcher
         run = Run(path, build_profile(recording, question), catalogue(recording), recording.manifest.parameters)
     release_unused()
     return run
 
 
-def in_one_scope(runs: list[Run], question: Question) -> list[Run]:
+def in_one_scope(runs: list[Run], question: Question, watcher: Watcher | None = None) -> list[Run]:
     """The runs, all under one scope: what was widened for one of them is widened for all."""
     if not any(run.profile.widened for run in runs) or all(run.profile.scope == ALL for run in runs):
         return runs
     wide = replace(question, scope=ALL)
-    return [run if run.profile.scope == ALL else read_run(run.path, wide) for run in runs]
+    return [run if run.profile.scope == ALL else read_run(run.path, wide, watcher) for run in runs]
 
 
 def number_or_nothing(value: object) -> int | None:
