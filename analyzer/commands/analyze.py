@@ -13,7 +13,8 @@ from .progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..profile import Question
+    from ..profile import Profile, Question
+    from ..recording import Recording
 
 RULES = ("auto", "native", "delay", "opcode", "pc-only")
 SORTS = ("cpu", "python", "native", "kernel", "wait", "total", "peak", "live", "end", "allocated", "copies", "leak")
@@ -152,21 +153,32 @@ def run(options: Options) -> None:
     if options.follow:
         _follow(options, question, sort)
         return
-    written = []
     with progress() as watcher, Recording.open(find_recording(options.recording)) as recording:
         recording.watcher = watcher
         profile = build_profile(recording, question)
-        if options.html is not None or options.figures is not None:
-            from ..pictures.write import write_pictures
-
-            written = write_pictures(recording, profile, options.html, options.figures)
-        if options.json is not None and options.json != "-":
-            from ..render.json_document import write
-
-            recording.step("writing the JSON")
-            write(profile, options.json, top=options.top, sort=sort)
+        written = _write_files(recording, profile, options, sort)
     for line in written:
         click.echo(line, err=True)
+    _tell(profile, options, sort)
+
+
+def _write_files(recording: Recording, profile: Profile, options: Options, sort: str) -> list[str]:
+    """Writes the files that were asked for; lines that say where they are."""
+    written = []
+    if options.html is not None or options.figures is not None:
+        from ..pictures.write import write_pictures
+
+        written = write_pictures(recording, profile, options.html, options.figures)
+    if options.json is not None and options.json != "-":
+        from ..render.json_document import write
+
+        recording.step("writing the JSON")
+        write(profile, options.json, top=options.top, sort=sort)
+    return written
+
+
+def _tell(profile: Profile, options: Options, sort: str) -> None:
+    """Says on standard output what was asked for; nothing if that was files."""
     if options.json == "-":
         from ..render.json_document import write
 
