@@ -14,8 +14,8 @@ from .gpu import GpuFacts, read_gpu
 from .images import images_of
 from .lifetimes import Deaths
 from .native_frames import NativeFrames, Resolve
-from .process_log import ProcessLog, Refusal
-from .processes import processes_table, rows_of, threads_table
+from .process_log import ProcessLog
+from .processes import losses_of_rows, processes_table, rows_of, threads_table
 from .row_kinds import BLOCK_ROWS, FREED_ROWS, ROW_KINDS, TABLE_KINDS, RowKind
 from .rows import IdMaps, final_table, id_maps
 from .spans import spans_table
@@ -52,7 +52,7 @@ class Assembled:
         maps: list[_ProcessMaps],
         processes: list[ProcessFacts],
         log: ProcessLog,
-        unarmed: list[int],
+        of_rows: list[dict[str, Any]],
         gpu: GpuFacts,
     ) -> None:
         self.spec = spec
@@ -61,7 +61,7 @@ class Assembled:
         self._maps = maps
         self._processes = processes
         self._log = log
-        self._unarmed = unarmed
+        self._of_rows = of_rows
         self._gpu = gpu
 
     def batches(self, name: str) -> Iterator[pa.Table]:
@@ -113,12 +113,10 @@ class Assembled:
                     counts[names[index] if index < len(names) else f"cause_{index}"] = count
             for name in ("records_torn", "segments_missing", "references_lost"):
                 counts[name] = counts.get(name, 0) + getattr(process, name)
-            if process.control is not None and process.control.stop_requested:
-                counts["processes_outlived"] = 1
             ledger += [
                 {"process": process.number, "loss": name, "count": count} for name, count in counts.items() if count
             ]
-        ledger += [{"process": number, "loss": "processes_unarmed", "count": 1} for number in self._unarmed]
+        ledger += self._of_rows
         whole = {"records_torn": self._log.torn, "processes_unlisted": self._log.unlisted}
         for name, count in self._gpu.losses.items():
             whole[name] = whole.get(name, 0) + count
@@ -231,8 +229,7 @@ def assemble(
         "spans": spans_table(processes, thread_ids, spec),
         "gpu_devices": gpu.devices_table(spec),
     }
-    unarmed = [row.number for row in rows if row.image is not None and row.image.refused == Refusal.FAILED]
-    return Assembled(spec, tables, chunks, maps, processes, log, unarmed, gpu)
+    return Assembled(spec, tables, chunks, maps, processes, log, losses_of_rows(rows), gpu)
 
 
 def _with_remapped(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .columns import table_of
 from .definitions import PYTHON_NAME, ProcessFacts, ThreadFacts
 from .images import Image, Images
+from .process_log import Refusal
 from .records import EXITING
 from .specification import Specification
 from .spool import SpoolProcess
@@ -137,6 +138,18 @@ def _end_ns(row: Row) -> int | None:
         return row.image.end_ns
     control = row.process.control if row.process is not None else None
     return control.end_ns if control is not None and control.end_ns > 0 and not control.stop_requested else None
+
+
+def losses_of_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The quality ledger's entries about processes that were not recorded, or not to their end."""
+    losses = []
+    for row in rows:
+        if row.image is not None and row.image.refused == Refusal.FAILED:
+            losses.append({"process": row.number, "loss": "processes_unarmed", "count": 1})
+        control = row.process.control if row.process is not None else None
+        if control is not None and control.stop_requested and _end_ns(row) is None:
+            losses.append({"process": row.number, "loss": "processes_outlived", "count": 1})
+    return losses
 
 
 def _recorded_how(facts: ProcessFacts | None) -> str:

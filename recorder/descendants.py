@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 0.2
 """How long the end of a recording waits for descendants to write what they have."""
 
+GRACE_S = 0.05
+"""How much of that they have to end by themselves: many a helper process ends when it sees that its parent has gone."""
+
 POLL_S = 0.005
 RECORDING = 1
 """State of the control file of a process that is being recorded."""
@@ -54,16 +57,22 @@ def note_end(spool: Path, pid: int, exit_status: int, ended_ns: int) -> None:
 
 def stop_recording(spool: SpoolDirectory) -> int:
     """Ask the recorded processes that still live to stop, and wait a little until they have; how many there are."""
-    living = [process for process in spool.processes() if _lives_on(process)]
+    begin = time.monotonic()
+    living = _wait(spool, [process for process in spool.processes() if _lives_on(process)], begin + GRACE_S)
     for process in living:
         with suppress(OSError):  # it has been taken away, or the disk has gone: then nobody records any more
             _ask(spool.path / f"{process.prefix}.ctl")
-    deadline = time.monotonic() + PATIENCE_S
-    waiting = _still_recording(spool, living)
-    while waiting and time.monotonic() < deadline:
-        time.sleep(POLL_S)
-        waiting = _still_recording(spool, waiting)
+    _wait(spool, living, begin + PATIENCE_S)
     return len(living)
+
+
+def _wait(spool: SpoolDirectory, processes: list[SpoolProcess], deadline: float) -> list[SpoolProcess]:
+    """Wait until all of them have ended or stopped recording; those that have not at the ``deadline``."""
+    while processes := _still_recording(spool, processes):
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(POLL_S)
+    return processes
 
 
 def _lives_on(process: SpoolProcess) -> bool:
@@ -75,7 +84,7 @@ def _still_recording(spool: SpoolDirectory, processes: Iterable[SpoolProcess]) -
     found = []
     for process in processes:
         control = spool.control(process.prefix)
-        if control is not None and control.state == RECORDING:
+        if control is not None and control.state == RECORDING and was_running_at(process.pid, control.start_ns):
             found.append(process)
     return found
 

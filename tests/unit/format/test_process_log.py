@@ -81,6 +81,18 @@ def test_a_process_id_that_is_used_again(tmp_path: Path) -> None:
     assert result.table("threads")["process"].to_pylist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_who_ended_when_asked_did_not_outlive_the_program(tmp_path: Path, ended: bool) -> None:
+    log = log_record(1, 9, 100) + (log_record(2, 9, 200, status=0) if ended else b"")
+    head = control(pid=9, start_ns=110, end_ns=190, stop_requested=1)
+    write_spool(tmp_path, [SegmentBuilder(0, 9, 110).to_bytes()], head, "9-110")
+    (tmp_path / "processes.log").write_bytes(log)
+    result = assemble(SpoolDirectory(tmp_path), SPEC)
+    (row,) = result.table("processes").to_pylist()
+    outlived = [{"process": 0, "loss": "processes_outlived", "count": 1}]
+    assert (row["end_ns"], result.quality) == ((200, []) if ended else (None, outlived))
+
+
 def test_an_exec_that_failed(tmp_path: Path) -> None:
     """The program goes on, and a later process of the same id has not taken its place."""
     log = log_record(1, 9, 100) + log_record(3, 9, 150) + log_record(2, 9, 200) + log_record(1, 9, 300)
