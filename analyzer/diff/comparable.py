@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..render.numbers import seconds
-from ..render.verdict import CPU_WAIT_SHARE
+from ..render.verdict import CPU_WAIT_SHARE, is_severe
 from ..text import printable
 from .run import Run
 
@@ -44,7 +44,7 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
     ]
     notes = [f"not everything is equal: {reason}" for reason in found if reason]
     for run in runs:
-        if not run.profile.quality.nothing_lost:
+        if any(is_severe(cause, run.profile) for cause in run.profile.quality.causes):
             notes.append(f"data is missing in {run.name}: see 'tachograph analyze' of it")
         elif run.profile.quality.state == "recording":
             notes.append(f"{run.name} was never finished, or is still being written")

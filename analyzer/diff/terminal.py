@@ -223,7 +223,8 @@ class Report:
         """How to see what a table leaves out, if it has verdicts."""
         left = self._verdicts(level, metric) - int(shown["verdict"].isin(_COLOURS).sum())
         if left > 0:
-            how = "--top N shows more" if self._metric else f"--metric {metric.removeprefix('total_')} shows more"
+            name = metric.removeprefix("total_")
+            how = "--top N shows more" if name == (self._metric or SECTIONS[0]) else f"--metric {name} shows more"
             told = counted(left, "verdicts on smaller differences").strip()
             yield Text(f"   and {told}: {how}", "dim")
 

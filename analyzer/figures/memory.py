@@ -13,6 +13,8 @@ from .palette import INK, RULE, SITES, SOFT
 from .style import clipped, heading, new_figure, short_path
 
 MB = 1e6
+LEAST = 0.01
+"""A site with less than this part of what all hold cannot be seen."""
 
 
 def draw_footprint(picture: Picture) -> Figure | None:
@@ -68,7 +70,8 @@ def top_sites(lines: Part) -> tuple[NDArray[np.float64], list[str]]:
     if net is None:
         return np.zeros((0, 0)), []
     held = np.concatenate([np.zeros((len(net), 1)), np.cumsum(net, axis=1)], axis=1).clip(0)
-    best = [int(row) for row in np.argsort(-held.max(axis=1), kind="stable")[: len(SITES)] if held[row].max() > 0]
+    least = LEAST * held.sum(axis=0).max(initial=0.0)
+    best = [int(row) for row in np.argsort(-held.max(axis=1), kind="stable")[: len(SITES)] if held[row].max() > least]
     return held[best], [clipped(_name(lines.frame, row), 52) for row in best]
 
 

@@ -17,7 +17,9 @@ from .shapes import CUT, GATHERED, GROWN, Loop, Shapes, shapes
 SURE_SHARE = 0.10
 """The low end of a line's interval has to be at least this part of the CPU time."""
 
-NEARLY_ALL = 0.90
+PYTHON_PART = 0.40
+"""Where the interpreter has so much of a loop's time, what native code does each time round is tiny."""
+
 COPY_RATE = 100e6
 """Bytes per second of the run that a line has to copy, at the low end of its interval."""
 
@@ -117,8 +119,8 @@ def _loops(profile: Profile) -> Iterator[dict[str, Any]]:
     for loop, rows in sorted(loops.values(), key=lambda each: -float(each[1]["cpu_s"].sum())):
         share = float(rows["cpu_s"].sum()) / totals.cpu_s
         low = wilson(np.array([share]), totals.effective_samples)[0][0]
-        pure = rows["python_s"].sum() >= NEARLY_ALL * rows["cpu_s"].sum() and rows["line"].isin(loop.elements).any()
-        if found == MAX_PER_RULE or not low >= SURE_SHARE or not (loop.certain or pure):
+        tiny = rows["python_s"].sum() >= PYTHON_PART * rows["cpu_s"].sum() and rows["line"].isin(loop.elements).any()
+        if found == MAX_PER_RULE or not low >= SURE_SHARE or not (loop.certain or tiny):
             continue
         found += 1
         how = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -19,6 +20,9 @@ MIN_INHERITED = 1_000_000
 """What forked processes inherited from their parents is mentioned if it is so much."""
 GC_SHARE = 0.02
 """Garbage collection is mentioned if it takes this part of the CPU time."""
+
+SEPARATORS = (" · ", " - ")
+"""What stands between facts, the second where there is only ASCII."""
 
 _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 
@@ -159,15 +163,30 @@ def _size(count: float | None) -> str:
 
 
 def _wrapped(line: Text, width: int) -> Iterator[Text]:
-    """A line of prose on as many lines as it needs, the later ones indented."""
-    for number, piece in enumerate(indented(line, width, "   ")):
-        yield piece[3:] if not number else piece
+    """A line of facts or prose on as many lines as it needs, the later ones indented; facts are kept together."""
+    rows: list[Text] = []
+    for fact in _facts(line):
+        if rows and rows[-1].cell_len + fact.cell_len <= width - 3:
+            rows[-1].append_text(fact)
+        else:
+            rows.extend(indented(fact, width - 3, ""))
+    for number, row in enumerate(rows):
+        if number < len(rows) - 1 and row.plain.endswith(SEPARATORS):
+            row.right_crop(3)
+        yield Text("   ").append_text(row) if number else row
+
+
+def _facts(line: Text) -> Iterator[Text]:
+    """The facts of a line, each with the separator behind it."""
+    ends = [found.end() for found in re.finditer("|".join(map(re.escape, SEPARATORS)), line.plain)]
+    yield from line.divide(ends)
 
 
 def indented(line: Text, width: int, indent: str) -> Iterator[Text]:
     """A line of prose on as many lines as it needs, all of them indented."""
     for piece in line.wrap(_RULER, width - len(indent)):
-        piece.rstrip()
+        if not piece.plain.endswith(SEPARATORS):
+            piece.rstrip()
         yield Text(indent).append_text(piece)
 
 

@@ -190,8 +190,7 @@ class Report:
         frame = frame[some & (frame["file_id"] >= 0)].head(MAX_FUNCTIONS)
         if frame.empty:
             return
-        once = "" if by_size else ", once for each sample"
-        yield self._title("Functions", f"self: in its own lines; total: with everything that it calls{once}")
+        yield self._title("Functions", "self: in its own lines; total: with all that it calls")
         if by_size:
             yield Text(f"{'self':>8}{'total':>9}{'alloc.':>9}{'copied':>9}  function", "dim")
         else:
@@ -221,7 +220,7 @@ class Report:
         frame = self._profile.threads
         if len(frame) < 2:
             return
-        yield self._title("Threads", "waiting of idle threads is only counted here and in the lines' wait column")
+        yield self._title("Threads", "waiting of idle threads counts only here and in lines")
         yield Text(f"{'CPU %':>8}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'wait':>8}  thread", "dim")
         processes = self._profile.processes
         owners = dict(zip(processes["process"], processes["name"], strict=True))

@@ -61,14 +61,15 @@ const ALL_TIME = [
   ["live_at_end_bytes", "held at the end"],
 ];
 
-function exactMemory(part, row) {
+// What is less than `least` is too little for samples to tell.
+function exactMemory(part, row, least) {
   const columns = part.columns;
   const rows = [];
   for (const [name, title] of ALL_TIME) {
     if (!columns[name] || unknown(columns[name][row])) continue;
     const [low, high] = [columns[`${name}_low`], columns[`${name}_high`]].map((ends) => ends && ends[row]);
-    if (columns[name][row] > 0) rows.push([title, bytes(columns[name][row]), unknown(low) ? "" : `${bytes(low)} to ${bytes(high)}`]);
-    else rows.push([title, "nothing seen", ""]);
+    if (columns[name][row] >= least) rows.push([title, bytes(columns[name][row]), unknown(low) ? "" : `${bytes(low)} to ${bytes(high)}`]);
+    else rows.push([title, columns[name][row] > 0 ? "hardly any" : "none seen", ""]);
   }
   if (columns.python_fraction && !unknown(columns.python_fraction[row])) {
     rows.push(["allocated by Python", `${percent(columns.python_fraction[row]) || "0"} %`, ""]);

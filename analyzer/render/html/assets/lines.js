@@ -95,7 +95,7 @@ class Places {
     const box = bar(row.values, longest);
     const cell = el("div", {}, box);
     const title = row.line === null ? row.label : `${shortPath(row.file)}:${row.line}`;
-    tip(cell, () => facts(title, [...exact(row.values, this.state), ...exactMemory(row.part, row.id)]));
+    tip(cell, () => facts(title, [...exact(row.values, this.state), ...exactMemory(row.part, row.id, this.least)]));
     return cell;
   }
 
@@ -132,7 +132,7 @@ class Places {
   }
 
   exactTable(row) {
-    const rows = [...exact(row.values, this.state), ...exactMemory(row.part, row.id)];
+    const rows = [...exact(row.values, this.state), ...exactMemory(row.part, row.id, this.least)];
     const spark = row.part.columns.timeline && row.part.columns.timeline[row.id];
     return el("div", {},
       el("table", { class: "exact" }, el("caption", {}, row.label || ""),
