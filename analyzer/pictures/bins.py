@@ -14,6 +14,10 @@ BINS = 120
 """Spans at most: enough to see what happened when, few enough to keep a value of each line in each."""
 
 
+FINEST = 2
+"""Sampling intervals in a span, at least."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bins:
     """``count`` spans of ``width_ns`` from ``start_ns`` on; ``offset_ns`` is where they begin in the recording."""
@@ -50,14 +54,17 @@ class Bins:
 
 
 def make_bins(recording: Recording, window: Window, count: int = BINS) -> Bins:
-    """Divides the part of a recording that lies in ``window``; a span is never shorter than the sampling interval."""
+    """Divides the part of a recording that lies in ``window``; a span is never shorter than two sampling intervals.
+
+    In a shorter one a single sample would look like more cores than there are.
+    """
     start = max(recording.start_ns, window.start_ns)
     end = recording.end_ns
     if end is None:
         end = _last_seen(recording)
     end = max(min(end, window.end_ns), start + 1)
     interval = recording.interval_ns or 10_000_000
-    fitting = max(1, min(count, (end - start) // interval))
+    fitting = max(1, min(count, (end - start) // (FINEST * interval)))
     return Bins(start, (end - start) / fitting, int(fitting), start - recording.start_ns)
 
 
