@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,8 +41,7 @@ class Collector:
         self._done = threading.Event()
         self._currents: dict[str, tuple[int, float]] = {}
         self._settled: dict[str, int] = {}
-        # Processes that had ended at the last look, and those that need no look any more: there may be thousands.
-        self._gone: set[str] = set()
+        # Processes that have ended and need no look any more: there may be thousands.
         self._over: set[str] = set()
         self._makes_parts = True
         self._thread = threading.Thread(target=self._run, name="tachograph collector", daemon=True)
@@ -71,11 +70,10 @@ class Collector:
         spool = SpoolDirectory(self._spool_path)
         poll = FIRST_POLL_S
         while not self._done.wait(poll):
-            over = len(self._over) + len(self._gone)
+            over = len(self._over)
             self.step(spool, scout, time.monotonic())
             # Where processes come and go, what they leave is not to heap up.
-            busy = len(self._over) + len(self._gone) > over
-            poll = FIRST_POLL_S if busy else min(2 * poll, LONGEST_POLL_S)
+            poll = FIRST_POLL_S if len(self._over) > over else min(2 * poll, LONGEST_POLL_S)
 
     def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> None:
         """Look once: read the sources of new code, make parts, trim what has ended. ``now`` is in seconds."""
@@ -88,7 +86,7 @@ class Collector:
                 self._note_settled(process, now)
                 if self._makes_parts:
                     self._make_parts(spool, process)
-            self._put_away(processes, scout)
+                self._put_away(spool, process, scout)
         except FormatError:
             return  # the spool has been taken away; the end will say so
         except (OSError, ImportError):
@@ -96,22 +94,17 @@ class Collector:
             # lost, the end only takes longer.
             self._makes_parts = False
 
-    def _put_away(self, processes: Sequence[SpoolProcess], scout: SourceScout) -> None:
-        """Trim what processes left that were gone at the last look already: what was seen of them now is all."""
-        for process in processes:
-            if process.prefix in self._gone:
-                trim(process)
-                scout.forget(process.prefix)
-                self._over.add(process.prefix)
-                self._currents.pop(process.prefix, None)
-                self._settled.pop(process.prefix, None)
-        self._gone = {
-            process.prefix
-            for process in processes
-            if process.prefix not in self._over
-            and process.control is not None
-            and not was_running_at(process.pid, process.control.start_ns)
-        }
+    def _put_away(self, spool: SpoolDirectory, process: SpoolProcess, scout: SourceScout) -> None:
+        """Trim what a process left that is over, after a last look at what it has written."""
+        if process.control is None or was_running_at(process.pid, process.control.start_ns):
+            return
+        process.control = spool.control(process.prefix) or process.control
+        scout.look([process])
+        scout.forget(process.prefix)
+        trim(process)
+        self._over.add(process.prefix)
+        self._currents.pop(process.prefix, None)
+        self._settled.pop(process.prefix, None)
 
     def _note_settled(self, process: SpoolProcess, now: float) -> None:
         if process.control is None:
