@@ -24,7 +24,6 @@ from tachograph.format import ColumnSpec, FormatError
 from .attribution import Attribution
 from .build import build_profile
 from .calltree import NOTHING, load_tree
-from .heap.blocks import beyond
 from .profile import Profile, Question
 from .recording import DEFINITIONS
 from .recording import Recording as Reader
@@ -106,14 +105,12 @@ class Recording(Reader):
 
     @property
     def allocations(self) -> pd.DataFrame:
-        """``frame("allocations")`` with ``bytes``: what each sampled block stands for, size / (1 - exp(-size / mean)).
+        """``frame("allocations")`` one row per sampled block; its weight is ``weight_bytes``.
 
-        Sums of ``bytes`` are estimates that have no bias; ``lines`` and ``profile`` also make them agree with
+        Sums of weights are estimates that have no bias; ``lines`` and ``profile`` also make them agree with
         ``memory``, which makes them better.
         """
-        frame = self.frame("allocations")
-        size, mean = frame["size_bytes"].to_numpy(np.float64), frame["mean_bytes"].to_numpy(np.float64)
-        return frame.assign(bytes=size + beyond(size, mean))
+        return self.frame("allocations")
 
     @property
     def copies(self) -> pd.DataFrame:

@@ -31,10 +31,13 @@ class ContextTree:
         self._nodes: dict[_Node, int] = {}
 
     def add(self, process: ProcessFacts) -> dict[int, int]:
-        """Add a process; returns the map from its stack ids to the recording's. Counts its lost references."""
+        """Add the stacks of a process that its rows mention, and their callers.
+
+        Returns the map from its stack ids to the recording's. Counts its lost references.
+        """
         codes: dict[int, int | None] = {NONE: None}
         ids: dict[int, int] = {}
-        for stack in [*sorted(process.stacks), *sorted(process.mentions["stack"])]:
+        for stack in sorted(process.mentions["stack"]):
             if stack not in ids:
                 self._add_path(process, stack, ids, codes)
         return ids

@@ -104,7 +104,8 @@ def _open_writer(stream: Any, table: TableSpec) -> Any:
     dictionary = [column.name for column in table.columns if not column.encoding] if table.sort else []
     if not table.sort:
         # Small tables, hardly a value twice: a dictionary would only add pages.
-        encodings = {column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _DELTA_TYPES}
+        dense = {column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _DELTA_TYPES}
+        encodings = {**dense, **encodings}
     return pq.ParquetWriter(
         stream,
         table.schema,

@@ -22,7 +22,7 @@ EXITING = 6
 """Event of a STATE record: the interpreter began to shut down."""
 ABANDONED = 255
 """Kind of a record whose room was taken and not used."""
-ROW_LENGTHS = {CPU: 56, WAIT: 56, MEMORY: 160, BLOCK: 64, FREED: 24, COPY: 64, GPU: 64}
+ROW_LENGTHS = {CPU: 56, WAIT: 56, MEMORY: 160, BLOCK: 72, FREED: 24, COPY: 64, GPU: 64}
 """Length in bytes of the records that become rows of tables, by kind; all others are definitions."""
 
 
@@ -160,6 +160,7 @@ class Block(NamedTuple):
     size_bytes: int
     requested_bytes: int
     mean_bytes: int
+    weight_bytes: int
     pc: int
     block: int
     thread: int
@@ -257,7 +258,7 @@ _CPU = struct.Struct("<qqqQIIIBBBB")
 _WAIT = struct.Struct("<qqqQIIiBB")
 _STATE = struct.Struct("<qII")
 _MEMORY = struct.Struct("<16qQIIIBB")
-_BLOCK = struct.Struct("<qqqqQIIIBBB")
+_BLOCK = struct.Struct("<qqqqqQIIIBBB")
 _FREED = struct.Struct("<qII")
 _COPY = struct.Struct("<qqqqQIIB")
 _SPAN = struct.Struct("<qqIIIHHII")

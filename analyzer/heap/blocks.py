@@ -31,6 +31,7 @@ _COLUMNS = (
     "size_bytes",
     "requested_bytes",
     "mean_bytes",
+    "weight_bytes",
     "stack",
     "native_frame",
     "stack_state",
@@ -43,9 +44,8 @@ _COLUMNS = (
 class Blocks:
     """One entry per sampled block in every array, in the order of birth.
 
-    A block of s bytes that was in the sample with probability p stands for s / p bytes (Horvitz and Thompson):
-    ``certain`` is s, the block itself; ``beyond`` is the rest, what it stands for. Blocks much larger than the mean
-    of the sampling have p = 1, and stand for nothing beyond themselves.
+    ``certain`` is the block itself; ``beyond`` is the rest of what it stands for. Blocks much larger than the mean of
+    the sampling are all there, and stand for nothing beyond themselves.
     """
 
     birth_ns: NDArray[np.int64]
@@ -59,7 +59,7 @@ class Blocks:
     certain: _Floats
     beyond: _Floats
     variance: _Floats
-    """What the block adds to the variance of a sum, (1 - p) (s / p)^2."""
+    """What the block adds to the variance of a sum."""
     scale: NDArray[np.int8]
     """Binary logarithm of the mean of its sampling, rounded."""
     requested: _Floats
@@ -127,9 +127,9 @@ def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
     birth = batch.column("time_ns").to_numpy()
     death = batch.column("freed_ns").fill_null(NEVER).to_numpy()
     stack, native, thread = (ids(batch.column(name)) for name in ("stack", "native_frame", "thread"))
-    size, mean = sizes(batch, "allocations", "size_bytes"), sizes(batch, "allocations", "mean_bytes")
-    requested = sizes(batch, "allocations", "requested_bytes")
-    rest = beyond(size, np.maximum(mean, 1.0))
+    size, mean, requested, weight = (
+        sizes(batch, "allocations", f"{name}_bytes") for name in ("size", "mean", "requested", "weight")
+    )
     return Blocks(
         birth_ns=birth,
         death_ns=np.maximum(birth, death),
@@ -140,8 +140,8 @@ def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
         domain=batch.column("domain").to_numpy(),
         followed=batch.column("followed").to_numpy(zero_copy_only=False),
         certain=size,
-        beyond=rest,
-        variance=rest * (size + rest),
+        beyond=np.maximum(weight - size, 0.0),
+        variance=weight * beyond(size, np.maximum(mean, 1.0)),
         scale=np.rint(np.log2(np.maximum(mean, 1.0))).astype(np.int8),
         requested=requested / np.maximum(size, 1.0),
     )

@@ -30,6 +30,9 @@ COLUMNS = (*INTERVALS, *OTHERS, *TOTALS)
 MIN_TIMELINE = 0.001
 """Places that never held this part of the highest footprint get no curve."""
 
+ROUNDING = 1e-9
+"""Sums of floating-point numbers that should be equal are at least this equal."""
+
 MAX_TIMELINES = 200
 """Curves in one frame."""
 
@@ -78,9 +81,7 @@ class HeapColumns:
         columns["allocation_mb_per_s"] = per_second(values["allocated_bytes"], self.wall_s)
         columns["allocation_samples"] = values["allocation_samples"]
         for name in _TOTALS:
-            columns[f"total_{name}_bytes"] = (
-                totals["allocated_bytes"] - totals["freed_bytes"] if name == "net" else totals[f"{name}_bytes"]
-            )
+            columns[f"total_{name}_bytes"] = _net(totals) if name == "net" else totals[f"{name}_bytes"]
         frame = pd.DataFrame({name: columns[name] for name in COLUMNS})
         whole = frame["allocation_samples"].astype("Int64")
         return frame.assign(allocation_samples=whole, timeline=columns["timeline"])
@@ -135,10 +136,16 @@ def _bounded(values: dict[str, _Floats], sums: HeapSums) -> dict[str, object]:
         columns[f"{name}_bytes"] = estimate
         columns[f"{name}_bytes_low"] = low
         columns[f"{name}_bytes_high"] = high
-    net = values["allocated_bytes"] - values["freed_bytes"]
+    net = _net(values)
     reach = Z95 * np.sqrt(values["net_variance"])
     columns |= {"net_bytes": net, "net_bytes_low": net - reach, "net_bytes_high": net + reach}
     return columns
+
+
+def _net(values: dict[str, _Floats]) -> _Floats:
+    """Allocated less released bytes; what the two sums differ by through rounding alone is nothing."""
+    net = values["allocated_bytes"] - values["freed_bytes"]
+    return np.where(np.abs(net) < ROUNDING * values["allocated_bytes"], 0.0, net)
 
 
 def _variance(name: str, values: dict[str, _Floats], sums: HeapSums) -> _Floats:

@@ -1,6 +1,6 @@
 """Blocks as they count for what is held at a moment.
 
-A block that dies young and was sampled coarsely stands for many, which lived and died one after the other, hardly ever
+A block that dies young and was sampled stands for many, which lived and died one after the other, hardly ever
 together. Counted as if they had all been held at once it would be a spike, and the highest point of a curve of such
 spikes says more about chance than about memory. So what such a block stands for is spread over the time in which it
 and its nearest in the sample were born: its bytes, times the part of that time that it lived.
@@ -15,7 +15,7 @@ import numpy as np
 from .blocks import NEVER, Blocks
 
 YOUNG_NS = 2_000_000_000
-"""Blocks that lived longer are sampled finely, and are not spread."""
+"""Blocks that lived longer are not spread: those that they stand for lived long as well, and so together."""
 
 UNCERTAIN = 0.05
 """Blocks that stand for less than this part of themselves beyond themselves are exact, and are not spread."""

@@ -1,8 +1,8 @@
 // The sampled blocks that are alive, each followed to its free.
 //
-// A block that dies young is written only if it is in the coarser of two nested samples: so the
-// log does not grow with what comes and goes, while what stays is seen finely. Every row carries
-// the mean of the sample that blocks like it are in, so an estimate from the rows is unbiased.
+// Once a second the recorder's own thread looks at those that are a second old. Of those that have
+// died and of those that live on it writes no more than the log has room for (thinning.h); those
+// that it leaves out are forgotten, and those that it writes are followed on.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,14 @@ struct Block {
     int64_t time_ns;
     int64_t size;
     int64_t requested;
-    int64_t mean;         // of the sample that it is in
-    int64_t coarse_mean;  // of the coarser sample, 0: it is not in that one
+    int64_t mean;  // of the sample that it is in
     uint64_t pc;
     uint32_t thread;
     uint32_t stack;
     uint8_t domain;
     uint8_t stack_state;
+    bool
+        at_once;  // certain to be sampled, and worth a row: written now, there after a kill as well
 };
 
 // How many followed blocks share a page's place, and how many share a block's: 0 for nearly every
@@ -58,10 +59,9 @@ uint32_t claim(const void* block);
 int64_t settle(uint32_t claimed);  // when; 0 if it was not followed
 void restore(uint32_t claimed, const void* block);
 
-// The recorder's own thread: writes those that have lived for a while; `all`: every one. How many.
-uint32_t write_survivors(int64_t now_ns, bool all);
-// Of the last calls: rows of blocks that died young; and how full the table is, in 1/1000.
-uint32_t take_young_count();
+// The recorder's own thread: writes those that are old enough; `all`: every one. How many rows.
+uint32_t write(int64_t now_ns, bool all);
+// How full the table is, in 1/1000.
 uint32_t filling();
 
 }  // namespace tachograph::blocks

@@ -20,31 +20,27 @@ namespace {
 constexpr int64_t kBudget = 64 * 1024;
 constexpr int64_t kFinestMean = 512 * 1024;
 constexpr int64_t kCoarsestMean = int64_t{1} << 34;
-// Samples are walks, rows are bytes on the disk: both have their price. Per second.
+// Samples are walks, and have their price; rows are bytes on the disk (blocks.cpp). Per second.
 constexpr uint32_t kMostSamples = 1200;
 constexpr uint32_t kFewSamples = 300;
-constexpr uint32_t kMostSurvivors = 120;
-constexpr uint32_t kFewSurvivors = 30;
-constexpr uint32_t kMostYoungRows = 40;
-constexpr uint32_t kFewYoungRows = 10;
-constexpr uint32_t kHalfFull = 500;  // of 1000
+// Large blocks have their row at once, unless there are many of them.
+constexpr int64_t kCertain = 16;  // means: all but 1 in 9 million such blocks are sampled
+constexpr uint32_t kMostAtOnce = 10;
+constexpr uint32_t kFewAtOnce = 3;
+constexpr uint32_t kNearlyFull = 750;  // of 1000
 constexpr int64_t kAdaptNs = 1'000'000'000;
 
 struct State {
     std::atomic<int64_t> mean{kFinestMean};
-    std::atomic<int64_t> coarse_mean{kFinestMean};
+    std::atomic<int64_t> at_once{kCertain * kFinestMean};
     std::atomic<uint32_t> samples{0};  // since the last adaptation
-    std::atomic<uint32_t> young_rows{0};
+    std::atomic<uint32_t> written_at_once{0};
     std::atomic<int64_t> outside_to_sample{kFinestMean};
     std::atomic_flag outside_busy = ATOMIC_FLAG_INIT;
     uint64_t outside_random = 0;
     int64_t adapted_ns = 0;
 };
 constinit State g;
-
-uint64_t next(uint64_t* state) { return mix(*state += 0x9E3779B97F4A7C15ull); }  // splitmix64
-
-double uniform(uint64_t* state) { return static_cast<double>(next(state) >> 11) * 0x1p-53; }
 
 uint64_t seed(uint64_t salt) {
     uint64_t value = 0;
@@ -84,23 +80,18 @@ struct Sampled {
     size_t requested;
     const void* caller;
     int64_t mean;
-    int64_t beyond;  // bytes of the block behind the first sampled one
     uint32_t thread;
 };
 
-// Of two nested samples the coarser is a thinning of the finer: each sampled byte stays with the
-// probability fine / coarse, so a block is in it exactly as if it had been drawn with that mean.
-int64_t coarse_mean_of(const Sampled& sampled, uint64_t* random) {
-    int64_t coarse = g.coarse_mean.load(std::memory_order_relaxed);
-    if (coarse < sampled.mean) coarse = sampled.mean;
-    if (uniform(random) * static_cast<double>(coarse) >= static_cast<double>(sampled.mean) &&
-        static_cast<int64_t>(draw(random, coarse)) >= sampled.beyond)
-        return 0;
-    slow_down(g.coarse_mean, g.young_rows, kMostYoungRows);
-    return coarse;
+bool at_once(const Sampled& sampled) {
+    const auto size = static_cast<int64_t>(sampled.size);
+    if (size < g.at_once.load(std::memory_order_relaxed) || size < kCertain * sampled.mean)
+        return false;
+    slow_down(g.at_once, g.written_at_once, kMostAtOnce);
+    return true;
 }
 
-void sample(const Sampled& sampled, uint64_t* random) {
+void sample(const Sampled& sampled) {
     tg_walk found = kNotWalked;
     witness::walk(&found);
     blocks::Block block;
@@ -108,12 +99,12 @@ void sample(const Sampled& sampled, uint64_t* random) {
     block.size = static_cast<int64_t>(sampled.size);
     block.requested = static_cast<int64_t>(sampled.requested);
     block.mean = sampled.mean;
-    block.coarse_mean = coarse_mean_of(sampled, random);
     block.pc = witness::outside_caller(sampled.caller);
     block.thread = sampled.thread;
     block.stack = found.stack;
     block.domain = t_local.domain;
     block.stack_state = found.state;
+    block.at_once = at_once(sampled);
     if (block.pc != 0) modules::saw(block.pc);
     slow_down(g.mean, g.samples, kMostSamples);
     blocks::follow(sampled.block, block);
@@ -141,12 +132,10 @@ bool adopt(Local* local) {
 void sample_outside(const Sampled& sampled) {
     if (g.outside_busy.test_and_set(std::memory_order_acquire)) return;
     if (g.outside_random == 0) g.outside_random = seed(1);
-    const int64_t beyond = -g.outside_to_sample.load(std::memory_order_relaxed);
-    if (beyond > 0) {
+    if (g.outside_to_sample.load(std::memory_order_relaxed) < 0) {
         Sampled one = sampled;
         one.mean = kFinestMean;
-        one.beyond = beyond;
-        sample(one, &g.outside_random);
+        sample(one);
         g.outside_to_sample.store(static_cast<int64_t>(draw(&g.outside_random, kFinestMean)));
     }
     g.outside_busy.clear(std::memory_order_release);
@@ -177,10 +166,7 @@ void took_slowly(Counters* counters, const void* block, size_t size, size_t requ
     const Busy busy;
     if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed)) {
         if (footprint::looking(counters)) footprint::look(counters);
-        if (drawn)
-            sample({block, size, requested, caller, counters->mean, -counters->to_sample,
-                    counters->thread},
-                   &counters->random);
+        if (drawn) sample({block, size, requested, caller, counters->mean, counters->thread});
         if (due) footprint::cross(counters, caller);
     }
     if (drawn) {
@@ -210,7 +196,7 @@ void took_outside(const void* block, size_t size, size_t requested, const void* 
     if (g.outside_to_sample.fetch_sub(bytes, std::memory_order_relaxed) >= bytes) return;
     const Busy busy;
     if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed))
-        sample_outside({block, size, requested, caller, 0, 0, kNone});
+        sample_outside({block, size, requested, caller, 0, kNone});
 }
 
 void gave_outside(size_t size) {
@@ -262,29 +248,29 @@ void tick(int64_t now_ns) {
     copies::tick(now_ns);
     if (now_ns - g.adapted_ns < kAdaptNs) return;
     g.adapted_ns = now_ns;
-    const uint32_t survivors = blocks::write_survivors(now_ns, false);
+    blocks::write(now_ns, false);
 
     const int64_t mean = g.mean.load(std::memory_order_relaxed);
     const uint32_t samples = g.samples.exchange(0, std::memory_order_relaxed);
-    const bool full = blocks::filling() > kHalfFull;
-    if ((samples > kMostSamples || survivors > kMostSurvivors || full) && mean < kCoarsestMean)
+    const bool full = blocks::filling() > kNearlyFull;
+    if ((samples > kMostSamples || full) && mean < kCoarsestMean)
         g.mean.store(2 * mean, std::memory_order_relaxed);
-    else if (samples < kFewSamples && survivors < kFewSurvivors && !full && mean > kFinestMean)
+    else if (samples < kFewSamples && !full && mean > kFinestMean)
         g.mean.store(mean / 2, std::memory_order_relaxed);
 
-    const int64_t coarse = g.coarse_mean.load(std::memory_order_relaxed);
-    const uint32_t young = g.young_rows.exchange(0, std::memory_order_relaxed);
-    if (young > kMostYoungRows && coarse < kCoarsestMean)
-        g.coarse_mean.store(2 * coarse, std::memory_order_relaxed);
-    else if (young < kFewYoungRows && coarse > kFinestMean)
-        g.coarse_mean.store(coarse / 2, std::memory_order_relaxed);
+    const int64_t least = g.at_once.load(std::memory_order_relaxed);
+    const uint32_t large = g.written_at_once.exchange(0, std::memory_order_relaxed);
+    if (large > kMostAtOnce && least < kCertain * kCoarsestMean)
+        g.at_once.store(2 * least, std::memory_order_relaxed);
+    else if (large < kFewAtOnce && least > kCertain * kFinestMean)
+        g.at_once.store(least / 2, std::memory_order_relaxed);
 }
 
 void exiting() {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on || !live()) return;
     // What is still there has outlived the program's own part: whether it dies young from now on
     // is the interpreter's doing.
-    blocks::write_survivors(kernel::monotonic_ns(), true);
+    blocks::write(kernel::monotonic_ns(), true);
     footprint::mark();
 }
 
@@ -297,7 +283,7 @@ void pause(bool yes) {
 
 void finish() {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
-    blocks::write_survivors(kernel::monotonic_ns(), true);
+    blocks::write(kernel::monotonic_ns(), true);
     for (uint32_t index = 0; index < threads::high_water(); ++index)
         copies::finish(footprint::counters(index));
     footprint::finish();

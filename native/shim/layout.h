@@ -222,6 +222,7 @@ struct BlockRecord {
     int64_t size;
     int64_t requested;
     int64_t mean;
+    int64_t weight;
     uint64_t pc;
     uint32_t block;
     uint32_t thread;
@@ -231,7 +232,7 @@ struct BlockRecord {
     uint8_t followed;
     uint8_t zero;
 };
-static_assert(sizeof(BlockRecord) == 64);
+static_assert(sizeof(BlockRecord) == 72);
 
 struct FreedRecord {
     uint64_t header;

@@ -137,9 +137,8 @@ def estimates(folder: Path, output: str) -> None:
     weighted = []
     for kind, fields in records:
         if kind == segments.BLOCK:
-            _, size, _, mean, _, block = fields[:6]
-            chance = 1 - math.exp(-size / mean)
-            weighted.append((block, size / chance, (size / chance) ** 2 * (1 - chance)))
+            _, size, _, mean, weight, _, block = fields[:7]
+            weighted.append((block, weight, weight * size / math.expm1(size / mean)))
     for chosen, truth in (
         (weighted, allocated),
         ([row for row in weighted if row[0] not in deaths], alive),
@@ -152,7 +151,7 @@ def estimates(folder: Path, output: str) -> None:
 def deaths(folder: Path, _: str) -> None:
     """Every block that died had been written, and died once; but for what the spool had no room for, and counted."""
     records = segments.records(folder)
-    born = [fields[5] for kind, fields in records if kind == segments.BLOCK]
+    born = [fields[6] for kind, fields in records if kind == segments.BLOCK]
     died = [fields[1] for kind, fields in records if kind == segments.FREED]
     assert len(set(born)) == len(born) > 100
     assert len(set(died)) == len(died)

@@ -33,14 +33,10 @@ def sampling_error(count: int, size: int, mean: int = BLOCK_MEAN) -> float:
     return 3 * size * math.sqrt(count * (1 - part) / part)
 
 
-def sampled(row: dict[str, Any]) -> float:
-    """The probability with which a row of table allocations is in it."""
-    return -math.expm1(-int(row["size_bytes"]) / int(row["mean_bytes"]))
-
-
-def coarsest(run: Run) -> int:
-    """The largest mean with which blocks of a recording were sampled; it grows with what is allocated."""
-    return max(int(row["mean_bytes"]) for row in rows(run.recording, "allocations"))
+def mean_of(run: Run) -> int:
+    """The mean of the sampling of a byte, in the average over all that the blocks stand for."""
+    found = [(int(row["weight_bytes"]), int(row["mean_bytes"])) for row in rows(run.recording, "allocations")]
+    return round(sum(weight * mean for weight, mean in found) / sum(weight for weight, _ in found))
 
 
 def rows(recording: Path, table: str) -> list[dict[str, Any]]:

@@ -16,14 +16,13 @@ from oracle.memory import (
     PYTHON_DOMAINS,
     THRESHOLD,
     check_lines,
-    coarsest,
     flow,
     function_row,
     line_bytes,
     line_rows,
+    mean_of,
     moved,
     rows,
-    sampled,
     sampling_error,
     window,
     window_bytes,
@@ -134,7 +133,7 @@ def test_mappings_balance_to_the_byte(booked: Any, size: str) -> None:
     kept = sizes["allocated"] - sizes["freed"]
     assert run.loss("mappings_untracked") == 0
     assert line_bytes(run, "live_at_end_bytes", "kept") == pytest.approx(
-        kept, rel=0.001, abs=sampling_error(1, kept, coarsest(run))
+        kept, rel=0.001, abs=sampling_error(1, kept, mean_of(run))
     )
 
 
@@ -171,12 +170,12 @@ def test_thread_without_python_state(booked: Any) -> None:
     for name in ("keeper", "giver"):
         tid = run.truth["facts"][name]
         blocks = blocks_of(run, tid)
-        assert sum(row["size_bytes"] / sampled(row) for row in blocks) == pytest.approx(
-            50 * MB, rel=0, abs=sampling_error(50, MB, coarsest(run))
+        assert sum(row["weight_bytes"] for row in blocks) == pytest.approx(
+            50 * MB, rel=0, abs=sampling_error(50, MB, mean_of(run))
         )
         assert all(row["stack"] is None and DOMAINS[row["domain"]] == "native" for row in blocks)
         (thread,) = (row for row in run.report["threads"] if row["tid"] == tid)
-        assert thread["allocated_bytes"] == pytest.approx(50 * MB, abs=sampling_error(50, MB, coarsest(run)))
+        assert thread["allocated_bytes"] == pytest.approx(50 * MB, abs=sampling_error(50, MB, mean_of(run)))
     assert line_bytes(run, "allocated_bytes", "worker") < MB
 
 
@@ -196,7 +195,7 @@ def test_blocks_are_freed_by_the_thread_that_frees_them(booked: Any) -> None:
 
 def test_producer_is_charged_and_holds_nothing_at_the_end(booked: Any) -> None:
     run = booked("native_blocks.py", "library")
-    check_lines(run, "allocated_bytes", ["produced"], rel=0.01, extra=sampling_error(40, MB, coarsest(run)))
+    check_lines(run, "allocated_bytes", ["produced"], rel=0.01, extra=sampling_error(40, MB, mean_of(run)))
     assert line_bytes(run, "live_at_end_bytes", "produced") == 0
     assert line_bytes(run, "net_bytes", "produced") == 0
 
@@ -208,7 +207,7 @@ def test_resizing_is_charged_to_its_lines(booked: Any) -> None:
     for name, (count, size) in steps.items():
         allocated = run.truth["facts"][name][0]
         found = line_bytes(run, "allocated_bytes", name)
-        assert found == pytest.approx(allocated, rel=0.01, abs=sampling_error(count, size, coarsest(run))), name
+        assert found == pytest.approx(allocated, rel=0.01, abs=sampling_error(count, size, mean_of(run))), name
     assert line_bytes(run, "live_at_end_bytes", "grown") == 0
     for name, size in run.truth["facts"]["live"].items():
         assert line_bytes(run, "live_at_end_bytes", name) == pytest.approx(size, rel=0.001), name
@@ -250,7 +249,7 @@ def small_objects(recorded: Recorder, tmp_path: Path, count: int) -> support.Run
 def test_small_objects_agree_with_tracemalloc(recorded: Recorder, tmp_path: Path) -> None:
     """A tenth of the objects that the 5 % are asked for, and what chance adds for so few blocks in the sample."""
     run = small_objects(recorded, tmp_path, 1_000_000)
-    mean = coarsest(run)
+    mean = mean_of(run)
     for name in NAMES:
         size = run.truth["sizes"][name]
         check_lines(run, "requested_bytes", [name], rel=0.05, extra=sampling_error(size // 64, 64, mean))
@@ -269,9 +268,9 @@ def test_operators_are_charged_to_their_lines(recorded: Recorder) -> None:
         "allocated_bytes",
         ["product", "sum", "negative"],
         rel=0.01,
-        extra=sampling_error(150, 1_200_000, coarsest(run)),
+        extra=sampling_error(150, 1_200_000, mean_of(run)),
     )
-    check_lines(run, "allocated_bytes", ["compare"], rel=0.01, extra=sampling_error(150, 150_000, coarsest(run)))
+    check_lines(run, "allocated_bytes", ["compare"], rel=0.01, extra=sampling_error(150, 150_000, mean_of(run)))
     assert line_bytes(run, "allocated_bytes", "after") == pytest.approx(0, abs=MB)
     assert all(row["python_fraction"] < 0.01 for row in line_rows(run, "product", "sum"))
 
@@ -282,7 +281,7 @@ def test_call_paths_tell_two_users_of_one_helper_apart(recorded: Recorder, piece
     run = recorded("shared_helper.py", str(piece), str(rounds))
     sizes = run.truth["sizes"]
     whole = sizes["first"] + sizes["second"]
-    spread = sampling_error(whole // piece, piece, coarsest(run))
+    spread = sampling_error(whole // piece, piece, mean_of(run))
     for name in ("first", "second"):
         row = function_row(run, name)
         assert row["total_allocated_bytes"] == pytest.approx(sizes[name], rel=0.01, abs=spread), name
@@ -339,7 +338,7 @@ def test_a_finer_threshold_takes_more_rows_and_counts_the_same(recorded: Recorde
     for run in (fine, plain):
         for name, size in {"grow": 100_000, "churn": 500_000}.items():
             true = run.truth["sizes"][name]
-            spread = sampling_error(true // size, size, coarsest(run))
+            spread = sampling_error(true // size, size, mean_of(run))
             assert line_bytes(run, "allocated_bytes", name) == pytest.approx(true, rel=0.01, abs=spread)
 
 

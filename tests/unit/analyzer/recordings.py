@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,6 +176,7 @@ class Builder:
             "size_bytes": size,
             "requested_bytes": size,
             "mean_bytes": mean,
+            "weight_bytes": round(size / -math.expm1(-size / mean)),
             "stack": stack,
             "stack_state": 0 if stack is not None else 1,
             "followed": True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -91,22 +91,24 @@ def two_sites(random: np.random.Generator) -> Population:
 
 
 def estimates(
-    population: Population, calibrated: bool, measure: str
+    population: Population, calibrated: bool, measure: str, rows: int | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What many samples say about both sites, and the truth."""
+    """What many samples say about the sites, and the truth; ``rows`` are left of each stretch of time."""
     random = np.random.default_rng(7)
-    books = population.books(list(range(0, 1001, 50)))
+    books, sites = population.books(list(range(0, 1001, 50))), int(population.site.max()) + 1
     found = []
     for _ in range(RUNS):
         blocks = population.sample(random)
+        if rows is not None:
+            blocks = thinned(random, blocks, rows)
         if calibrated:
             blocks = calibrate(blocks, books).blocks
         chosen = np.ones(len(blocks), np.bool_) if measure == "allocated" else blocks.alive(600)
-        found.append(np.bincount(blocks.site[chosen], weights=blocks.bytes[chosen], minlength=2))
+        found.append(np.bincount(blocks.site[chosen], weights=blocks.bytes[chosen], minlength=sites))
     alive = np.ones(len(population.size), np.bool_)
     if measure == "live":
         alive = (population.birth <= 600) & (population.death > 600)
-    truth = np.bincount(population.site[alive], weights=population.size[alive], minlength=2)
+    truth = np.bincount(population.site[alive], weights=population.size[alive], minlength=sites)
     return np.array(found, np.float64), truth.astype(np.float64)
 
 
@@ -117,6 +119,90 @@ def test_estimates_are_unbiased(measure: str, calibrated: bool) -> None:
     error = found.std(axis=0) / math.sqrt(RUNS)
     # A ratio of sums has a bias of the order of 1 / samples, which a tenth of a percent of the truth allows for.
     assert (np.abs(found.mean(axis=0) - truth) <= 4 * error + (0.001 * truth if calibrated else 0)).all()
+
+
+def many_sites(random: np.random.Generator) -> Population:
+    """Two sites with much, of which one keeps it, and thirty with little, which keep a part."""
+    count = 60_000
+    birth = np.sort(random.integers(1, 1000, count))
+    site = np.where(random.random(count) < 0.8, random.integers(0, 2, count), random.integers(2, 32, count))
+    size = np.where(random.random(count) < 0.0005, 2e6, random.choice([64.0, 512.0, 4096.0], count))
+    kept = np.where(site < 2, site == 0, random.random(count) < 0.3)
+    return Population(site, size, birth, np.where(kept, NEVER, birth + 3), np.full(count, float(MEAN)))
+
+
+def thinned(random: np.random.Generator, blocks: Blocks, rows: int) -> Blocks:
+    """What the recorder leaves of a sample (native/shim/thinning.cpp), which looks at the sampled blocks of each
+    stretch of time together, apart at those that have died and those that live, and leaves ``rows`` of them in."""
+    weight, mean = blocks.bytes.copy(), np.full(len(blocks), float(MEAN))
+    stretch = (blocks.birth_ns // 200) * 2 + (blocks.death_ns == NEVER)
+    for each in np.unique(stretch):
+        here = np.flatnonzero(stretch == each)
+        if len(here) <= rows:
+            continue
+        own = np.zeros(len(here), np.bool_)
+        while True:
+            step = weight[here[~own]].sum() / (rows - own.sum())
+            if (own == (weight[here] >= step)).all():
+                break
+            own = weight[here] >= step
+        shared, pooled = here[~own], []
+        for site in np.unique(blocks.site[shared]):
+            mine = shared[blocks.site[shared] == site]
+            total = float(weight[mine].sum())
+            if total < step:
+                mean[mine] += step - total
+                pooled.append(mine)
+            else:
+                _choose(random, weight, mine, total / math.floor(total / step))
+        if pooled:
+            _choose(random, weight, np.concatenate(pooled), step)
+    size = blocks.certain
+    left = replace(blocks, beyond=weight - size, variance=weight * beyond(size, mean))
+    return left.where(weight > 0)
+
+
+def _choose(random: np.random.Generator, weight: NDArray[np.float64], mine: NDArray[np.int64], step: float) -> None:
+    """One of them for each ``step`` of their weights, from a random beginning on."""
+    reached = np.floor((np.cumsum(weight[mine]) - random.random() * step) / step)
+    weight[mine] = np.where(np.diff(reached, prepend=-1.0) > 0, step, 0.0)
+
+
+@pytest.mark.parametrize("measure", ["allocated", "live"])
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_estimates_are_unbiased_with_few_rows(measure: str, calibrated: bool) -> None:
+    population = many_sites(np.random.default_rng(1))
+    found, truth = estimates(population, calibrated, measure, rows=15)
+    error = found.std(axis=0) / math.sqrt(RUNS)
+    assert (np.abs(found.mean(axis=0) - truth) <= 4 * error + (0.001 * truth if calibrated else 0)).all()
+
+
+def test_few_rows_say_as_much_of_what_matters_as_many() -> None:
+    population = many_sites(np.random.default_rng(1))
+    whole, _ = estimates(population, calibrated=False, measure="allocated")
+    few, truth = estimates(population, calibrated=False, measure="allocated", rows=15)
+    assert few[:, :2].std(axis=0) == pytest.approx(whole[:, :2].std(axis=0), rel=0.2)
+    assert (few[:, :2].std(axis=0) < 0.1 * truth[:2]).all()
+
+
+def test_intervals_of_few_rows_cover_the_truth() -> None:
+    """Of the sites with much, of those with little together, and of each of these if it has a row at all."""
+    population, random = many_sites(np.random.default_rng(1)), np.random.default_rng(9)
+    group = np.concatenate((population.site, np.where(population.site < 2, 33, 32)))
+    truth = np.bincount(group, weights=np.tile(population.size, 2))
+    covered, seen = [], []
+    for _ in range(RUNS):
+        blocks = thinned(random, population.sample(random), 15)
+        of = np.concatenate((blocks.site, np.where(blocks.site < 2, 33, 32)))
+        certain, rest, variance = (
+            np.bincount(of, weights=np.tile(values, 2), minlength=34).astype(np.float64)
+            for values in (blocks.certain, blocks.beyond, blocks.variance)
+        )
+        low, high = poisson_sums(certain, rest, variance)
+        covered.append((low <= truth) & (truth <= high))
+        seen.append(certain > 0)
+    assert (np.mean(covered, axis=0)[[0, 1, 32, 33]] > 0.92).all()
+    assert np.array(covered)[np.array(seen)].mean() > 0.92
 
 
 def test_calibration_takes_most_of_the_variance_away() -> None:

@@ -268,4 +268,5 @@ def _books(ms: int, footprint: int, **flows: int) -> dict[str, Any]:
 def _block(ms: int, freed_ms: int | None) -> dict[str, Any]:
     freed = None if freed_ms is None else START + freed_ms * MS
     row = {"time_ns": START + ms * MS, "process": 0, "thread": 0, "domain": 0, "size_bytes": 100, "requested_bytes": 90}
-    return row | {"mean_bytes": 1000, "stack": 0, "stack_state": 0, "followed": True, "freed_ns": freed}
+    sampled = {"mean_bytes": 1000, "weight_bytes": 1051, "followed": True, "freed_ns": freed}
+    return row | sampled | {"stack": 0, "stack_state": 0}

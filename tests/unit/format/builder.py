@@ -164,6 +164,7 @@ class SegmentBuilder:
         *,
         requested: int | None = None,
         mean: int = 524288,
+        weight: int | None = None,
         pc: int = 0,
         thread: int = NONE,
         stack: int = NONE,
@@ -172,12 +173,9 @@ class SegmentBuilder:
         followed: int = 1,
     ) -> None:
         asked = size if requested is None else requested
-        self.add(
-            12,
-            struct.pack(
-                "<qqqqQIIIBBBB", time_ns, size, asked, mean, pc, block, thread, stack, domain, state, followed, 0
-            ),
-        )
+        stands_for = mean + size // 2 if weight is None else weight
+        numbers = (time_ns, size, asked, mean, stands_for, pc, block, thread, stack)
+        self.add(12, struct.pack("<qqqqqQIIIBBBB", *numbers, domain, state, followed, 0))
 
     def freed(self, time_ns: int, block: int, thread: int = NONE) -> None:
         self.add(13, struct.pack("<qII", time_ns, block, thread))

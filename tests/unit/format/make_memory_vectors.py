@@ -68,6 +68,7 @@ SCHEMAS_1_1: Schemas = {
         ("size_bytes", pa.int64(), False),
         ("requested_bytes", pa.int64(), False),
         ("mean_bytes", pa.int64(), False),
+        ("weight_bytes", pa.int64(), False),
         ("stack", pa.uint32(), True),
         ("native_frame", pa.uint32(), True),
         ("stack_state", pa.uint8(), False),
@@ -117,11 +118,11 @@ def memory_rows() -> Rows:
     ]
     mean = PARAMETERS["block_mean_bytes"]
     rows["allocations"] = [
-        (T0 + 50 * MS, 0, 0, 4, 32, 24, mean, 3, 0, 0, True, None, None),
-        (T0 + 60 * MS, 0, 0, 3, 4 * KIB, 4000, 16 * mean, 3, 0, 0, True, T0 + 61 * MS, 0),
-        (T0 + 200 * MS, 0, 0, 1, 64 * MIB, 64 * MIB, mean, 2, 2, 0, True, T0 + 299 * MS, 1),
-        (T0 + 210 * MS, 0, None, 0, 2 * KIB, 2000, mean, None, None, 1, False, None, None),
-        (T0 + 220 * MS, 0, 1, 0, 1040, 1024, mean, None, 3, 2, True, T0 + 660 * MS, None),
+        (T0 + 50 * MS, 0, 0, 4, 32, 24, mean, 524_304, 3, 0, 0, True, None, None),
+        (T0 + 60 * MS, 0, 0, 3, 4 * KIB, 4000, 16 * mean, 8_390_656, 3, 0, 0, True, T0 + 61 * MS, 0),
+        (T0 + 200 * MS, 0, 0, 1, 64 * MIB, 64 * MIB, mean, 64 * MIB, 2, 2, 0, True, T0 + 299 * MS, 1),
+        (T0 + 210 * MS, 0, None, 0, 2 * KIB, 2000, mean, 525_313, None, None, 1, False, None, None),
+        (T0 + 220 * MS, 0, 1, 0, 1040, 1024, mean, 900_000, None, 3, 2, True, T0 + 660 * MS, None),
     ]
     copied = PARAMETERS["copies_mean_bytes"]
     rows["copies"] = [
@@ -162,7 +163,7 @@ def killed_segments() -> list[SegmentBuilder]:
     first.module(0, "/usr/lib/libc.so.6", 0x10000, 0x20000, 0, time_ns=T0)
     first.stack(0, NONE, NONE, 2)
     first.memory(T0, {"obj_allocated": 5 * MIB}, footprint=5 * MIB, peak=5 * MIB, event=0, resident=9 * MIB)
-    first.block(T0 + 10 * MS, 0, 64, requested=56, pc=0x10010, thread=0, stack=0, domain=4)
+    first.block(T0 + 10 * MS, 0, 64, requested=56, weight=700_000, pc=0x10010, thread=0, stack=0, domain=4)
     first.copy(T0 + 11 * MS, 3000, 2000, pc=0x10020, stack=0)
     second.freed(T0 + 40 * MS, 2, 1)  # the birth is in the next segment
     second.block(T0 + 20 * MS, 1, 80, domain=0, state=1, followed=0)
@@ -235,7 +236,7 @@ def make_memory_killed() -> None:
                 {"row": 0, "time_ns": T0 + 5 * MS, "thread": 1, "domain": 1, "size_bytes": 4 * MIB, "stack": None}
                 | {"freed_ns": T0 + 40 * MS, "freed_thread": 1, "followed": True},
                 {"row": 1, "thread": 0, "domain": 4, "size_bytes": 64, "requested_bytes": 56, "mean_bytes": 524_288}
-                | {"stack": 0, "native_frame": 0, "freed_ns": T0 + 80 * MS, "freed_thread": 0},
+                | {"weight_bytes": 700_000, "stack": 0, "native_frame": 0, "freed_ns": T0 + 80 * MS, "freed_thread": 0},
                 {"row": 2, "size_bytes": 80, "stack_state": 1, "followed": False, "freed_ns": None}
                 | {"freed_thread": None, **nobody},
             ],

@@ -79,10 +79,30 @@ def test_a_ring_of_parents_is_cut(tmp_path: Path) -> None:
     segment = SegmentBuilder(0)
     for stack, parent in ((0, 1), (1, 2), (2, 0), (3, 3)):
         segment.stack(stack, parent, NONE, stack)
+        segment.block(100, stack, stack=stack)
     write_spool(tmp_path, of(segment), control())
     result = assembled(tmp_path)
     assert len(rows(result, "stacks")) == 4
     assert counts(result) == {"references_lost": 2}
+
+
+def test_stacks_that_no_row_refers_to_are_left_out(tmp_path: Path) -> None:
+    """The callers of those that a row refers to are kept; of the others neither codes nor files are."""
+    segment = SegmentBuilder(0)
+    for code, (file, name) in enumerate((("a.py", "main"), ("a.py", "used"), ("b.py", "unused"))):
+        segment.code(code, file, name, 1, b"t")
+    segment.stack(0, NONE, 0, 2)
+    segment.stack(1, 0, 2, 4)
+    segment.stack(2, 0, 1, 6)
+    segment.stack(3, 2, 2, 8)
+    segment.block(100, 0, stack=2)
+    write_spool(tmp_path, of(segment), control())
+    result = assembled(tmp_path)
+    assert [each["qualname"] for each in rows(result, "codes")] == ["main", "used"]
+    assert [each["path"] for each in rows(result, "files")] == ["a.py"]
+    assert [(each["parent"], each["instruction"]) for each in rows(result, "stacks")] == [(None, 2), (0, 6)]
+    assert [each["stack"] for each in rows(result, "allocations")] == [1]
+    assert counts(result) == {}
 
 
 def test_deep_stacks_do_not_recurse(tmp_path: Path) -> None:
@@ -90,6 +110,7 @@ def test_deep_stacks_do_not_recurse(tmp_path: Path) -> None:
     depth = 20_000
     for stack in range(depth):
         segment.stack(stack, stack + 1 if stack + 1 < depth else NONE, NONE, 0)
+    segment.block(100, 0, stack=0)
     write_spool(tmp_path, of(segment), control())
     assert len(rows(assembled(tmp_path), "stacks")) == depth
 
@@ -148,6 +169,7 @@ def test_sources_are_read_once_and_hashed(tmp_path: Path) -> None:
         segment.code(code, path, f"f{code}", 1, None)
         if path != "unused.py":
             segment.stack(code, NONE, code, 0)
+            segment.block(100, code, stack=code)
     write_spool(tmp_path, of(segment), control())
     asked = []
 

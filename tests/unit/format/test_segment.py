@@ -44,7 +44,9 @@ def full_segment(size: int = 2048) -> SegmentBuilder:
     segment.memory(
         600, flows, footprint=-1, peak=2, resident=3, faults=(4, 5), pc=6, thread=7, stack=8, kept=9, event=1
     )
-    segment.block(700, 3, 64, requested=56, mean=9, pc=10, thread=11, stack=12, domain=4, state=2, followed=1)
+    segment.block(
+        700, 3, 64, requested=56, mean=9, weight=99, pc=10, thread=11, stack=12, domain=4, state=2, followed=1
+    )
     segment.freed(800, 3, 13)
     segment.copy(900, 3000, 600, mean=14, pc=15, thread=16, stack=17, state=3)
     return segment
@@ -65,7 +67,7 @@ def test_every_kind_of_record() -> None:
         State(400, 3, 55),
         ThreadEnd(0, 500, 499),
         Memory._make((600, -1, 2, *range(20, 30), 3, 4, 5, 6, 7, 8, 9, 1, 5)),
-        Block(700, 64, 56, 9, 10, 3, 11, 12, 4, 2, 1),
+        Block(700, 64, 56, 9, 99, 10, 3, 11, 12, 4, 2, 1),
         Freed(800, 3, 13),
         Copy(900, 3000, 600, 14, 15, 16, 17, 3),
     ]

@@ -1,0 +1,125 @@
+// Leaving sampled blocks out without a bias, on populations that are known.
+#include "thinning.h"
+
+#include "check.h"
+#include "mixing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <vector>
+
+using namespace tachograph;
+using thinning::Item;
+
+namespace {
+
+constexpr double kMean = 524288;
+
+// Three places with much, forty with little, and blocks of all sizes. The index says which is
+// which.
+std::vector<Item> population() {
+    std::vector<Item> items;
+    uint64_t random = 11;
+    for (uint32_t i = 0; i < 1000; ++i) {
+        const uint64_t draw = next_random(&random);
+        Item item{};
+        item.place = draw % 10 < 6 ? draw % 3 : 3 + draw % 40;
+        item.time_ns = static_cast<int64_t>(i);
+        item.size = draw % 50 == 0 ? 4e6 : static_cast<double>(32 << (draw >> 8) % 8);
+        item.mean = kMean;
+        item.weight = thinning::stands_for(item.size, kMean);
+        item.index = i;
+        items.push_back(item);
+    }
+    return items;
+}
+
+// Whether the item is counted, for sums over some of them.
+using Count = bool (*)(const Item&);
+constexpr Count kCounts[] = {
+    [](const Item&) { return true; },
+    [](const Item& item) { return item.place == 1; },
+    [](const Item& item) { return item.place == 2 && item.time_ns < 300; },
+    [](const Item& item) { return item.place == 0 && item.time_ns % 7 == 0; },
+    [](const Item& item) { return item.place == 20; },
+    [](const Item& item) { return item.place > 2 && item.time_ns > 700; },
+    [](const Item& item) { return item.size > 1e6; },
+};
+
+}  // namespace
+
+TEST(thinning_weights_are_those_of_the_formula) {
+    for (const double size : {1.0, 16.0, 500.0, 530.0, 4096.0, 1e5, 5e5, 3e6, 2e7, 2.2e7, 1e12}) {
+        const double weight = thinning::stands_for(size, kMean);
+        CHECK(std::abs(weight / (size / -std::expm1(-size / kMean)) - 1) < 1e-7);
+    }
+}
+
+TEST(thinning_leaves_all_in_where_there_is_room) {
+    std::vector<Item> items = population();
+    uint64_t random = 1;
+    thinning::thin(items.data(), items.size(), items.size(), &random);
+    for (const Item& item : items) CHECK(item.answer == item.weight && item.mean == kMean);
+}
+
+// Each sum is right in the mean of many trials, within five standard errors; none has more rows
+// than there is room for; places that are worth a row have their sum in every trial.
+TEST(thinning_is_unbiased) {
+    constexpr int kTrials = 4000;
+    uint64_t random = 3;
+    for (const size_t rows : {20, 60, 300}) {
+        double sums[std::size(kCounts)] = {};
+        double squares[std::size(kCounts)] = {};
+        double truth[std::size(kCounts)] = {};
+        for (int trial = 0; trial < kTrials; ++trial) {
+            std::vector<Item> items = population();
+            thinning::thin(items.data(), items.size(), rows, &random);
+            double found[std::size(kCounts)] = {};
+            size_t left = 0;
+            for (const Item& item : items) {
+                left += item.answer > 0 ? 1 : 0;
+                CHECK(item.answer == 0 || item.answer >= item.weight - 1e-6);
+                for (size_t which = 0; which < std::size(kCounts); ++which)
+                    if (kCounts[which](item)) {
+                        found[which] += item.answer;
+                        if (trial == 0) truth[which] += item.weight;
+                    }
+            }
+            CHECK(left <= rows && left + 1 + rows / 5 >= rows);
+            CHECK(std::abs(found[1] / truth[1] - 1) < 1e-9);
+            for (size_t which = 0; which < std::size(kCounts); ++which) {
+                sums[which] += found[which];
+                squares[which] += found[which] * found[which];
+            }
+        }
+        for (size_t which = 0; which < std::size(kCounts); ++which) {
+            const double mean = sums[which] / kTrials;
+            const double variance = squares[which] / kTrials - mean * mean;
+            const double error = std::sqrt(std::max(variance, 0.0) / kTrials);
+            CHECK(std::abs(mean - truth[which]) <= 5 * error + 1e-9 * truth[which]);
+        }
+    }
+}
+
+// What a row says of its own uncertainty covers what thinning adds to it.
+TEST(thinning_says_how_sure_it_is) {
+    constexpr int kTrials = 4000;
+    uint64_t random = 5;
+    double squares = 0;
+    double told = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+        std::vector<Item> items = population();
+        thinning::thin(items.data(), items.size(), 30, &random);
+        double found = 0;
+        double truth = 0;
+        for (const Item& item : items)
+            if (item.place == 20) {
+                truth += item.weight;
+                found += item.answer;
+                told += item.answer * item.size / std::expm1(item.size / item.mean);
+            }
+        squares += (found - truth) * (found - truth);
+    }
+    CHECK(told > 0.9 * squares && told < 1.3 * squares);
+}
