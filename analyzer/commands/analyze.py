@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common import RECORDING_HELP, Failure, complete_process, find_recording, one_line_errors
+from .common import RECORDING_HELP, Failure, find_recording, one_line_errors, process_option
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -80,13 +80,7 @@ class Options:
     " recordings with --sampler signal), 'opcode' by opcode alone, 'pc-only' by program counter alone.",
 )
 @click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
-@click.option(
-    "--process",
-    metavar="ID|PID|NAME",
-    multiple=True,
-    shell_complete=complete_process,
-    help="Only this process: its id (here or the system's), or its name (a glob); may be repeated.",
-)
+@process_option
 @click.option("--processes", is_flag=True, help="Show the tree of processes instead.")
 @click.option("--tasks", is_flag=True, help="Show time by the coroutines that asyncio's tasks were made of instead.")
 @click.option(

@@ -89,3 +89,13 @@ def complete_process(ctx: click.Context, _: click.Parameter, incomplete: str) ->
         return []
     known = dict.fromkeys(names, "") | dict(zip(pids, names, strict=True))
     return [CompletionItem(text, help=hint) for text, hint in known.items() if text.startswith(incomplete)]
+
+
+process_option = click.option(
+    "--process",
+    metavar="ID|PID|NAME",
+    multiple=True,
+    shell_complete=complete_process,
+    help="Only this process: its id (here or the system's), or its name (a glob); may be repeated.",
+)
+"""The option of all commands that can look at some processes only."""

@@ -13,7 +13,7 @@ import click
 
 from tachograph.format import FormatError
 
-from .common import RECORDING_HELP, complete_process, find_recording, one_line_errors
+from .common import RECORDING_HELP, find_recording, one_line_errors, process_option
 from .progress import progress
 
 FORMATS = ("speedscope", "collapsed", "pprof", "firefox", "perfetto", "callgrind", "csv")
@@ -64,13 +64,7 @@ class Options:
     help="Whose frames are shown: what others do is on the nearest caller in scope, as in 'analyze'.",
 )
 @click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
-@click.option(
-    "--process",
-    metavar="ID|PID|NAME",
-    multiple=True,
-    shell_complete=complete_process,
-    help="Only this process: its id (here or the system's), or its name (a glob); may be repeated.",
-)
+@process_option
 @click.option(
     "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .common import RECORDING_HELP, complete_process, find_recording, one_line_errors
+from .common import RECORDING_HELP, find_recording, one_line_errors, process_option
 from .progress import progress
 
 DROPPABLE = ("sources", "paths", "argv", "host", "names")
@@ -41,13 +41,7 @@ DROPPABLE = ("sources", "paths", "argv", "host", "names")
 @click.option(
     "--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'; without memory."
 )
-@click.option(
-    "--process",
-    metavar="ID|PID|NAME",
-    multiple=True,
-    shell_complete=complete_process,
-    help="Only this process: its id (here or the system's), or its name (a glob); may be repeated.",
-)
+@process_option
 @click.option(
     "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
 )

@@ -62,9 +62,10 @@ def calibrate(blocks: Blocks, books: Books) -> Calibrated:
     factor = np.ones(len(blocks))
     kept = np.zeros(len(blocks), np.bool_)
     unseen = np.zeros(len(DOMAINS))
+    flows = books.since_start(books.allocated)
     for process in np.unique(books.process).tolist():
         rows = books.of(process)
-        allocated, freed = books.since_start(books.allocated)[rows], books.freed[rows]
+        allocated, freed = flows[rows], books.freed[rows]
         own = blocks.of(process)
         own = own[blocks.birth_ns[own] <= books.time_ns[rows[-1]]]
         for domain in range(len(DOMAINS)):

@@ -52,10 +52,11 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
     inside = (books.time_ns >= heap.start_ns) & (books.time_ns <= heap.end_ns)
     before = books.before()
     there = heap.booked.tolist()
-    rows = [_process(heap, process, threads, before.get(process, np.nan)) for process in there]
+    flows = books.since_start(books.allocated)
+    rows = [_process(heap, process, threads, before.get(process, np.nan), flows) for process in there]
     processes = pd.DataFrame(rows, columns=list(_COLUMNS))
     resident_ends = processes["resident_end_bytes"].dropna()
-    allocated, freed = books.since_start(books.allocated)[inside].sum(axis=0), books.freed[inside].sum(axis=0)
+    allocated, freed = flows[inside].sum(axis=0), books.freed[inside].sum(axis=0)
     return Memory(
         start_bytes=_known(heap.start.bytes),
         peak_bytes=_known(heap.peak.bytes),
@@ -125,7 +126,10 @@ _COLUMNS = (
 )
 
 
-def _process(heap: Heap, process: int, threads: NDArray[np.int64], before: float) -> tuple[object, ...]:
+def _process(
+    heap: Heap, process: int, threads: NDArray[np.int64], before: float, flows: NDArray[np.float64]
+) -> tuple[object, ...]:
+    """A row of ``Memory.processes``; ``before`` was held at first, ``flows`` was allocated, by row of the books."""
     books = heap.books
     own = books.of(process)
     peak = highest(books.where(own), heap.held, heap.gone_ns, heap.start_ns, heap.end_ns, threads)
@@ -147,7 +151,7 @@ def _process(heap: Heap, process: int, threads: NDArray[np.int64], before: float
         resident[known].max() if known.any() else np.nan,
         before_end[-1] if len(before_end) else np.nan,
         *(values[-1] if len(values) else np.nan for values in faults),
-        books.since_start(books.allocated)[mine].sum(),
+        flows[mine].sum(),
         books.freed[mine].sum(),
     )
 

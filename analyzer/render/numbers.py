@@ -79,7 +79,9 @@ def short_size(value: float | None, unknown: str = "?") -> str:
 
 
 def counted(number: int, plural: str) -> str:
-    """A count with a text that begins with what is counted, in the plural."""
-    first, _, rest = plural.partition(" ")
-    one = "process" if first == "processes" else first.removesuffix("s")
-    return f"{number:,} {one if number == 1 else first} {rest}"
+    """A count with a text that begins with what is counted, in the plural; its noun is among the first three words."""
+    words = plural.split(" ")
+    noun = next((place for place, word in enumerate(words[:3]) if word.endswith("s") and word[-3:] != "ous"), None)
+    if number == 1 and noun is not None:
+        words[noun] = "process" if words[noun] == "processes" else words[noun].removesuffix("s")
+    return f"{number:,} {' '.join(words)}"

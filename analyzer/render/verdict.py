@@ -56,7 +56,8 @@ def is_severe(cause: Cause, profile: Profile) -> bool:
 
 def cause_text(cause: Cause) -> str:
     """What was lost, and in which processes where there are several."""
-    return counted(cause.count, cause.doc) + (f" ({cause.where})" if cause.where else "")
+    doc = cause.doc.removesuffix(" (counted by the reader)")  # who counted is nobody's worry here
+    return counted(cause.count, doc) + (f" ({cause.where})" if cause.where else "")
 
 
 def recorder_cost(profile: Profile) -> str | None:

@@ -14,6 +14,7 @@ from tachograph.analyzer import Question, Recording, build_profile, exports
 from tachograph.analyzer.commands import analyze
 from tachograph.analyzer.commands.common import complete_process
 from tachograph.analyzer.exports import Metric
+from tachograph.analyzer.render.numbers import counted
 from tachograph.analyzer.render.processes import show
 from tachograph.analyzer.scrub import make_request, scrub
 from unit.analyzer.recordings import MS, START, Builder
@@ -140,3 +141,18 @@ def test_a_scrubbed_copy_keeps_the_tree_and_no_command(tree: Builder, tmp_path: 
     with Recording(tmp_path / "late.tacho") as copy:
         assert copy.table("processes").column("pid").to_pylist() == [100]
         assert copy.table("processes").column("user_ns").to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    ("plural", "one"),
+    [
+        ("samples whose stack was torn", "1 sample whose stack was torn"),
+        ("recorded processes that went on", "1 recorded process that went on"),
+        ("forked child processes that were not", "1 forked child process that were not"),
+        ("anonymous mappings of a process", "1 anonymous mapping of a process"),
+        ("a cause that nobody knows", "1 a cause that nobody knows"),
+    ],
+)
+def test_one_of_something(plural: str, one: str) -> None:
+    assert counted(1, plural) == one
+    assert counted(2000, plural) == f"2,000 {plural}"
