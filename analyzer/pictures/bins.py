@@ -14,7 +14,7 @@ BINS = 120
 """Spans at most: enough to see what happened when, few enough to keep a value of each line in each."""
 
 
-FINEST = 2
+FINEST = 4
 """Sampling intervals in a span, at least."""
 
 
@@ -54,9 +54,9 @@ class Bins:
 
 
 def make_bins(recording: Recording, window: Window, count: int = BINS) -> Bins:
-    """Divides the part of a recording that lies in ``window``; a span is never shorter than two sampling intervals.
+    """Divides the part of a recording that lies in ``window``; a span is never shorter than four sampling intervals.
 
-    In a shorter one a single sample would look like more cores than there are.
+    In shorter ones the chance of a sample more would look like more cores than there are.
     """
     start = max(recording.start_ns, window.start_ns)
     end = recording.end_ns

@@ -124,13 +124,13 @@ def test_coarser_spans_hold_the_same(tmp_path: Path) -> None:
     assert_as_profile(half.lines)
 
 
-def test_spans_are_never_shorter_than_two_intervals(builder: Builder) -> None:
+def test_spans_are_never_shorter_than_four_intervals(builder: Builder) -> None:
     builder.end_ns = START + 95 * MS
     builder.rows["processes"][0]["end_ns"] = builder.end_ns
     with Recording.open(builder.write()) as recording:
         bins = make_bins(recording, Window())
-    assert bins.count == 4
-    assert bins.index(np.array([START - 5, START + 94 * MS, START + 1000 * MS])).tolist() == [0, 3, 3]
+    assert bins.count == 2
+    assert bins.index(np.array([START - 5, START + 94 * MS, START + 1000 * MS])).tolist() == [0, 1, 1]
 
 
 def test_groups_and_what_is_below() -> None:
