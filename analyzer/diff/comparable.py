@@ -30,6 +30,9 @@ def obstacles(runs: Sequence[Run]) -> list[str]:
         _differing("processor", runs, lambda run: run.profile.about.machine or "?"),
     ]
     found += [_differing(name, runs, _parameter(key)) for key, name in MODES.items()]
+    if any(run.profile.totals.processes > 1 for run in runs):
+        # What a program leaves to others would be in one recording and not in the other.
+        found.append(_differing("whether child processes were recorded", runs, _parameter("children")))
     return [reason for reason in found if reason]
 
 
@@ -41,6 +44,7 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
         _differing("number of CPUs", runs, lambda run: str(run.profile.about.cpu_count or "?")),
         _differing("Python", runs, lambda run: ", ".join(run.profile.about.python_versions)),
         _differing("program", runs, lambda run: run.profile.about.program or "?"),
+        _differing("number of recorded processes", runs, lambda run: str(run.profile.totals.processes)),
     ]
     notes = [f"not everything is equal: {reason}" for reason in found if reason]
     for run in runs:

@@ -243,3 +243,25 @@ def test_rows_with_next_to_nothing_are_not_counted_as_compared(make: Make) -> No
     result = diff([make("a", {WORK: 100, SORT: 1})], [make("b", {WORK: 100, SORT: 2})])
     assert result.lines.compared("cpu") == 1
     assert values(result.lines, "cpu", line=SORT)["verdict"] == "no evidence"
+
+
+def with_workers(path: Path, workers: int, **parameters: Any) -> Path:
+    """A recording with a sample in each of several processes."""
+    builder = Builder(path, parameters=parameters)
+    stack = builder.stack((builder.code(builder.file("/srv/a/app.py")), 0))
+    builder.cpu(stack)
+    for number in range(workers):
+        builder.cpu(stack, thread=builder.process(200 + number, 0, 9000)[1])
+    return builder.write()
+
+
+def test_recordings_of_several_processes(tmp_path: Path) -> None:
+    two, also = (with_workers(tmp_path / f"{name}.tacho", 1, children=True) for name in ("two", "also"))
+    three = with_workers(tmp_path / "three.tacho", 2, children=True)
+    alone = with_workers(tmp_path / "alone.tacho", 0, children=False)
+    assert not [note for note in diff([two], [also]).remarks if "processes" in note]
+    result = diff([two], [three])
+    assert "not everything is equal: number of recorded processes 2 and 3" in result.remarks
+    assert values(result.totals, "cpu")["difference"] == pytest.approx(0.01)
+    with pytest.raises(FormatError, match="whether child processes were recorded yes and no"):
+        diff([two], [alone])
