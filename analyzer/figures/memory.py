@@ -29,8 +29,9 @@ def draw_footprint(picture: Picture) -> Figure | None:
     points = memory.footprint if single else memory.footprint_sum
     whole = np.interp(times, points["time_s"], points["bytes"])
     held, names = top_sites(picture.lines)
+    held = held.reshape(len(held), len(times))
     # What is held is estimated from samples; it never stands higher than the footprint, which is exact.
-    together = held.sum(axis=0) if len(held) else np.zeros(len(whole))
+    together = held.sum(axis=0)
     held = held * np.minimum(1.0, whole / np.where(together > 0, together, 1.0))
     rest = np.maximum(whole - together, 0.0)
     axes.stackplot(

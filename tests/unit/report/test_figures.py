@@ -55,6 +55,31 @@ def test_bars_are_as_long_as_the_profile_says(told: Picture) -> None:
     assert [bar.get_width() for bar in copied.axes[0].containers[0]] == [pytest.approx(10.0)]
 
 
+def test_a_footprint_without_a_followed_block(builder: Builder, picture: Callable[..., Picture]) -> None:
+    builder.memory("start", 0, 0)
+    builder.memory("end", 1000, 5_000_000, obj_allocated_bytes=5_000_000)
+    with look():
+        figure = draw_footprint(picture())
+    assert figure is not None
+    _, labels = figure.axes[0].get_legend_handles_labels()
+    assert labels == ["everything else", "footprint"]
+
+
+def test_what_is_stacked_never_stands_above_the_footprint(builder: Builder, picture: Callable[..., Picture]) -> None:
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.memory("start", 0, 0)
+    # A block that stands for more than the program ever held, as a sample of short-lived ones may.
+    builder.block(stack, 1_000_000, 100, 400, mean=50_000_000)
+    builder.memory("end", 1000, 5_000_000, obj_allocated_bytes=55_000_000, obj_freed_bytes=50_000_000)
+    with look():
+        figure = draw_footprint(picture())
+    assert figure is not None
+    axes = figure.axes[0]
+    tops = [path.vertices[:, 1].max() for stacked in axes.collections for path in stacked.get_paths()]
+    assert len(tops) > 1
+    assert max(tops) == pytest.approx(5.0)
+
+
 def test_the_footprint_is_the_books(told: Picture) -> None:
     held, names = top_sites(told.lines)
     assert names == ["app/main.py:11"]

@@ -79,7 +79,7 @@ class DiffPage {
   showTotals() {
     const columns = [
       { id: "label", title: "of the whole program", kind: "text", cell: (row) => row.label },
-      { id: "base", title: "base", cell: (row) => this.totalText(row, row.base) },
+      { id: "base", title: "base", class: "wide", cell: (row) => this.totalText(row, row.base) },
       { id: "new", title: "new", class: "strong", cell: (row) => this.totalText(row, row.new) },
       { id: "change", title: "change", cell: (row) => (unknown(row.change) ? "" : `${row.change > 0 ? "+" : ""}${(row.change * 100).toFixed(1)} %`) },
       { id: "range", title: "difference, with its interval", class: "ranges", kind: "text", cell: (row) => this.rangeCell(row, Math.max(Math.abs(row.low ?? 0), Math.abs(row.high ?? 0), Math.abs(row.difference), 1e-12), row.unit) },
