@@ -33,10 +33,20 @@ from .spans import Spans, narrowed, read_spans
 from .summary import Summary, main_threads
 from .tasks import sum_tasks
 from .text import printable
-from .window import make_window
+from .window import Window, make_window
 
 WIDEN_BELOW = 0.5
 """Without --scope, all is in scope if less than this part of the CPU time has a frame of the project."""
+
+
+def asked_window(recording: Recording, question: Question, chosen: Chosen, spans: Spans) -> Window:
+    """The part of a recording that a question is about.
+
+    Errors:
+        FormatError: there is nothing in it.
+    """
+    window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
+    return narrowed(window, recording, _of_processes(spans, recording, chosen), question.span)
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -46,9 +56,8 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
         FormatError: the recording is damaged, or the question does not fit it.
     """
     chosen = choose(recording, question.thread, question.processes)
-    window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
     spans = read_spans(recording)
-    window = narrowed(window, recording, _of_processes(spans, recording, chosen), question.span)
+    window = asked_window(recording, question, chosen, spans)
     lives = read_lives(recording)
     wall_s = wall_seconds(recording, window, lives, chosen)
     threads = recording.table("threads")

@@ -41,7 +41,7 @@ _FACTORS = {"cpu_s": 1e-9, "wait_s": 1e-9}
 
 _Floats = NDArray[np.float64]
 _Pair = tuple[_Floats, _Floats]
-_Sums = tuple[_Floats, _Floats, float]
+Sums = tuple[_Floats, _Floats, float]
 """By name, of the span itself and with the spans within it; and of everything that was asked for."""
 
 
@@ -57,11 +57,7 @@ def sum_spans(recording: Recording, spans: Spans, window: Window, held: Held) ->
     if not len(total):
         return pd.DataFrame(columns=list(COLUMNS))
     groups = len(spans.names)
-    sums = {
-        "cpu_s": _cpu(recording, window, threads, (own, total), groups),
-        "wait_s": _waits(recording, window, threads, (own, total), groups),
-        **_memory(held, window, (own, total), groups),
-    }
+    sums = measured(recording, window, held, (own, total), groups)
     length = (total.end_ns - total.start_ns) / 1e9
     mine = spans if threads is None else spans.only(threads[spans.thread])
     seen = Stretches(mine.thread, mine.start_ns, mine.end_ns, mine.name).cut(window.start_ns, window.end_ns)
@@ -88,6 +84,18 @@ def sum_spans(recording: Recording, spans: Spans, window: Window, held: Held) ->
     return pd.concat([order, rest_row], ignore_index=True)
 
 
+def measured(
+    recording: Recording, window: Window, held: Held, stretches: tuple[Stretches, Stretches], groups: int
+) -> dict[str, Sums]:
+    """Nanoseconds of CPU time and waiting, and bytes, by group of stretches: of the spans themselves, and in all."""
+    threads = held.chosen.threads
+    return {
+        "cpu_s": _cpu(recording, window, threads, stretches, groups),
+        "wait_s": _waits(recording, window, threads, stretches, groups),
+        **_memory(held, window, stretches, groups),
+    }
+
+
 def _both(stretches: tuple[Stretches, Stretches], sum_up: Callable[[Stretches], _Floats]) -> _Pair:
     return sum_up(stretches[0]), sum_up(stretches[1])
 
@@ -98,7 +106,7 @@ def _cpu(
     threads: NDArray[np.bool_] | None,
     stretches: tuple[Stretches, Stretches],
     groups: int,
-) -> _Sums:
+) -> Sums:
     """CPU nanoseconds by name."""
     reducer = CpuReducer(recording, find_edges(recording))
     sums, everything = np.zeros((2, groups)), 0.0
@@ -124,7 +132,7 @@ def _waits(
     threads: NDArray[np.bool_] | None,
     stretches: tuple[Stretches, Stretches],
     groups: int,
-) -> _Sums:
+) -> Sums:
     """Waited nanoseconds by name, without waiting for a processor."""
     if not waits_recorded(recording):
         unknown = np.full(groups, np.nan)
@@ -144,10 +152,10 @@ def _waits(
     return own, total, float((weight * window.part(thread, start_ns, end_ns)).sum())
 
 
-def _memory(held: Held, window: Window, stretches: tuple[Stretches, Stretches], groups: int) -> dict[str, _Sums]:
+def _memory(held: Held, window: Window, stretches: tuple[Stretches, Stretches], groups: int) -> dict[str, Sums]:
     """Bytes by name: allocated, allocated and still held at the end, copied."""
     unknown = (np.full(groups, np.nan), np.full(groups, np.nan), np.nan)
-    found: dict[str, _Sums] = dict.fromkeys(("allocated_bytes", "live_at_end_bytes", "copied_bytes"), unknown)
+    found: dict[str, Sums] = dict.fromkeys(("allocated_bytes", "live_at_end_bytes", "copied_bytes"), unknown)
     heap, copies = held.heap, held.copies
     if heap is not None:
         blocks, mine = heap.blocks, heap.of_threads(held.chosen.named) & heap.allocated_in_window()
@@ -169,6 +177,6 @@ def _moments(
     time_ns: NDArray[np.int64],
     weight: _Floats,
     groups: int,
-) -> _Sums:
+) -> Sums:
     own, total = _both(stretches, lambda each: each.sum_moments(thread, time_ns, weight, groups))
     return own, total, float(weight.sum())

@@ -39,6 +39,23 @@ class Stretches:
         left = start < end
         return Stretches(self.thread[left], start[left], end[left], self.group[left])
 
+    def divided(self, bounds_ns: _Ids) -> Stretches:
+        """Pieces that lie between one of ``bounds_ns`` and the next each; groups become group * intervals + interval.
+
+        Everything lies between the first bound and the last.
+        """
+        intervals = len(bounds_ns) - 1
+        first = np.searchsorted(bounds_ns, self.start_ns, "right") - 1
+        last = np.searchsorted(bounds_ns, self.end_ns, "left") - 1
+        count = np.maximum(last - first + 1, 0)
+        own = np.repeat(np.arange(len(self)), count)
+        interval = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+        start = np.maximum(self.start_ns[own], bounds_ns[interval])
+        end = np.minimum(self.end_ns[own], bounds_ns[interval + 1])
+        order = np.lexsort((start, self.thread[own]))
+        group = self.group[own] * intervals + interval
+        return Stretches(self.thread[own][order], start[order], end[order], group[order])
+
     def only(self, mask: NDArray[np.bool_]) -> Stretches:
         """Some of them."""
         return Stretches(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.group[mask])
@@ -136,7 +153,8 @@ class Stretches:
     def _by_thread(self) -> Iterator[tuple[int, slice]]:
         """Each thread and where its stretches are."""
         first = np.flatnonzero(np.diff(self.thread, prepend=-1))
-        for start, stop in zip(first.tolist(), [*first[1:].tolist(), len(self)], strict=True):
+        after = np.append(first, len(self))[1:]
+        for start, stop in zip(first.tolist(), after.tolist(), strict=True):
             yield int(self.thread[start]), slice(start, stop)
 
 

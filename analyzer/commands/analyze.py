@@ -131,8 +131,6 @@ def run(options: Options) -> None:
     from ..profile import Question
     from ..recording import Recording
 
-    if options.span is not None and (options.html is not None or options.figures is not None):
-        raise Failure("--span does not work with --html and --figures, which show all of the time: leave it out")
     question = Question(
         options.scope,
         options.thread,

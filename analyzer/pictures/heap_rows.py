@@ -24,7 +24,7 @@ def heap_rows(recording: Recording, labels: Labels, window: Window, bins: Bins, 
     if heap is None:
         return
     blocks = heap.blocks
-    wanted = _of_threads(blocks.thread, chosen.named)
+    wanted = heap.of_threads(chosen.named)
     place = labels.places(heap.sites, blocks.site)
     wanted &= place >= 0
     size = blocks.bytes

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ..build import asked_window
 from ..calltree import NOTHING, CallTree
 from ..choice import choose
 from ..edges import find_edges
@@ -18,14 +19,15 @@ from ..profile import Profile
 from ..recording import Recording
 from ..reduction import waits_recorded
 from ..release import release_unused
+from ..spans import read_spans
 from ..summary import main_threads
-from ..window import make_window
 from .bins import Bins, make_bins
 from .flame import Flame, build_flame
 from .groups import Groups
 from .heap_rows import copy_rows, heap_rows
 from .labels import Labels
 from .sink import CPU, MEASURES, Series, Sink
+from .spans import SpanPart, draw_spans
 from .streams import Rows, cpu_rows, wait_rows
 from .targets import (
     MAX_FILES,
@@ -72,6 +74,7 @@ class Picture:
     flame_series: Series
     overall: dict[str, Values]
     """By span: each of ``sink.MEASURES`` that was recorded, ``samples``, ``weight`` and ``weight_squared``."""
+    spans: SpanPart | None = None
 
 
 def draw_up(recording: Recording, profile: Profile) -> Picture:
@@ -81,12 +84,12 @@ def draw_up(recording: Recording, profile: Profile) -> Picture:
         FormatError: the recording is damaged.
     """
     question = profile.question
-    window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
+    chosen = choose(recording, question.thread, question.processes)
+    window = asked_window(recording, question, chosen, read_spans(recording))
     bins = make_bins(recording, window)
     calls = profile.calls
     labels = Labels(calls)
     table = recording.table("threads")
-    chosen = choose(recording, question.thread, question.processes)
     edges = find_edges(recording)
     release_unused()
 
@@ -111,6 +114,7 @@ def draw_up(recording: Recording, profile: Profile) -> Picture:
     series = sink.series()
     threads = profile.threads.loc[kept]
     numbers = threads["thread"].to_numpy(np.int64)
+    overall = {name: grid[0].astype(np.float64) for name, grid in everything.grids.items()}
     return Picture(
         profile=profile,
         bins=bins,
@@ -123,7 +127,8 @@ def draw_up(recording: Recording, profile: Profile) -> Picture:
         threads=Part(threads, Series(by_thread.of(numbers)), len(profile.threads) - len(threads)),
         flame=flame,
         flame_series=series["flame"],
-        overall={name: grid[0].astype(np.float64) for name, grid in everything.grids.items()},
+        overall=overall,
+        spans=draw_spans(recording, profile, window, bins, chosen, overall),
     )
 
 
@@ -207,5 +212,7 @@ def coarser(picture: Picture) -> Picture:
         bins=Bins(bins.start_ns, bins.width_ns * 2, count, bins.offset_ns),
         flame_series=series(picture.flame_series),
         overall={name: halves(values) for name, values in picture.overall.items()},
+        spans=picture.spans
+        and replace(picture.spans, grids={name: halves(grid) for name, grid in picture.spans.grids.items()}),
         **parts,
     )

@@ -17,6 +17,7 @@ from ..prefetch import prefetched
 from ..recording import Recording
 from ..reduction import CpuReducer, whole_ticks
 from ..sites import STATES
+from ..stretches import Stretches
 from ..weights import weighted_batches
 from ..window import Window
 from .bins import Bins
@@ -63,8 +64,8 @@ def cpu_rows(
     for batch in batches:
         time_ns = batch.column("time_ns").to_numpy()
         place, cell, (weight, system, delay, squared) = reducer.decode(batch, EVERYTHING)
-        inside = window.contains(time_ns)
         stack, thread = np.divmod(place, count)
+        inside = window.selects(thread, time_ns)
         if threads is not None:
             inside &= threads[thread]
         if not inside.all():
@@ -141,7 +142,9 @@ def wait_rows(
     for batch in recording.batches("waits", columns):
         start_ns, end_ns, thread = (batch.column(name).to_numpy() for name in ("start_ns", "end_ns", "thread"))
         thread = thread.astype(np.int64)
-        wanted = (batch.column("target").to_numpy() != targets.index("cpu")) & (window.fraction(start_ns, end_ns) > 0)
+        wanted = (batch.column("target").to_numpy() != targets.index("cpu")) & (
+            window.part(thread, start_ns, end_ns) > 0
+        )
         if threads is not None:
             wanted &= threads[thread]
         state = np.minimum(batch.column("stack_state").to_numpy(), STATES - 1).astype(np.int64)
@@ -150,15 +153,20 @@ def wait_rows(
         stack = batch.column("stack").fill_null(nodes).to_numpy().astype(np.int64)
         place = np.where(stack == nodes, nodes + labels.of_state[state], stack)
         off_cpu = batch.column("off_cpu_ns").to_numpy().astype(np.float64)
-        row, number, part = _spread(start_ns[wanted], end_ns[wanted], window, bins)
-        chosen = np.flatnonzero(wanted)[row]
-        wait = off_cpu[chosen] * part
+        chosen = np.flatnonzero(wanted)
+        first, last = start_ns[chosen], end_ns[chosen]
+        if window.spans is not None:
+            chosen, first, last = _pieces(chosen, thread[chosen], first, last, window.spans)
+        row, number, shown_ns = _spread(first, last, window, bins)
+        chosen = chosen[row]
+        length = (end_ns - start_ns)[chosen]
+        wait = off_cpu[chosen] * np.where(length > 0, shown_ns / np.maximum(length, 1), 1.0)
         weights = {"wait": wait, "main_wait": np.where(main[thread[chosen]], wait, 0.0)}
         yield Rows(number, place[chosen], thread[chosen], weights)
 
 
 def _spread(start_ns: Ids, end_ns: Ids, window: Window, bins: Bins) -> tuple[Ids, Ids, Values]:
-    """Row numbers, spans, and the part (0..1) of each row that lies in the span; moments outside of all are cut."""
+    """Row numbers, spans, and the nanoseconds of each row that lie in the span; moments outside of all are cut."""
     low, high = np.maximum(start_ns, window.start_ns), np.minimum(end_ns, window.end_ns)
     first, last = bins.index(low), bins.index(np.maximum(high - 1, low))
     repeats = last - first + 1
@@ -167,6 +175,17 @@ def _spread(start_ns: Ids, end_ns: Ids, window: Window, bins: Bins) -> tuple[Ids
     number = first[row] + np.arange(len(row)) - begun[row]
     left = np.where(number == first[row], low[row], bins.start_ns + number * bins.width_ns)
     right = np.where(number == last[row], high[row], bins.start_ns + (number + 1) * bins.width_ns)
-    length = (end_ns - start_ns)[row]
-    part = np.where(length > 0, np.maximum(right - left, 0.0) / np.maximum(length, 1), 1.0)
-    return row, number, part
+    return row, number, np.maximum(right - left, 0.0)
+
+
+def _pieces(row: Ids, thread: Ids, start_ns: Ids, end_ns: Ids, spans: Stretches) -> tuple[Ids, Ids, Ids]:
+    """The pieces of rows that lie in ``spans``: row, start and end of each. A row without length stays as it is."""
+    order = np.lexsort((start_ns, thread))
+    order = order[(end_ns > start_ns)[order]]
+    found = Stretches(thread[order], start_ns[order], end_ns[order], row[order]).within(spans)
+    moment = end_ns <= start_ns
+    return (
+        np.concatenate([found.group, row[moment]]),
+        np.concatenate([found.start_ns, start_ns[moment]]),
+        np.concatenate([found.end_ns, end_ns[moment]]),
+    )

@@ -33,7 +33,8 @@ def build(path: Path, *, evil: bool = False) -> Path:
     """Ten seconds: line 5 works in the first half (Python), line 8 through a library in the second (native).
 
     Line 5 has 4 s of CPU, line 8 has 3 s (of which the kernel's part is 1 s), line 14 waits 2 s in the main thread.
-    Line 11 allocates a megabyte every 100 ms and keeps it. Line 8 copies 10 MB at 6 s.
+    Line 11 allocates a megabyte every 100 ms and keeps it. Line 8 copies 10 MB at 6.5 s. Each half is a span; in the
+    second lies one from 6.1 s to 7.1 s.
     """
     builder = Builder(path)
     name = EVIL if evil else "main"
@@ -65,4 +66,7 @@ def build(path: Path, *, evil: bool = False) -> Path:
         builder.block(keeping, 1_000_000, number * 100 + 50)
     builder.memory("end", 10_000, 100_000_000, obj_allocated_bytes=100_000_000)
     builder.copy(hot_late, 10_000_000, 6_500)
+    builder.span("first half", 0, 5_000)
+    builder.span("second half", 5_000, 10_000)
+    builder.span(EVIL if evil else "inner", 6_105, 7_105)
     return builder.write()

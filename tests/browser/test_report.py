@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from browser import story
+from browser.conftest import write_page
 from browser.story import MAIN
 from tachograph.analyzer.intervals import wilson
 from tachograph.analyzer.render.html.page import asset
@@ -218,6 +220,47 @@ def test_threads_are_listed(pages: Pages, visit: Visit) -> None:
     assert "MainThread" in text
     assert "worker" in text
     assert page.locator("#threads svg.strip").count() == 2
+
+
+def test_spans_are_listed_and_follow_the_window(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+
+    def rows() -> list[list[str]]:
+        found = page.locator("#spans tbody tr").all()
+        return [[cell.inner_text() for cell in row.locator("td").all()] for row in found]
+
+    heads = [head.inner_text() for head in page.locator("#spans thead th").all()]
+    assert heads == ["CPU", "waiting", "lasted", "allocated", "kept", "copied", "times", "span"]
+    assert rows()[:3] == [
+        ["4.00 s", "1.00 s", "5.00 s", "50 MB", "50 MB", "·", "1", "first half"],
+        ["3.00 s", "1.00 s", "5.00 s", "50 MB", "50 MB", "10 MB", "1", "second half"],
+        ["1.00 s", "·", "1.00 s", "10 MB", "10 MB", "10 MB", "1", "inner"],
+    ]
+    assert rows()[3][-1] == "<no span>"
+    page.click("#spans th[data-id='wait'] button")
+    assert page.locator("#spans th[data-id='wait']").get_attribute("aria-sort") == "descending"
+    drag(page, 0.05, 0.35)
+    assert [row[-1] for row in rows()] == ["first half", "<no span>"]
+    page.click("#reset")
+    assert len(rows()) == 4
+    assert page.locator("#nav a", has_text="Spans").count() == 1
+
+
+def test_a_page_of_some_spans_only(tmp_path: Path, visit: Visit) -> None:
+    page = visit(write_page(story.build(tmp_path / "story.tacho"), tmp_path / "inner.html", span="inner"))
+    assert sources(page)[0] == "return lib.fast(items)  # hot later"
+    assert not any(text.startswith("yield item") for text in sources(page))
+    assert page.locator("#spans tbody tr td").first.inner_text() == "1.00 s"
+    assert "only span inner" in page.locator("header .facts").inner_text()
+    # What nobody can say of the rest is left blank, and is not none.
+    rest = page.locator("#spans tbody tr", has_text="<no span>").locator("td").all_inner_texts()
+    assert rest == ["·", "·", "", "·", "", "·", "", "<no span>"]
+
+
+def test_a_page_without_spans_has_no_table_of_them(visit: Visit, tmp_path: Path) -> None:
+    recording = Path(__file__).parents[2] / "format-spec" / "vectors" / "whole.tacho"
+    page = visit(write_page(recording, tmp_path / "whole.html"))
+    assert not page.locator("#spans").is_visible()
 
 
 def test_hostile_names_and_sources_stay_text(pages: Pages, visit: Visit) -> None:

@@ -39,6 +39,8 @@ def _facts(profile: Profile) -> list[str]:
     question = profile.question
     if question.thread is not None:
         facts.append(f"only thread {question.thread}")
+    if question.span is not None:
+        facts.append(f"only span {question.span}")
     if question.processes:
         facts.append(f"only process {', '.join(question.processes)}")
     return [fact for fact in facts if fact]

@@ -38,6 +38,7 @@ SCRIPTS = (
     "memory.js",
     "processes.js",
     "threads.js",
+    "spans.js",
     "main.js",
 )
 """In the order in which they are put into one script."""
@@ -119,8 +120,9 @@ def _left_out(picture: Picture, cut: int, missing: int, level: int) -> list[str]
             ("functions", picture.functions),
             ("files", picture.files),
             ("threads", picture.threads),
+            ("names of spans", picture.spans),
         )
-        if part.left_out
+        if part is not None and part.left_out
     ]
     if picture.flame.folded:
         said.append(f"{picture.flame.folded:,} smallest boxes of the flame graph are drawn together")

@@ -12,6 +12,7 @@ import pandas as pd
 from ...pictures.flame import FOLDED, LABEL
 from ...pictures.picture import Part, Picture
 from ...pictures.sink import MEASURES
+from ...pictures.spans import SpanPart
 from ...profile import Profile
 from ...summary import UNKNOWN_CODE
 from ...text import printable
@@ -79,6 +80,7 @@ def payload(picture: Picture, texts: Texts, left_out: list[str], advice: list[di
         "files": _part(picture.files, packer, names, ("file",)),
         "threads": _threads(picture, packer, names),
         "processes": processes_document(picture.profile),
+        "spans": _spans(picture.spans, packer, names),
         "flame": _flame(picture, packer, names),
         "sources": _sources(picture, texts, names),
         "memory": memory_document(picture),
@@ -151,6 +153,19 @@ def _threads(picture: Picture, packer: Packer, names: Names) -> dict[str, Any]:
             "end": [None if value is pd.NA else number((int(value) - start) / 1e9) for value in frame["end_ns"]],
         },
         "own": {name: _grid(packer, name, grid) for name, grid in part.series.own.items()},
+    }
+
+
+def _spans(part: SpanPart | None, packer: Packer, names: Names) -> dict[str, Any] | None:
+    """Time and memory by the names of spans; the last row is what was in none."""
+    if part is None:
+        return None
+    units = dict.fromkeys(("allocated", "kept", "copied"), 1.0)
+    return {
+        "count": len(part.names),
+        "left_out": part.left_out,
+        "columns": {"name": names.numbers(part.names), "times": part.counts},
+        "own": {name: packer.grid(grid, units.get(name, MICROSECOND)) for name, grid in part.grids.items()},
     }
 
 

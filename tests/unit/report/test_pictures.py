@@ -58,7 +58,17 @@ def test_golden_recordings_sum_up_to_their_profiles(name: str, scope: str) -> No
     assert len(drawn.threads.frame) == len(drawn.profile.threads)
 
 
-@pytest.mark.parametrize("question", [{}, {"start_s": 3.25, "end_s": 8.5}, {"thread": "main"}, {"scope": "all"}])
+@pytest.mark.parametrize(
+    "question",
+    [
+        {},
+        {"start_s": 3.25, "end_s": 8.5},
+        {"thread": "main"},
+        {"scope": "all"},
+        {"span": "second*"},
+        {"span": "inner", "start_s": 6.5},
+    ],
+)
 def test_the_story_sums_up_to_its_profile(tmp_path: Path, question: dict[str, object]) -> None:
     with Recording.open(story.build(tmp_path / "story.tacho")) as recording:
         drawn = draw_up(recording, build_profile(recording, Question(**question)))  # type: ignore[arg-type]
@@ -70,6 +80,53 @@ def test_the_story_sums_up_to_its_profile(tmp_path: Path, question: dict[str, ob
     assert drawn.overall["samples"].sum() == drawn.profile.totals.samples
     weight, squared = drawn.overall["weight"].sum(), drawn.overall["weight_squared"].sum()
     assert weight**2 / squared == pytest.approx(drawn.profile.totals.effective_samples, rel=1e-6)
+
+
+@pytest.mark.parametrize("question", [{}, {"start_s": 3.25, "end_s": 8.5}, {"span": "second*"}, {"thread": "worker"}])
+def test_spans_sum_up_to_their_profile(tmp_path: Path, question: dict[str, object]) -> None:
+    with Recording.open(story.build(tmp_path / "story.tacho")) as recording:
+        drawn = draw_up(recording, build_profile(recording, Question(**question)))  # type: ignore[arg-type]
+    frame, part = drawn.profile.spans, drawn.spans
+    if question.get("thread") == "worker":
+        assert frame.empty
+        assert part is None
+        return
+    assert part is not None
+    assert part.names == frame["name"].tolist()
+    assert part.counts[:-1] == frame["count"].tolist()[:-1]
+    assert part.counts[-1] is None
+    names = {"total_cpu_s": "cpu", "total_wait_s": "wait", "duration_s": "lasted", "total_allocated_bytes": "allocated"}
+    names |= {"total_live_at_end_bytes": "kept", "total_copied_bytes": "copied"}
+    for column, name in names.items():
+        sums = part.grids[name].sum(axis=1) / (1e9 if column.endswith("_s") else 1)
+        rows = slice(-1) if name in ("kept", "lasted") else slice(None)
+        np.testing.assert_allclose(sums[rows], frame[column].to_numpy(np.float64)[rows], rtol=1e-6, atol=1e-7)
+
+
+def test_spans_lie_where_they_lasted(tmp_path: Path) -> None:
+    with Recording.open(story.build(tmp_path / "story.tacho")) as recording:
+        drawn = draw_up(recording, build_profile(recording, Question()))
+    assert drawn.spans is not None
+    row = drawn.spans.names.index("inner")
+    lasted = drawn.spans.grids["lasted"][row]
+    assert lasted.nonzero()[0].tolist() == list(range(73, 86)), "12 spans of time a second: 6.105 s to 7.105 s"
+    assert lasted[74] == pytest.approx(drawn.bins.width_ns, rel=1e-6)
+    assert drawn.spans.grids["cpu"][row].sum() == pytest.approx(1e9)
+    assert drawn.spans.grids["copied"][row].nonzero()[0].tolist() == [78]
+
+
+def test_a_wait_in_and_out_of_spans_counts_as_far_as_it_lies_in_them(
+    builder: Builder, picture: Callable[..., Picture]
+) -> None:
+    f = builder.code(builder.file("/srv/a.py"))
+    builder.wait(builder.stack((f, 2)), 2_000, 6_000)
+    builder.span("work", 1_000, 3_000)
+    builder.span("work", 3_500, 4_000)
+    builder.span("work", 5_999, 7_000)
+    drawn = picture(span="work")
+    waits = drawn.lines.series.own["main_wait"]
+    assert waits.sum() == pytest.approx(1.501e9, rel=1e-6)
+    assert_as_profile(drawn.lines)
 
 
 def test_the_signal_sampler_sums_up_too(builder: Builder, picture: Callable[..., Picture]) -> None:

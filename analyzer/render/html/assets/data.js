@@ -107,6 +107,7 @@ function load(doc, block) {
     functions: part(doc.functions),
     files: part(doc.files),
     threads: part(doc.threads),
+    spans: doc.spans && part(doc.spans),
     flame: { ...flame, functions, parent: ids(block, flame.parent), function: ids(block, flame.function), own: new Series(block, flame.own, recorded) },
     sources: sources(doc),
     leaks: doc.leaks && doc.leaks.map((leak) => ({ ...leak, file: leak.file < 0 ? null : doc.names[leak.file] })),

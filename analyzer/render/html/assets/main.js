@@ -33,6 +33,7 @@ async function start() {
   showMemory(state);
   showProcesses(state);
   new Threads(state);
+  if (state.data.spans) new Spans(state);
   showNavigation();
   followSearch((search) => state.change({ search }));
   const measureBar = () => document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight + 12}px`);
