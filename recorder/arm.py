@@ -1,6 +1,6 @@
 """Arms the recorder inside the profiled process, before the program's first line.
 
-``tachograph.pth`` calls :func:`from_environment` at interpreter start when a recording is on. Whatever goes wrong
+``tachograph.pth`` calls :func:`at_start` at interpreter start when a recording is on. Whatever goes wrong
 here, the program must run as if nothing had been there: the reason is left in the spool (``arm-error.txt``) for the
 recording command to print. Only the standard library and our own extension module are imported in this process.
 """
@@ -14,34 +14,51 @@ if TYPE_CHECKING:
 
 SPOOL = "TACHOGRAPH_SPOOL"
 CONFIG = "TACHOGRAPH_CONFIG"
-PRELOAD_WAS = "TACHOGRAPH_PRELOAD_WAS"
+ASK, TAKE = 0x54414348, 0x54414349
+"""Numbers of errors that are none: os.strerror of them is answered by the preloaded library."""
+
 ERROR_FILE = "arm-error.txt"
 
 
-def from_environment() -> None:
-    """Start recording as the environment says, and take every trace of it out of the environment again."""
-    spool, config = take_settings(os.environ)
+def at_start() -> None:
+    """Start recording as the command said, through the preloaded library or, without it, in the environment."""
+    if os.strerror(ASK) == "tachograph":
+        spool, _, text = os.strerror(TAKE).rpartition("\n")
+        config = parse(text)
+    else:
+        spool, config = take_settings(os.environ)
+    if not chosen(config):
+        from tachograph.recorder.refusal import EXCLUDED, note_refusal
+
+        note_refusal(spool, EXCLUDED, "not chosen by --include and --exclude")
+        return
     try:
         start(spool, config)
     except (OSError, RuntimeError, ImportError, ValueError, KeyError) as error:
         leave_reason(spool, error)
 
 
-def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
-    """Remove our variables from ``environ`` and put ``LD_PRELOAD`` back; the spool's path and the settings.
+def chosen(config: dict[str, str]) -> bool:
+    """Whether this process is to be recorded, by the name of its program."""
+    if "include" not in config and "exclude" not in config:
+        return True
+    from tachograph.recorder.chosen import is_chosen
 
-    The settings are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold`` (numbers) and
-    ``sampler`` (``native`` or ``signal``).
+    return is_chosen(config, sys.orig_argv)
+
+
+def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
+    """Remove our variables from ``environ``; the spool's path and the settings."""
+    return environ.pop(SPOOL), parse(environ.pop(CONFIG, ""))
+
+
+def parse(text: str) -> dict[str, str]:
+    """The settings.
+
+    They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children`` (numbers),
+    ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see chosen.py).
     """
-    spool = environ.pop(SPOOL)
-    pairs = (item.partition("=") for item in environ.pop(CONFIG, "").split(",") if item)
-    config = {key: value for key, _, value in pairs}
-    preload_was = environ.pop(PRELOAD_WAS, None)
-    if preload_was is not None:
-        environ["LD_PRELOAD"] = preload_was
-    elif config.get("sampler") != "signal":
-        environ.pop("LD_PRELOAD", None)
-    return spool, config
+    return {key: value for key, _, value in (item.partition("=") for item in text.split(",") if item)}
 
 
 def start(spool: str, config: dict[str, str]) -> None:
@@ -68,7 +85,8 @@ def start(spool: str, config: dict[str, str]) -> None:
         from tachograph.recorder._native import arm, exiting, meta
 
         memory = config.get("memory") == "1"
-        arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, int(config.get("threshold", "0")))
+        threshold, children = int(config.get("threshold", "0")), config.get("children") != "0"
+        arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, threshold, children)
         # The first of all: so it runs after the program's own functions, where the program's own part ends.
         atexit.register(exiting)
         for key, value in facts.items():
@@ -84,7 +102,10 @@ def python_version() -> str:
 
 def leave_reason(spool: str, error: Exception) -> None:
     """Write into the spool why the process is not recorded (one line); never fails."""
+    from tachograph.recorder.refusal import FAILED, note_refusal
+
     text = " ".join(f"{error}".split()) or type(error).__name__
+    note_refusal(spool, FAILED, text)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(f"{spool}/{ERROR_FILE}", flags, 0o600)

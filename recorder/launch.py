@@ -67,7 +67,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
 
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
-        """The environment for the program; arm.py takes out again what is added here."""
+        """The environment for the program; the library, or arm.py without it, takes out again what is added here."""
         environment = dict(original)
         environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
         config = (
@@ -82,9 +82,7 @@ class Settings:
         environment["TACHOGRAPH_CONFIG"] = config
         if self.preload is not None:
             before = original.get("LD_PRELOAD")
-            if before is not None:
-                environment["TACHOGRAPH_PRELOAD_WAS"] = before
-            environment["LD_PRELOAD"] = os.fspath(self.preload) + (f":{before}" if before else "")
+            environment["LD_PRELOAD"] = os.fspath(self.preload) + ("" if before is None else f":{before}")
         return environment
 
 

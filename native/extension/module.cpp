@@ -49,7 +49,11 @@ void watch_forks() {
             t_interpreter_forks = false;
             g_api->restart_helper();
         }),
-        py::arg("after_in_child") = py::cpp_function([] { t_interpreter_forks = false; }));
+        py::arg("after_in_child") = py::cpp_function([] {
+            t_interpreter_forks = false;
+            const std::string name = name_of_this_thread();
+            g_api->arm_again(name.data(), name.size());
+        }));
 }
 
 // What the walker reads must be what the interpreter says of itself; else this is not an
@@ -88,7 +92,7 @@ std::optional<std::string> supported() {
 }
 
 void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
-         uint64_t segment_size, bool memory, uint64_t memory_threshold) {
+         uint64_t segment_size, bool memory, uint64_t memory_threshold, bool children) {
     if (const auto reason = supported()) throw std::runtime_error(*reason);
     const tg_offsets* offsets = tg_offsets_of_runtime();
     const auto* walker = new Walker(g_api, offsets, &PyCode_Type);
@@ -98,8 +102,8 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
                                  *reason);
     }
     g_walker = walker;
-    const tg_options options{spool.c_str(), interval_ns,    waits ? 1 : 0,   paused ? 1 : 0,
-                             segment_size,  memory ? 1 : 0, memory_threshold};
+    const tg_options options{spool.c_str(), interval_ns,    waits ? 1 : 0,    paused ? 1 : 0,
+                             segment_size,  memory ? 1 : 0, memory_threshold, children ? 1 : 0};
     const tg_walker functions{
         .walk_self = [](tg_walk* out) { g_walker->self(out); },
         .walk_other = [](pid_t tid, void** hint, int (*stands)(void*), void* context,
@@ -124,7 +128,7 @@ PYBIND11_MODULE(_native, module) {
     module.doc() = "The native recorder (see recorder/_native.pyi).";
     module.def("arm", &arm, py::arg("spool"), py::arg("interval_ns"), py::arg("waits"),
                py::arg("paused"), py::arg("segment_size"), py::arg("memory"),
-               py::arg("memory_threshold"));
+               py::arg("memory_threshold"), py::arg("children"));
     module.def("exiting", [] {
         if (!find_api() || g_api->active() == 0) return;
         if (g_memory_is_seen) check_memory(g_api);

@@ -6,6 +6,7 @@
 
 #include <pybind11/pybind11.h>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace py = pybind11;
@@ -53,7 +54,37 @@ size_t read_name(char* buffer, size_t size) {
     return kept;
 }
 
+// In the middle of a fork, where a module or an attribute may be in any state: what is not there is
+// no name.
+py::object known_name() {
+    const auto borrowed = [](PyObject* object) {
+        return py::reinterpret_borrow<py::object>(object);
+    };
+    const py::object module = borrowed(PyImport_GetModuleDict());
+    const py::object threading = borrowed(PyDict_GetItemString(module.ptr(), "threading"));
+    if (!threading) return {};
+    const auto active =
+        py::reinterpret_steal<py::object>(PyObject_GetAttrString(threading.ptr(), "_active"));
+    if (!active || !PyDict_Check(active.ptr())) return {};
+    const py::int_ ident(PyThread_get_thread_ident());
+    const py::object thread = borrowed(PyDict_GetItemWithError(active.ptr(), ident.ptr()));
+    if (!thread) return {};
+    return py::reinterpret_steal<py::object>(PyObject_GetAttrString(thread.ptr(), "_name"));
+}
+
 }  // namespace
+
+std::string name_of_this_thread() {
+    const py::error_scope keep;
+    std::string name = "MainThread";
+    const py::object known = known_name();
+    Py_ssize_t length = 0;
+    if (known && PyUnicode_Check(known.ptr()))
+        if (const char* text = PyUnicode_AsUTF8AndSize(known.ptr(), &length))
+            name.assign(text, static_cast<size_t>(length));
+    PyErr_Clear();
+    return name;
+}
 
 size_t name_of_starting_thread(char* buffer, size_t size) {
     // Not PyGILState_Check: once a subinterpreter was made, it says yes to everybody.

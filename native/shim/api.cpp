@@ -3,6 +3,7 @@
 
 #include "contexts.h"
 #include "domains.h"
+#include "facts.h"
 #include "footprint.h"
 #include "heap.h"
 #include "kernel.h"
@@ -24,20 +25,7 @@ int api_arm(const tg_options* options, const tg_walker* walker, char* error, siz
 }
 
 int api_meta(const char* key, const char* value) {
-    if (!recording()) return -1;
-    const size_t key_length = strlen(key);
-    const size_t value_length = strlen(value);
-    if (key_length > UINT16_MAX) return -1;
-    const spool::Ticket ticket =
-        spool::reserve(Kind::meta, sizeof(MetaRecord) + key_length + value_length);
-    if (!ticket.record) return -1;
-    auto* record = reinterpret_cast<MetaRecord*>(ticket.record);
-    record->key_length = static_cast<uint16_t>(key_length);
-    record->value_length = static_cast<uint32_t>(value_length);
-    memcpy(record + 1, key, key_length);
-    memcpy(reinterpret_cast<uint8_t*>(record + 1) + key_length, value, value_length);
-    spool::commit(ticket);
-    return 0;
+    return recording() && facts::tell(key, value) ? 0 : -1;
 }
 
 int api_span(const tg_span* span) {
@@ -136,6 +124,7 @@ constexpr tg_api kApi = {
     .meta = api_meta,
     .span = api_span,
     .restart_helper = lifecycle::restart_helper,
+    .arm_again = lifecycle::arm_again,
     .exiting =
         [] {
             heap::exiting();

@@ -8,6 +8,8 @@
 #include "thinning.h"
 #include "threads.h"
 
+#include <initializer_list>
+
 namespace tachograph::blocks {
 
 std::atomic<uint8_t> g_pages[1u << kPageBits];
@@ -302,6 +304,19 @@ bool open() {
            (g.addresses || kernel::map(&g.addresses, sizeof(uintptr_t) * kPlaces)) &&
            (g.graves || kernel::map(&g.graves, sizeof(Grave) * kGraves)) &&
            (g.items || kernel::map(&g.items, sizeof(thinning::Item) * kPlaces));
+}
+
+void forget_all() {
+    kernel::clear(g.addresses, sizeof(uintptr_t) * kPlaces);
+    kernel::clear(g.entries, sizeof(Entry) * kPlaces);
+    for (std::atomic<uint8_t>& count : g_pages) count.store(0, std::memory_order_relaxed);
+    for (std::atomic<uint8_t>& count : g_filter) count.store(0, std::memory_order_relaxed);
+    g.next_id.store(0);
+    g.alive.store(0);
+    kernel::clear(g.graves, sizeof(Grave) * kGraves);
+    for (Allowance* rows : {&g.dead, &g.living}) *rows = {rows->per_second, rows->most, rows->most};
+    g.random = 0;
+    g.writing.clear();
 }
 
 void follow(const void* block, const Block& what) {

@@ -49,6 +49,8 @@ inline bool maybe_followed(const void* block) {
 }
 
 bool open();
+// In a forked child: what the parent followed is not followed here.
+void forget_all();
 // Follows a block from now on, or, if there is no room, writes it as one that is not followed.
 void follow(const void* block, const Block& what);
 // A block, or whatever has its address, is about to be freed.

@@ -107,6 +107,15 @@ bool open() {
            kernel::map(&g.written, kCodes) && kernel::map(&g.scratch, kScratches * kScratchSize);
 }
 
+void forget() {
+    kernel::clear(g.nodes, sizeof(Node) * g.nodes_capacity);
+    kernel::clear(g.slots, sizeof(uint32_t) * g.slots_capacity);
+    kernel::clear(g.identities, sizeof(uint64_t) * kCodes);
+    kernel::clear(g.written, kCodes);
+    g.nodes_used.store(0);
+    g.scratch_taken.store(0);  // by walks of the parent's other threads
+}
+
 uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction) {
     const uint64_t key =
         mix(static_cast<uint64_t>(parent) << 32 | code) ^ static_cast<uint32_t>(instruction);

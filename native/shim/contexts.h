@@ -10,6 +10,9 @@ namespace tachograph::contexts {
 // Maps the tables (virtual memory; pages are touched as they fill). False if there is none.
 bool open();
 
+// In a forked child: the tables are empty, as its spool is.
+void forget();
+
 // Id of node (parent, code, instruction); writes its STACK record when new. kNone when full.
 uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction);
 

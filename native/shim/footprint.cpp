@@ -214,6 +214,38 @@ int64_t resident_bytes() {
     return at > first && at < got ? pages * 4096 : -1;
 }
 
+// The first row: what is held by then counts as allocated. What a domain has freed beyond what it
+// allocated came from another one, before domains were told apart.
+void write_start() {
+    const Books books = sum();
+    Flow flows[kDomains] = {};
+    int64_t owed = 0;
+    for (size_t domain = 0; domain < kDomains; ++domain) {
+        int64_t held = books.flows[domain].allocated - books.flows[domain].freed;
+        if (domain == TG_DOMAIN_OBJ) held += g.held_before;
+        flows[domain].allocated = held > 0 ? held : 0;
+        owed += held < 0 ? -held : 0;
+    }
+    for (size_t domain = 0; domain < kDomains; ++domain) {
+        const int64_t part = owed < flows[domain].allocated ? owed : flows[domain].allocated;
+        flows[domain].allocated -= part;
+        owed -= part;
+    }
+    g.last = books;
+    const int64_t net = books.net();
+    g.total.store(net, std::memory_order_relaxed);
+    g.highest.store(net, std::memory_order_relaxed);
+    g.rows_counted_ns = kernel::monotonic_ns();
+    Row row;
+    row.event = MemoryEvent::start;
+    row.resident = g.told_resident = resident_bytes();
+    rusage_into(&row);
+    g.told_total = net;
+    g.told_ns = g.ticked_ns = g.rows_counted_ns;
+    write(row, g.rows_counted_ns, flows, net);
+    g.begun.store(true, std::memory_order_release);
+}
+
 }  // namespace
 
 bool open(int64_t threshold) {
@@ -289,28 +321,27 @@ void look(heap::Counters* counters) {
 void begin(int64_t small) {
     const Writing writing;
     if (!writing) return;
-    Books books = sum();
-    Flow flows[kDomains] = {};
-    for (size_t domain = 0; domain < kDomains; ++domain) {
-        const Flow& flow = books.flows[domain];
-        flows[domain].allocated = flow.allocated - flow.freed;
-    }
-    if (small >= 0) flows[TG_DOMAIN_OBJ].allocated += small;
     g.held_before = small >= 0 ? small : 0;
     g.absolute = small >= 0;
-    g.last = books;
-    const int64_t net = books.net();
-    g.total.store(net, std::memory_order_relaxed);
-    g.highest.store(net, std::memory_order_relaxed);
-    g.rows_counted_ns = kernel::monotonic_ns();
-    Row row;
-    row.event = MemoryEvent::start;
-    row.resident = g.told_resident = resident_bytes();
-    rusage_into(&row);
-    g.told_total = net;
-    g.told_ns = g.ticked_ns = g.rows_counted_ns;
-    write(row, g.rows_counted_ns, flows, net);
-    g.begun.store(true, std::memory_order_release);
+    write_start();
+}
+
+void inherit() {
+    g.writing.clear();  // one of the parent's threads may have held it
+    g.begun.store(false);
+    const Books books = sum();
+    for (size_t domain = 0; domain < kDomains; ++domain) {
+        g.outside[domain][0].store(books.flows[domain].allocated);
+        g.outside[domain][1].store(books.flows[domain].freed);
+    }
+    kernel::clear(g.counters, sizeof(heap::Counters) * threads::kMostThreads);
+    kernel::clear(g.paths, sizeof(Path) * threads::kMostThreads);
+    g.rows_left = kBurstRows;
+}
+
+void begin_again() {
+    const Writing writing;
+    if (writing) write_start();
 }
 
 void mark() {

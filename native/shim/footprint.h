@@ -21,6 +21,11 @@ void cross(heap::Counters* counters, const void* caller);
 void look(heap::Counters* counters);
 bool looking(const heap::Counters* counters);
 
+// In a forked child, before the threads are forgotten: the books of all of them are its own from
+// now on, and no thread's. Then, when it has a spool: its first row.
+void inherit();
+void begin_again();
+
 // Rows of no thread: the first, one of the recorder's own thread, the last.
 void begin(int64_t small);
 void tick(int64_t now_ns);

@@ -141,6 +141,12 @@ void sample_outside(const Sampled& sampled) {
     g.outside_busy.clear(std::memory_order_release);
 }
 
+void write_remainders() {
+    blocks::write(kernel::monotonic_ns(), true);
+    for (uint32_t index = 0; index < threads::high_water(); ++index)
+        copies::finish(footprint::counters(index));
+}
+
 }  // namespace
 
 // Von Neumann's method (1951): exponential variates from comparisons of uniform ones alone.
@@ -242,6 +248,24 @@ void begin(int64_t small) {
     footprint::begin(small);
 }
 
+void inherit() {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    t_local.counters = nullptr;
+    g.mean.store(kFinestMean);
+    g.at_once.store(kCertain * kFinestMean);
+    g.samples.store(0);
+    g.written_at_once.store(0);
+    g.outside_busy.clear();
+    g.outside_random = 0;
+    g.adapted_ns = 0;
+    blocks::forget_all();
+    footprint::inherit();
+}
+
+void begin_again() {
+    if (g_mode.load(std::memory_order_relaxed) == Mode::on) footprint::begin_again();
+}
+
 void tick(int64_t now_ns) {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
     footprint::tick(now_ns);
@@ -281,11 +305,15 @@ void pause(bool yes) {
     footprint::mark();
 }
 
+void tell() {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    write_remainders();
+    footprint::mark();
+}
+
 void finish() {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
-    blocks::write(kernel::monotonic_ns(), true);
-    for (uint32_t index = 0; index < threads::high_water(); ++index)
-        copies::finish(footprint::counters(index));
+    write_remainders();
     footprint::finish();
 }
 

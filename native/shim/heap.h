@@ -126,8 +126,13 @@ void begin(int64_t small);
 void tick(int64_t now_ns);  // the recorder's own thread
 // Paused or not: a row between what is recorded and what is not.
 void pause(bool yes);
+// In a forked child: before the threads are forgotten, and when it has a spool.
+void inherit();
+void begin_again();
 void exiting();  // a row where the program's own part ends
 void finish();
+// What no row has told yet, before the process is replaced by another program.
+void tell();
 
 uint64_t draw(uint64_t* random, int64_t mean);
 

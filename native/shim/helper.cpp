@@ -31,6 +31,7 @@ namespace {
 constexpr int64_t kSurveyPeriodNs = 1'000'000'000;
 constexpr int64_t kFastestPaceNs = 5'000'000;
 constexpr int64_t kSlowestPace = 4;  // intervals
+constexpr int64_t kLongestRestNs = 50'000'000;
 constexpr int64_t kStopLimitNs = 500'000'000;
 
 struct State {
@@ -55,6 +56,16 @@ void separate_descriptors() {
     for (int fd = 0; fd < 65536; ++fd) kernel::call(SYS_close, fd);
 }
 
+// Not through a request to stop, of either kind.
+void rest(int64_t pause) {
+    while (pause > 0 && g.stop.load(std::memory_order_acquire) == 0 &&
+           !lifecycle::asked_to_stop()) {
+        const int64_t part = pause < kLongestRestNs ? pause : kLongestRestNs;
+        futex(&g.stop, FUTEX_WAIT, 0, part);
+        pause -= part;
+    }
+}
+
 void work() {
     uint32_t random = 0x9E3779B9u ^ static_cast<uint32_t>(kernel::gettid());
     int64_t surveyed = 0;
@@ -67,6 +78,11 @@ void work() {
         safe_read::use_kernel(!fault::verify());
         if (const int error = spool::maintain(); error != 0) {
             stop_early(error);
+            break;
+        }
+        if (lifecycle::asked_to_stop()) {
+            waits::close_all();
+            lifecycle::stop_as_asked();
             break;
         }
         const int64_t now = kernel::monotonic_ns();
@@ -91,8 +107,7 @@ void work() {
                          __ATOMIC_RELAXED);
 
         random = random * 1664525u + 1013904223u;
-        const int64_t pause = pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024;
-        futex(&g.stop, FUTEX_WAIT, 0, pause);
+        rest(pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024);
     }
     waits::close_all();
 }
@@ -183,6 +198,14 @@ void stop() {
         futex(&g.running, FUTEX_WAIT, 1, left);
     }
     wait_until_gone(limit);
+}
+
+void forget() {
+    g.stop.store(0);
+    g.running.store(0);
+    g.tid.store(0);
+    g.latest.store(0);
+    g.last.store(0);
 }
 
 }  // namespace tachograph::helper

@@ -10,6 +10,8 @@ namespace tachograph::helper {
 bool start();
 // Asks it to end and waits until its thread is gone, half a second at most.
 void stop();
+// In a forked child: it is the parent's.
+void forget();
 // Its thread id, 0 while it is not there.
 int tid();
 

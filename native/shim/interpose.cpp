@@ -10,7 +10,6 @@
 
 #include <dlfcn.h>
 #include <sys/types.h>
-#include <unistd.h>
 #include <cerrno>
 #include <cstring>
 
@@ -26,11 +25,6 @@ struct Real {
     int (*pthread_sigmask)(int, const sigset_t*, sigset_t*) = nullptr;
     int (*sigprocmask)(int, const sigset_t*, sigset_t*) = nullptr;
     int (*pthread_create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = nullptr;
-    int (*execve)(const char*, char* const*, char* const*) = nullptr;
-    int (*execv)(const char*, char* const*) = nullptr;
-    int (*execvp)(const char*, char* const*) = nullptr;
-    int (*execvpe)(const char*, char* const*, char* const*) = nullptr;
-    int (*fexecve)(int, char* const*, char* const*) = nullptr;
 };
 constinit Real g;
 
@@ -47,11 +41,6 @@ __attribute__((constructor)) void resolve() {
     TG_REAL(pthread_sigmask);
     TG_REAL(sigprocmask);
     TG_REAL(pthread_create);
-    TG_REAL(execve);
-    TG_REAL(execv);
-    TG_REAL(execvp);
-    TG_REAL(execvpe);
-    TG_REAL(fexecve);
 }
 
 // Whether the program believes that it blocks the signal that is ours.
@@ -103,16 +92,6 @@ void* run_thread(void* value) {
         lifecycle::begin_thread(start.name, start.name_length);
     }
     return start.function(start.argument);
-}
-
-template <typename F, typename... A>
-int replace_program(F real, A... arguments) {
-    const bool ready = lifecycle::before_exec();
-    const int result = real(arguments...);
-    const int error = errno;
-    if (ready) lifecycle::after_failed_exec();
-    errno = error;
-    return result;
 }
 
 }  // namespace
@@ -182,20 +161,4 @@ TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes
     const int result = real::pthread_create(thread, attributes, run_thread, start);
     if (result != 0) real_memory::g_real.free(start);
     return result;
-}
-
-TG_EXPORT int execve(const char* path, char* const* arguments, char* const* environment) {
-    return replace_program(TG_REAL(execve), path, arguments, environment);
-}
-TG_EXPORT int execv(const char* path, char* const* arguments) {
-    return replace_program(TG_REAL(execv), path, arguments);
-}
-TG_EXPORT int execvp(const char* file, char* const* arguments) {
-    return replace_program(TG_REAL(execvp), file, arguments);
-}
-TG_EXPORT int execvpe(const char* file, char* const* arguments, char* const* environment) {
-    return replace_program(TG_REAL(execvpe), file, arguments, environment);
-}
-TG_EXPORT int fexecve(int file, char* const* arguments, char* const* environment) {
-    return replace_program(TG_REAL(fexecve), file, arguments, environment);
 }

@@ -62,6 +62,14 @@ bool map(T** to, size_t bytes) {
     return true;
 }
 
+// In a forked child: memory from `map` is all zeros again, and nothing of the parent's is copied.
+template <typename T>
+void clear(T* at, size_t bytes) {
+    if (at)
+        call(SYS_mmap, address(at), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 inline timespec to_timespec(int64_t ns) {
     return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }

@@ -270,6 +270,26 @@ struct SpanRecord {
 };
 static_assert(sizeof(SpanRecord) == 48);
 
+// The process log, beside the segments.
+enum class ProcessKind : uint32_t { start = 1, end = 2, exec = 3, fork = 4 };
+inline constexpr int64_t kMostProcessLog = 51'200'000;
+
+struct ProcessRecord {
+    char magic[8];
+    uint32_t kind;
+    int32_t pid;
+    int32_t parent_pid;
+    int32_t exit_status;
+    int64_t time_ns;
+    int64_t first;   // end: user_ns; start and fork: pid of the nearest process that is listed
+    int64_t second;  // end: system_ns; start and fork: time_ns of its record
+    int64_t max_resident;
+    uint32_t executable_length;
+    uint32_t command_length;
+    char text[448];
+};
+static_assert(sizeof(ProcessRecord) == 512 && offsetof(ProcessRecord, text) == 64);
+
 struct MetaRecord {
     uint64_t header;
     uint16_t key_length;

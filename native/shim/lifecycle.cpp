@@ -2,17 +2,24 @@
 
 #include "blocked.h"
 #include "contexts.h"
+#include "facts.h"
 #include "fault.h"
 #include "heap.h"
 #include "helper.h"
 #include "interpose.h"
 #include "kernel.h"
 #include "layout.h"
+#include "mappings.h"
+#include "modules.h"
+#include "process_log.h"
 #include "recorder.h"
 #include "sampler.h"
+#include "sandbox.h"
+#include "settings.h"
 #include "spool.h"
 #include "threads.h"
 #include "timers.h"
+#include "waits.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -44,6 +51,10 @@ struct State {
     pid_t pid = 0;
     bool armed = false;
     bool hooked = false;  // the thread key and the fork handlers are there; they stay
+    bool children = false;
+    bool forked = false;  // from a process that was recorded, and not armed anew
+    char directory[512] = {};
+    uint64_t segment_size = 0;
     pthread_key_t thread_key{};
     Sweep last_sweep;
 };
@@ -75,28 +86,32 @@ void on_thread_exit(void* value) {
 }
 
 void before_fork() {
+    if (!g.armed) return;
     if (recording()) helper::stop();
+    mappings::before_fork();
 }
 
 void after_fork_in_parent() {
+    if (!g.armed) return;
+    mappings::after_fork(false);
     if (!recording()) return;
     write_state(StateEvent::forked);
-    spool::count(Loss::forks_unrecorded);
+    if (!g.children) spool::count(Loss::forks_unrecorded);
     // Not started again here: CPython may be about to count the threads.
     g.recorder.walker.after_fork();
 }
 
 void after_fork_in_child() {
     if (!g.armed) return;
-    g.recorder.recording.store(false);
+    mappings::after_fork(true);
+    if (g.recorder.recording.exchange(false)) g.forked = true;
     threads::set_own(nullptr);
     timers::remove();
     fault::remove();
 }
 
-// The last rows of everything; the time of the end.
+// The last rows of everything; the time of the end. The helper does not work any more, or calls it.
 int64_t close_books() {
-    helper::stop();
     heap::finish();
     const int64_t now = kernel::monotonic_ns();
     for (uint32_t index = 0; index < threads::high_water(); ++index) {
@@ -110,8 +125,9 @@ int64_t close_books() {
 // Runs after atexit handlers, but before the destructors of all libraries that the program loaded:
 // a preloaded library is initialised after the others that come with the program, and so ends
 // first.
-__attribute__((destructor)) void on_exit() {
-    if (!recording() || kernel::getpid() != g.pid) return;
+__attribute__((destructor)) void on_exit() { lifecycle::finish(); }
+
+void write_ended() {
     const int64_t now = close_books();
     Control* control = spool::control();
     control->end_ns = now;
@@ -152,6 +168,41 @@ int hook() {
     return 0;
 }
 
+// The process has a spool: from here on it is recorded, its calling thread first. 0 or an errno.
+int start(const char* name, size_t length) {
+    spool::control()->paused = g.recorder.paused.load() ? 1 : 0;
+    if (const int failed = timers::install(); failed != 0) {
+        write_stopped(failed);
+        return failed;
+    }
+    fault::install();
+    g.recorder.recording.store(true, std::memory_order_release);
+    lifecycle::begin_thread(name, length);
+    return 0;
+}
+
+// Nothing of what is known is this process's: it is all the parent's, but for the memory.
+void forget_parent() {
+    helper::forget();
+    heap::inherit();
+    waits::forget();
+    threads::forget();
+    contexts::forget();
+    modules::forget();
+    g.last_sweep = {};
+}
+
+bool record_as_child(const char* name, size_t length) {
+    process_log::forked();  // before the spool, whose times are compared with it
+    if (spool::open(g.directory, g.segment_size, kernel::monotonic_ns()) != 0) return false;
+    if (start(name, length) != 0) return false;
+    if (g.recorder.paused.load()) write_state(StateEvent::paused);
+    facts::tell_again();
+    heap::begin_again();
+    if (!helper::start()) spool::count(Loss::helper_refused);
+    return true;
+}
+
 }  // namespace
 
 Recorder& recorder() { return g.recorder; }
@@ -174,6 +225,8 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     g.recorder.paused.store(options.paused != 0);
     g.recorder.walker = walker;
     g.pid = kernel::getpid();
+    g.children = options.children != 0;
+    g.segment_size = options.segment_size;
     const bool memory = options.memory != 0;
     if (!memory) heap::never();
     if (!threads::open() || !contexts::open() ||
@@ -187,25 +240,54 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
                  strerror(failed));
         return -1;
     }
+    const size_t length = strlen(options.spool);  // one that is too long is refused below
+    if (length < sizeof g.directory) memcpy(g.directory, options.spool, length + 1);
     if (const int failed = spool::open(options.spool, options.segment_size, kernel::monotonic_ns());
         failed != 0) {
         snprintf(error, error_size, "the spool could not be made in %s: %s", options.spool,
                  strerror(failed));
         return -1;
     }
-    spool::control()->paused = options.paused != 0 ? 1 : 0;
-    if (const int failed = timers::install(); failed != 0) {
+    if (start("MainThread", 10) != 0) {
         snprintf(error, error_size, "no signal is free for sampling");
-        write_stopped(failed);
         return -1;
     }
     g.armed = true;
-    fault::install();
-    g.recorder.recording.store(true, std::memory_order_release);
-    begin_thread("MainThread", 10);
     sweep_threads(true);
     if (!helper::start()) spool::count(Loss::helper_refused);
     return 0;
+}
+
+int arm_again(const char* name, size_t length) {
+    if (!g.forked || !g.children) return -1;
+    g.forked = false;
+    g.pid = kernel::getpid();
+    Control* parents = spool::leave();
+    forget_parent();
+    const bool recorded = record_as_child(name, length);
+    if (parents) {
+        if (!recorded)
+            __atomic_fetch_add(&parents->losses[static_cast<uint32_t>(Loss::forks_unrecorded)], 1,
+                               __ATOMIC_RELAXED);
+        kernel::call(SYS_munmap, kernel::address(parents), kControlSize);
+    }
+    return recorded ? 0 : -1;
+}
+
+void finish() {
+    if (!recording() || kernel::getpid() != g.pid) return;
+    helper::stop();
+    if (recording()) write_ended();
+}
+
+bool asked_to_stop() {
+    return __atomic_load_n(&spool::control()->stop_requested, __ATOMIC_ACQUIRE) != 0;
+}
+
+void stop_as_asked() {
+    settings::leave();
+    disarm_all();
+    write_ended();
 }
 
 void pause(bool yes) {
@@ -241,24 +323,33 @@ void exiting() {
     if (recording()) write_state(StateEvent::exiting);
 }
 
-bool before_exec() {
+bool before_exec(const char* program) {
+    if (sandbox::entered()) return false;
+    // One that cannot be started at all is most often just not in this folder of PATH.
+    const bool likely = !program || kernel::call(SYS_access, kernel::address(program), X_OK) == 0;
+    if (likely) process_log::replaced();
     threads::Thread* own = threads::own();
     if (!recording() || !own || kernel::getpid() != g.pid) return false;
     timers::disarm(own);
+    if (likely) heap::tell();
     write_state(StateEvent::exec);
-    __atomic_fetch_add(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1,
-                       __ATOMIC_RELAXED);
+    if (!settings::children())
+        __atomic_fetch_add(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1,
+                           __ATOMIC_RELAXED);
     return true;
 }
 
 void after_failed_exec() {
-    __atomic_fetch_sub(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1,
-                       __ATOMIC_RELAXED);
+    if (!settings::children())
+        __atomic_fetch_sub(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1,
+                           __ATOMIC_RELAXED);
     timers::arm(threads::own());
 }
 
 void end_early(int error) {
     if (!recording() || kernel::getpid() != g.pid) return;
+    helper::stop();
+    if (!recording()) return;
     close_books();
     write_stopped(error);
 }

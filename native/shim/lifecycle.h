@@ -9,6 +9,13 @@
 namespace tachograph::lifecycle {
 
 int arm(const tg_options& options, const tg_walker& walker, char* error, size_t error_size);
+// In a forked child that goes on with Python: recording begins anew, as of another process.
+int arm_again(const char* name, size_t length);
+// The process ends now, or its recording does.
+void finish();
+// The recording has ended, and the process has not: the helper looks, and ends it.
+bool asked_to_stop();
+void stop_as_asked();
 void pause(bool yes);
 void restart_helper();
 // The interpreter begins to shut down.
@@ -18,8 +25,9 @@ void exiting();
 void begin_thread(const char* python_name, size_t length);
 
 // Before and after an exec of the calling process (not of a vfork child): no timer signal may be
-// left pending for the new program.
-bool before_exec();
+// left pending for the new program, and what is not written yet is written. `program` is its file,
+// nullptr if that is not known.
+bool before_exec(const char* program);
 void after_failed_exec();
 
 // Ends recording for good, in good order, before the program does something (`error` stands for

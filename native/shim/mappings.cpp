@@ -12,6 +12,8 @@ namespace tachograph::mappings {
 namespace {
 
 constexpr size_t kMost = 16 * 1024;
+constexpr int kTries = 1000;
+constexpr int kForkTries = 50'000;
 
 struct Range {
     uintptr_t begin;
@@ -21,18 +23,23 @@ struct Range {
 
 struct State {
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
-    Range* ranges = nullptr;  // sorted, apart from each other
+    std::atomic<bool> forking{false};  // the one that has it takes its time
+    Range* ranges = nullptr;           // sorted, apart from each other
     size_t count = 0;
 };
 constinit State g;
+
+__thread bool t_forking __attribute__((tls_model("initial-exec"))) = false;
 
 // Not waited for without end: a signal handler may have interrupted the holder on this very thread.
 class Hold {
   public:
     Hold() {
-        for (int tries = 0; tries < kTries; ++tries) {
+        if (t_forking) return;
+        for (int tries = 0, forks = 0; tries < kTries && forks < kForkTries;) {
             held_ = !g.busy.test_and_set(std::memory_order_acquire);
             if (held_) return;
+            ++(g.forking.load(std::memory_order_relaxed) ? forks : tries);
             kernel::call(SYS_sched_yield);
         }
         spool::count(Loss::mappings_untracked);
@@ -42,10 +49,9 @@ class Hold {
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
-    explicit operator bool() const { return held_; }
+    explicit operator bool() const { return held_ || t_forking; }
 
   private:
-    static constexpr int kTries = 1000;
     bool held_ = false;
 };
 
@@ -114,6 +120,22 @@ size_t cut(uintptr_t begin, uintptr_t end) {
 }
 
 }  // namespace
+
+void before_fork() {
+    for (int tries = 0; tries < kForkTries; ++tries) {
+        t_forking = !g.busy.test_and_set(std::memory_order_acquire);
+        if (t_forking) return g.forking.store(true);
+        kernel::call(SYS_sched_yield);
+    }
+    spool::count(Loss::mappings_untracked);
+}
+
+void after_fork(bool in_child) {
+    // Whoever has it in the parent is not there in the child.
+    if (t_forking || in_child) g.busy.clear(std::memory_order_release);
+    if (t_forking || in_child) g.forking.store(false);
+    t_forking = false;
+}
 
 Change add(uintptr_t address, size_t size) {
     const Hold hold;

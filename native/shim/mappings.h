@@ -18,6 +18,11 @@ Change add(uintptr_t address, size_t size);
 Change remove(uintptr_t address, size_t size);
 bool holds(uintptr_t address, size_t size);
 
+// Around a fork: the table is whole in the child. Between the two the calling thread may still use
+// it.
+void before_fork();
+void after_fork(bool in_child);
+
 // Takes mappings of exactly `size` bytes off the books if `are(address)`; says how many bytes.
 size_t disown(size_t size, bool (*are)(uintptr_t address, void* context), void* context);
 

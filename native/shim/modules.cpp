@@ -181,6 +181,8 @@ void saw(uint64_t pc) {
     g.stale.store(true, std::memory_order_relaxed);
 }
 
+void forget() { g.count.store(0); }
+
 void refresh(bool force) {
     if (!g.stale.exchange(false) && !force) return;
     const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/maps"),

@@ -11,4 +11,7 @@ void saw(uint64_t pc);
 // Helper thread (and once at arming): reads /proc/self/maps if some program counter was unknown.
 void refresh(bool force);
 
+// In a forked child: its spool has none yet.
+void forget();
+
 }  // namespace tachograph::modules

@@ -159,6 +159,22 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns) {
     return 0;
 }
 
+Control* leave() {
+    for (Segment& segment : g.segments) {
+        uint8_t* base = segment.base.exchange(nullptr);
+        if (base)
+            kernel::call(SYS_munmap, kernel::address(base), static_cast<long>(g.segment_size));
+        segment.used.store(0, std::memory_order_relaxed);
+    }
+    Control* parents = g.control;
+    g.control = nullptr;
+    g.current.store(0);
+    g.prepared.store(0);
+    g.unmapped = 0;
+    g.writers.store(0);  // those of the parent's threads that were in the middle of a record
+    return parents;
+}
+
 Ticket reserve(Kind kind, size_t size) {
     const uint64_t length = padded(size);
     // `writers` tells the helper when no one can still hold a pointer into a retired segment.

@@ -11,6 +11,10 @@ namespace tachograph::spool {
 // Makes the control file and the first two segments. Returns 0 or errno.
 int open(const char* directory, uint64_t segment_size, int64_t start_ns);
 
+// In a forked child: what is mapped is the parent's. From here on this process has no spool; the
+// parent's control file stays mapped, for the caller to unmap.
+Control* leave();
+
 // Room for a record of `size` bytes (padded by us, zeroed), or nullptr, which is counted. What is
 // reserved must be committed; nothing is visible to readers before.
 struct Ticket {

@@ -93,6 +93,13 @@ void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns) {
     thread->tid.store(0, std::memory_order_release);
 }
 
+void forget() {
+    kernel::clear(g.slots, sizeof(Thread) * kMostThreads);
+    g.high_water.store(0);
+    g.next_id.store(0);
+    t_own = nullptr;
+}
+
 void write_name(uint32_t id, bool python, const char* name, size_t length) {
     if (length == 0 || length > 4096) return;
     const spool::Ticket ticket =

@@ -37,6 +37,8 @@ Thread* add(pid_t tid, bool main, int64_t time_ns);
 // Ends thread `tid`, if the slot is still its: deletes its timer, writes THREAD_END, frees the
 // slot. `cpu_ns` is used where its clock is gone already.
 void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns = -1);
+// In a forked child: none of the parent's threads is here.
+void forget();
 void write_name(uint32_t id, bool python, const char* name, size_t length);
 
 // Slots [0, high_water()) may be in use.

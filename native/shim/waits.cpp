@@ -239,6 +239,11 @@ bool tick(int64_t now_ns) {
     return g.calm;
 }
 
+void forget() {
+    for (uint32_t index = 0; index < threads::high_water(); ++index) g.watched[index] = Watched{};
+    g.cursor = 0;
+}
+
 void close_all() {
     for (uint32_t index = 0; index < threads::high_water(); ++index) g.watched[index].wait = {};
 }

@@ -13,4 +13,7 @@ namespace tachograph::waits {
 bool tick(int64_t now_ns);
 void close_all();
 
+// In a forked child, before the threads are forgotten.
+void forget();
+
 }  // namespace tachograph::waits

@@ -1,4 +1,4 @@
-"""Forking, spawning and executing programs behave as ever; the first process is recorded."""
+"""Forking, spawning and executing programs behave as ever."""
 
 from pathlib import Path
 
@@ -74,18 +74,10 @@ def test_same_output(tmp_path: Path, sampler: str, name: str) -> None:
 
 
 @pytest.mark.native
-def test_the_parent_is_recorded_and_the_children_are_counted(tmp_path: Path) -> None:
+def test_every_process_has_its_own_time(tmp_path: Path) -> None:
     assert support.record(["-c", FORK], tmp_path, "--interval", "5").status == 0
     recording = tmp_path / "run.tacho"
-    assert len(support.rows(recording, "processes")) == 1
+    assert len(support.rows(recording, "processes")) == 9
     report = support.analyze(recording, cwd=tmp_path)
-    assert support.losses(report).get("forks_unrecorded") == 8
-    assert 0.2 < report["totals"]["cpu_s"] < 0.4  # the parent's 8 times 0.03 s, forks and start, and no child's
-
-
-@pytest.mark.native
-def test_an_executed_program_is_counted(tmp_path: Path) -> None:
-    assert support.record(["-c", EXEC], tmp_path, "--interval", "5").status == 0
-    report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
-    assert support.losses(report).get("execs") == 1
-    assert 0.08 < report["totals"]["cpu_s"] < 0.2
+    assert "forks_unrecorded" not in support.losses(report)
+    assert 0.4 < report["totals"]["cpu_s"] < 0.9  # 16 times 0.03 s, forks and start

@@ -1,5 +1,6 @@
 """Reads back what the C++ tests wrote, with the decoder of tachograph.format."""
 
+import os
 import struct
 from array import array
 from collections import defaultdict
@@ -38,6 +39,18 @@ def control(folder: Path) -> Control:
     state, error = struct.unpack_from("<II", data, 52)
     (samples,) = struct.unpack_from("<Q", data, 88)
     return Control(state, error, samples, struct.unpack_from("<64Q", data, 128))
+
+
+def by_process(folder: Path) -> list[Path]:
+    """What ``folder`` holds of each process, in a folder of its own each, by pid."""
+    found = []
+    for control_file in sorted(folder.glob("*.ctl")):
+        own = folder / f"of-{control_file.stem}"
+        own.mkdir()
+        for path in folder.glob(f"{control_file.stem}.*"):
+            os.link(path, own / path.name)
+        found.append(own)
+    return found
 
 
 def losses(folder: Path) -> dict[str, int]:

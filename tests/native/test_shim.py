@@ -158,7 +158,44 @@ def deaths(folder: Path, _: str) -> None:
     assert len(set(died) ^ set(born)) <= segments.losses(folder)["records_dropped"]
 
 
+def families(folder: Path, _: str) -> None:
+    """Each process of a tree has a spool of its own, and each is whole."""
+    names = set()
+    for spool in segments.by_process(folder):
+        whole_recording(spool, "")
+        records = segments.records(spool)
+        names.add(next(fields[2] for kind, fields in records if kind == segments.THREAD_NAME))
+        assert next(fields[0] for kind, fields in records if kind == segments.THREAD_START) == 0
+    assert names == {"MainThread", "child", "grandchild"}
+
+
+def inherited_books(folder: Path, output: str) -> None:
+    """A child's footprint begins at its parent's and ends with what it did; only its own blocks die in it."""
+    size = int(output)
+    children = 0
+    for spool in segments.by_process(folder):
+        records = segments.records(spool)
+        rows = [fields for kind, fields in records if kind == segments.MEMORY]
+        named = [fields[2] for kind, fields in records if kind == segments.THREAD_NAME]
+        if "child" not in named:
+            continue
+        children += 1
+        first, last = rows[0], rows[-1]
+        assert first[1] in (2 * size, 3 * size)  # the other thread may have been between its two
+        assert sum(first[3:13:2]) == first[1]
+        assert sum(first[4:13:2]) == 0
+        assert last[1] == first[1]
+        born = {fields[6] for kind, fields in records if kind == segments.BLOCK}
+        died = {fields[1] for kind, fields in records if kind == segments.FREED}
+        assert len(born) == 2
+        assert len(died) == 1
+        assert died < born
+    assert children == 8
+
+
 CHECKS: dict[str, Check] = {
+    "fork_children_are_recorded": families,
+    "fork_books_go_on": inherited_books,
     "heap_books_balance": books,
     "heap_estimates_are_unbiased": estimates,
     "heap_blocks_die_while_they_are_written": deaths,

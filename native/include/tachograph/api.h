@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 2u
+#define TG_API_VERSION 3u
 #define TG_NONE 0xFFFFFFFFu
 
 // stack_state of tables.toml
@@ -107,6 +107,7 @@ struct tg_options {
     uint64_t segment_size;
     int memory;                 // count and sample memory and copies
     uint64_t memory_threshold;  // bytes
+    int children;               // record forked children, too
 };
 
 struct tg_span {
@@ -131,6 +132,9 @@ struct tg_api {
     // A stretch of the calling thread's time that the program has named.
     int (*span)(const struct tg_span* span);
     void (*restart_helper)(void);
+    // In a forked child that goes on with Python, whose calling thread has this name: records it as
+    // a process of its own, if its parent was recorded. Returns 0, or -1 if it is not recorded.
+    int (*arm_again)(const char* name, size_t length);
     // The interpreter begins to shut down.
     void (*exiting)(void);
 

@@ -74,7 +74,8 @@ def test_the_program_is_told(memory: bool, told: str) -> None:
     )
     environment = settings.environment({"HOME": "/"})
     spool, config = arm.take_settings(environment)
-    assert (environment, spool) == ({"HOME": "/"}, os.fspath(Path("/spool")))
+    # The library takes itself out of LD_PRELOAD, in every program.
+    assert (environment, spool) == ({"HOME": "/", "LD_PRELOAD": os.fspath(Path("/lib.so"))}, os.fspath(Path("/spool")))
     assert (config["memory"], config["threshold"]) == (told, "65536")
 
 

@@ -1,0 +1,5 @@
+"""The program's own."""
+
+import os
+
+os.environ["CUSTOMIZED"] = "yes"
