@@ -14,6 +14,7 @@ from .about import describe, totals_of, wall_seconds
 from .attribution import attribute
 from .calltree import load_tree
 from .choice import Chosen, Mask, choose
+from .gpu import GpuColumns, describe_gpu, gpu_totals, join_gpu, read_readings
 from .intervals import effective_samples
 from .leaks import LeakDefinition, definition_named
 from .lives import read_lives
@@ -34,6 +35,11 @@ from .summary import Summary, main_threads
 from .tasks import sum_tasks
 from .text import printable
 from .window import Window, make_window
+
+SHARED_GPU = (
+    "other processes used the GPU as well, or nothing tells whose use it was: where the driver does not tell that of"
+    " each process, it is that of all"
+)
 
 WIDEN_BELOW = 0.5
 """Without --scope, all is in scope if less than this part of the CPU time has a frame of the project."""
@@ -73,12 +79,14 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
     )
     definition = leak_definition or definition_named(question.leaks)
     held = read_held(recording, window, chosen, wall_s)
-    sums = joined([times, *held.sums])
+    readings = read_readings(recording)
+    gpu = None if readings is None else join_gpu(recording, readings, window, gpu_threads(recording, chosen))
+    sums = joined([times, *held.sums, *([] if gpu is None else [gpu.sums])])
     sources = Sources(recording.table("files"))
     summary = Summary(tree, rows, sums, effective, waits_known=waits_known)
     in_scope = summary.in_scope(scope)
     leaks = held.leaks(recording, tree, in_scope, summary.placed_lines(in_scope), sources, definition)
-    more = held.columns(sums.names, tree, in_scope, leaks)
+    more = (*held.columns(sums.names, tree, in_scope, leaks), GpuColumns(sums.names, gpu))
     summary = Summary(tree, rows, sums, effective, waits_known=waits_known, more=more)
     by_thread = summary.threads(threads, held.threads(threads.num_rows), chosen.processes)
     memory = held.memory(recording)
@@ -86,14 +94,20 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
     totals = totals_of(
         recording, window, chosen, by_thread, processes, effective, collecting(cpu), wall_s, waits_known=waits_known
     )
+    totals = replace(totals, **held.totals())
+    devices = None if readings is None else describe_gpu(recording, readings, window)
+    if readings is not None and devices is not None and gpu is not None:
+        totals = replace(totals, **gpu_totals(devices, gpu, readings, window))
     ledger = read_quality(recording, chosen.processes)
     quality = with_remarks(ledger, facts, totals.unknown_s, totals.cpu_s, recording, held)
+    if devices is not None and devices.shared:
+        quality = replace(quality, notes=[*quality.notes, SHARED_GPU])
     return Profile(
         question=question,
         scope=scope.text,
         widened=widened,
         about=describe(recording),
-        totals=replace(totals, **held.totals()),
+        totals=totals,
         quality=quality,
         lines=summary.lines(in_scope, sources),
         functions=summary.functions(in_scope),
@@ -106,7 +120,16 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
         memory=memory,
         leaks=None if leaks is None else leaks.listed,
         spans=sum_spans(recording, spans, window, held),
+        gpu=devices,
     )
+
+
+def gpu_threads(recording: Recording, chosen: Chosen) -> Mask:
+    """Whose stacks the GPU is joined with: the main threads of the processes in question, or the threads asked for."""
+    mains = main_threads(recording.table("threads"))
+    if chosen.threads is None:
+        return mains
+    return chosen.threads if chosen.named is not None else chosen.threads & mains
 
 
 def _of_processes(spans: Spans, recording: Recording, chosen: Chosen) -> Spans:

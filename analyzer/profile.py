@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from .attribution import Attribution
+from .gpu.report import Gpu
 from .heap.process import Memory
 from .nodes import Calls
 from .quality import Quality
@@ -80,6 +81,12 @@ class Totals:
     copied_bytes: float | None = None
     copy_mb_per_s: float | None = None
     copy_samples: int | None = None
+    gpu_s: float | None = None
+    """Seconds that the program's GPUs were busy, summed over GPUs, while its main threads (or the threads asked for)
+    ran or waited."""
+    gpu_share: float | None = None
+    """The part of that time in which they were busy."""
+    gpu_peak_bytes: float | None = None
 
     @property
     def main_s(self) -> float:
@@ -121,6 +128,8 @@ class Profile:
     copied_bytes and leak_rate_bytes_per_s, each with ``_low`` and ``_high``, the ends of the 95 % interval;
     requested_bytes, average_bytes, python_fraction, allocation_mb_per_s, allocation_samples, copy_mb_per_s,
     copy_samples, leak_likelihood; ``total_`` of allocated, freed, net, live_at_peak, live_at_end and copied bytes;
+    gpu_s, gpu_share, total_gpu_s, total_gpu_share (how busy the GPU was while a main thread was there, running or
+    waiting), gpu_memory_bytes and gpu_peak_bytes (memory of the GPU then: mean and most).
     timeline (live bytes as a list of (seconds, bytes), None for places that never held much). NaN where they were not
     recorded. docs/reference/json.md says what each of them means.
     """
@@ -155,3 +164,5 @@ class Profile:
     """What leaks, the highest rate first: the columns of ``leaks.report.LIST_COLUMNS``; None if not recorded."""
     spans: pd.DataFrame
     """Time and memory by the names of spans: the columns of ``span_sums.COLUMNS``. Empty where there are none."""
+    gpu: Gpu | None = None
+    """The GPUs as wholes; None if they were not read."""

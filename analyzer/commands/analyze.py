@@ -17,7 +17,21 @@ if TYPE_CHECKING:
     from ..recording import Recording
 
 RULES = ("auto", "native", "delay", "opcode", "pc-only")
-SORTS = ("cpu", "python", "native", "kernel", "wait", "total", "peak", "live", "end", "allocated", "copies", "leak")
+SORTS = (
+    "cpu",
+    "python",
+    "native",
+    "kernel",
+    "wait",
+    "total",
+    "peak",
+    "live",
+    "end",
+    "allocated",
+    "copies",
+    "leak",
+    "gpu",
+)
 LEAKS = ("default", "paper")
 
 
@@ -96,7 +110,8 @@ class Options:
     "--sort",
     type=click.Choice(SORTS),
     help="What comes first: time (cpu, python, native, kernel, wait, total), the most that a line held (peak), what it"
-    " held when the footprint was highest (live) or at the end (end), what it allocated or copied, or what leaks."
+    " held when the footprint was highest (live) or at the end (end), what it allocated or copied, what leaks,"
+    " or how long GPUs were busy while it ran or waited (gpu)."
     "  [default: cpu; with --memory: live]",
 )
 @click.option("--memory", is_flag=True, help="Show memory instead of time: the same as --sort live.")

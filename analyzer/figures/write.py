@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from ..pictures.picture import Picture
 from .copies import draw_copies
 from .flame import draw_flame
+from .gpu import draw_gpu
 from .lines import draw_lines
 from .memory import draw_footprint
 from .style import save_all
@@ -21,6 +22,7 @@ FIGURES: Mapping[str, Callable[[Picture], Figure | None]] = {
     "footprint": draw_footprint,
     "threads": draw_threads,
     "copies": draw_copies,
+    "gpu": draw_gpu,
 }
 """By file name. A figure of something that was not recorded is not drawn."""
 

@@ -96,6 +96,8 @@ class Columns:
             share("kernel", "kernel" if wide else "kern", 8 if wide else 6),
             Column("wait", 8 if wide else 7, "dim", lambda values: Text(short_seconds(values["wait_s"]))),
         ]
+        if self._profile.gpu is not None:
+            columns.append(Column("GPU %", 7, COLOURS["gpu"], _gpu))
         return [Column("", BAR_WIDTH + 1, "dim", self._bar), *columns] if wide else columns
 
     def _sizes(self, *, wide: bool) -> list[Column]:
@@ -178,6 +180,12 @@ class Columns:
 
 def _share(values: pd.Series) -> Text:
     return Text(percent(values["cpu_share"]), "bold" if values["cpu_share"] >= 0.1 else "")
+
+
+def _gpu(values: pd.Series) -> Text:
+    """How busy the GPU was while the line was on the stack; empty where nothing is known of it."""
+    share = values["total_gpu_share"]
+    return Text("" if math.isnan(share) else percent(share) or "0", COLOURS["gpu"])
 
 
 def _size(head: str, name: str, width: int, style: str = "") -> Column:

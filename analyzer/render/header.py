@@ -36,6 +36,8 @@ def header(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     yield from _split(profile, style, width)
     for line in _memory(profile, style):
         yield from _wrapped(line, width)
+    for line in _gpu(profile, style):
+        yield from _wrapped(line, width)
     for line in quality(profile, style):
         yield from _wrapped(line, width)
 
@@ -132,6 +134,26 @@ def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
             f"   garbage collection took {share} % ({seconds(totals.gc_s)}); it is Python, on the lines that set it off"
         )
         yield from _wrapped(Text(style.plain(told), "dim"), width)
+
+
+def _gpu(profile: Profile, style: Style) -> Iterator[Text]:
+    """How busy the GPUs were, and how much of their memory was in use."""
+    gpu, totals = profile.gpu, profile.totals
+    if gpu is None:
+        return
+    used = gpu.devices[gpu.devices["used"]] if gpu.devices["used"].any() else gpu.devices
+    busy = "?" if totals.gpu_share is None else f"{percent(totals.gpu_share) or '0'} %"
+    text = Text(" GPU     ", COLOURS["gpu"]).append(busy, "bold").append(" busy")
+    for value, what in (
+        (_size(totals.gpu_peak_bytes), "of its memory at most"),
+        (f"{used['power_w'].mean():.0f} W" if used["power_w"].notna().any() else None, "on average"),
+    ):
+        if value is not None:
+            text.append(style.plain(" · "), "dim").append(value, "bold").append(f" {what}")
+    names = [f"{count} {name}" if count > 1 else str(name) for name, count in used["name"].value_counts().items()]
+    if names:
+        text.append(style.plain(" · ") + ", ".join(names), "dim")
+    yield text
 
 
 def _memory(profile: Profile, style: Style) -> Iterator[Text]:

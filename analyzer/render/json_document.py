@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 
 from .. import copies, process_frame, span_sums, tasks
+from ..gpu import COLUMNS as GPU_COLUMNS
+from ..gpu import Gpu
 from ..heap import columns as heap_columns
 from ..heap.process import Memory
 from ..leaks import report
@@ -25,7 +27,7 @@ VERSION = 1
 _SELF = ["samples", *SECONDS]
 _SHARES = ["cpu_share", "cpu_share_low", "cpu_share_high"]
 _TOTAL = [f"total_{name}" for name in (*_SELF, *_SHARES)]
-_HELD = [*heap_columns.COLUMNS, *copies.COLUMNS, *report.COLUMNS, "timeline"]
+_HELD = [*heap_columns.COLUMNS, *copies.COLUMNS, *report.COLUMNS, *GPU_COLUMNS, "timeline"]
 _COLUMNS = {
     "lines": ["file", "line", "function", *_SELF, *_SHARES, *_TOTAL, *_HELD, "source"],
     "functions": ["function", "file", "line", *_SELF, *_SHARES, *_TOTAL, *_HELD],
@@ -61,6 +63,7 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
         "memory": None if profile.memory is None else _memory(profile.memory),
         "leaks": None if profile.leaks is None else _records(profile.leaks, _COLUMNS["leaks"]),
         "spans": _records(profile.spans, list(span_sums.COLUMNS)),
+        "gpu": None if profile.gpu is None else _gpu(profile.gpu),
     }
 
 
@@ -70,6 +73,15 @@ def _memory(memory: Memory) -> dict[str, Any]:
     return {
         name: _records(value, list(value.columns)) if isinstance(value, pd.DataFrame) else value
         for name, value in plain.items()
+    }
+
+
+def _gpu(gpu: Gpu) -> dict[str, Any]:
+    """The GPUs as wholes."""
+    return {
+        "devices": _records(gpu.devices, list(gpu.devices.columns)),
+        "timeline": _records(gpu.timeline, list(gpu.timeline.columns)),
+        "shared": gpu.shared,
     }
 
 

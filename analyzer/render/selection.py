@@ -31,6 +31,7 @@ _SIZES = {
     "copies": "copied_bytes",
     "leak": "leak_rate_bytes_per_s",
 }
+_OTHERS = {"total": "total_cpu_s", "gpu": "gpu_s"}
 
 
 class Sort(enum.StrEnum):
@@ -48,11 +49,12 @@ class Sort(enum.StrEnum):
     END = "end"
     COPIES = "copies"
     LEAK = "leak"
+    GPU = "gpu"
 
     @property
     def column(self) -> str:
         """The column of the profile's frames."""
-        return _SIZES.get(self.value) or ("total_cpu_s" if self is Sort.TOTAL else f"{self.value}_s")
+        return _SIZES.get(self.value) or _OTHERS.get(self.value, f"{self.value}_s")
 
     @property
     def by_size(self) -> bool:
@@ -91,7 +93,7 @@ def important(
     """
     lines = profile.lines
     measure = lines[sort.column].fillna(0.0)
-    whole = measure.sum() if sort is Sort.WAIT or sort.by_size else lines["cpu_s"].sum()
+    whole = measure.sum() if sort in (Sort.WAIT, Sort.GPU) or sort.by_size else lines["cpu_s"].sum()
     if sort is Sort.PEAK:
         whole = profile.totals.live_at_peak_bytes or whole
     chosen = (measure > 0) if top is not None else (measure >= MIN_SHARE * whole) & (measure > 0)

@@ -20,6 +20,7 @@ COLOURS = {
     "unknown": "#888888",
     "wait": "#5c6370",
     "memory": "#56b6a2",
+    "gpu": "#d3c14a",
 }
 NAMES = {"python": "Python", "native": "native", "kernel": "kernel", "unknown": "unknown", "wait": "waiting"}
 

@@ -17,7 +17,17 @@ import pytest
 
 from integration import stand_in_gpu
 from integration.stand_in_gpu import GIB, StandIn
-from integration.support import COMMAND, PROGRAMS, environment, kill_quietly, record, rows, tachograph, wait_for
+from integration.support import (
+    COMMAND,
+    PROGRAMS,
+    analyze,
+    environment,
+    kill_quietly,
+    record,
+    rows,
+    tachograph,
+    wait_for,
+)
 
 pytest.importorskip("pynvml")
 
@@ -228,3 +238,20 @@ def test_a_real_gpu(tmp_path: Path) -> None:
         0 < row["memory_bytes"] <= device["memory_bytes"] for row in read for device in devices[row["device"] :][:1]
     )
     assert lost(tmp_path) == {} or lost(tmp_path) == {"gpu_busy_unseen": len(devices)}
+
+
+def test_gpu_shares_by_line(machine: Machine, tmp_path: Path) -> None:
+    """The program says what its GPU does; the lines that wait and compute meanwhile are told so."""
+    go(tmp_path, machine(), seconds=1.0)
+    source = PROGRAM.read_text(encoding="utf-8").splitlines()
+    marked = {line.partition("# LINE: ")[2]: number for number, line in enumerate(source, 1) if "# LINE: " in line}
+    report = analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    share = {row["line"]: row["total_gpu_share"] for row in report["lines"]}
+    # The driver's samples are 0.1 s long or, where the machine is busy, longer: phases meet in one.
+    assert share[marked["train"]] > 0.75
+    assert 0.3 < share[marked["infer"]] < 0.65
+    assert share[marked["prepare"]] < 0.25
+    (device,) = report["gpu"]["devices"]
+    assert device["used"]
+    assert report["totals"]["gpu_peak_bytes"] == 3 * GIB
+    assert report["gpu"]["shared"] is False

@@ -71,6 +71,9 @@ def _figures(profile: Profile) -> list[dict[str, str]]:
         if allocated is not None:
             rate = f"{size(round(allocated / totals.wall_s))}/s" if totals.wall_s else ""
             figures.append(_figure("allocated", size(round(allocated)), rate))
+    if totals.gpu_share is not None:
+        held = "" if totals.gpu_peak_bytes is None else f"{size(round(totals.gpu_peak_bytes))} of its memory at most"
+        figures.append(_figure("GPU busy", f"{percent(totals.gpu_share) or '0'} %", held))
     copied = getattr(totals, "copied_bytes", None)
     if copied is not None:
         rate = f"{size(round(copied / totals.wall_s))}/s" if totals.wall_s else ""

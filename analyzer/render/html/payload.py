@@ -17,6 +17,7 @@ from ...profile import Profile
 from ...summary import UNKNOWN_CODE
 from ...text import printable
 from ..labels import MEANING
+from .gpu import gpu_document
 from .pack import Packer, number
 from .texts import Texts
 
@@ -34,6 +35,8 @@ MEMORY_COLUMNS = (
     "copy_mb_per_s",
     "leak_likelihood",
     "leak_rate_bytes_per_s",
+    "total_gpu_share",
+    "gpu_peak_bytes",
 )
 """Columns of the profile that belong to the whole of the question; shown whatever window is chosen, and marked so."""
 
@@ -84,6 +87,7 @@ def payload(picture: Picture, texts: Texts, left_out: list[str], advice: list[di
         "flame": _flame(picture, packer, names),
         "sources": _sources(picture, texts, names),
         "memory": memory_document(picture),
+        "gpu": gpu_document(picture),
         "leaks": leaks_document(picture, names),
         "advice": advice,
         "meaning": dict(MEANING),

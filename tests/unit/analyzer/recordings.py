@@ -191,6 +191,15 @@ class Builder:
         self._record_memory()
         self.rows["copies"].append({**row, "stack": stack, "stack_state": 0 if stack is not None else 1, **values})
 
+    def gpu(self, ms: float, busy: int | None = None, since_ms: float | None = None, **values: Any) -> None:
+        """A reading of the first GPU; with ``since_ms`` the driver's own sample, with ``process`` that of a process."""
+        if not self.rows["gpu_devices"]:
+            self._add("gpu_devices", index=0, name="A GPU", uuid="GPU-1", memory_bytes=80 << 30, driver="580")
+            self.parameters["gpu"] = True
+        since = None if since_ms is None else START + round(since_ms * MS)
+        row = {"time_ns": START + round(ms * MS), "since_ns": since, "device": 0, "busy_percent": busy}
+        self.rows["gpu"].append({**row, **values})
+
     def span(self, name: str, start_ms: float, end_ms: float | None, fields: str | None = None, **values: Any) -> int:
         """A span, times in ms from the start of the recording; spans are added in the order of their beginning."""
         start, end = (None if ms is None else START + round(ms * MS) for ms in (start_ms, end_ms))

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from tachograph.analyzer import Question, Recording, build_profile, copies
+from tachograph.analyzer import Question, Recording, build_profile, copies, gpu
 from tachograph.analyzer.commands import analyze, info
 from tachograph.analyzer.heap import columns as heap_columns
 from tachograph.analyzer.leaks import report as leaks
@@ -21,8 +21,8 @@ from tachograph.analyzer.render.selection import MAX_LINES, Sort, blocks, import
 from tachograph.analyzer.render.terminal import show
 from unit.analyzer.recordings import NATIVE_FRAME, Builder
 
-NOT_RECORDED = (*heap_columns.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, "timeline")
-"""Columns about memory, copies and leaks."""
+NOT_RECORDED = (*heap_columns.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "timeline")
+"""Columns about memory, copies, leaks and GPUs."""
 
 EVIL = "evil\x1b[31m[bold]\r\u202e\x07\x9b2J"
 
@@ -143,6 +143,7 @@ def test_documented_names(builder: Builder) -> None:
     builder.memory("end", 10_000, 100_000, obj_allocated_bytes=100_000)
     builder.span("epoch", 0, 100)
     builder.cpu(builder.stack((builder.code(0, "serve", flags=0x80), 0)))
+    builder.gpu(100, 50, 0, memory_bytes=1, power_mw=1, users=1)
     with Recording(small(builder).write()) as recording:
         found = document(build_profile(recording, Question()))
     assert all(found[name] for name in ("lines", "functions", "files", "threads", "leaks", "memory", "spans", "tasks"))

@@ -5,7 +5,7 @@ class Timeline {
     this.state = state;
     this.data = state.data;
     this.box = byId("timeline");
-    this.tracks = el("div", { class: "tracks" }, this.cpuTrack(), this.memoryTrack());
+    this.tracks = el("div", { class: "tracks" }, this.cpuTrack(), this.memoryTrack(), ...this.gpuTracks());
     this.tracks.append(this.brush());
     this.chosen = el("div", { class: "chosen" });
     this.box.replaceChildren(this.tracks, this.axis(), this.chosen);
@@ -63,6 +63,28 @@ class Timeline {
       chart.append(svg("path", { class: "line", d: path(points) }));
     }
     return el("div", { class: "track" }, el("div", { class: "name" }, "memory", el("small", {}, `top: ${bytes(top)}`)), chart);
+  }
+
+  // One for each GPU: how busy it was, with the memory in use as a line; a gap is time of which nothing is known.
+  gpuTracks() {
+    const { start, width } = this.data.bins;
+    const height = 30;
+    return (this.data.gpu || []).map((gpu) => {
+      const chart = svg("svg", { viewBox: `0 0 ${this.count} ${height}`, preserveAspectRatio: "none", height, "aria-hidden": "true" });
+      gpu.busy.forEach((share, span) => {
+        if (unknown(share) || share < 0.002) return;
+        const tall = Math.min(1, share) * height;
+        chart.append(svg("rect", { class: "fill-gpu", x: span, y: (height - tall).toFixed(2), width: 1.03, height: tall.toFixed(2) }));
+      });
+      const top = Math.max(1, ...gpu.memory.map(([, held]) => held));
+      const path = gpu.memory.map(([at, held], place) =>
+        `${place ? "L" : "M"}${((at - start) / width).toFixed(2)} ${(height - 1 - (held / top) * (height - 2)).toFixed(2)}`).join("");
+      if (gpu.memory.length > 1) chart.append(svg("path", { class: "line", d: path }));
+      const told = unknown(gpu.share) ? "busy: ?" : `${percent(gpu.share) || "0"} % busy`;
+      const box = el("div", { class: "track" }, el("div", { class: "name" }, gpu.label, el("small", {}, told)), chart);
+      box.title = [gpu.name, told, gpu.memory.length ? `memory in use at most ${bytes(top)}` : null].filter(Boolean).join(" · ");
+      return box;
+    });
   }
 
   axis() {
@@ -160,6 +182,7 @@ class Timeline {
     const keys = el("span", { class: "keys" }, [...CPU, "wait"].filter((name) => this.known(name)).map((name) =>
       el("span", {}, key(name), name === "wait" ? "main thread waiting" : CALLED[name])),
     this.data.memory && el("span", {}, key("memory"), "memory held"),
+    this.data.gpu && el("span", {}, key("gpu"), "GPU busy (line: its memory)"),
     this.data.memory && this.data.memory.resident.length > 0 && el("span", {}, el("i", { class: "key dashes" }), "resident"));
     const told = whole
       ? [el("span", {}, "Drag over the chart to look at a part of the time; everything below follows.")]
