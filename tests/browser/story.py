@@ -35,6 +35,7 @@ def build(path: Path, *, evil: bool = False) -> Path:
     Line 5 has 4 s of CPU, line 8 has 3 s (of which the kernel's part is 1 s), line 14 waits 2 s in the main thread.
     Line 11 allocates a megabyte every 100 ms and keeps it. Line 8 copies 10 MB at 6.5 s. Each half is a span; in the
     second lies one from 6.1 s to 7.1 s.
+    The GPU is busy while line 14 waits, and holds 2 GB from then on.
     """
     builder = Builder(path)
     name = EVIL if evil else "main"
@@ -69,4 +70,8 @@ def build(path: Path, *, evil: bool = False) -> Path:
     builder.span("first half", 0, 5_000)
     builder.span("second half", 5_000, 10_000)
     builder.span(EVIL if evil else "inner", 6_105, 7_105)
+    for ms in range(100, 10_100, 100):
+        builder.gpu(ms, 90 if 4000 < ms <= 6000 else 0, ms - 100)
+        builder.gpu(ms, None, memory_bytes=2_000_000_000 if ms > 4000 else 0, power_mw=200_000)
+    builder.rows["gpu_devices"][0]["name"] = EVIL if evil else "A GPU"
     return builder.write()

@@ -54,6 +54,17 @@ def test_the_line_to_change_comes_first(pages: Pages, visit: Visit) -> None:
     assert cell(page, 11, "allocated") == "100 MB"
 
 
+def test_the_gpu_has_a_track_and_a_column(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    track = page.locator(".track", has_text="GPU")
+    assert track.locator(".name").inner_text().split() == ["GPU", "18.0", "%", "busy"]
+    # A fifth of 120 spans, and what touches it.
+    assert 23 <= track.locator("rect.fill-gpu").count() <= 26
+    assert track.locator("path.line").count() == 1
+    assert cell(page, 14, "gpu") == "90.0 %"
+    assert cell(page, 5, "gpu") == "0 %"
+
+
 def test_heads_sort(pages: Pages, visit: Visit) -> None:
     page = visit(pages["story"])
     page.click("#lines th[data-id='wait'] button")
