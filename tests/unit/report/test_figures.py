@@ -75,7 +75,9 @@ def test_what_is_stacked_never_stands_above_the_footprint(builder: Builder, pict
         figure = draw_footprint(picture())
     assert figure is not None
     axes = figure.axes[0]
-    tops = [path.vertices[:, 1].max() for stacked in axes.collections for path in stacked.get_paths()]
+    tops = [
+        float(np.asarray(path.vertices)[:, 1].max()) for stacked in axes.collections for path in stacked.get_paths()
+    ]
     assert len(tops) > 1
     assert max(tops) == pytest.approx(5.0)
 
