@@ -2,6 +2,7 @@
 
     python benchmarks/analyze.py                          # up to 10^7 samples, a minute
     python benchmarks/analyze.py --samples 1e8            # the bar: 10 s and 2 GB on two cores (1 GB of disk)
+    python benchmarks/analyze.py --samples 1e7 --stacks 100000 --files 2000 --task html --task diff   # 10 s and 1 GB
 
 Time is that of the whole command, from start to exit; memory is its largest resident set. Recordings are written
 through the format's own writer, a piece at a time, and removed when they were measured unless `--keep` names a folder.
@@ -28,7 +29,16 @@ PIECE = 1 << 20
 INTERVAL_NS = 10_000_000
 START_NS = 1_000_000_000_000
 CORES = 2
-ANALYZE = "from tachograph.analyzer.commands import analyze; analyze(prog_name='tachograph analyze')"
+COMMAND = "from tachograph.cli import main; main(prog_name='tachograph')"
+TASKS = {
+    "json": ["analyze", "{base}", "--json", os.devnull],
+    "html": ["analyze", "{base}", "--html", "{made}.html", "--figures", "{made}"],
+    "diff": ["diff", "{base}", "{new}", "--html", "{made}.html", "--figures", "{made}"],
+    **{
+        name: ["export", name, "{base}", "--output", "{made}"]
+        for name in ("speedscope", "pprof", "firefox", "perfetto")
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,7 @@ class Shape:
 class Result:
     """One analysis."""
 
+    task: str
     samples: int
     seconds: float
     cpu_seconds: float
@@ -57,27 +68,44 @@ class Result:
 @click.option("--samples", default="1e5,1e6,1e7", show_default=True, help="Numbers of samples, comma-separated.")
 @click.option("--stacks", default=Shape.stacks, show_default=True, help="Nodes of the calling context tree.")
 @click.option("--threads", default=Shape.threads, show_default=True)
+@click.option("--files", default=Shape.files, show_default=True, help="Source files of the program.")
+@click.option("--task", "tasks", multiple=True, type=click.Choice(list(TASKS)), default=("json",), show_default=True)
 @click.option("--repeat", default=3, show_default=True, help="Analyses of each recording; the median is shown.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Leave the recordings in this folder.")
 @click.option("--results", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures to this JSON file.")
-def main(samples: str, stacks: int, threads: int, repeat: int, keep: Path | None, results: Path | None) -> None:
+def main(
+    samples: str,
+    stacks: int,
+    threads: int,
+    files: int,
+    tasks: tuple[str, ...],
+    repeat: int,
+    keep: Path | None,
+    results: Path | None,
+) -> None:
     """Measure what analyzing costs."""
-    shape = Shape(stacks=stacks, threads=threads)
+    shape = Shape(stacks=stacks, threads=threads, files=files)
     figures = []
-    click.echo(f"{'samples':>12} {'recording':>11} {'time':>9} {'CPU':>9} {'ns/sample':>10} {'peak memory':>12}")
+    click.echo(
+        f"{'task':>10} {'samples':>12} {'recording':>11} {'time':>9} {'CPU':>9} {'ns/sample':>10} {'peak memory':>12}"
+    )
     for count in (int(float(text)) for text in samples.split(",")):
         with folder(keep) as parent:
-            recording = parent / f"synthetic-{count}.tacho"
-            if not recording.exists():
-                make_recording(recording, count, shape)
-            runs = sorted((analyze(recording, count) for _ in range(repeat)), key=lambda result: result.seconds)
-        median = runs[len(runs) // 2]
-        figures.append(median)
-        click.echo(
-            f"{count:>12,} {median.recording_bytes / 1e6:>8.1f} MB {median.seconds:>7.2f} s"
-            f" {median.cpu_seconds:>7.2f} s"
-            f" {median.seconds / count * 1e9:>10.0f} {median.peak_bytes / 1e6:>9.0f} MB"
-        )
+            recordings = [parent / f"synthetic-{count}.tacho"]
+            if "diff" in tasks:
+                recordings.append(parent / f"synthetic-{count}-again.tacho")
+            for run, recording in enumerate(recordings):
+                if not recording.exists():
+                    make_recording(recording, count, shape, run)
+            for task in tasks:
+                runs = sorted((measure(task, recordings, count) for _ in range(repeat)), key=lambda each: each.seconds)
+                median = runs[len(runs) // 2]
+                figures.append(median)
+                click.echo(
+                    f"{task:>10} {count:>12,} {median.recording_bytes / 1e6:>8.1f} MB {median.seconds:>7.2f} s"
+                    f" {median.cpu_seconds:>7.2f} s"
+                    f" {median.seconds / count * 1e9:>10.0f} {median.peak_bytes / 1e6:>9.0f} MB"
+                )
     if results is not None:
         results.write_text(json.dumps([vars(result) for result in figures], indent=1) + "\n", "utf-8")
 
@@ -93,30 +121,32 @@ def folder(keep: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def analyze(recording: Path, count: int) -> Result:
-    """Analyze a recording in a child on two cores."""
+def measure(task: str, recordings: list[Path], count: int) -> Result:
+    """Do a task in a child on two cores."""
     limit = f"import os; os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{CORES}]); "
-    command = [sys.executable, "-c", limit + ANALYZE, str(recording.resolve()), "--json", os.devnull]
-    started = time.perf_counter()
-    child = subprocess.Popen(command, cwd=recording.parent)
-    _, status, usage = os.wait4(child.pid, 0)
-    seconds = time.perf_counter() - started
+    with tempfile.TemporaryDirectory(prefix="tachograph-bench-") as made:
+        named = {"base": str(recordings[0].resolve()), "new": str(recordings[-1].resolve()), "made": f"{made}/made"}
+        arguments = [word.format(**named) for word in TASKS[task]]
+        started = time.perf_counter()
+        child = subprocess.Popen([sys.executable, "-c", limit + COMMAND, *arguments], stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - started
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        raise click.ClickException(f"analyzing {recording} ended with status {child.returncode}")
-    size = sum(file.stat().st_size for file in recording.iterdir())
-    return Result(count, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, size)
+        raise click.ClickException(f"{' '.join(arguments)} ended with status {child.returncode}")
+    size = sum(file.stat().st_size for file in recordings[0].iterdir())
+    return Result(task, count, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, size)
 
 
-def make_recording(path: Path, count: int, shape: Shape) -> None:
-    """Write a recording of `count` samples of a program that has the given shape, always the same one."""
+def make_recording(path: Path, count: int, shape: Shape, run: int = 0) -> None:
+    """Write a recording of `count` samples of a program that has the given shape, the same one in every `run` of it."""
     spec = load_specification()
     path.mkdir(mode=0o700)
     tables = {
         name: write_table(table, path / f"{name}.parquet", spec, name) for name, table in definitions(spec, shape)
     }
     with TableWriter(path / "cpu.parquet", spec, "cpu") as writer:
-        for piece in cpu_pieces(spec, count, shape):
+        for piece in cpu_pieces(spec, count, shape, run):
             writer.write(piece)
     tables["cpu"] = {"rows": writer.rows, "bytes": writer.bytes}
     parameters = {"interval_ns": INTERVAL_NS, "sampler": "native", "waits": True}
@@ -213,9 +243,9 @@ def definitions(spec: Specification, shape: Shape) -> Iterator[tuple[str, pa.Tab
         yield name, pa.table(arrays, schema=schema)
 
 
-def cpu_pieces(spec: Specification, count: int, shape: Shape) -> Iterator[pa.Table]:
+def cpu_pieces(spec: Specification, count: int, shape: Shape, run: int) -> Iterator[pa.Table]:
     """The samples, sorted by time: few stacks are hot and most are rare, as in real programs."""
-    random = np.random.default_rng(2)
+    random = np.random.default_rng(2 + run)
     order = random.permutation(shape.stacks)
     opcodes = random.integers(1, 256, shape.stacks)
     for start in range(0, count, PIECE):
