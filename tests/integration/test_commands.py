@@ -145,8 +145,8 @@ def on_a_terminal(command: Sequence[str], cwd: Path) -> Iterator[tuple[subproces
 
 INTERRUPTED = """
 import time
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     while True: time.sleep(0.01)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
