@@ -78,7 +78,8 @@ def start(spool: str, config: dict[str, str]) -> None:
     if config["sampler"] == "signal":
         from tachograph.recorder import signal_sampler
 
-        signal_sampler.arm(spool, interval_ns, paused, segment, facts)
+        children = config.get("children") != "0"
+        signal_sampler.arm(spool, interval_ns, paused, segment, facts, children=children)
     else:
         import atexit
 

@@ -55,9 +55,11 @@ LONGEST_WAIT_S = 0.1
 """How long a span waits for the spool at most."""
 
 
-def arm(spool: str, interval_ns: int, paused: bool, segment_size: int, facts: dict[str, str]) -> None:
-    """Start sampling this process into ``spool``; OSError if the spool cannot be written."""
-    sampler = SignalSampler(SpoolWriter(spool, segment_size), interval_ns, facts)
+def arm(
+    spool: str, interval_ns: int, paused: bool, segment_size: int, facts: dict[str, str], *, children: bool = True
+) -> None:
+    """Start sampling this process, and with ``children`` its forks, into ``spool``; OSError if it cannot be written."""
+    sampler = SignalSampler(spool, segment_size, interval_ns, facts, children=children)
     sampler.start(paused)
 
 
@@ -73,9 +75,19 @@ def running() -> SignalSampler | None:
 class SignalSampler:
     """Samples this process at every ``interval_ns`` of its virtual time."""
 
-    def __init__(self, writer: SpoolWriter, interval_ns: int, facts: dict[str, str]) -> None:
-        self._writer = writer
+    def __init__(
+        self, spool: str, segment_size: int, interval_ns: int, facts: dict[str, str], *, children: bool
+    ) -> None:
+        self._spool = spool
+        self._segment_size = segment_size
         self._interval_s = interval_ns / 1e9
+        self._facts = facts
+        self._children = children
+        self._begin(SpoolWriter(spool, segment_size))
+
+    def _begin(self, writer: SpoolWriter) -> None:
+        """Everything that belongs to one process."""
+        self._writer = writer
         self._contexts = ContextTable(writer)
         # By id(): a program's subclass of Thread need not be hashable. Holding the thread keeps its id() from being
         # used again.
@@ -91,7 +103,7 @@ class SignalSampler:
         self._last_ns = 0
         self._paused = True
         self._blocking = blocking_calls.BlockingCalls()
-        for key, value in facts.items():
+        for key, value in self._facts.items():
             writer.append(META, meta_body(key, value))
         self._thread(self._main)
 
@@ -99,9 +111,12 @@ class SignalSampler:
         """Take the signal, patch the blocking calls and, unless ``paused``, start the timer."""
         signal.signal(signal.SIGVTALRM, self.tick)
         signal.siginterrupt(signal.SIGVTALRM, False)  # noqa: FBT003 - the function takes no keywords
-        self._blocking.install(before_exec=self._before_exec, exec_failed=self._exec_failed)
         atexit.register(self.stop)
         os.register_at_fork(after_in_parent=self._forked, after_in_child=self._in_child)
+        self._go(paused)
+
+    def _go(self, paused: bool) -> None:
+        self._blocking.install(before_exec=self._before_exec, exec_failed=self._exec_failed)
         if paused:
             self._writer.set_paused(True)
         else:
@@ -246,11 +261,20 @@ class SignalSampler:
             self._writer.append(STATE, struct.pack("<qII", time.monotonic_ns(), event, detail))
 
     def _forked(self) -> None:
-        if self._writer.open:
+        if self._writer.open and not self._children:
             self._writer.count_loss(FORKS_UNRECORDED)
 
     def _in_child(self) -> None:
-        # The child has no timer, and the maps are its parent's: it must never write to them.
-        self._writer.open = False
+        # The child has no timer, and the maps are its parent's: but for what is lost it must never write to them.
+        recorded, parents, paused = self._writer.open and self._children, self._writer, self._paused
+        parents.open = False
         self._paused = True
         self._blocking.remove()
+        if not recorded or signal.getsignal(signal.SIGVTALRM) != self.tick:
+            return
+        try:
+            self._begin(SpoolWriter(self._spool, self._segment_size))
+        except OSError:
+            parents.count_loss(FORKS_UNRECORDED)
+            return
+        self._go(paused)

@@ -73,9 +73,8 @@ def test_same_output(tmp_path: Path, sampler: str, name: str) -> None:
     assert len(recorded.stderr.splitlines()) == len(plain.stderr.splitlines()), recorded.stderr
 
 
-@pytest.mark.native
-def test_every_process_has_its_own_time(tmp_path: Path) -> None:
-    assert support.record(["-c", FORK], tmp_path, "--interval", "5").status == 0
+def test_every_process_has_its_own_time(tmp_path: Path, sampler: str) -> None:
+    assert support.record(["-c", FORK], tmp_path, "--interval", "5", "--sampler", sampler).status == 0
     recording = tmp_path / "run.tacho"
     assert len(support.rows(recording, "processes")) == 9
     report = support.analyze(recording, cwd=tmp_path)

@@ -76,7 +76,9 @@ def test_a_recorded_program(tmp_path: Path, sampler: str) -> None:
     assert manifest["tables"]["spans"]["rows"] == 5
 
 
-def test_in_a_child_process_they_are_nothing(tmp_path: Path, sampler: str) -> None:
+def test_in_a_child_process_they_are_its_own(tmp_path: Path, sampler: str) -> None:
+    """A span that was open at the fork ends in both."""
     done = support.record(["-c", FORKS], tmp_path, "--sampler", sampler)
     assert (done.status, done.stdout) == (0, "0\n")
-    assert [row["name"] for row in recorded(tmp_path)] == ["both"]
+    found = sorted((row["process"], row["name"]) for row in recorded(tmp_path))
+    assert found == [(0, "both"), (1, "both"), (1, "child")]
