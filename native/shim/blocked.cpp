@@ -1,12 +1,17 @@
 #include "blocked.h"
 
 #include "kernel.h"
+#include "safe_read.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <cstring>
 
 namespace tachograph::blocked {
 namespace {
+
+// Descriptors of a poll that are looked at.
+constexpr uint64_t kMostPolled = 16;
 
 // Calls whose first argument is the descriptor that they wait for.
 bool waits_for_descriptor(long number) {
@@ -71,6 +76,27 @@ Target target_of(pid_t tid, uint64_t descriptor) {
     if (starts(link, "/dev/pts/") || starts(link, "/dev/tty")) return Target::terminal;
     if (starts(link, "/dev/") || link[0] != '/') return Target::other;
     return Target::file;
+}
+
+// What a call waits for that waits for any of several descriptors: a GPU if there is one among them
+// (its driver waits so for the end of work), else what they all are.
+Target target_of_any(pid_t tid, uint64_t descriptors, uint64_t count) {
+    Target found = Target::unknown;
+    bool first = true;
+    for (uint64_t place = 0; place < count && place < kMostPolled; ++place) {
+        pollfd each;
+        const auto* from = reinterpret_cast<const pollfd*>(descriptors) + place;
+        if (!safe_read::copy(&each, from, sizeof each)) return Target::unknown;
+        if (each.fd < 0) continue;
+        const Target target = target_of(tid, static_cast<uint64_t>(each.fd));
+        if (target == Target::gpu) return target;
+        if (!first && target != found)
+            found = Target::unknown;
+        else if (first)
+            found = target;
+        first = false;
+    }
+    return found;
 }
 
 const char* skip_field(const char* at) {
@@ -155,6 +181,9 @@ Call look(pid_t tid) {
     if (negative) return found;
     found.number = static_cast<int32_t>(number);
     if (waits_for_descriptor(number)) found.target = target_of(tid, hexadecimal(arguments));
+    if (number == SYS_poll || number == SYS_ppoll)
+        found.target =
+            target_of_any(tid, hexadecimal(arguments), hexadecimal(skip_field(arguments)));
     return found;
 }
 

@@ -255,3 +255,43 @@ def test_gpu_shares_by_line(machine: Machine, tmp_path: Path) -> None:
     assert device["used"]
     assert report["totals"]["gpu_peak_bytes"] == 3 * GIB
     assert report["gpu"]["shared"] is False
+
+
+WAITER = """
+import os, select, sys, threading, time
+path = sys.argv[1]
+os.mkfifo(path)
+try:
+    device = os.open(path, os.O_RDWR)
+    other, _ = os.pipe()
+    def wait_for_it():
+        poll = select.poll()
+        poll.register(other, select.POLLIN)
+        poll.register(device, select.POLLIN)
+        poll.poll(800)
+    def wait_for_pipe():
+        poll = select.poll()
+        poll.register(other, select.POLLIN)
+        poll.poll(800)
+    wait_for_it()
+    wait_for_pipe()
+finally:
+    os.unlink(path)
+"""
+
+
+@pytest.mark.native
+def test_waiting_for_a_gpu_is_told_as_such(tmp_path: Path) -> None:
+    """A driver that blocks polls its device; here that is a pipe with a device's name."""
+    device = Path(f"/dev/nvidia-stand-in-{os.getpid()}")
+    if not os.access("/dev", os.W_OK):
+        pytest.skip("needs to make a file in /dev")
+    (tmp_path / "wait.py").write_text(WAITER)
+    done = record(["wait.py", device], tmp_path, "--cpu-only")
+    assert done.status == 0, done.stderr
+    functions = {row["function"]: row for row in analyze(tmp_path / "run.tacho", cwd=tmp_path)["functions"]}
+    assert functions["wait_for_it"]["gpu_wait_s"] > 0.5
+    assert functions["wait_for_pipe"]["wait_s"] > 0.5
+    assert functions["wait_for_pipe"]["gpu_wait_s"] == 0
+    targets = {row["target"] for row in rows(tmp_path / "run.tacho", "waits") if row["off_cpu_ns"] > 3 * 10**8}
+    assert targets == {3, 5}  # pipe and gpu
