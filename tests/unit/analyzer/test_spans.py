@@ -229,3 +229,14 @@ def test_many_spans_are_swept_quickly(tmp_path: Path) -> None:
         window = narrowed(Window(), recording, read_spans(recording), "n3")
     assert window.spans is not None
     assert len(window.spans) == 20_000 // 7
+
+
+def test_stretches_divided_at_bounds_keep_their_time() -> None:
+    whole = Stretches.of([(0, 5, 25, 1), (0, 10, 12, 0), (2, 0, 30, 0)])
+    pieces = whole.divided(np.array([0, 10, 20, 30]))
+    found = zip(pieces.thread, pieces.start_ns, pieces.end_ns, pieces.group, strict=True)
+    assert [tuple(map(int, each)) for each in found] == [
+        (0, 5, 10, 3), (0, 10, 20, 4), (0, 10, 12, 1), (0, 20, 25, 5), (2, 0, 10, 0), (2, 10, 20, 1), (2, 20, 30, 2),
+    ]  # fmt: skip
+    assert len(Stretches.of([]).divided(np.array([0, 10]))) == 0
+    assert len(Stretches.of([]).within(whole)) == 0

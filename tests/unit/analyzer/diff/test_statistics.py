@@ -141,3 +141,13 @@ def test_false_discovery() -> None:
     assert adjusted_alpha(p) == pytest.approx(0.0375)
     assert adjusted_alpha(np.array([0.04, 0.9])) == pytest.approx(0.025)
     assert adjusted_alpha(np.array([np.nan])) == 0.05
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_p_values_of_some_rows_are_those_of_all(runs: int) -> None:
+    random = np.random.default_rng(7)
+    base, new = (Amounts(random.poisson(40, (runs, 50)) * 0.01, np.full((runs, 1), 0.01)) for _ in range(2))
+    rows = np.arange(50) % 3 == 0
+    some = Evidence(base, new).p_values(rows)
+    assert np.isnan(some[~rows]).all()
+    np.testing.assert_array_equal(some[rows], Evidence(base, new).p_values()[rows])
