@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,17 +19,17 @@ def writing(target: str | Path) -> Iterator[None]:
         raise FormatError(f"cannot write {target}: {error.strerror or error}") from None
 
 
-def write_text(text: str, target: str) -> None:
-    """Writes a text to a file, or to standard output if ``target`` is ``-``.
+def write_text(text: Iterable[str], target: str) -> None:
+    """Writes the pieces of a text to a file, or to standard output if ``target`` is ``-``.
 
     Errors:
         FormatError: the file cannot be written.
     """
     if target == "-":
-        sys.stdout.write(text)
+        sys.stdout.writelines(text)
         return
-    with writing(target):
-        Path(target).write_text(text, "utf-8")
+    with writing(target), Path(target).open("w", encoding="utf-8") as file:
+        file.writelines(text)
 
 
 def write_page(text: str, target: Path) -> int:

@@ -211,10 +211,10 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
 def _write_json(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
     from ..diff.document import document
     from ..output import write_text
-    from ..render.json_document import dumps
+    from ..render.json_document import pieces
 
     assert options.json is not None
-    write_text(dumps(document(result, judgements, options.top)), options.json)
+    write_text(pieces(document(result, judgements, options.top)), options.json)
 
 
 def chosen(options: Options) -> tuple[list[Path], list[Path]]:

@@ -22,13 +22,13 @@ def info(recording: str | None, target: str | None) -> None:
     from ..output import write_text
     from ..recording import Recording
     from ..render.info import facts, text
-    from ..render.json_document import dumps
+    from ..render.json_document import pieces
     from ..render.style import Style
 
     with Recording.open(find_recording(recording)) as opened:
         document = facts(opened)
     if target is not None:
-        write_text(dumps(document), target)
+        write_text(pieces(document), target)
     else:
         console = Console(highlight=False, markup=False, emoji=False)
         for line in text(document):

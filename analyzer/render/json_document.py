@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -91,12 +92,35 @@ def write(profile: Profile, target: str, *, top: int | None = None, sort: str = 
     Errors:
         FormatError: the file cannot be written.
     """
-    write_text(dumps(document(profile, top=top, sort=sort)), target)
+    write_text(pieces(document(profile, top=top, sort=sort)), target)
 
 
-def dumps(value: Any) -> str:
+def dumps(value: Mapping[str, Any]) -> str:
     """JSON with null in place of NaN, in ASCII, so that any terminal and any locale can take it."""
-    return json.dumps(_plain(value), indent=1, allow_nan=False) + "\n"
+    return "".join(pieces(value))
+
+
+def pieces(value: Mapping[str, Any]) -> Iterator[str]:
+    """The text of ``dumps`` a record at a time: all of a large document would take a multiple of its memory."""
+    yield "{"
+    before = "\n "
+    for key, entry in value.items():
+        yield f"{before}{json.dumps(str(key))}: "
+        before = ",\n "
+        if not isinstance(entry, list) or not entry:
+            yield _indented(entry, 1)
+            continue
+        between = "["
+        for record in entry:
+            yield f"{between}\n  {_indented(record, 2)}"
+            between = ","
+        yield "\n ]"
+    yield "\n}\n"
+
+
+def _indented(value: Any, depth: int) -> str:
+    # Line breaks in strings are escaped, so all that are left are those between lines.
+    return json.dumps(_plain(value), indent=1, allow_nan=False).replace("\n", "\n" + " " * depth)
 
 
 def _records(frame: pd.DataFrame, columns: list[str]) -> list[dict[str, Any]]:

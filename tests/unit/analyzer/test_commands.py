@@ -281,3 +281,14 @@ def test_help_has_examples() -> None:
         result = invoke(command, "--help")
         assert "Examples:" in result.output
         assert "run.tacho" in result.output
+
+
+def test_a_document_written_in_pieces_is_json_as_json_writes_it() -> None:
+    document = {
+        "text": 'two\nlines, "quoted" and é\\n',
+        "nothing": [],
+        "rows": [{"a": [1, 2], "b": {"c": None}}, {}, 5, "x\ny"],
+        "nested": {"rows": [{"a": 1.5}], "none": {}},
+    }
+    assert dumps(document) == json.dumps(document, indent=1) + "\n"
+    assert json.loads(dumps({"unknown": float("nan"), "rows": [float("inf")]})) == {"unknown": None, "rows": [None]}

@@ -146,7 +146,7 @@ def test_false_discovery() -> None:
 @pytest.mark.parametrize("runs", [1, 3])
 def test_p_values_of_some_rows_are_those_of_all(runs: int) -> None:
     random = np.random.default_rng(7)
-    base, new = (Amounts(random.poisson(40, (runs, 50)) * 0.01, np.full((runs, 1), 0.01)) for _ in range(2))
+    base, new = (counts(random, runs, np.full(50, 40.0)) for _ in range(2))
     rows = np.arange(50) % 3 == 0
     some = Evidence(base, new).p_values(rows)
     assert np.isnan(some[~rows]).all()
