@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
+.PHONY: help demo test test-slow soak lint format dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -29,6 +29,9 @@ test: lint ## lint, then the tests (about ten minutes on two cores)
 
 test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
 	$(BIN)/pytest -m slow
+
+soak: $(VENV)/.with-dev ## kills, hostile recordings and flat memory for hours; ARGS='--kills 50 --hostile 500 --seconds 60' is short
+	cd tests && $(abspath $(BIN))/python -m soak $(ARGS)
 
 lint: $(VENV)/.with-dev ## ruff, clang-format and mypy --strict
 	$(BIN)/ruff check .

@@ -87,7 +87,8 @@ def read_books(recording: Recording, processes: NDArray[np.bool_] | None = None)
         return np.asarray(rows.column(name).cast(pa.int64()).fill_null(-1).to_numpy(), np.int64)
 
     def amount(name: str) -> Floats:
-        return np.asarray(rows.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+        values = rows.column(name).cast(pa.float64(), safe=False)  # beyond 2^53 the nearest float will do
+        return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
 
     half = len(DOMAINS)
     books = Books(

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ __all__ = [
     "bare",
     "compile_library",
     "digests",
+    "discard",
     "environment",
     "is_running",
     "kill_quietly",
@@ -118,6 +120,11 @@ def kill_quietly(pid: int, *, group: bool = False) -> None:
         (os.killpg if group else os.kill)(pid, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder and all that is in it."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_running(pid: int) -> bool:

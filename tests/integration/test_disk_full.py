@@ -75,3 +75,37 @@ def test_full_in_the_middle(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     report = (tmp_path / "out" / "report.json").read_text(encoding="utf-8")
     assert '"burn"' in report
+
+
+def test_full_at_the_end(tmp_path: Path) -> None:
+    """No room for the tables: output and status are the program's, and one line says what can be done later."""
+    (tmp_path / "out").mkdir()
+    code = (
+        "import os, sys, time\n"
+        "def burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
+        "burn(0.4)\n"
+        "fill = os.open('disk/fill', os.O_WRONLY | os.O_CREAT)\n"
+        "for size in (1 << 20, 1 << 12):\n"
+        "    try:\n"
+        "        while True: os.write(fill, bytes(size))\n"
+        "    except OSError: pass\n"
+        "print('the end')\nsys.exit(3)\n"
+    )
+    (tmp_path / "program.py").write_text(code, encoding="utf-8")
+    script = (
+        "$RECORD --interval 5 -o disk/run.tacho program.py 2>out/errors; status=$?\n"
+        "test -d disk/run.tacho/spool || exit 96\n"
+        "$TACHOGRAPH analyze disk/run.tacho --json out/before.json 1>&2 || exit 97\n"
+        "rm -f disk/fill\n"
+        "$TACHOGRAPH recover disk/run.tacho 1>&2 || exit 95\n"
+        "$TACHOGRAPH analyze disk/run.tacho --json out/after.json 1>&2 || exit 98\n"
+        "exit $status"
+    )
+    done = in_small_disk(tmp_path, "12m", script)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "the end\n"
+    (line,) = (tmp_path / "out" / "errors").read_text(encoding="utf-8").splitlines()
+    assert "recover" in line
+    assert "no space left" in line.lower()
+    for name in ("before", "after"):
+        assert '"burn"' in (tmp_path / "out" / f"{name}.json").read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Hostile recordings: mutations of the golden ones, and the readers that must bear them."""

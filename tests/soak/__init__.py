@@ -1,0 +1,1 @@
+"""Long runs, for `make soak`: what a short test cannot show."""

@@ -1,0 +1,53 @@
+"""SIGKILL at random moments: every recording opens, and what was committed is in it."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from integration import support
+
+TICKER = support.PROGRAMS / "ticker.py"
+LATE_S = 0.15
+"""CPU time that a kill may take along: the last interval, what the tick delayed, and what ran since the last file."""
+
+
+def kill_once(folder: Path, chance: random.Random) -> str:
+    """One run that is killed; in a word what was found. Raises AssertionError where something is missing."""
+    recording = folder / "run.tacho"
+    whom = chance.choice(("program", "program", "both", "recorder"))
+    with support.start([TICKER, folder, "30"], folder, "--interval", "5") as command:
+        support.wait_for((recording / "spool").exists, "the spool")
+        time.sleep(chance.uniform(0, 0.8) * chance.random())
+        if whom == "program" and (folder / "pid").exists():
+            pid = int((folder / "pid").read_text(encoding="utf-8") or "0")
+            support.kill_quietly(pid or command.pid)
+        elif whom == "recorder":
+            os.kill(command.pid, signal.SIGKILL)
+            time.sleep(chance.uniform(0, 0.2))
+            (folder / "stop").touch()
+            if (folder / "pid").exists():
+                support.wait_for((folder / "done").exists, "the end of a program whose recorder is gone")
+        support.kill_quietly(command.pid, group=whom != "program" or not (folder / "pid").exists())
+        command.wait(timeout=60)
+    if not (recording / "manifest.json").exists():
+        assert not (folder / "pid").exists(), "the program ran before there was a recording"
+        return "before the start"
+    return check(folder, recording)
+
+
+def check(folder: Path, recording: Path) -> str:
+    """Open what was left, compare it with what the program measured, recover it, and open it again."""
+    spent = folder / "spent"
+    spent_s = int(spent.read_text(encoding="utf-8") or "0") / 1e9 if spent.exists() else 0.0
+    state = "finished" if (recording / "cpu.parquet").exists() else "left"
+    for again in (False, True):
+        report = support.analyze(recording, cwd=folder)
+        found = sum(row["cpu_s"] for row in report["lines"] if row["function"] == "work")
+        assert found >= spent_s * 0.97 - LATE_S, f"{found:.3f} s of {spent_s:.3f} s ({state}, {again})"
+        if again or state == "finished":
+            return state
+        done = support.tachograph("recover", recording, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    return state

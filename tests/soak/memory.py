@@ -1,0 +1,78 @@
+"""A long recording at the full rate: neither the recorder nor the program grows."""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from integration import support
+
+MOST_GROWTH = 16 << 20
+"""Bytes that either process may have more after the first quarter than at its end: buffers find their size, no more."""
+
+STEADY = """
+import sys, threading, time
+def leaf(n): return sum(range(n))
+def deep(n): return leaf(200) if n == 0 else deep(n - 1)
+def blocks(): return [bytearray(n * 97 % 50_000) for n in range(200)]
+def made(n):
+    exec(compile("\\n" * (n % 60) + "def f(): return sum(range(500))\\nf()", f"<made {n % 60}>", "exec"), {})
+def short(): deep(5)
+end, number, kept = time.monotonic() + float(sys.argv[1]), 0, []
+while time.monotonic() < end:
+    number += 1
+    deep(number % 40); made(number); kept = kept[-3:] + [blocks()]; bytes(1_000_000)
+    if number % 20 == 0:
+        thread = threading.Thread(target=short); thread.start(); thread.join()
+print(number > 0)
+"""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Resident bytes of a process: at the end of the first quarter, and the most after it."""
+
+    quarter: int
+    most: int
+
+    @property
+    def bytes(self) -> int:
+        return self.most - self.quarter
+
+
+def resident(pid: int) -> int:
+    """Bytes of a process that are in memory and not in a file; 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    except OSError:
+        return 0
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
+
+
+def run(folder: Path, seconds: float) -> dict[str, Growth]:
+    """Record a steady program for so long, every millisecond, and watch both processes."""
+    program = folder / "steady.py"
+    program.write_text(STEADY, encoding="utf-8")
+    seen: dict[str, list[tuple[float, int]]] = {"recorder": [], "program": []}
+    begin = time.monotonic()
+    with support.start([program, str(seconds)], folder, "--interval", "1") as command:
+        while command.poll() is None and time.monotonic() - begin < seconds:
+            time.sleep(min(1.0, seconds / 50))
+            children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
+            pids = children.read_text(encoding="ascii").split() if children.exists() else []
+            for name, pid in (("recorder", command.pid), *(("program", int(pid)) for pid in pids[:1])):
+                if (size := resident(pid)) > 0:
+                    seen[name].append((time.monotonic() - begin, size))
+        command.communicate(timeout=600)
+    assert command.returncode == 0, command.returncode
+    growth = {}
+    for name, sizes in seen.items():
+        early = [size for at, size in sizes if seconds / 8 <= at <= seconds / 4]
+        late = [size for at, size in sizes if at > seconds / 4]
+        assert early, f"the {name} was not seen"
+        assert late, f"the {name} was not seen"
+        growth[name] = Growth(max(early), max(late))
+        if growth[name].bytes > MOST_GROWTH:
+            sys.exit(f"the {name} grew by {growth[name].bytes >> 10} KB: {sizes[:: max(1, len(sizes) // 20)]}")
+    return growth
