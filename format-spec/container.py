@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Protocol
@@ -19,6 +21,19 @@ if TYPE_CHECKING:
 
 MAX_READ = 64 << 20
 """Bytes that ``read`` gives at most, if not told otherwise."""
+
+
+UNREADABLE = (
+    OSError,
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    UnicodeDecodeError,
+    struct.error,
+)
+"""What files and zip files raise that are damaged, or made to do harm."""
 
 
 class _Store(Protocol):
@@ -71,7 +86,7 @@ class Container:
         self.size(name)
         try:
             return self._store.open(name)
-        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        except UNREADABLE as error:
             raise FormatError(f"cannot read {name} in {self.path}: {_first_line(error)}") from error
 
     def read(self, name: str, limit: int = MAX_READ) -> bytes:
@@ -119,7 +134,7 @@ class Container:
         """
         try:
             return self._store.spool()
-        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        except UNREADABLE as error:
             raise FormatError(f"cannot unpack the spool of {self.path}: {_first_line(error)}") from error
 
     def close(self) -> None:
@@ -152,7 +167,7 @@ def open_container(path: Path | str) -> Container:
             store = ZipStore(path)
         else:
             raise FormatError(f"{path} is not a recording: it is neither a directory nor a zip file")
-    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+    except UNREADABLE as error:
         raise FormatError(f"cannot open {path}: {_first_line(error)}") from error
     return Container(path, store)
 

@@ -118,6 +118,8 @@ class ZipStore:
         odd = info.orig_filename != name or "\\" in name or ":" in parts[0] or len(name) > 512
         if odd or any(part in ("", ".", "..") for part in parts):
             raise FormatError(f"{self._path} has a member with the unsafe name {info.orig_filename[:80]!r}")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise FormatError(f"{self._path} has a member that is neither stored nor deflated: {name!r}")
         kind = stat.S_IFMT(info.external_attr >> 16)
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
             raise FormatError(f"{self._path} has a member that is not a plain file: {name!r}")

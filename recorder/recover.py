@@ -13,6 +13,7 @@ from tachograph.recorder.output import MANIFEST, SPOOL, remove_spool
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.running import living_processes, was_made_here, working_directory
 from tachograph.recorder.sources import SourceStore
+from tachograph.recorder.stopped import why_stopped_early
 from tachograph.recorder.summary import bytes_text, lost, processes, recorded
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def recover_recording(directory: Path) -> str:
     stop_descendants(spool)
     sources = SourceStore(working_directory(spool), not_after_ns=last_write_ns(spool))
     manifest.notes.append("recovered after the recording command had not finished it")
+    if (stopped := why_stopped_early(spool)) is not None:
+        manifest.notes.append(stopped)
     try:
         finished = finish(directory, manifest, sources, state="recovered")
     except UnfinishedError as error:

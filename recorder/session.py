@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -23,16 +21,12 @@ from tachograph.recorder.gpu.sampler import GpuSampler
 from tachograph.recorder.output import MANIFEST, SPOOL
 from tachograph.recorder.problems import one_line
 from tachograph.recorder.running import note_recorder
+from tachograph.recorder.stopped import recorded_processes, why_stopped_early
 
 if TYPE_CHECKING:
-    from tachograph.format import ControlFile, Manifest
+    from tachograph.format import Manifest
     from tachograph.recorder.launch import Program
     from tachograph.recorder.sources import SourceScout, SourceStore
-
-STOPPED_EARLY = 3
-"""State of a control file whose process could not go on recording."""
-
-_WHY_STOPPED = {errno.EPERM: "the program put a seccomp filter on itself, and any call of ours might have been its end"}
 
 MAX_REASON = 500
 """Characters read of a reason that the profiled process left."""
@@ -94,7 +88,7 @@ class Session:
             finished=None,
             unfinished=None,
             not_recorded=self._why_not_recorded(),
-            stopped_early=self._why_stopped_early(),
+            stopped_early=why_stopped_early(self._spool),
             seconds=(ended_ns - self._started_ns) / 1e9,
         )
         self._manifest.notes += [note for note in (outcome.not_recorded, outcome.stopped_early) if note]
@@ -125,7 +119,7 @@ class Session:
         return SourceScout(self._sources)
 
     def _why_not_recorded(self) -> str | None:
-        if self._recorded_processes():
+        if recorded_processes(self._spool):
             return None
         try:
             text = (self._spool / ERROR_FILE).read_text(encoding="utf-8", errors="replace")[:MAX_REASON]
@@ -140,23 +134,6 @@ class Session:
             return "its first process is no Python, and with --no-children no other is recorded"
         chosen = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
         return f"it started no Python{chosen} that has tachograph installed"
-
-    def _recorded_processes(self) -> list[ControlFile]:
-        try:
-            found = SpoolDirectory(self._spool).processes()
-        except FormatError:
-            return []
-        return [process.control for process in found if process.control is not None]
-
-    def _why_stopped_early(self) -> str | None:
-        controls = self._recorded_processes()
-        stopped = [control for control in controls if control.state == STOPPED_EARLY]
-        if not stopped:
-            return None
-        error = stopped[0].error
-        why = _WHY_STOPPED.get(error) or (os.strerror(error).lower() if error else "of an error")
-        where = f" in {len(stopped)} of {len(controls)} processes" if len(controls) > 1 else ""
-        return f"recording stopped before the program ended{where}: {why}"
 
 
 def import_for_the_end() -> None:

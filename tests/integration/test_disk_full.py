@@ -1,5 +1,7 @@
 """A full disk: told before the start, survived in the middle, and what was whole is kept."""
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +51,7 @@ def test_full_before_the_start(tmp_path: Path) -> None:
 def test_full_in_the_middle(tmp_path: Path) -> None:
     """The program goes on to its own end; the recording has what came before, and says that it stopped."""
     (tmp_path / "out").mkdir()
+    # Names so long that the definitions fill more than the segments that were prepared.
     code = (
         "import os, sys, time\n"
         "def burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
@@ -57,7 +60,9 @@ def test_full_in_the_middle(tmp_path: Path) -> None:
         "try:\n    open('disk/fill2', 'wb', 0).write(bytes(1 << 20))\nexcept OSError: pass\n"
         "def churn(n):\n"
         "    for i in range(n):\n"
-        "        exec(compile('\\n' * i + 'def f%d(): return sum(range(2000))\\nf%d()' % (i, i), 'c%d' % i, 'exec'))\n"
+        "        name = 'f%d_' % i + 'x' * 2000\n"
+        "        text = 'def %s(): return sum(range(2000))\\n%s()' % (name, name)\n"
+        "        exec(compile('\\n' * i + text, 'c%d' % i, 'exec'))\n"
         "for _ in range(12): churn(400); burn(0.05)\n"
         "print('the end')\nsys.exit(3)\n"
     )
@@ -67,14 +72,24 @@ def test_full_in_the_middle(tmp_path: Path) -> None:
         "rm -f disk/fill disk/fill2\n"
         "$TACHOGRAPH recover disk/run.tacho >recover.txt 2>&1\n"
         "$TACHOGRAPH analyze disk/run.tacho --json out/report.json 1>&2 || exit 98\n"
+        "cp disk/run.tacho/manifest.json out\n"
         "exit $status"
     )
     done = in_small_disk(tmp_path, "20m", script)
     assert done.returncode == 3, done.stderr
     assert done.stdout == "the end\n"
     assert "Traceback" not in done.stderr
-    report = (tmp_path / "out" / "report.json").read_text(encoding="utf-8")
-    assert '"burn"' in report
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert "burn" in {row["function"] for row in report["lines"]}
+    assert support.losses(report)["recording_stopped"] == 1
+    (note,) = (
+        note for note in json.loads((tmp_path / "out" / "manifest.json").read_bytes())["notes"] if "stopped" in note
+    )
+    stopped = re.fullmatch(
+        r"recording stopped after (\d+\.\d) s, before the program ended: no space left on device", note
+    )
+    assert stopped
+    assert float(stopped[1]) >= 0.4  # not before the first burn was over
 
 
 def test_full_at_the_end(tmp_path: Path) -> None:

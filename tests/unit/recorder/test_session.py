@@ -133,11 +133,12 @@ def test_a_recording_that_stopped_early(tmp_path: Path) -> None:
     (control,) = spool.glob("*.ctl")
     data = bytearray(control.read_bytes())
     struct.pack_into("<II", data, 52, 3, 28)
+    struct.pack_into("<q", data, 64, struct.unpack_from("<q", data, 24)[0] + 1_520_000_000)
     control.write_bytes(data)
     recording.begin()
     outcome = recording.end(0)
-    assert outcome.stopped_early == "recording stopped before the program ended: no space left on device"
-    assert "; recording stopped before" in summary("a.py", path, outcome)
+    assert outcome.stopped_early == "recording stopped after 1.5 s, before the program ended: no space left on device"
+    assert "; recording stopped" in summary("a.py", path, outcome)
 
 
 @pytest.mark.parametrize(
