@@ -75,11 +75,11 @@ def test_seccomp(tmp_path: Path, arguments: tuple[str, ...], status: int) -> Non
 
 @pytest.mark.parametrize("how", ["chroot", "chdir"])
 def test_another_root_and_working_folder(tmp_path: Path, how: str) -> None:
-    """The recording goes on to the end: the code from within is in it, more than two segments of it."""
+    """The recording goes on to the end: what fills more than its first two segments is in it."""
     if how == "chroot":
         root()
-    manifest = same(tmp_path, "chroot", how)
-    assert manifest["tables"]["codes"]["rows"] > 500
+    manifest = same(tmp_path, "chroot", how, may_lose={"records_dropped"})
+    assert manifest["tables"]["spans"]["rows"] > 250  # those of the segments from before would be 200 at most
 
 
 def test_a_program_that_gives_up_its_rights(tmp_path: Path) -> None:

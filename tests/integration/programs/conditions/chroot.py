@@ -4,17 +4,18 @@ import os
 import sys
 import time
 
-
-def churn(seconds: float, name: str) -> None:
-    """New code objects and CPU time: the recorder has to write much."""
-    end, number = time.process_time() + seconds, 0
-    while time.process_time() < end:
-        number += 1
-        source = f"def {name}_{number}_{'x' * 2000}(): return sum(range(3000))\n{name}_{number}_{'x' * 2000}()\n"
-        exec(compile("\n" * (number % 90) + source, name, "exec"))
+from tachograph.recorder import span
 
 
-churn(0.1, "before")
+def write_much(count: int) -> None:
+    """Spans of 10 KB each: more than the recorder has room for without making another file."""
+    for number in range(count):
+        with span("s" * 10_000, number=number):
+            sum(range(20_000))
+        time.sleep(0.005)
+
+
+write_much(20)
 os.mkdir("cage")
 os.mkdir("cage/inner")
 os.umask(0o777)
@@ -24,5 +25,5 @@ if "chroot" in sys.argv:
 else:
     os.chdir("cage/inner")
 print(os.getcwd() if "chroot" in sys.argv else os.path.basename(os.getcwd()), os.umask(0o777))
-churn(0.5, "within")
+write_much(300)
 print(os.listdir("."))
