@@ -4,6 +4,7 @@
 
 #include <Python.h>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace tachograph {
@@ -57,9 +58,10 @@ Small kind_of_small_blocks(const tg_api* api) {
 }
 
 bool native_blocks_are_seen(const tg_api* api) {
-    void* block = PyMem_RawMalloc(5000);
+    // Not PyMem_RawMalloc: from 3.15 on it is not malloc where PYTHONMALLOC says mimalloc.
+    void* block = calloc(1, 5000);
     const bool seen = block && api->saw_block(block);
-    PyMem_RawFree(block);
+    free(block);
     return seen;
 }
 

@@ -260,6 +260,14 @@ def test_ten_million_small_objects_agree_with_tracemalloc(recorded: Recorder, tm
     check_lines(small_objects(recorded, tmp_path, 10_000_000), "requested_bytes", NAMES, rel=0.05)
 
 
+def arrays_are_pythons() -> bool:
+    """Whether numpy has its arrays of PyMem_RawMalloc, as 2.5 does: then it has no use for malloc, as 2.4 had."""
+    import numpy as np
+
+    (library,) = (Path(np.__file__).parent / "_core").glob("_multiarray_umath*.so")
+    return b"\0malloc\0" not in library.read_bytes()
+
+
 @needs_numpy
 def test_operators_are_charged_to_their_lines(recorded: Recorder) -> None:
     run = recorded("numpy_arrays.py")
@@ -272,7 +280,9 @@ def test_operators_are_charged_to_their_lines(recorded: Recorder) -> None:
     )
     check_lines(run, "allocated_bytes", ["compare"], rel=0.01, extra=sampling_error(150, 150_000, mean_of(run)))
     assert line_bytes(run, "allocated_bytes", "after") == pytest.approx(0, abs=MB)
-    assert all(row["python_fraction"] < 0.01 for row in line_rows(run, "product", "sum"))
+    expected = 1.0 if arrays_are_pythons() else 0.0
+    for row in line_rows(run, "product", "sum"):
+        assert row["python_fraction"] == pytest.approx(expected, abs=0.01)
 
 
 @pytest.mark.parametrize(("piece", "rounds"), [(40_000, 250), (4 * MB, 8)])
@@ -325,7 +335,10 @@ def test_rate_based_sampling_would_take_many_times_more(recorded: Recorder) -> N
     assert rate / threshold > 18  # the paper's median
     steady = window(run, "grow")  # what only grows is sampled as often by either; the fence is two rows
     rate = (sum(moved(row) for row in steady) - 2 * run.truth["fence"]) / THRESHOLD
-    assert rate == pytest.approx(sum(row["event"] == EVENT_THRESHOLD for row in steady) - 2, abs=1.5)
+    crossings = sum(row["event"] == EVENT_THRESHOLD for row in steady) - 2
+    # The count begins anew with any row, also one that time has brought, and crossings may share a row.
+    fewer = sum(row["event"] != EVENT_THRESHOLD for row in steady) + run.loss("crossings_merged")
+    assert rate - 1.5 - fewer <= crossings <= rate + 1.5
 
 
 @pytest.mark.parametrize("threshold", ["64K", "1M"])
