@@ -1,8 +1,10 @@
-// A stand-in for NVIDIA's libnvidia-ml.so.1, for machines without a GPU: as much of NVML's interface (nvml.h) as the
-// recorder asks for, with a driver behind it that samples "the GPU" ten times a second in a thread of its own.
+// A stand-in for NVIDIA's libnvidia-ml.so.1, for machines without a GPU: as much of NVML's
+// interface (nvml.h) as the recorder asks for, with a driver behind it that samples "the GPU" ten
+// times a second in a thread of its own.
 //
-// How busy the GPU is, who uses it and how much memory they hold is what the file named by STAND_IN_GPU says at that
-// moment: a `struct gpu` that the program maps and writes, so that a test knows the truth.
+// How busy the GPU is, who uses it and how much memory they hold is what the file named by
+// STAND_IN_GPU says at that moment: a `struct gpu` that the program maps and writes, so that a test
+// knows the truth.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,12 +17,31 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, INVALID = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, TOO_SMALL = 7,
-       DRIVER_NOT_LOADED = 9, LOST = 15, MISMATCH = 18 };
+enum {
+    SUCCESS = 0,
+    INVALID = 2,
+    NOT_SUPPORTED = 3,
+    NO_PERMISSION = 4,
+    NOT_FOUND = 6,
+    TOO_SMALL = 7,
+    DRIVER_NOT_LOADED = 9,
+    LOST = 15,
+    MISMATCH = 18
+};
 
 // What can be wrong with a driver.
-enum { SOUND = 0, NO_SAMPLES = 1, NO_BUSY = 2, NO_DRIVER = 3, HANGS = 4, LOSES_GPU = 5, JUNK = 6, OLD = 7,
-       HANGS_AT_START = 8, NO_PROCESSES = 9 };
+enum {
+    SOUND = 0,
+    NO_SAMPLES = 1,
+    NO_BUSY = 2,
+    NO_DRIVER = 3,
+    HANGS = 4,
+    LOSES_GPU = 5,
+    JUNK = 6,
+    OLD = 7,
+    HANGS_AT_START = 8,
+    NO_PROCESSES = 9
+};
 
 #define USERS 4
 #define RING 128
@@ -64,7 +85,8 @@ static void* watch(void* unused) {
     for (;;) {
         usleep(5000);
         const double at = now();
-        for (int user = 0; user < USERS; ++user) sums[user] += gpu->users[user].busy * (at - before);
+        for (int user = 0; user < USERS; ++user)
+            sums[user] += gpu->users[user].busy * (at - before);
         before = at;
         if (at - begun < 0.1) continue;
         pthread_mutex_lock(&lock);
@@ -99,7 +121,9 @@ int nvmlInitWithFlags(unsigned flags) {
     return pthread_create(&thread, NULL, watch, NULL) ? DRIVER_NOT_LOADED : SUCCESS;
 }
 
-const char* nvmlErrorString(int code) { return code == MISMATCH ? "Driver/library version mismatch" : "stand-in error"; }
+const char* nvmlErrorString(int code) {
+    return code == MISMATCH ? "Driver/library version mismatch" : "stand-in error";
+}
 
 int nvmlSystemGetDriverVersion(char* text, unsigned size) {
     snprintf(text, size, "580.0.stand-in");
@@ -132,7 +156,8 @@ int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
 // Everybody uses device 0; all others are idle.
 static uint64_t memory_used(const void* device) {
     uint64_t sum = 0;
-    for (int user = 0; user < USERS && number_of(device) == 0; ++user) sum += gpu->users[user].memory;
+    for (int user = 0; user < USERS && number_of(device) == 0; ++user)
+        sum += gpu->users[user].memory;
     return sum;
 }
 
@@ -186,19 +211,23 @@ struct process {
     unsigned instance, compute_instance;
 };
 
-int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, struct process* processes) {
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
+                                            struct process* processes) {
     if (gpu->kind == NO_PROCESSES) return NO_PERMISSION;
     const unsigned room = *count;
     *count = 0;
     for (int user = 0; user < USERS && number_of(device) == 0; ++user) {
         if (!gpu->users[user].memory) continue;
-        if (*count < room) processes[*count] = (struct process){(unsigned)gpu->users[user].pid, gpu->users[user].memory, 0, 0};
+        if (*count < room)
+            processes[*count] =
+                (struct process){(unsigned)gpu->users[user].pid, gpu->users[user].memory, 0, 0};
         ++*count;
     }
     return *count > room ? TOO_SMALL : SUCCESS;
 }
 
-int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* device, unsigned* count, struct process* processes) {
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* device, unsigned* count,
+                                               struct process* processes) {
     (void)device, (void)processes;
     *count = 0;
     return SUCCESS;
@@ -212,7 +241,8 @@ struct value {
     } value;
 };
 
-int nvmlDeviceGetSamples(void* device, int type, unsigned long long after, int* kind, unsigned* count, struct value* values) {
+int nvmlDeviceGetSamples(void* device, int type, unsigned long long after, int* kind,
+                         unsigned* count, struct value* values) {
     if (gpu->kind == NO_SAMPLES || gpu->kind == NO_BUSY || type != 1) return NOT_SUPPORTED;
     *kind = 1;
     if (!values) {
@@ -221,7 +251,8 @@ int nvmlDeviceGetSamples(void* device, int type, unsigned long long after, int* 
     }
     unsigned found = 0;
     pthread_mutex_lock(&lock);
-    for (unsigned long place = samples > RING ? samples - RING : 0; place < samples && found < *count; ++place) {
+    for (unsigned long place = samples > RING ? samples - RING : 0;
+         place < samples && found < *count; ++place) {
         const struct sample* sample = &ring[place % RING];
         if (sample->time_us <= after) continue;
         values[found].time_us = sample->time_us;
@@ -238,8 +269,10 @@ struct process_sample {
     unsigned multiprocessors, memory, encoder, decoder;
 };
 
-// The mean of what is later than `after`, for each process with any; NVML finds nothing where all were idle.
-int nvmlDeviceGetProcessUtilization(void* device, struct process_sample* found, unsigned* count, unsigned long long after) {
+// The mean of what is later than `after`, for each process with any; NVML finds nothing where all
+// were idle.
+int nvmlDeviceGetProcessUtilization(void* device, struct process_sample* found, unsigned* count,
+                                    unsigned long long after) {
     if (gpu->kind == NO_SAMPLES || gpu->kind == NO_BUSY) return NOT_SUPPORTED;
     if (!found) {
         *count = 100;
@@ -256,7 +289,9 @@ int nvmlDeviceGetProcessUtilization(void* device, struct process_sample* found, 
             last = ring[place % RING].time_us;
             ++seen;
         }
-        if (sum) found[number++] = (struct process_sample){(unsigned)gpu->users[user].pid, last, sum / seen, sum / seen / 2, 0, 0};
+        if (sum)
+            found[number++] = (struct process_sample){
+                (unsigned)gpu->users[user].pid, last, sum / seen, sum / seen / 2, 0, 0};
     }
     pthread_mutex_unlock(&lock);
     if (gpu->kind == JUNK) {
