@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <unistd.h>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -42,12 +43,25 @@ void after_fork() {
     if (!t_interpreter_forks) g_api->restart_helper();
 }
 
+// Since 3.13 the threads are counted behind the functions of register_at_fork: in the main thread
+// the helper comes back when os.fork has returned. In another one there are several threads anyway.
+void restart_helper_after_fork() {
+#if PY_VERSION_HEX >= 0x030D0000
+    const auto restart = [](void*) {
+        g_api->restart_helper();
+        return 0;
+    };
+    if (getpid() == gettid() && Py_AddPendingCall(restart, nullptr) == 0) return;
+#endif
+    g_api->restart_helper();
+}
+
 void watch_forks() {
     py::module_::import("os").attr("register_at_fork")(
         py::arg("before") = py::cpp_function([] { t_interpreter_forks = true; }),
         py::arg("after_in_parent") = py::cpp_function([] {
             t_interpreter_forks = false;
-            g_api->restart_helper();
+            restart_helper_after_fork();
         }),
         py::arg("after_in_child") = py::cpp_function([] {
             t_interpreter_forks = false;
