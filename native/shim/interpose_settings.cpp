@@ -17,10 +17,29 @@ constexpr int kTake = kAsk + 1;
 
 struct State {
     char* (*strerror)(int) = nullptr;
+    char* (*strerror_r)(int, char*, size_t) = nullptr;
     std::atomic<bool> taken{false};
     char answer[17 * 1024] = {};
 };
 constinit State g;
+
+// To one of our numbers; null: to none.
+char* answer(int number) {
+    if (number != kAsk && number != kTake) return nullptr;
+    if (!settings::known() || settings::taken()) return nullptr;
+    static char yes[] = "tachograph";
+    if (number == kAsk) return yes;
+    // Given once: a subinterpreter is part of a process that is recorded.
+    if (g.taken.exchange(true)) return nullptr;
+    snprintf(g.answer, sizeof g.answer, "%s\n%s", settings::spool(), settings::config());
+    return g.answer;
+}
+
+template <typename Function>
+Function real(Function& function, const char* name) {
+    if (!function) function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+    return function;
+}
 
 }  // namespace
 
@@ -30,16 +49,15 @@ bool settings::taken() { return g.taken.load(std::memory_order_acquire); }
 
 using namespace tachograph;
 
-extern "C" __attribute__((visibility("default"))) char* strerror(int number) noexcept {
-    if (number == kAsk && settings::known() && !settings::taken()) {
-        static char yes[] = "tachograph";
-        return yes;
-    }
-    // Given once: a subinterpreter is part of a process that is recorded.
-    if (number == kTake && settings::known() && !g.taken.exchange(true)) {
-        snprintf(g.answer, sizeof g.answer, "%s\n%s", settings::spool(), settings::config());
-        return g.answer;
-    }
-    if (!g.strerror) g.strerror = reinterpret_cast<char* (*)(int)>(dlsym(RTLD_NEXT, "strerror"));
-    return g.strerror(number);
+#define TG_EXPORT extern "C" __attribute__((visibility("default")))
+
+TG_EXPORT char* strerror(int number) noexcept {
+    char* found = answer(number);
+    return found ? found : real(g.strerror, "strerror")(number);
+}
+
+// What os.strerror calls from CPython 3.14 on; the GNU one, which returns the text.
+TG_EXPORT char* strerror_r(int number, char* buffer, size_t size) noexcept {
+    char* found = answer(number);
+    return found ? found : real(g.strerror_r, "strerror_r")(number, buffer, size);
 }
