@@ -15,31 +15,31 @@ with open(os.environ["STAND_IN_GPU"], "r+b") as file:
     gpu = mmap.mmap(file.fileno(), 0)
 
 
-SPOOL = None
+SPOOL: str | None = None
 
 
-def user(place, pid, busy, memory):
+def user(place: int, pid: int, busy: int, memory: int) -> None:
     USER.pack_into(gpu, HEAD.size + place * USER.size, pid, busy, memory)
 
 
-def use(busy, memory):
+def use(busy: int, memory: int) -> None:
     user(0, os.getpid(), busy, memory)
 
 
 class Phase:
     """Lasts so many seconds, and until the GPU was read a few times: a busy machine reads it later."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds: float) -> None:
         self.end = time.monotonic() + seconds
         self.latest = self.end + (15 if SPOOL else 0)
         self.written = written()
 
-    def goes_on(self):
+    def goes_on(self) -> bool:
         now = time.monotonic()
         return now < self.end or (now < self.latest and written() - self.written < 1000)
 
 
-def written():
+def written() -> int:
     return (
         sum(os.path.getsize(os.path.join(SPOOL, name)) for name in os.listdir(SPOOL) if name[:4] == "gpu.")
         if SPOOL
@@ -47,30 +47,30 @@ def written():
     )
 
 
-def synchronize(seconds):
+def synchronize(seconds: float) -> None:
     phase = Phase(seconds)
     while phase.goes_on():
         time.sleep(0.1)  # LINE: waits
 
 
-def loop(seconds):
+def loop(seconds: float) -> None:
     phase = Phase(seconds)
     while phase.goes_on():
         for _ in range(1000):
             sum(range(2000))  # LINE: computes
 
 
-def train(seconds):
+def train(seconds: float) -> None:
     use(100, 3 * GIB)
     synchronize(seconds)  # LINE: train
     use(0, 1 * GIB)
 
 
-def prepare(seconds):
+def prepare(seconds: float) -> None:
     loop(seconds)  # LINE: prepare
 
 
-def infer(seconds):
+def infer(seconds: float) -> None:
     use(50, 2 * GIB)
     loop(seconds)  # LINE: infer
     use(0, 1 * GIB)
