@@ -43,28 +43,67 @@ void after_fork() {
     if (!t_interpreter_forks) g_api->restart_helper();
 }
 
+#if PY_VERSION_HEX >= 0x030D0000
+// The frame of the main thread that has called os.fork, held until the helper is back.
+PyFrameObject* g_forking = nullptr;
+
+// Whether the main thread is still in a call that `g_forking` makes: a function of
+// register_at_fork.
+bool in_a_call_of_the_forking_frame() {
+    py::object frame = py::reinterpret_steal<py::object>(
+        reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+    const auto is_forking = [](const py::object& one) {
+        return one.ptr() == reinterpret_cast<PyObject*>(g_forking);
+    };
+    if (is_forking(frame)) return false;
+    while (frame && !is_forking(frame))
+        frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(
+            PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(frame.ptr()))));
+    return static_cast<bool>(frame);
+}
+
+// A pending call: the interpreter makes it where it next looks for signals. That may be in one of
+// the functions of register_at_fork; then it is put off.
+int restart_when_fork_has_returned(void*) {
+    if (in_a_call_of_the_forking_frame() &&
+        Py_AddPendingCall(restart_when_fork_has_returned, nullptr) == 0)
+        return 0;
+    Py_CLEAR(g_forking);
+    g_api->restart_helper();
+    return 0;
+}
+#endif
+
+void before_fork() {
+    t_interpreter_forks = true;
+#if PY_VERSION_HEX >= 0x030D0000
+    if (getpid() == gettid()) Py_XSETREF(g_forking, PyThreadState_GetFrame(PyThreadState_Get()));
+#endif
+}
+
 // Since 3.13 the threads are counted behind the functions of register_at_fork: in the main thread
 // the helper comes back when os.fork has returned. In another one there are several threads anyway.
 void restart_helper_after_fork() {
 #if PY_VERSION_HEX >= 0x030D0000
-    const auto restart = [](void*) {
-        g_api->restart_helper();
-        return 0;
-    };
-    if (getpid() == gettid() && Py_AddPendingCall(restart, nullptr) == 0) return;
+    if (getpid() == gettid() && g_forking &&
+        Py_AddPendingCall(restart_when_fork_has_returned, nullptr) == 0)
+        return;
 #endif
     g_api->restart_helper();
 }
 
 void watch_forks() {
     py::module_::import("os").attr("register_at_fork")(
-        py::arg("before") = py::cpp_function([] { t_interpreter_forks = true; }),
+        py::arg("before") = py::cpp_function(before_fork),
         py::arg("after_in_parent") = py::cpp_function([] {
             t_interpreter_forks = false;
             restart_helper_after_fork();
         }),
         py::arg("after_in_child") = py::cpp_function([] {
             t_interpreter_forks = false;
+#if PY_VERSION_HEX >= 0x030D0000
+            Py_CLEAR(g_forking);
+#endif
             const std::string name = name_of_this_thread();
             g_api->arm_again(name.data(), name.size());
         }));

@@ -132,7 +132,8 @@ def test_the_first_thread_ends_first(tmp_path: Path, how: str) -> None:
 def test_green_threads_and_loops(tmp_path: Path, library: str) -> None:
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
-    same(tmp_path, "loops", library)
+    # libuv's child takes back every signal, ours too, before it becomes another program.
+    same(tmp_path, "loops", library, may_lose=("signal_conflicts",) if library == "uvloop" else ())
     report = support.analyze(tmp_path / "record" / "run.tacho", cwd=tmp_path)
     assert "burn" in {row["function"] for row in report["lines"] if row["cpu_s"]}
 

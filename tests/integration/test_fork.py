@@ -79,4 +79,7 @@ def test_every_process_has_its_own_time(tmp_path: Path, sampler: str) -> None:
     assert len(support.rows(recording, "processes")) == 9
     report = support.analyze(recording, cwd=tmp_path)
     assert "forks_unrecorded" not in support.losses(report)
-    assert 0.4 < report["totals"]["cpu_s"] < 0.9  # 16 times 0.03 s, forks and start
+    # 16 times 0.03 s, forks and start. What a process does after its last signal is in no sample; the signal sampler's
+    # timer runs in user mode only, so that this may be two intervals, and the kernel's tick.
+    least = 0.48 - 9 * 0.014 if sampler == "signal" else 0.4
+    assert least < report["totals"]["cpu_s"] < 0.9

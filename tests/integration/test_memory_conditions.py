@@ -54,17 +54,26 @@ def same(tmp_path: Path) -> Compare:
 
 
 def books(recording: Path) -> list[dict[str, Any]]:
-    """The rows of table memory, which balance, and never say that less than nothing is held.
+    """The first process's rows of table memory; every process's balance, and never say that less than nothing is held.
 
     Blocks may be freed that nobody saw come: then more was held at the beginning than was known, and that is said.
     """
     found = support.rows(recording, "memory")
-    assert [found[0]["event"], found[-1]["event"]] == [START, END]
+    for process in {row["process"] for row in found}:
+        balance(recording, [row for row in found if row["process"] == process])
+    first = [row for row in found if row["process"] == 0]
+    assert first[-1]["event"] == END
+    return first
+
+
+def balance(recording: Path, rows: list[dict[str, Any]]) -> None:
+    """Assert that the rows of one process balance, from what it was born with."""
+    assert rows[0]["event"] == START
     manifest = json.loads((recording / "manifest.json").read_text(encoding="utf-8"))
     losses = {entry["loss"] for entry in manifest["quality"]}
     told = "baseline_unknown" in losses
     held = unknown = 0
-    for row in found:
+    for row in rows:
         for domain in DOMAINS:
             assert row[f"{domain}_allocated_bytes"] >= 0
             assert row[f"{domain}_freed_bytes"] >= 0
@@ -77,7 +86,6 @@ def books(recording: Path) -> list[dict[str, Any]]:
             unknown, before = row["footprint_bytes"] - held, unknown
             assert unknown >= before
         assert row["footprint_bytes"] == held + unknown
-    return found
 
 
 def total(rows: list[dict[str, Any]], column: str) -> int:
