@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from harness import tags
+from harness import by_name, tags
 from harness.measure import PROGRAMS as FOLDER
 from harness.peers import Peer
-from harness.survey import Question, Survey, complaints, key, options, worst
+from harness.survey import Question, Survey, complaints, options
 
 PROGRAM = FOLDER / "small_objects.py"
 NAMES = tuple(tags.tagged(PROGRAM))
@@ -46,23 +46,13 @@ def _read(peer: Peer, recording: Path, folder: Path) -> object:
 
 
 def errors(known: dict[str, dict[str, Any]], profiler: str) -> dict[str, float]:
-    """Error in percent of what each line holds; nothing if the profiler did not answer."""
-    answer = known.get(key(QUESTION, profiler), {})
-    if answer.get("said") is None:
-        return {}
-    truth = answer["truth"]
-    return {name: 100.0 * (answer["said"][name] - truth[name]) / truth[name] for name in NAMES}
+    """Error in percent of each line; nothing if the profiler did not answer."""
+    return by_name.errors(known, QUESTION, profiler, "truth")
 
 
 def table(known: dict[str, dict[str, Any]], profilers: list[str]) -> str:
-    """Error in percent of what each line holds."""
-    lines = [f"{'':<22}" + "".join(f"{name:>12}" for name in NAMES) + f"{'worst':>12}"]
-    for profiler in profilers:
-        found = errors(known, profiler)
-        cells = "".join(f"{found[name]:>+10.2f} %" for name in NAMES) if found else ""
-        outcome = known.get(key(QUESTION, profiler), {}).get("outcome", "-")
-        lines.append(f"{profiler:<22}" + (cells + worst(found, "10.2f") + " %" if found else f"  {outcome}"))
-    return "\n".join(lines)
+    """Error in percent of each line."""
+    return by_name.table(known, QUESTION, profilers, NAMES, "truth")
 
 
 if __name__ == "__main__":

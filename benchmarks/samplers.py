@@ -9,18 +9,15 @@ program counter. The difference is in percentage points of the CPU time.
 """
 
 import json
-import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness import programs as programs_folder
 from harness.arms import RECORD, Arm
-from harness.interleave import progress
 from harness.ours import analysis
-from harness.sample import record_program
+from harness.sample import over_programs, record_program
 from harness.survey import ROOT, complaints
 from programs.suite import PROGRAMS
 
@@ -46,15 +43,9 @@ class Split:
 @click.option("--results", type=click.Path(path_type=Path, dir_okay=False), help="Default: results/samplers.json.")
 def main(seconds: float, quick: bool, results: Path | None) -> None:
     """The two samplers on the ten programs."""
-    site = ROOT / "build" / "benchmarks" / f"pyperformance-{platform.python_version()}"
     names = ["fannkuch", "docutils"] if quick else list(PROGRAMS)
     with complaints("samplers"):
-        programs_folder.install(site)
-        splits = []
-        with progress(len(names)) as show:
-            for done, name in enumerate(names):
-                show(done, name)
-                splits.append(compare(name, site, 1.0 if quick else seconds))
+        splits = over_programs(names, lambda name, site: compare(name, site, 1.0 if quick else seconds))
     print(table(splits))
     target = results or ROOT / "results" / "samplers.json"
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,6 @@ same table, which are exact, divided by the threshold. Both are counts of one an
 """
 
 import json
-import platform
 import statistics
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,10 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from harness import programs as programs_folder
 from harness.arms import FULL, arms
-from harness.interleave import progress
-from harness.sample import record_program
+from harness.sample import over_programs, record_program
 from harness.survey import ROOT, complaints
 from programs.suite import PROGRAMS
 from tachograph.format import Manifest, load_specification
@@ -76,15 +73,9 @@ class Counts:
 @click.option("--results", type=click.Path(path_type=Path, dir_okay=False), help="Default: results/sampling_rate.json.")
 def main(seconds: float, quick: bool, results: Path | None) -> None:
     """Threshold samples against rate-based ones (table 2)."""
-    site = ROOT / "build" / "benchmarks" / f"pyperformance-{platform.python_version()}"
     programs = ["fannkuch", "async_tree_none"] if quick else list(PROGRAMS)
     with complaints("sampling_rate"):
-        programs_folder.install(site)
-        counts = []
-        with progress(len(programs)) as show:
-            for done, program in enumerate(programs):
-                show(done, program)
-                counts.append(record(program, site, 1.0 if quick else seconds))
+        counts = over_programs(programs, lambda name, site: record(name, site, 1.0 if quick else seconds))
     print(table(counts))
     target = results or ROOT / "results" / "sampling_rate.json"
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,15 +1,34 @@
 """One recording of one of the ten programs, to be looked at."""
 
 import os
+import platform
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+from harness import programs
 from harness.arms import Arm
 from harness.errors import BenchmarkError
+from harness.interleave import progress
 from harness.measure import PROGRAMS, RECORDING
+from harness.survey import ROOT
+
+Made = TypeVar("Made")
+
+
+def over_programs(names: list[str], make: Callable[[str, Path], Made]) -> list[Made]:
+    """What `make` makes of each program's name and the folder in which the programs' own packages are installed."""
+    site = ROOT / "build" / "benchmarks" / f"pyperformance-{platform.python_version()}"
+    programs.install(site)
+    made = []
+    with progress(len(names)) as show:
+        for done, name in enumerate(names):
+            show(done, name)
+            made.append(make(name, site))
+    return made
 
 
 @contextmanager

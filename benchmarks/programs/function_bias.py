@@ -3,10 +3,7 @@
 python function_bias.py CALLING INLINED REPORT     # passes of each; writes the CPU seconds of each as JSON
 """
 
-import json
-import sys
-import time
-from pathlib import Path
+from turns import take_turns  # type: ignore[import-not-found]  # beside this program when it runs
 
 
 def step(total: int, number: int) -> int:
@@ -37,20 +34,5 @@ def inlined(passes: int) -> int:
     return total
 
 
-def main() -> None:
-    """Runs both in turns, so that neither has the machine's better half. Time is CPU time: others may be at work."""
-    turns = 20
-    calls, inlines = (int(text) // turns for text in sys.argv[1:3])
-    seconds = {"calling": 0.0, "inlined": 0.0}
-    for _ in range(turns):
-        start = time.process_time()
-        calling(calls)
-        middle = time.process_time()
-        inlined(inlines)
-        seconds["calling"] += middle - start
-        seconds["inlined"] += time.process_time() - middle
-    Path(sys.argv[3]).write_text(json.dumps(seconds), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    take_turns({"calling": calling, "inlined": inlined})

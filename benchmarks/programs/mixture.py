@@ -3,11 +3,9 @@
 python mixture.py PYTHON NATIVE REPORT     # passes of each; writes the CPU seconds of each as JSON
 """
 
-import json
-import sys
-import time
 import zlib
-from pathlib import Path
+
+from turns import take_turns  # type: ignore[import-not-found]  # beside this program when it runs
 
 BLOCK = bytes(range(256)) * 200
 
@@ -28,20 +26,5 @@ def native(passes: int) -> int:
     return checksum
 
 
-def main() -> None:
-    """Runs both in turns. Time is CPU time: others may be at work."""
-    turns = 20
-    pythons, natives = (int(text) // turns for text in sys.argv[1:3])
-    seconds = {"python": 0.0, "native": 0.0}
-    for _ in range(turns):
-        start = time.process_time()
-        python(pythons)
-        middle = time.process_time()
-        native(natives)
-        seconds["python"] += middle - start
-        seconds["native"] += time.process_time() - middle
-    Path(sys.argv[3]).write_text(json.dumps(seconds), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    take_turns({"python": python, "native": native})

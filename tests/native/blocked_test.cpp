@@ -135,6 +135,8 @@ TEST(blocked_not_at_all) {
     CHECK(on_cpu >= 80);
     done.store(true);
     busy.join();
+    // A thread that has been joined is still in /proc for a moment.
+    for (int i = 0; i < 10'000 && blocked::look(tid.load()).number != -1; ++i) usleep(1000);
     const blocked::Call gone = blocked::look(tid.load());
     CHECK(gone.number == -1 && gone.pc == 0 && gone.target == Target::unknown);
     CHECK(blocked::look(0x3FFF'0000).number == -1);
