@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
@@ -23,13 +24,26 @@ def quick(_: int) -> None:
     work("in_executor")
 
 
+def beside() -> list[int]:
+    """The threads that there are beside this one."""
+    return [thread.native_id or 0 for thread in threading.enumerate() if thread is not threading.current_thread()]
+
+
+def wait_until_gone(threads: list[int]) -> None:
+    """A thread that has been joined is counted for a moment more, by CPython's warning of a fork beside threads, too."""
+    while any(os.path.exists(f"/proc/self/task/{thread}") for thread in threads):
+        time.sleep(0.001)
+
+
 def main() -> None:
     context = multiprocessing.get_context("fork")
     forked("in_fork")
     forked("in_fork_of_fork_1", lambda: forked("in_fork_of_fork_2"))
     thread = threading.Thread(target=forked, args=("in_fork_of_thread",), name="forker")
     thread.start()
+    ended = [thread.native_id or 0]
     thread.join()
+    wait_until_gone(ended)
     # Its threads are not the child's, and are in the middle of something.
     stop = threading.Event()
     others = [threading.Thread(target=lambda: [sum(range(99)) for _ in iter(stop.is_set, True)]) for _ in range(3)]
@@ -37,17 +51,23 @@ def main() -> None:
         other.start()
     forked("in_fork_beside_threads")
     stop.set()
+    ended = beside()
     for other in others:
         other.join()
+    wait_until_gone(ended)
     process = context.Process(target=work, args=("in_process",))
     process.start()
     process.join()
     with context.Pool(2) as pool:
         pool.map(work, ["in_pool"] * 4)
+        ended = beside()
         pool.close()
         pool.join()
+    wait_until_gone(ended)
     with ProcessPoolExecutor(2, mp_context=context) as executor:
         list(executor.map(quick, range(3)))
+        ended = beside()
+    wait_until_gone(ended)
     # A daemon's: its parent is gone when it works, and it has a session of its own.
     reading, writing = os.pipe()
     pid = os.fork()

@@ -53,7 +53,7 @@ elif what == "stack":
     limit("RLIMIT_STACK", 256 << 10)
     burn(0.1)
     small_threads(64 << 10)
-    small_threads(32 << 10)
+    small_threads(56 << 10)
 elif what == "signals":
     limit("RLIMIT_SIGPENDING", 0)
     small_threads(1 << 20)
