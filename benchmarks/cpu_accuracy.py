@@ -13,10 +13,9 @@ from typing import Any
 
 import click
 
-from harness.arms import BARE
 from harness.measure import PROGRAMS as FOLDER
 from harness.peers import Peer
-from harness.survey import Question, Survey, complaints, key, options, worst
+from harness.survey import Question, Survey, complaints, key, options, true_shares, worst
 
 SHARES = (10, 30, 50, 70, 90)
 """Percent of the time that the calling function shall take, about."""
@@ -71,8 +70,7 @@ def measured(report: dict[str, float]) -> float:
 
 def truth(known: dict[str, dict[str, Any]]) -> dict[int, float]:
     """Wanted share -> the true one, in percent, of those that were measured bare."""
-    reports = {share: known.get(key(str(share), BARE), {}).get("report") for share in SHARES}
-    return {share: measured(report) for share, report in reports.items() if report}
+    return true_shares(known, SHARES, measured)
 
 
 def errors(known: dict[str, dict[str, Any]], profiler: str) -> dict[int, float]:

@@ -110,6 +110,14 @@ def key(question: str, profiler: str) -> str:
     return f"{question} {profiler}"
 
 
+def true_shares(
+    known: Mapping[str, dict[str, Any]], wanted: Iterable[int], measured: Callable[[dict[str, float]], float]
+) -> dict[int, float]:
+    """Wanted share, which is the question's name, -> what `measured` makes of the bare program's report, if any."""
+    reports = {share: known.get(key(str(share), BARE), {}).get("report") for share in wanted}
+    return {share: measured(report) for share, report in reports.items() if report}
+
+
 def worst(errors: Mapping[Any, float], form: str) -> str:
     """The error that is farthest from 0, for a table; nothing if there is none."""
     return f"{max(errors.values(), key=abs):+{form}}" if errors else ""
