@@ -1,10 +1,10 @@
 // What stands in front of memcpy and its kin: libc's own code does the copying, always.
 // Compiled so that nothing in here becomes a call of memcpy again.
 #include "copies.h"
+#include "interposed.h"
 
 #include <dlfcn.h>
 
-#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 #define TG_CALLER __builtin_return_address(0)
 
 using namespace tachograph;

@@ -2,6 +2,7 @@
 // counted like a block. Address space that was only reserved (PROT_NONE, MAP_NORESERVE) is not
 // memory: allocators take a gigabyte of it to begin with.
 #include "heap.h"
+#include "interposed.h"
 #include "mappings.h"
 #include "real_memory.h"
 
@@ -9,8 +10,6 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
-
-#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
 using namespace tachograph;
 using real_memory::g_real;

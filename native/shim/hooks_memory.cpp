@@ -5,12 +5,12 @@
 // freed is what was counted when it was allocated. It is counted after it was got and before it is
 // given back: in between it is no one else's.
 #include "heap.h"
+#include "interposed.h"
 #include "real_memory.h"
 
 #include <cerrno>
 #include <cstdint>
 
-#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 #define TG_CALLER __builtin_return_address(0)
 
 using namespace tachograph;

@@ -3,17 +3,15 @@
 #include "interpose.h"
 
 #include "fault.h"
+#include "interposed.h"
 #include "lifecycle.h"
 #include "real_memory.h"
 #include "recorder.h"
 #include "timers.h"
 
-#include <dlfcn.h>
 #include <sys/types.h>
 #include <cerrno>
 #include <cstring>
-
-#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace tachograph {
 namespace {
@@ -28,12 +26,7 @@ struct Real {
 };
 constinit Real g;
 
-template <typename F>
-F next(F* place, const char* name) {
-    if (!*place) *place = reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
-    return *place;
-}
-#define TG_REAL(name) next(&g.name, #name)
+#define TG_REAL(name) next_function(&g.name, #name)
 
 __attribute__((constructor)) void resolve() {
     TG_REAL(sigaction);

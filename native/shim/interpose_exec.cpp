@@ -3,19 +3,17 @@
 // memory.
 #include "interpose.h"
 
+#include "interposed.h"
 #include "lifecycle.h"
 #include "process_log.h"
 #include "settings.h"
 
 #include <alloca.h>
-#include <dlfcn.h>
 #include <spawn.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
-
-#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace tachograph {
 namespace {
@@ -34,12 +32,7 @@ struct Real {
 };
 constinit Real g;
 
-template <typename F>
-F next(F* place, const char* name) {
-    if (!*place) *place = reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
-    return *place;
-}
-#define TG_REAL(name) next(&g.name, #name)
+#define TG_REAL(name) next_function(&g.name, #name)
 
 __attribute__((constructor)) void resolve() {
     TG_REAL(execve);

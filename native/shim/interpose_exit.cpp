@@ -1,13 +1,12 @@
 // The ends that run no destructor: what is left is written before them. multiprocessing's children,
 // for one, end with _exit.
+#include "interposed.h"
 #include "lifecycle.h"
 #include "process_log.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
 #include <cstdlib>
-
-#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace tachograph {
 namespace {

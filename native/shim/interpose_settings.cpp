@@ -1,6 +1,7 @@
 // How Python code of ours asks, at an interpreter's start, whether it is recorded and how: with
 // os.strerror and numbers that are no errors. It costs an interpreter that is not recorded nothing,
 // and shows in no environment.
+#include "interposed.h"
 #include "settings.h"
 
 #include <dlfcn.h>
@@ -48,8 +49,6 @@ bool settings::taken() { return g.taken.load(std::memory_order_acquire); }
 }  // namespace tachograph
 
 using namespace tachograph;
-
-#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
 TG_EXPORT char* strerror(int number) noexcept {
     char* found = answer(number);

@@ -1,5 +1,6 @@
 // system(3). glibc's own starts the shell through a function that nobody can stand in front of, so
 // it is done here as there: the shell is started with our variables, all else is as POSIX says.
+#include "interposed.h"
 #include "settings.h"
 
 #include <dlfcn.h>
@@ -12,8 +13,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-
-#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace tachograph {
 namespace {

@@ -3,6 +3,7 @@
 // on. So recording ends before a filter comes, and a traced thread has no timer.
 #include "sandbox.h"
 
+#include "interposed.h"
 #include "kernel.h"
 #include "lifecycle.h"
 
@@ -14,8 +15,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
-
-#define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace tachograph::sandbox {
 namespace {
