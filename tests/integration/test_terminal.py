@@ -71,8 +71,8 @@ def work():
     end = time.process_time() + 0.1
     while time.process_time() < end: pass
 work()
-print("ready", os.getpid(), flush=True)
 try:
+    print("ready", os.getpid(), flush=True)
     while True: time.sleep(0.01)
 except KeyboardInterrupt:
     print("cleaning up", flush=True)
