@@ -55,6 +55,15 @@ def poisson_sums(
     return np.where(exact, whole, np.maximum(low, certain)), np.where(exact, whole, high)
 
 
+def none_seen(weight: NDArray[np.float64], z: float = Z95) -> NDArray[np.float64]:
+    """Upper end for a sum of which no sample was seen: that of a Poisson count of 0, times what a sample stands for.
+
+    The same formula as in ``poisson_sums``: 3.7 samples' worth, the two-sided form of the rule of three. NaN for weight
+    NaN.
+    """
+    return weight * (1 - 1 / 9 + z / 3) ** 3
+
+
 def shared_out(variance: NDArray[np.float64], whole: float | None) -> NDArray[np.float64]:
     """Variances of parts of a sum that is known exactly; ``whole`` is the variance of its estimate, None: unknown.
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..intervals import Z95, poisson_sums, shared_out
+from ..intervals import Z95, none_seen, poisson_sums, shared_out
 from ..nodes import NodeSums
 from ..summary import Placement
 from .curves import Curve, Events, envelope, events, live_curves
@@ -127,15 +127,23 @@ def per_second(size: _Floats, wall_s: float | None) -> _Floats:
 def _bounded(values: dict[str, _Floats], sums: HeapSums) -> dict[str, object]:
     """The estimates with the ends of their 95 % intervals."""
     columns: dict[str, object] = {}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = values["allocated_variance"] / values["allocated_beyond"]
+    most = np.full(len(weight), np.inf)
     for name in ("allocated", "freed", "live_at_peak", "live_at_end"):
         estimate, beyond = values[f"{name}_bytes"], values[f"{name}_beyond"]
         anchored = sums.anchored.get(name)
         low, high = poisson_sums(estimate - beyond, beyond, _variance(name, values, sums))
+        # None of the sampled blocks was released, or held: of those that were not sampled, some may have been.
+        unseen = (beyond <= 0) & (weight > 0)
+        high = np.where(unseen, np.minimum(estimate + none_seen(weight), most), high)
         if anchored is not None:
             high = np.minimum(high, estimate - beyond + np.maximum(anchored[0], beyond))
         columns[f"{name}_bytes"] = estimate
         columns[f"{name}_bytes_low"] = low
         columns[f"{name}_bytes_high"] = high
+        if name == "allocated":
+            most = high
     net = _net(values)
     reach = Z95 * np.sqrt(values["net_variance"])
     columns |= {"net_bytes": net, "net_bytes_low": net - reach, "net_bytes_high": net + reach}

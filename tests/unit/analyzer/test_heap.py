@@ -69,6 +69,21 @@ def test_every_byte_has_its_place(builder: Builder, profile: Callable[..., Profi
     assert table(memory.domains, "domain", "allocated_bytes", "freed_bytes")[4] == ("obj", 35 * MB, 38 * MB)
 
 
+def test_what_no_sample_was_seen_of_may_still_be_there(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """Twenty blocks of 10 KB that stand for 512 KB each: all that were seen are gone, others may be held."""
+    gone, held = lines(builder, 2)
+    mean = 512 * 1024
+    for number in range(20):
+        builder.block(gone, 10_000, 10 + number, 500, mean=mean)
+    for number in range(40):
+        builder.block(held, 10_000, 10 + number, mean=mean)
+    answer = profile().lines.sort_values("line").iloc[0]
+    assert answer["live_at_end_bytes"] == answer["live_at_end_bytes_low"] == 0
+    # 3.69 is the upper end of a Poisson count of 0: half of the 97.5 % quantile of chi squared with 2 degrees.
+    assert answer["live_at_end_bytes_high"] == pytest.approx(3.69 * mean, rel=0.02)
+    assert answer["live_at_end_bytes_high"] < answer["allocated_bytes_high"]
+
+
 def test_functions_in_total_along_the_call_path(builder: Builder, profile: Callable[..., Profile]) -> None:
     file = builder.file("/srv/a.py")
     main, left, right, helper = (
