@@ -31,6 +31,8 @@ def summary(rows: list[Row], programs: list[str], arms: list[str]) -> dict[str, 
                 "worst": max(value.median for value in of_figure.values()),
                 "median_of_medians": median(value.of_medians for value in of_figure.values()),
                 "worst_of_medians": max(value.of_medians for value in of_figure.values()),
+                "median_of_fastest": median(value.of_fastest for value in of_figure.values()),
+                "worst_of_fastest": max(value.of_fastest for value in of_figure.values()),
                 "programs": len(of_figure),
             }
             for name, of_figure in ratios.items()
@@ -69,7 +71,7 @@ def table(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
     for arm in arms:
         columns = [(arm, figure) for figure in FIGURES] + [(BARE_AGAIN, "in_program")]
         lines += [
-            f"{arm}, times bare: median of per-round ratios (their quartiles; ratio of medians)",
+            f"{arm}, times bare: median of per-round ratios (quartiles; ratio of medians; of the fastest runs)",
             _line("", ["in program", "in program, CPU time", "whole command", "noise: bare again, in program"]),
         ]
         for program in programs:
@@ -100,16 +102,20 @@ def long_run_table(found: dict[str, Any], arms: list[str]) -> str:
 
 
 def _line(head: str, cells: list[str]) -> str:
-    return (f"  {head:<25}" + "".join(f"{cell:<32}" for cell in cells)).rstrip()
+    return (f"  {head:<25}" + "".join(f"{cell:<38}" for cell in cells)).rstrip()
 
 
 def _cell(value: dict[str, Any] | None, failed: str) -> str:
-    return failed[:30] if value is None else "{median:.3f} ({low:.3f}..{high:.3f}; {of_medians:.3f})".format(**value)
+    if value is None:
+        return failed[:30]
+    return "{median:.3f} ({low:.3f}..{high:.3f}; {of_medians:.3f}; {of_fastest:.3f})".format(**value)
 
 
 def _overall(found: dict[str, Any], arm: str, figure: str, name: str) -> str:
     of_figure = found["over_programs"][arm].get(figure)
-    return f"{of_figure[name]:.3f} ({of_figure[name + '_of_medians']:.3f})" if of_figure else "-"
+    if not of_figure:
+        return "-"
+    return f"{of_figure[name]:.3f} ({of_figure[name + '_of_medians']:.3f}; {of_figure[name + '_of_fastest']:.3f})"
 
 
 def _sizes(value: dict[str, Any]) -> list[str]:

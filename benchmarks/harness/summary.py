@@ -1,8 +1,9 @@
 """From rows to ratios: pure functions.
 
 A ratio is taken between two arms of the same round, because a machine's speed drifts more between rounds than within
-one. Two figures are given: the ratio of the arms' medians, and the median of the per-round ratios, which should agree;
-where they do not, the machine was not quiet enough.
+one. Three figures are given: the median of the per-round ratios; the ratio of the arms' medians, which should agree
+with it where the machine was quiet enough; and the ratio of the fastest runs, for a machine that others share: what
+they do can make a run slower, and never faster.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,6 +20,7 @@ class Ratio:
     """One arm against another, over the rounds in which both have the figure."""
 
     of_medians: float
+    of_fastest: float
     median: float
     low: float
     """First quartile of the per-round ratios."""
@@ -46,6 +48,7 @@ def ratio(rows: Iterable[Row], program: str, arm: str, against: str, figure: Fig
     low, high = quartiles(ratios)
     return Ratio(
         of_medians=median(mine[number] for number in both) / median(base[number] for number in both),
+        of_fastest=min(mine[number] for number in both) / min(base[number] for number in both),
         median=median(ratios),
         low=low,
         high=high,

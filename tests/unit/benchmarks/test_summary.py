@@ -43,6 +43,14 @@ def test_ratios_are_taken_within_a_round() -> None:
     assert [found.median, found.of_medians, found.low, found.high] == pytest.approx([1.1] * 4)
 
 
+def test_what_others_do_to_the_machine_is_not_in_the_ratio_of_the_fastest_runs() -> None:
+    rows = rounds(BARE, 1, 2, 1, 1) + rounds("peer", 1.5, 1.1, 1.9, 1.2)
+    found = ratio(rows, "mdp", "peer", BARE, in_program)
+    assert found is not None
+    assert found.of_fastest == pytest.approx(1.1)
+    assert found.of_medians == pytest.approx(1.35)
+
+
 def test_only_rounds_with_both_arms_count() -> None:
     rows = rounds(BARE, 1, 1, 1) + rounds("peer", 2)
     found = ratio(rows, "mdp", "peer", BARE, in_program)
