@@ -101,26 +101,25 @@ def dumps(value: Mapping[str, Any]) -> str:
 
 
 def pieces(value: Mapping[str, Any]) -> Iterator[str]:
-    """The text of ``dumps`` a record at a time: all of a large document would take a multiple of its memory."""
+    """The text of ``dumps`` a record at a time: all of a large document would take a multiple of its memory.
+
+    A record is a line: only without indentation is the encoder that is written in C used.
+    """
     yield "{"
     before = "\n "
     for key, entry in value.items():
         yield f"{before}{json.dumps(str(key))}: "
         before = ",\n "
         if not isinstance(entry, list) or not entry:
-            yield _indented(entry, 1)
+            # Line breaks in strings are escaped, so all that are left are those between lines.
+            yield json.dumps(_plain(entry), indent=1, allow_nan=False).replace("\n", "\n ")
             continue
         between = "["
         for record in entry:
-            yield f"{between}\n  {_indented(record, 2)}"
+            yield f"{between}\n  {json.dumps(_plain(record), allow_nan=False)}"
             between = ","
         yield "\n ]"
     yield "\n}\n"
-
-
-def _indented(value: Any, depth: int) -> str:
-    # Line breaks in strings are escaped, so all that are left are those between lines.
-    return json.dumps(_plain(value), indent=1, allow_nan=False).replace("\n", "\n" + " " * depth)
 
 
 def _records(frame: pd.DataFrame, columns: list[str]) -> list[dict[str, Any]]:

@@ -283,12 +283,15 @@ def test_help_has_examples() -> None:
         assert "run.tacho" in result.output
 
 
-def test_a_document_written_in_pieces_is_json_as_json_writes_it() -> None:
+def test_a_document_is_json_with_a_line_for_each_record() -> None:
     document = {
         "text": 'two\nlines, "quoted" and é\\n',
         "nothing": [],
         "rows": [{"a": [1, 2], "b": {"c": None}}, {}, 5, "x\ny"],
         "nested": {"rows": [{"a": 1.5}], "none": {}},
     }
-    assert dumps(document) == json.dumps(document, indent=1) + "\n"
+    text = dumps(document)
+    assert json.loads(text) == document
+    for record in document["rows"]:
+        assert f"\n  {json.dumps(record)}" in text
     assert json.loads(dumps({"unknown": float("nan"), "rows": [float("inf")]})) == {"unknown": None, "rows": [None]}
