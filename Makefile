@@ -51,7 +51,7 @@ dev: $(BIN)/pip ## an editable install with all tools: edits to Python sources a
 	@$(PIP) --editable '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
 	@touch $(VENV)/.with-dev $(VENV)/.with-analyze
 
-bench: $(VENV)/.with-dev ## all benchmarks, beside other profilers, and docs/benchmarks.md (about 90 minutes on a quiet machine)
+bench: $(VENV)/.with-dev ## all benchmarks, beside other profilers, and docs/benchmarks.md (about 70 minutes on a quiet machine)
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 bench-overhead: $(VENV)/.with-dev ## what recording costs: ten pyperformance programs, bare and recorded (about an hour)

@@ -1,6 +1,6 @@
 """All benchmarks in one go, then the page of results.
 
-    python benchmarks/bench.py                         # about 90 minutes on two cores
+    python benchmarks/bench.py                         # about 70 minutes on two cores
     python benchmarks/bench.py --only overhead,reading # some of them
     python benchmarks/bench.py --page                  # the page alone, from the results that there are
 
@@ -38,21 +38,26 @@ class Step:
 
 STEPS = {
     "overhead": Step(
-        "overhead.py", ("--rounds", "7", "--peers", "all", "--peer-rounds", "1", "--timeout", "60"), "", 60
+        "overhead.py", ("--rounds", "5", "--peers", "all", "--peer-rounds", "1", "--timeout", "60"), "", 70
     ),
-    "allocation": Step("allocation.py", ("--rounds", "5"), "", 10),
-    "scaling": Step("scaling.py", ("--rounds", "3", "--peers", "scalene,memray,py-spy", "--peer-rounds", "1"), "", 20),
+    "allocation": Step("allocation.py", ("--rounds", "3"), "", 10),
+    "scaling": Step(
+        "scaling.py",
+        ("--rounds", "3", "--seconds", "0.5", "--peers", "scalene,memray,py-spy", "--peer-rounds", "1"),
+        "",
+        20,
+    ),
     "cpu_accuracy": Step("cpu_accuracy.py", (), "", 15),
     "line_accuracy": Step("line_accuracy.py", (), "", 10),
     "native_share": Step("native_share.py", (), "", 10),
     "delay": Step("delay_simulation.py", (), "delay.json", 2),
-    "samplers": Step("samplers.py", (), "samplers.json", 8),
+    "samplers": Step("samplers.py", ("--seconds", "3"), "samplers.json", 8),
     "memory_accuracy": Step("memory_accuracy.py", (), "", 10),
     "live_bytes": Step("live_bytes.py", (), "", 10),
-    "sampling_rate": Step("sampling_rate.py", (), "sampling_rate.json", 8),
+    "sampling_rate": Step("sampling_rate.py", ("--seconds", "5"), "sampling_rate.json", 8),
     "copy_volume": Step("copy_volume.py", (), "", 5),
     "leak_detection": Step("leak_detection.py", (), "", 10),
-    "analyze": Step("analyze.py", (), "analyze.json", 10),
+    "analyze": Step("analyze.py", ("--samples", "1e5,1e6,1e7,1e8"), "analyze.json", 15),
     "reading": Step("reading.py", (), "reading.json", 12),
 }
 
@@ -95,7 +100,9 @@ def run(name: str, step: Step) -> None:
     if status:
         print(f"  {name}: " + ("ran over its bound" if status < 0 else f"failed with status {status}"), file=sys.stderr)
         return
-    (folder / DONE).write_text(f"{time.monotonic() - begin:.0f} s\n", encoding="utf-8")
+    took = f"{time.monotonic() - begin:.0f} s"
+    (folder / DONE).write_text(took + "\n", encoding="utf-8")
+    print(f"  {name}: {took}", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from typing import Any
 
 import click
 
+from harness.arms import BARE
 from harness.measure import PROGRAMS as FOLDER
 from harness.peers import Peer
-from harness.survey import Question, Survey, complaints, key, options, true_shares, worst
+from harness.survey import Question, Survey, compared_with, complaints, key, options, true_shares, worst
 
 SHARES = (10, 30, 50, 70, 90)
 """Percent of the time that the calling function shall take, about."""
@@ -68,15 +69,15 @@ def measured(report: dict[str, float]) -> float:
     return 100.0 * report["calling"] / (report["calling"] + report["inlined"])
 
 
-def truth(known: dict[str, dict[str, Any]]) -> dict[int, float]:
-    """Wanted share -> the true one, in percent, of those that were measured bare."""
-    return true_shares(known, SHARES, measured)
+def truth(known: dict[str, dict[str, Any]], profiler: str = BARE) -> dict[int, float]:
+    """Wanted share -> the true one, in percent, of those that were measured bare, under the profiler's interpreter."""
+    return true_shares(known, SHARES, measured, compared_with(known, profiler))
 
 
 def errors(known: dict[str, dict[str, Any]], profiler: str) -> dict[int, float]:
     """Wanted share -> reported minus true, in percentage points, where the profiler answered."""
     found = {}
-    for share, true in truth(known).items():
+    for share, true in truth(known, profiler).items():
         answer = known.get(key(str(share), profiler), {})
         told = reported(answer["said"]) if answer.get("said") and answer["report"] else None
         if told is not None:
@@ -90,7 +91,7 @@ def table(known: dict[str, dict[str, Any]], profilers: list[str]) -> str:
     lines = [f"{'':<22}" + "".join(f"{f'{value:.1f} %':>18}" for value in true.values()) + f"{'worst':>9}"]
     for profiler in profilers:
         found, cells = errors(known, profiler), []
-        for share, value in true.items():
+        for share, value in (truth(known, profiler) or true).items():
             answer = known.get(key(str(share), profiler), {})
             if share in found:
                 moved = measured(answer["report"]) - value

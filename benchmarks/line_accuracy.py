@@ -20,7 +20,7 @@ from harness import tags
 from harness.arms import BARE
 from harness.measure import PROGRAMS as FOLDER
 from harness.peers import Peer
-from harness.survey import Question, Survey, complaints, key, options
+from harness.survey import Question, Survey, compared_with, complaints, key, options
 
 PROGRAM = FOLDER / "sections.py"
 SECTIONS = ("python", "call", "operator", "method", "library", "thread", "read")
@@ -82,22 +82,32 @@ def native_share(said: dict[str, Any], names: tuple[str, ...]) -> float | None:
 
 def errors(known: dict[str, dict[str, Any]], profiler: str) -> float | None:
     """Percent of the time that the profiler puts on the wrong line; None if it did not answer."""
-    bare, answer = known.get(key(QUESTION, BARE), {}).get("report"), known.get(key(QUESTION, profiler), {})
-    true = shares(bare) if bare else None
+    answer, true = known.get(key(QUESTION, profiler), {}), truth(known, profiler)
     told = shares(answer["said"]["total"]) if answer.get("said") else None
     return misplaced(told, true) if told and true else None
+
+
+def truth(known: dict[str, dict[str, Any]], profiler: str = BARE) -> dict[str, float] | None:
+    """Percent of the bare program's time, under the profiler's interpreter; None if that was not measured."""
+    report = known.get(key(QUESTION, compared_with(known, profiler)), {}).get("report")
+    return shares(report) if report else None
 
 
 def table(known: dict[str, dict[str, Any]], profilers: list[str]) -> str:
     """Percent of the time by line: the truth, and what each profiler says."""
     head = [*SECTIONS, "misplaced", "native of native", "native of Python"]
     lines = [f"{'':<22}" + "".join(f"{name:>18}" if len(name) > 10 else f"{name:>10}" for name in head)]
-    bare = known.get(key(QUESTION, BARE), {}).get("report")
-    true = shares(bare) if bare else None
-    if true is None:
+    shown = BARE
+    if (true := truth(known)) is None:
         return "the bare program was not measured"
     lines.append(f"{'(truth)':<22}" + "".join(f"{true[name]:>10.1f}" for name in SECTIONS))
     for profiler in profilers:
+        bare = compared_with(known, profiler)
+        if bare != shown and (other := truth(known, profiler)) is not None:
+            shown, true = bare, other
+            lines.append(
+                f"{bare.replace(BARE, '(truth', 1) + ')':<22}" + "".join(f"{true[n]:>10.1f}" for n in SECTIONS)
+            )
         answer = known.get(key(QUESTION, profiler), {})
         told = shares(answer["said"]["total"]) if answer.get("said") else None
         if told is None:

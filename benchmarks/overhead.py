@@ -30,7 +30,7 @@ from harness.errors import BenchmarkError
 from harness.interleave import LongRun, Plan, measure
 from harness.measure import Bench
 from harness.peers import peer_arms
-from harness.report import long_run, long_run_table, summary, table
+from harness.report import DETAILS, long_run, long_run_table, matrix, overview, summary, table
 from harness.store import Store
 from harness.survey import ENVIRONMENTS, ROOT
 from programs.suite import PROGRAMS
@@ -71,7 +71,7 @@ def main(
             few = chosen if names else ["fannkuch", "async_tree_none"]
             plan = Plan(few, compared, 1, 0.5, LongRun(LONG, LONG_PROGRAM, 1.0, 1), 3)
         else:
-            long = LongRun(LONG, LONG_PROGRAM, 10.0, 5)
+            long = LongRun(LONG, LONG_PROGRAM, 10.0, 3)
             plan = Plan(chosen, compared, rounds, seconds, long, max(rounds, 15), peer_rounds)
         folder = results or ROOT / "results" / ("overhead-quick" if quick else "overhead")
         store = Store(folder)
@@ -87,13 +87,15 @@ def main(
 
 
 def _show(plan: Plan, store: Store, folder: Path) -> None:
-    compared = [arm.name for arm in plan.arms[2:]]
+    compared, against = plan.compared()
     rows = store.rows()
-    found = summary(rows, plan.programs, compared)
-    long = long_run(rows, LONG_PROGRAM, LONG, compared)
+    found = summary(rows, plan.programs, compared, against)
+    long = long_run(rows, LONG_PROGRAM, LONG, compared, against)
+    ours = [arm.name for arm in plan.arms if not arm.peer and arm.name in compared]
     (folder / "summary.json").write_text(json.dumps(found | long, indent=2) + "\n", encoding="utf-8")
+    print(overview(found, compared))
+    print(f"\n{matrix(found, plan.programs, compared)}\n\n{long_run_table(long, ours)}\n\n{DETAILS}\n")
     print(table(found, plan.programs, compared))
-    print(long_run_table(long, compared))
     print(f"rows and summary: {folder}")
 
 

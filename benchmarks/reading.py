@@ -20,8 +20,9 @@ from harness import programs as programs_folder
 from harness.arms import FULL, Arm, arms
 from harness.interleave import progress
 from harness.measure import size_of
-from harness.peers import chosen, install, load
+from harness.peers import chosen, installed, load
 from harness.sample import record_program
+from harness.store import NEVER_ENDED
 from harness.survey import ENVIRONMENTS, ROOT, complaints
 
 PROGRAM = "raytrace"
@@ -54,7 +55,12 @@ class Reading:
 
 
 @click.command()
-@click.option("--peers", default="memray,austin", show_default=True, help="Comma-separated; those that have readers.")
+@click.option(
+    "--peers",
+    default="memray,austin,profiling-sampling",
+    show_default=True,
+    help="Comma-separated; those that have readers.",
+)
 @click.option("--seconds", "lengths", default=",".join(f"{s:g}" for s in SECONDS), show_default=True)
 @click.option(
     "--timeout", type=float, default=120.0, show_default=True, help="Seconds after which a report is given up."
@@ -84,13 +90,10 @@ def _readers(peers: str) -> list[Reader]:
         Reader("tachograph analyze", full, "{tachograph} analyze {recording}"),
         Reader("tachograph analyze --html", full, "{tachograph} analyze --html {report} {recording}"),
     ]
-    for name in chosen(peers):
-        peer = load(name)
-        if peer.readers:
-            python = str(install(name, peer, ENVIRONMENTS))
-            for arm, commands in peer.readers.items():
-                recorder = Arm(arm, peer.arms[arm], python=python, peer=True)
-                found += [Reader(title, recorder, command) for title, command in commands.items()]
+    having = ",".join(name for name in chosen(peers) if load(name).readers)
+    for peer, python in installed(having, ENVIRONMENTS):
+        for arm, commands in peer.readers.items():
+            found += [Reader(title, peer.arm(arm, python), command) for title, command in commands.items()]
     return found
 
 
@@ -103,7 +106,7 @@ def read(reader: Reader, seconds: float, site: Path, timeout_s: float) -> Readin
         size = size_of(recording)
     outcome = "ended" if finished.status == 0 else f"status {finished.status}: {finished.stderr[-80:]}"
     if finished.timed_out:
-        outcome = "never ended"
+        outcome = NEVER_ENDED
     good = finished.status == 0 and not finished.timed_out
     return Reading(
         reader=reader.name,

@@ -11,7 +11,7 @@ from typing import Any
 from harness.arms import BARE, Arm
 from harness.measure import RECORDING, start
 from harness.ours import OURS
-from harness.peers import Peer, chosen, install, load, version
+from harness.peers import Peer, chosen, installed, load, version
 from harness.store import ENDED
 
 
@@ -28,14 +28,12 @@ def subjects(text: str, parent: Path, tells: Callable[[Peer], list[str]]) -> lis
     """The bare program, and the arms named by `tells` of tachograph and of the peers in a comma-separated list."""
     found = [Subject(Arm(BARE, "{python}"), None, platform.python_version())]
     found += [Subject(Arm(name, OURS.arms[name]), OURS, "") for name in tells(OURS)]
-    for name in chosen(text):
-        peer = load(name)
-        if not tells(peer):
-            continue
-        python = install(name, peer, parent)
+    asked = ",".join(name for name in chosen(text) if tells(load(name)))
+    for peer, python in installed(asked, parent):
         release = version(peer, python)
-        for arm in tells(peer):
-            found.append(Subject(Arm(arm, peer.arms[arm], python=str(python), peer=True), peer, release))
+        if peer.bare != BARE:
+            found.append(Subject(Arm(peer.bare, "{python}", python=str(python), peer=True), None, release))
+        found += [Subject(peer.arm(arm, python), peer, release) for arm in tells(peer)]
     return found
 
 
@@ -76,6 +74,7 @@ def ask(
     what is not known is None.
     """
     answer: dict[str, Any] = {"profiler": subject.arm.name, "version": subject.version, "report": None, "said": None}
+    answer["against"] = subject.arm.against
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         report = folder / "report.json"

@@ -16,6 +16,7 @@ from harness.errors import BenchmarkError
 
 BARE = "bare"
 BARE_AGAIN = "bare again"
+BARE_BRIEF = "bare, brief"
 CPU_ONLY = "cpu only"
 FULL = "full"
 RECORD = "{tachograph} record --quiet --force --output {recording}"
@@ -32,6 +33,13 @@ class Arm:
     template: str
     python: str = sys.executable
     peer: bool = False
+    against: str = BARE
+    """The arm that this one is compared with: the same program, bare, under the same interpreter."""
+    brief: bool = False
+    """Whether the program runs a third of the passes, and no pass before them, once: for what takes many times as long.
+
+    Such an arm is compared with a bare one that is brief as well.
+    """
 
     def command(self, program: list[str], recording: Path) -> list[str]:
         """The argument vector that runs `program` in this arm."""
@@ -50,6 +58,11 @@ class Arm:
         for word in words:
             command += known.get(word, [word.replace("{recording}", str(recording)).replace("{bin}", folder)])
         return command
+
+
+def is_bare(name: str) -> bool:
+    """Whether an arm of that name runs the program and nothing else."""
+    return name.partition(",")[0] in (BARE, BARE_AGAIN)
 
 
 def arms(others: list[str], peers: list[Arm] | None = None) -> list[Arm]:

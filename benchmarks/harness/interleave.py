@@ -1,5 +1,6 @@
 """Runs every step of a comparison that has not been run yet, arms interleaved, and keeps each row at once."""
 
+import math
 import os
 import platform
 import sys
@@ -7,9 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from harness.arms import BARE, Arm
+from harness.arms import BARE, Arm, is_bare
 from harness.measure import START_UP, Bench
-from harness.store import Row, Store
+from harness.store import NEVER_ENDED, Row, Store
+
+GIVEN_UP = 2
+"""Kinds of programs under which a peer runs over the bound before it is tried no more."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Plan:
     long: LongRun | None = None
     start_ups: int = 0
     peer_rounds: int | None = None
-    """Rounds in which the peers take part, from the first on; None for all. Some take twenty times as long."""
+    """Rounds in which the peers take part, from the first on; None for all. The slow ones take part in one."""
 
     def steps(self) -> Iterator[tuple[int, str, Arm]]:
         """Everything to run, in order: round, program, arm. The order of the arms turns with the round."""
@@ -47,13 +51,29 @@ class Plan:
                 names.append(START_UP)
             turn = number % len(self.arms)
             for name in names:
+                long = self.long is not None and name == self.long.name
                 for arm in self.arms[turn:] + self.arms[:turn]:
-                    if not arm.peer or self.peer_rounds is None or number < self.peer_rounds:
+                    if number < self._rounds_of(arm) and not (long and arm.peer):
                         yield number, name, arm
+
+    def compared(self) -> tuple[list[str], dict[str, str]]:
+        """The names of the arms that are no bare ones; what those are compared with that have another than `BARE`."""
+        shown = [arm for arm in self.arms if not is_bare(arm.name)]
+        return [arm.name for arm in shown], {arm.name: arm.against for arm in shown if arm.against != BARE}
+
+    def _rounds_of(self, arm: Arm) -> int:
+        most = max(self.rounds, self.start_ups)
+        if not arm.peer:
+            return most
+        return 1 if arm.brief else min(most, self.peer_rounds or most)
 
 
 def measure(plan: Plan, bench: Bench, store: Store) -> None:
-    """Measures what `store` does not have yet. A peer that failed or never ended with a program is not tried again."""
+    """Measures what `store` does not have yet.
+
+    An arm that failed or took too long with a program is not tried again with that. A peer that took too long is not
+    tried with programs of the same kind either, nor with any if it ended with none and took too long with `GIVEN_UP`.
+    """
     store.agree(
         {
             "python": platform.python_version(),
@@ -70,12 +90,29 @@ def measure(plan: Plan, bench: Bench, store: Store) -> None:
     with progress(len(steps)) as show:
         for done, (number, name, arm) in enumerate(steps):
             show(done, f"round {number + 1}: {name}, {arm.name}")
-            if (number, name, arm.name) in known or (name, arm.name) in failed:
+            if (
+                (number, name, arm.name) in known
+                or (name, arm.name) in failed
+                or (arm.peer and hopeless(rows, name, arm.name))
+            ):
                 continue
             row = _run(plan, bench, loops, number, name, arm)
             store.append(row)
+            rows.append(row)
             if not row.whole:
                 failed.add((name, arm.name))
+
+
+def hopeless(rows: list[Row], program: str, arm: str) -> bool:
+    """Whether an arm would take too long with a program too, as far as its rows tell."""
+    mine = [row for row in rows if row.arm == arm]
+    unended = {kind(row.program) for row in mine if row.outcome == NEVER_ENDED}
+    return kind(program) in unended or (len(unended) >= GIVEN_UP and not any(row.whole for row in mine))
+
+
+def kind(program: str) -> str:
+    """What programs have in common that differ in one thing: the four of async_tree."""
+    return program.partition("_")[0]
 
 
 def _run(plan: Plan, bench: Bench, loops: dict[str, int], number: int, name: str, arm: Arm) -> Row:
@@ -87,7 +124,8 @@ def _run(plan: Plan, bench: Bench, loops: dict[str, int], number: int, name: str
         program, seconds = plan.long.program, plan.long.seconds
     if name not in loops:
         loops[name] = bench.calibrate(plan.arms[0], program, seconds)
-    return replace(bench.program(number, arm, program, loops[name]), program=name)
+    passes = math.ceil(loops[name] / 3) if arm.brief else loops[name]
+    return replace(bench.program(number, arm, program, passes), program=name)
 
 
 @contextmanager

@@ -22,7 +22,10 @@ START_UP = "first line"
 
 @dataclass(frozen=True)
 class Bench:
-    """Which catalogue of programs is run, with what on PYTHONPATH (or nothing), and how long one run may take."""
+    """Which catalogue of programs is run, with what on PYTHONPATH (or nothing), and how long one run may take.
+
+    A brief arm may take half of that, for a third of the passes.
+    """
 
     catalogue: str
     site: Path | None
@@ -37,7 +40,7 @@ class Bench:
 
     def program(self, round_number: int, arm: Arm, program: str, loops: int) -> Row:
         """Runs a program of the catalogue for a fixed number of passes."""
-        return self._run(round_number, arm, program, ["--loops", str(loops)])
+        return self._run(round_number, arm, program, ["--loops", str(loops), *(["--no-warm-up"] if arm.brief else [])])
 
     def start_up(self, round_number: int, arm: Arm) -> Row:
         """Runs a program of one line, which notes the time at which it ran."""
@@ -70,7 +73,8 @@ class Bench:
             report_file = folder / "report.json"
             script = [str(PROGRAMS / "passes.py"), self.catalogue, program, *how_long]
             program_line = [*script, "--report", str(report_file)]
-            finished, outcome, run = start(arm, program_line, folder, self.site, self.timeout_s)
+            bound_s = self.timeout_s / 2 if arm.brief else self.timeout_s
+            finished, outcome, run = start(arm, program_line, folder, self.site, bound_s)
             report = None
             if outcome == ENDED and report_file.exists():
                 report = json.loads(report_file.read_text(encoding="utf-8"))

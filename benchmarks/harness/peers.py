@@ -7,16 +7,17 @@ import importlib
 import json
 import pstats
 import shlex
+import shutil
 import subprocess
 import sys
 import venv
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.arms import Arm
+from harness.arms import BARE, BARE_BRIEF, Arm
 from harness.errors import BenchmarkError
 
 FOLDER = Path(__file__).resolve().parent.parent / "peers"
@@ -70,6 +71,21 @@ class Peer:
     """The memory that the profiler says was held at the peak."""
     without_memory: tuple[str, ...] = ()
     """The arms that say nothing of memory, if others do."""
+    slow: tuple[str, ...] = ()
+    """The arms under which programs take several times as long; they run fewer passes (see `harness.arms.Arm`)."""
+    interpreter: str = ""
+    """The command of the interpreter that it needs, if not ours; it takes part where there is one."""
+    also: tuple[str, ...] = ()
+    """What else to install, for the programs."""
+
+    @property
+    def bare(self) -> str:
+        """The name of the arm that runs a program bare, under the same interpreter."""
+        return f"{BARE}, {self.interpreter}" if self.interpreter else BARE
+
+    def arm(self, name: str, python: Path) -> Arm:
+        """One of its arms."""
+        return Arm(name, self.arms[name], python=str(python), peer=True, against=self.bare)
 
     def tells_functions(self) -> list[str]:
         """The arms that tell functions apart."""
@@ -168,30 +184,69 @@ def chosen(text: str) -> list[str]:
 
 
 def peer_arms(text: str, parent: Path) -> list[Arm]:
-    """The arms of the peers in a comma-separated list, installed below `parent` if needed."""
+    """The arms of the peers in a comma-separated list, installed below `parent` if needed, and the bare ones of theirs.
+
+    The slow ones come last, as brief ones.
+    """
     found: list[Arm] = []
+    slow: list[Arm] = []
+    for peer, python in installed(text, parent):
+        if peer.bare != BARE:
+            found.append(Arm(peer.bare, "{python}", python=str(python), peer=True, against=peer.bare))
+        for name in peer.arms:
+            arm = peer.arm(name, python)
+            if name in peer.slow:
+                slow.append(replace(arm, against=BARE_BRIEF, brief=True))
+            else:
+                found.append(arm)
+    if slow:
+        slow.insert(0, Arm(BARE_BRIEF, "{python}", peer=True, against=BARE_BRIEF, brief=True))
+    return found + slow
+
+
+def installed(text: str, parent: Path) -> Iterator[tuple[Peer, Path]]:
+    """The peers in a comma-separated list, each with its interpreter, installed below `parent` if needed.
+
+    One whose interpreter this machine does not have is left out, which is said.
+    """
     for name in chosen(text):
         peer = load(name)
         python = install(name, peer, parent)
-        found += [Arm(arm, template, python=str(python), peer=True) for arm, template in peer.arms.items()]
-    return found
+        if python is None:
+            print(f"{name} is left out: there is no {peer.interpreter} on PATH", file=sys.stderr)
+        else:
+            yield peer, python
 
 
-def install(name: str, peer: Peer, parent: Path) -> Path:
-    """Makes the peer's virtual environment if it is not there yet; its interpreter."""
-    if not peer.package:
+def install(name: str, peer: Peer, parent: Path) -> Path | None:
+    """Makes the peer's virtual environment if it is not there yet; its interpreter. None without the one it needs."""
+    if not peer.package and not peer.interpreter:
         return Path(sys.executable)
     folder = parent / name
     python = folder / "bin" / "python"
     done = folder / ".complete"
-    if not done.exists():
+    if done.exists() and python.exists():
+        return python
+    if peer.interpreter:
+        command = shutil.which(peer.interpreter)
+        if command is None:
+            return None
+        _make_environment(command, folder)
+    else:
         venv.create(folder, with_pip=True)
-        for package in (peer.package, *peer.older):
-            _pip(python, package, "numpy")  # some of the programs need it
-            if _runs(peer, python.parent):
-                break
-        done.touch()
+    for package in (peer.package, *peer.older):
+        _pip(python, *filter(None, [package, "numpy", *peer.also]))  # some of the programs need numpy
+        if _runs(peer, python.parent):
+            break
+    done.touch()
     return python
+
+
+def _make_environment(command: str, folder: Path) -> None:
+    try:
+        subprocess.run([command, "-m", "venv", "--clear", str(folder)], check=True, stdout=subprocess.DEVNULL)
+    except subprocess.CalledProcessError as error:
+        raise BenchmarkError(f"{command} could not make a virtual environment (status {error.returncode})") from None
 
 
 def _pip(python: Path, *packages: str) -> None:
@@ -212,7 +267,8 @@ def _runs(peer: Peer, folder: Path) -> bool:
 def version(peer: Peer, python: Path) -> str:
     """The release that is installed."""
     if not peer.package:
-        return f"Python {sys.version.split()[0]}"
+        answer = subprocess.run([python, "--version"], check=True, capture_output=True, text=True)
+        return answer.stdout.strip()
     code = "import importlib.metadata, json, sys; print(json.dumps(importlib.metadata.version(sys.argv[1])))"
     answer = subprocess.run([python, "-c", code, peer.package], check=True, capture_output=True, text=True)
     return str(json.loads(answer.stdout))

@@ -1,27 +1,36 @@
 """Sums up the rows of a comparison of arms as one JSON object, and prints it as text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from statistics import median
 from typing import Any
 
 from harness.arms import BARE, BARE_AGAIN
 from harness.measure import START_UP
-from harness.store import Row
+from harness.store import NEVER_ENDED, Row
 from harness.summary import Figure, Ratio, failures, growth, median_of, ratio, size
+
+Against = Mapping[str, str]
+"""Arm -> the bare arm that it is compared with, where that is not `BARE`."""
+
+FEW = 8
+"""Arms that fit beside each other."""
+DETAILS = "In detail:"
+"""The line of a printed report behind which the details are."""
 
 FIGURES: dict[str, Figure] = {
     "in_program": lambda row: row.in_program_s,
     "in_program_cpu": lambda row: row.in_program_cpu_s,
-    "whole_process": lambda row: row.whole_s,
+    "whole_process": lambda row: row.whole_s if row.whole else None,  # what was given up took longer than that
 }
 
 
-def summary(rows: list[Row], programs: list[str], arms: list[str]) -> dict[str, Any]:
+def summary(rows: list[Row], programs: list[str], arms: list[str], against: Against | None = None) -> dict[str, Any]:
     """Ratios against the first bare run of the same round, failures, and sizes."""
-    result: dict[str, Any] = {"ratios": {}, "over_programs": {}, "failures": {}, "sizes": {}}
+    bare = against or {}
+    result: dict[str, Any] = {"ratios": {}, "over_programs": {}, "failures": {}, "sizes": {}, "against": dict(bare)}
     for arm in [BARE_AGAIN, *arms]:
-        ratios = {name: _ratios(rows, programs, arm, figure) for name, figure in FIGURES.items()}
+        ratios = {name: _ratios(rows, programs, arm, bare.get(arm, BARE), figure) for name, figure in FIGURES.items()}
         result["ratios"][arm] = {
             name: {program: asdict(value) for program, value in of_figure.items()} for name, of_figure in ratios.items()
         }
@@ -41,14 +50,14 @@ def summary(rows: list[Row], programs: list[str], arms: list[str]) -> dict[str, 
         found = {program: failures(rows, program, arm) for program in programs}
         result["failures"][arm] = {program: outcome for program, outcome in found.items() if outcome is not None}
     for arm in [BARE, *arms]:
-        result["sizes"][arm] = {program: asdict(size(rows, program, arm, BARE)) for program in programs}
+        result["sizes"][arm] = {program: asdict(size(rows, program, arm, bare.get(arm, BARE))) for program in programs}
     return result
 
 
-def long_run(rows: list[Row], short: str, long: str, arms: list[str]) -> dict[str, Any]:
+def long_run(rows: list[Row], short: str, long: str, arms: list[str], against: Against | None = None) -> dict[str, Any]:
     """Start-up, finalising, and what a long run leaves on disk. Times in seconds, sizes in bytes."""
     result: dict[str, Any] = {"start_up_s": {}, "after_program_s": {}, "long_run": {}}
-    for arm in [BARE, *arms]:
+    for arm in [*dict.fromkeys([BARE, *(against or {}).values()]), *arms]:
         result["start_up_s"][arm] = median_of(rows, START_UP, arm, lambda row: row.start_up_s)
         result["after_program_s"][arm] = median_of(rows, long, arm, lambda row: row.after_program_s)
     for arm in arms:
@@ -60,18 +69,75 @@ def long_run(rows: list[Row], short: str, long: str, arms: list[str]) -> dict[st
     return result
 
 
-def _ratios(rows: list[Row], programs: list[str], arm: str, figure: Figure) -> dict[str, Ratio]:
-    found = {program: ratio(rows, program, arm, BARE, figure) for program in programs}
+def _ratios(rows: list[Row], programs: list[str], arm: str, bare: str, figure: Figure) -> dict[str, Ratio]:
+    found = {program: ratio(rows, program, arm, bare, figure) for program in programs}
     return {program: value for program, value in found.items() if value is not None}
 
 
+def overview(found: dict[str, Any], arms: list[str]) -> str:
+    """One line for each arm: medians and worsts over the programs, and how many programs there are none of."""
+    head = ["median", "worst", "fastest, median", "fastest, worst", "CPU, median", "CPU, worst", "command, median"]
+    head += ["memory added", "left on disk"]
+    lines = [f"{'times bare':<22}" + "".join(f"{name:>17}" for name in head)]
+    for arm in [BARE_AGAIN, *arms]:
+        over, sizes = found["over_programs"][arm], found["sizes"].get(arm, {}).values()
+        cells = [
+            f"{over[figure][name]:.3f}" if figure in over else "-"
+            for figure, name in (
+                ("in_program", "median"),
+                ("in_program", "worst"),
+                ("in_program", "median_of_fastest"),
+                ("in_program", "worst_of_fastest"),
+                ("in_program_cpu", "median"),
+                ("in_program_cpu", "worst"),
+                ("whole_process", "median"),
+            )
+        ]
+        for name, unit, form in (("above_bare", 1e6, "{:+.1f} MB"), ("recording", 1024, "{:.0f} KiB")):
+            values = [size[name] / unit for size in sizes if size[name] is not None]
+            cells.append(form.format(median(values)) if values else "-")
+        lines.append((f"{arm:<22}" + "".join(f"{cell:>17}" for cell in cells) + "   " + missing(found, arm)).rstrip())
+    return "\n".join(lines)
+
+
+def missing(found: dict[str, Any], arm: str) -> str:
+    """In words: with how many of the programs an arm took too long, failed, or was not tried. Empty if with none."""
+    outcomes = list(found["failures"][arm].values())
+    unended = outcomes.count(NEVER_ENDED)
+    programs = len(found["sizes"][BARE])
+    untried = programs - len(found["failures"][arm].keys() | found["ratios"][arm]["in_program"].keys())
+    counts = {NEVER_ENDED: unended, "failed": len(outcomes) - unended, "not tried": untried}
+    words = ", ".join(f"{name} with {count}" for name, count in counts.items() if count)
+    return f"{words} of {programs}" if words else ""
+
+
+def matrix(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
+    """Times bare, in program, of every program and arm; programs are rows where there are few arms."""
+
+    def cell(program: str, arm: str) -> str:
+        value = found["ratios"][arm]["in_program"].get(program)
+        failed = found["failures"][arm].get(program, "-")
+        return f"{value['median']:.3f}" if value else failed if failed in (NEVER_ENDED, "-") else "failed"
+
+    shown = [BARE_AGAIN, *arms]
+    if len(arms) <= FEW:
+        rows = [(program, [cell(program, arm) for arm in shown]) for program in programs]
+        heads = shown
+    else:
+        rows = [(arm, [cell(program, arm) for program in programs]) for arm in shown]
+        heads = [program.removeprefix("async_tree_") for program in programs]
+    lines = [f"{'times bare':<26}" + "".join(f"{head:>18}" for head in heads)]
+    return "\n".join(lines + [f"{name:<26}" + "".join(f"{each:>18}" for each in cells) for name, cells in rows])
+
+
 def table(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
-    """The results for people."""
+    """The results for people, arm by arm."""
     lines: list[str] = []
     for arm in arms:
         columns = [(arm, figure) for figure in FIGURES] + [(BARE_AGAIN, "in_program")]
         lines += [
-            f"{arm}, times bare: median of per-round ratios (quartiles; ratio of medians; of the fastest runs)",
+            f"{arm}, times {found['against'].get(arm, BARE)}: "
+            "median of per-round ratios (quartiles; ratio of medians; of the fastest runs)",
             _line("", ["in program", "in program, CPU time", "whole command", "noise: bare again, in program"]),
         ]
         for program in programs:

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.errors import BenchmarkError
 
 ENDED = "ended"
-NEVER_ENDED = "never ended"
+NEVER_ENDED = "over the bound"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from harness.answers import Answers, Subject, ask, subjects
-from harness.arms import BARE
+from harness.arms import BARE, is_bare
 from harness.errors import BenchmarkError
 from harness.interleave import progress
 from harness.peers import Peer
@@ -76,7 +76,7 @@ class Survey:
     @property
     def profilers(self) -> list[str]:
         """The names of those who are asked, without the bare program."""
-        return [subject.arm.name for subject in self.subjects if subject.arm.name != BARE]
+        return [subject.arm.name for subject in self.subjects if not is_bare(subject.arm.name)]
 
     def known(self) -> dict[str, dict[str, Any]]:
         """Answers by `key`."""
@@ -91,7 +91,7 @@ class Survey:
 
     def ask_all(self, questions: Iterable[Question], read: Read, *, bare: bool = True) -> None:
         """Asks what has not been answered yet; the bare program only if it is wanted."""
-        who = [subject for subject in self.subjects if bare or subject.arm.name != BARE]
+        who = [subject for subject in self.subjects if bare or not is_bare(subject.arm.name)]
         steps = [(question, subject) for question in questions for subject in who]
         known = self.known()
         with progress(len(steps)) as show:
@@ -110,11 +110,19 @@ def key(question: str, profiler: str) -> str:
     return f"{question} {profiler}"
 
 
+def compared_with(known: Mapping[str, dict[str, Any]], profiler: str) -> str:
+    """The bare arm whose report is the truth for a profiler: that of the same interpreter."""
+    return next((answer.get("against", BARE) for answer in known.values() if answer.get("profiler") == profiler), BARE)
+
+
 def true_shares(
-    known: Mapping[str, dict[str, Any]], wanted: Iterable[int], measured: Callable[[dict[str, float]], float]
+    known: Mapping[str, dict[str, Any]],
+    wanted: Iterable[int],
+    measured: Callable[[dict[str, float]], float],
+    bare: str = BARE,
 ) -> dict[int, float]:
     """Wanted share, which is the question's name, -> what `measured` makes of the bare program's report, if any."""
-    reports = {share: known.get(key(str(share), BARE), {}).get("report") for share in wanted}
+    reports = {share: known.get(key(str(share), bare), {}).get("report") for share in wanted}
     return {share: measured(report) for share, report in reports.items() if report}
 
 

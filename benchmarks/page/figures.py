@@ -12,7 +12,8 @@ import cpu_accuracy
 import delay_simulation
 import memory_accuracy
 import native_share
-from harness.arms import BARE
+from harness.arms import BARE_AGAIN, CPU_ONLY, FULL
+from harness.report import missing
 from page.contests import MINE
 from page.results import Results
 
@@ -40,24 +41,38 @@ def overhead(results: Results) -> Figure | None:
     if found is None:
         return None
     over = {arm: each["in_program"] for arm, each in found["over_programs"].items() if "in_program" in each}
+    over = {arm: each for arm, each in over.items() if arm != BARE_AGAIN}
     order = sorted(over, key=lambda arm: over[arm]["median"], reverse=True)
+    order = [arm for arm in found["over_programs"] if arm not in over and arm != BARE_AGAIN] + order
+    most = max(each["worst"] for each in over.values())
     figure, axes = _new(1.2 + 0.3 * len(order))
     for place, arm in enumerate(order):
         colour = MINE_COLOUR if arm in MINE else OTHER
+        lacking = missing(found, arm)
+        if arm not in over:
+            axes.annotate(f"  {lacking}", (1.0, place), color=SOFT, va="center", fontsize=8)
+            continue
         low, high = over[arm]["median"], over[arm]["worst"]
         axes.plot([low, high], [place, place], color=colour, linewidth=2)
         axes.plot(low, place, "o", color=colour)
         axes.plot(high, place, "|", color=colour, markersize=10)
-        failed = len(found["failures"].get(arm, {}))
-        note = f"  {low:.3g} to {high:.3g}" + (
-            f", {failed} of {len(found['sizes'][BARE])} never ended" if failed else ""
-        )
-        axes.annotate(note, (high, place), color=SOFT, va="center", fontsize=8)
+        note = f"  {low:.3f} to {high:.3f}" if high < 2 else f"  {low:.2f} to {high:.1f}"
+        axes.annotate(f"{note}; {lacking}" if lacking else note, (high, place), color=SOFT, va="center", fontsize=8)
+    axes.axvline(1.0, color=SOFT, linestyle=":", linewidth=1)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(order)), order)
+    axes.set_xlim(0.95 * min(1.0, *(each["median"] for each in over.values())), 3 * most)
+    axes.set_ylim(-0.6, len(order) - 0.4)
+    ticks = [tick for tick in (1, 1.5, 2, 3, 5, 10, 20, 50, 100) if tick < 3 * most]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
+    axes.set_yticks(range(len(order)), [_title(arm) for arm in order])
     axes.set_xlabel("times the bare program (dot: median of the ten programs, bar: worst)")
     axes.set_title("What recording costs", loc="left", fontweight="bold")
     return figure
+
+
+def _title(arm: str) -> str:
+    return f"tachograph, {arm}" if arm in (CPU_ONLY, FULL) else arm
 
 
 def bias(results: Results) -> Figure | None:

@@ -3,10 +3,12 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from harness.answers import Answers
-from harness.arms import BARE, BARE_AGAIN
+from harness.arms import BARE, BARE_AGAIN, is_bare
+from harness.report import DETAILS
 from harness.store import Row, Store
 
 
@@ -27,7 +29,7 @@ class Results:
     def profilers(self, name: str) -> list[str]:
         """Who was asked in a survey, in the order of asking."""
         return list(
-            dict.fromkeys(answer["profiler"] for answer in self.known(name).values() if answer["profiler"] != BARE)
+            dict.fromkeys(answer["profiler"] for answer in self.known(name).values() if not is_bare(answer["profiler"]))
         )
 
     def summary(self, name: str) -> dict[str, Any] | None:
@@ -42,7 +44,7 @@ class Results:
     def arms(self, name: str) -> list[str]:
         """The arms of a comparison that are no bare ones."""
         summary = self.summary(name)
-        return [] if summary is None else [arm for arm in summary["ratios"] if arm not in (BARE, BARE_AGAIN)]
+        return [] if summary is None else [arm for arm in summary["ratios"] if not is_bare(arm)]
 
     def figures(self, name: str, file: str) -> list[dict[str, Any]]:
         """The list that a benchmark wrote as JSON."""
@@ -52,5 +54,31 @@ class Results:
     def table(self, name: str) -> str:
         """What the benchmark printed."""
         file = self.folder / name / "table.txt"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        return "\n".join(line.rstrip() for line in lines if "results" not in line)
+        text = file.read_text(encoding="utf-8").partition(f"{DETAILS}\n")[0] if file.exists() else ""
+        return "\n".join(line.rstrip() for line in text.strip().splitlines() if "results" not in line)
+
+    def versions(self) -> dict[str, str]:
+        """The profilers that were asked in surveys, by the first word of their arms' names, with their releases."""
+        answers = [line for file in self.folder.glob("*/answers.jsonl") for line in Answers(file).known().values()]
+        found = {line["profiler"].split()[0].rstrip(","): str(line.get("version") or "") for line in answers}
+        return {name: found[name] for name in sorted(found) if found[name] and not is_bare(name)}
+
+    def has_details(self, name: str) -> bool:
+        """Whether the benchmark printed more than `table` gives."""
+        file = self.folder / name / "table.txt"
+        return file.exists() and DETAILS in file.read_text(encoding="utf-8").splitlines()
+
+    def spread(self, name: str) -> tuple[float, float]:
+        """How far the second bare run is from the first: the median over programs in the worst round, and the most.
+
+        What takes part in one round is known no better than that.
+        """
+        rows = self.rows(name)
+        times = {row.key: row.in_program_s for row in rows if row.arm in (BARE, BARE_AGAIN) and row.in_program_s}
+        off: dict[int, list[float]] = {}
+        for (number, program, arm), seconds in times.items():
+            if arm == BARE_AGAIN and (first := times.get((number, program, BARE))):
+                off.setdefault(number, []).append(seconds / first - 1)
+        if not off:
+            return 0.0, 0.0
+        return max(abs(median(each)) for each in off.values()), max(abs(one) for each in off.values() for one in each)

@@ -19,9 +19,15 @@ SECTIONS = (
         "What recording costs",
         "Scalene (OSDI 2023), tables 1 and 3, figures 7 and 8",
         "Ten pyperformance programs, repeated until the bare program takes three seconds. Every round runs each "
-        "program once in every arm, one after another; a ratio is taken within a round. The second bare run is the "
-        "noise floor. Peers take part in the first round; one that fails or takes more than 60 seconds is shown as "
-        "such.",
+        "program once in every arm, one after another; a ratio is taken within a round. `bare again` is the noise "
+        "floor. tachograph takes part in every round, the other profilers in the first one. Those that trace, or "
+        "follow every allocation, run a third of the passes and are compared with a bare run of as many; "
+        "profiling.sampling is compared with a bare run of its own interpreter, Python 3.15. A run that fails or "
+        "takes more than 60 seconds (30 for a third of the passes) is shown as such. A profiler over that bound with "
+        "one program of async_tree is not tried with the other three, and one that was over it with the first two "
+        "kinds of programs is tried with no more. *Fastest* is the ratio of the fastest runs: what others do on a "
+        "machine makes a run slower and never faster. *CPU* is CPU time of the program, *command* the wall-clock time "
+        "of all that the profiler does, *memory added* what the program's own process holds more at its peak.",
     ),
     Section(
         "allocation",
@@ -33,7 +39,8 @@ SECTIONS = (
         "scaling",
         "As the program grows",
         "",
-        "The same work by more threads, in deeper stacks, with other block sizes, and in more processes.",
+        "The same work by more threads, in deeper stacks, with other block sizes, and in more processes. The other "
+        "profilers take part in the first round.",
     ),
     Section(
         "cpu_accuracy",

@@ -3,6 +3,7 @@
 import re
 import shutil
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from harness.errors import BenchmarkError
@@ -59,6 +60,8 @@ def _head(found: Results, compared: list[Contest]) -> str:
         _summary(compared, lost),
         "",
         f"Measured on {datetime.now(UTC).date().isoformat()}: {machine()}.",
+        *_versions(found),
+        *_noise(found),
         "Made by `make bench`, which anybody can run; this page is generated, and its data is in",
         "[benchmarks/data](benchmarks/data). Times are ratios taken within one interleaved run.",
         "",
@@ -70,6 +73,22 @@ def _head(found: Results, compared: list[Contest]) -> str:
         ]
         lines += [_row(contest) for contest in compared] + [""]
     return "\n".join(lines)
+
+
+def _versions(found: Results) -> list[str]:
+    others = ", ".join(f"{name} {release.removeprefix('Python ')}" for name, release in found.versions().items())
+    return [f"tachograph {version('tachograph')} beside {others}."] if others else []
+
+
+def _noise(found: Results) -> list[str]:
+    of_median, of_one = found.spread("overhead")
+    if not of_one:
+        return []
+    return [
+        "A second bare run of the ten programs differed from the first by up to "
+        f"{100 * of_median:.1f} % in the median of a",
+        f"round and by up to {100 * of_one:.1f} % in one program: slowdowns that differ by less are called equal.",
+    ]
 
 
 def _summary(compared: list[Contest], lost: list[tuple[Contest, dict[str, float]]]) -> str:
@@ -103,4 +122,7 @@ def _section(found: Results, section: Section, figure: str | None) -> str:
         lines += ["**It did not run to its end; this is what was measured until then.**", ""]
     if figure is not None:
         lines += [f"![{section.title}](benchmarks/{figure})", ""]
-    return "\n".join([*lines, "```text", without_paths(found.table(section.benchmark)), "```", ""])
+    lines += ["```text", without_paths(found.table(section.benchmark)), "```", ""]
+    if found.has_details(section.benchmark):
+        lines += [f"[In detail](benchmarks/data/{section.benchmark}/table.txt): every program, with quartiles.", ""]
+    return "\n".join(lines)

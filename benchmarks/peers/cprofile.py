@@ -6,4 +6,5 @@ PEER = Peer(
     package="",
     arms={"cProfile": "{python} -m cProfile -o {recording} {program}"},
     functions=pstats_shares,
+    slow=("cProfile",),
 )

@@ -15,4 +15,5 @@ PEER = Peer(
     package="filprofiler",
     arms={"fil": "{bin}/fil-profile --no-browser -o {recording} run {program}"},
     peak_bytes=peak_bytes,
+    slow=("fil",),
 )

@@ -22,4 +22,5 @@ PEER = Peer(
     package="line_profiler",
     arms={"line_profiler": "{bin}/kernprof -l -q -o {recording} {program} --decorate"},
     lines=lines,
+    slow=("line_profiler",),
 )

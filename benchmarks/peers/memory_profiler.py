@@ -20,4 +20,5 @@ PEER = Peer(
     package="memory_profiler",
     arms={"memory_profiler": "{python} -m memory_profiler -o {recording} {program} --decorate"},
     peak_bytes=peak_bytes,
+    slow=("memory_profiler",),
 )

@@ -56,4 +56,5 @@ PEER = Peer(
     live_bytes=live_bytes,
     leaks=leaks,
     peak_bytes=peak_bytes,
+    slow=("memray", "memray, Python's"),
 )

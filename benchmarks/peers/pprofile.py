@@ -27,4 +27,6 @@ PEER = Peer(
         "pprofile, statistic": "{bin}/pprofile -s 0.01 -f callgrind -o {recording} {program}",
         "pprofile": "{bin}/pprofile -f callgrind -o {recording} {program}",
     },
+    lines=lines,
+    slow=("pprofile, statistic", "pprofile"),
 )

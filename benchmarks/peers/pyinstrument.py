@@ -25,4 +25,5 @@ PEER = Peer(
     package="pyinstrument",
     arms={"pyinstrument": "{bin}/pyinstrument -r json -o {recording} {program}"},
     functions=functions,
+    slow=("pyinstrument",),
 )

@@ -78,4 +78,5 @@ PEER = Peer(
     leaks=leaks,
     peak_bytes=peak_bytes,
     without_memory=("scalene cpu",),
+    slow=("scalene",),
 )

@@ -4,9 +4,7 @@ from harness.peers import Peer, pstats_shares
 
 PEER = Peer(
     package="yappi",
-    arms={
-        "yappi cpu": "{bin}/yappi -c cpu -f pstat -o {recording} {program}",
-        "yappi wall": "{bin}/yappi -c wall -f pstat -o {recording} {program}",
-    },
+    arms={"yappi": "{bin}/yappi -c cpu -f pstat -o {recording} {program}"},
     functions=pstats_shares,
+    slow=("yappi",),
 )

@@ -1,6 +1,6 @@
 """Runs passes of a program and reports the time that they took. Every arm of a benchmark runs this.
 
-    python passes.py CATALOGUE PROGRAM (--loops N | --seconds S) --report FILE [--decorate]
+    python passes.py CATALOGUE PROGRAM (--loops N | --seconds S) --report FILE [--no-warm-up] [--decorate]
 
 A catalogue is a module beside this one; its `PROGRAMS` maps a name to a function that prepares the program and returns
 one pass of it. `--decorate` is for profilers that see decorated functions only: each function of the program's module
@@ -21,18 +21,18 @@ from pathlib import Path
 Pass = Callable[[], object]
 
 
-def run(one_pass: Pass, loops: int, seconds: float) -> dict[str, float | int | None]:
-    """Repeats a pass `loops` times, or if that is 0 for at least `seconds`; one pass before that is not counted."""
-    one_pass()
-    before = resource.getrusage(resource.RUSAGE_SELF)
+def run(one_pass: Pass, loops: int, seconds: float, warm_up: bool = True) -> dict[str, float | int | None]:
+    """Repeats a pass `loops` times, or if that is 0 for at least `seconds`; a pass to warm up is not counted."""
+    if warm_up:
+        one_pass()
+    before = cpu_time()
     start = time.perf_counter()
     done = 0
     while done < loops or (not loops and time.perf_counter() - start < seconds):
         one_pass()
         done += 1
     elapsed = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    cpu = cpu_time() - before
     return {
         "loops": done,
         "elapsed_s": elapsed,
@@ -40,6 +40,12 @@ def run(one_pass: Pass, loops: int, seconds: float) -> dict[str, float | int | N
         "end_ns": time.monotonic_ns(),
         "peak_rss_bytes": peak_rss(),
     }
+
+
+def cpu_time() -> float:
+    """CPU seconds of this process and of the children that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def peak_rss(status: Path = Path("/proc/self/status")) -> int | None:
@@ -73,13 +79,14 @@ def main() -> None:
     parser.add_argument("--loops", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--report", type=Path, required=True)
+    parser.add_argument("--no-warm-up", action="store_true")
     parser.add_argument("--decorate", action="store_true")
     arguments = parser.parse_args()
     prepare = importlib.import_module(arguments.catalogue).PROGRAMS[arguments.program]
     one_pass = prepare()
     if arguments.decorate:
         decorate(sys.modules["run_benchmark"])
-    report = run(one_pass, arguments.loops, arguments.seconds)
+    report = run(one_pass, arguments.loops, arguments.seconds, not arguments.no_warm_up)
     arguments.report.write_text(json.dumps(report), encoding="utf-8")
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from harness import peers
 from harness.errors import BenchmarkError
-from peers import filprofiler, memory_profiler, py_spy, pyinstrument, scalene
+from harness.peers import LineTime
+from peers import filprofiler, memory_profiler, profiling_sampling, py_spy, pyinstrument, scalene
 
 BIN = Path()
 
@@ -20,7 +21,7 @@ def test_every_peer_says_how_it_runs_and_arms_have_names_of_their_own() -> None:
     assert len(arms) == len(set(arms)) >= len(found) > 10
     for peer in found:
         assert all("{recording}" in template for template in peer.arms.values())
-        assert set(peer.without_memory) <= set(peer.arms)
+        assert set(peer.without_memory) | set(peer.slow) <= set(peer.arms)
 
 
 def test_a_peer_that_there_is_not_is_named_with_those_that_there_are() -> None:
@@ -86,3 +87,39 @@ def test_fil_sums_its_stacks_and_memory_profiler_takes_the_highest_line(tmp_path
         "utf-8",
     )
     assert memory_profiler.peak_bytes(lines, BIN) == round(64.5 * 2**20)
+
+
+def test_a_peer_whose_interpreter_there_is_not_is_left_out_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert peers.peer_arms("profiling-sampling", tmp_path / "environments") == []
+    assert "no python3.15 on PATH" in capsys.readouterr().err
+
+
+def test_arms_come_with_the_bare_ones_that_they_are_compared_with(tmp_path: Path) -> None:
+    environment = tmp_path / "profiling-sampling"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin" / "python").touch()
+    (environment / ".complete").touch()
+    arms = peers.peer_arms("cprofile,profiling-sampling", tmp_path)
+    assert [(arm.name, arm.against) for arm in arms] == [
+        ("bare, python3.15", "bare, python3.15"),
+        ("profiling.sampling", "bare, python3.15"),
+        ("bare, brief", "bare, brief"),
+        ("cProfile", "bare, brief"),
+    ]
+    assert {arm.name for arm in arms if arm.brief} == {"bare, brief", "cProfile"}
+
+
+def test_profiling_sampling_has_stacks_in_its_replay(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\necho 'tid:7;<frozen runpy>:_run_code:87;a.py:<module>:8;a.py:f:4 51\n"
+        'tid:7;a.py:<module>:8;json.py:loads:9 49\' > "$6"\n',
+        "utf-8",
+    )
+    python.chmod(0o755)
+    recording = tmp_path / "recording"
+    assert profiling_sampling.functions(recording, tmp_path) == {"f": 51.0, "loads": 49.0}
+    assert profiling_sampling.lines(recording, tmp_path, Path("a.py")) == {4: LineTime(51.0), 8: LineTime(49.0)}

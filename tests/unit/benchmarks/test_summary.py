@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.arms import BARE, BARE_AGAIN
-from harness.report import summary, table
+from harness.report import matrix, missing, overview, summary, table
 from harness.store import NEVER_ENDED, Row
 from harness.summary import growth, ratio, size
 
@@ -62,7 +62,7 @@ def test_an_arm_that_never_ends_has_no_ratio_and_is_shown_so() -> None:
     unended = [replace(row, in_program_s=None, loops=0, outcome=NEVER_ENDED) for row in rounds("peer", 1, 1)]
     rows = rounds(BARE, 1, 1) + rounds(BARE_AGAIN, 1, 1) + unended
     assert ratio(rows, "mdp", "peer", BARE, in_program) is None
-    assert "never ended" in table(summary(rows, ["mdp"], ["peer"]), ["mdp"], ["peer"])
+    assert NEVER_ENDED in table(summary(rows, ["mdp"], ["peer"]), ["mdp"], ["peer"])
 
 
 def peaks(arm: str, *sizes: int | None) -> list[Row]:
@@ -88,3 +88,19 @@ def test_growth_leaves_out_what_every_recording_has() -> None:
     long = [replace(row, program="long", recording_bytes=9000) for row in rounds("peer", 10)]
     assert growth(short + long, "mdp", "long", "peer") == 500
     assert growth(short, "mdp", "long", "peer") is None
+
+
+def test_an_arm_is_compared_with_the_bare_run_of_its_own_kind() -> None:
+    rows = rounds(BARE, 1, 1) + rounds(BARE_AGAIN, 1, 1) + rounds("bare, other", 2, 2) + rounds("peer", 3, 3)
+    found = summary(rows, ["mdp"], ["peer"], {"peer": "bare, other"})
+    assert found["over_programs"]["peer"]["in_program"]["median"] == 1.5
+    assert "1.500" in overview(found, ["peer"])
+    assert "1.500" in matrix(found, ["mdp"], ["peer"])
+
+
+def test_what_an_arm_lacks_is_said_in_words() -> None:
+    unended = [replace(row, in_program_s=None, outcome=NEVER_ENDED) for row in rounds("peer", 1)]
+    rows = rounds(BARE, 1) + rounds(BARE_AGAIN, 1) + unended + [replace(ROW, program="p"), replace(ROW, program="q")]
+    found = summary(rows, ["mdp", "p", "q"], ["peer"])
+    assert missing(found, "peer") == "over the bound with 1, not tried with 2 of 3"
+    assert missing(summary(rounds(BARE, 1) + rounds("peer", 1), ["mdp"], ["peer"]), "peer") == ""
