@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 
 import cpu_accuracy
 import delay_simulation
+import line_accuracy
 import memory_accuracy
 import native_share
-from harness.arms import BARE_AGAIN, CPU_ONLY, FULL
+from harness.arms import BARE, BARE_AGAIN, CPU_ONLY, FULL
 from harness.report import missing
 from page.contests import MINE
 from page.results import Results
@@ -82,6 +83,55 @@ def bias(results: Results) -> Figure | None:
     lines = {name: cpu_accuracy.errors(known, name) for name in profilers}
     title, y = "Function bias: reported minus true", "percentage points"
     return _lines(truth, lines, title, "true share of the calling function, %", y)
+
+
+def lines(results: Results) -> Figure | None:
+    """Percent of the time that each profiler puts on the wrong line."""
+    known = results.known("line_accuracy")
+    found = {name: line_accuracy.errors(known, name) for name in results.profilers("line_accuracy")}
+    wrong = sorted(((value, name) for name, value in found.items() if value is not None), reverse=True)
+    if not wrong:
+        return None
+    figure, axes = _new(1.0 + 0.28 * len(wrong))
+    for place, (value, name) in enumerate(wrong):
+        axes.barh(place, value, 0.6, color=MINE_COLOUR if name in MINE else OTHER)
+        axes.annotate(f" {value:.1f}", (value, place), color=SOFT, va="center", fontsize=8)
+    axes.set_yticks(range(len(wrong)), [name for _, name in wrong])
+    axes.set_xlabel("% of the CPU time")
+    axes.set_title("Time on the wrong line", loc="left", fontweight="bold")
+    return figure
+
+
+def scaling(results: Results) -> Figure | None:
+    """Slowdown of the programs that are large in one way, each way a panel."""
+    found = results.summary("scaling")
+    if found is None:
+        return None
+    arms = {arm: found["ratios"][arm]["in_program"] for arm in [BARE_AGAIN, *results.arms("scaling")]}
+    groups: dict[str, dict[str, str]] = {}
+    for program in found["sizes"][BARE]:
+        number = next(word for word in program.split() if word.isdigit())
+        groups.setdefault(program.replace(number, "...", 1), {})[program] = number
+    figure = Figure(figsize=(8.0, 5.2))
+    panels = figure.subplots(2, 2, sharey=True).flat
+    for axes, (title, programs) in zip(panels, groups.items(), strict=False):
+        for number, (arm, ratios) in enumerate(arms.items()):
+            points = [(place, ratios[name]["median"]) for place, name in enumerate(programs) if name in ratios]
+            if points:
+                colour = SOFT if arm == BARE_AGAIN else COLOURS[number % len(COLOURS)]
+                axes.plot(*zip(*points, strict=True), "o-", markersize=3, color=colour, label=_title(arm))
+        axes.set_xticks(range(len(programs)), list(programs.values()))
+        axes.set_yscale("log")
+        axes.set_title(title, fontsize=9)
+    for axes in figure.axes[::2]:
+        axes.set_ylabel("times bare")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+    figure.suptitle("As the program grows", x=0.06, ha="left", fontweight="bold")
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, loc="center left", bbox_to_anchor=(0.98, 0.5))
+    figure.tight_layout()
+    return figure
 
 
 def native(results: Results) -> Figure | None:
@@ -162,6 +212,8 @@ def _new(height: float) -> tuple[Figure, Axes]:
 FIGURES: dict[str, Callable[[Results], Figure | None]] = {
     "overhead": overhead,
     "cpu_accuracy": bias,
+    "line_accuracy": lines,
+    "scaling": scaling,
     "native_share": native,
     "delay": delay,
     "memory_accuracy": array,
