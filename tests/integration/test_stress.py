@@ -99,7 +99,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> StressRun:
 
 
 def test_there_is_something_to_check(run: StressRun) -> None:
-    assert run.samples > 500
+    assert run.samples > 200  # a tenth of what an idle machine gives
     seen = {run.name(stack) for stack in run.reached}
     wanted = {"leaf", "deep", "numbers", "thrower", "bottomless", "churn:<module>", "churn:generated"}
     assert wanted <= seen
