@@ -20,8 +20,11 @@ ASK, TAKE = 0x54414348, 0x54414349
 ERROR_FILE = "arm-error.txt"
 
 
-def at_start() -> None:
-    """Start recording as the command said, through the preloaded library or, without it, in the environment."""
+def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> None:
+    """Start recording as the command said, through the preloaded library or, without it, in the environment.
+
+    ``begin`` is called with the spool's path and the settings; None is :func:`start`.
+    """
     if os.strerror(ASK) == "tachograph":
         spool, _, text = os.strerror(TAKE).rpartition("\n")
         config = parse(text)
@@ -33,7 +36,7 @@ def at_start() -> None:
         note_refusal(spool, EXCLUDED, "not chosen by --include and --exclude")
         return
     try:
-        start(spool, config)
+        (begin or start)(spool, config)
     except (OSError, RuntimeError, ImportError, ValueError, KeyError) as error:
         leave_reason(spool, error)
 
@@ -68,13 +71,7 @@ def start(spool: str, config: dict[str, str]) -> None:
     """
     interval_ns, segment = int(config["interval_ns"]), int(config["segment"])
     paused = config["paused"] == "1"
-    facts = {
-        "executable": sys.executable or "",
-        "implementation": sys.implementation.name,
-        "python_version": python_version(),
-        "sampler": config["sampler"],
-        "interval_ns": config["interval_ns"],
-    }
+    facts = facts_of_interpreter(config)
     if config["sampler"] == "signal":
         from tachograph.recorder import signal_sampler
 
@@ -92,6 +89,17 @@ def start(spool: str, config: dict[str, str]) -> None:
         atexit.register(exiting)
         for key, value in facts.items():
             meta(key, value)
+
+
+def facts_of_interpreter(config: dict[str, str]) -> dict[str, str]:
+    """What the recording is told of this interpreter and how it is sampled."""
+    return {
+        "executable": sys.executable or "",
+        "implementation": sys.implementation.name,
+        "python_version": python_version(),
+        "sampler": config["sampler"],
+        "interval_ns": config["interval_ns"],
+    }
 
 
 def python_version() -> str:

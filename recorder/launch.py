@@ -74,6 +74,7 @@ class Settings:
             f"interval_ns={self.interval_ns},waits=1,paused={self.paused:d},segment={self.segment_size},"
             f"memory={self.memory:d},threshold={self.memory_threshold},sampler={self.sampler}"
         )
+        config += f",home={join_patterns([os.path.dirname(os.path.abspath(__file__))])}"
         if not self.children:
             config += ",children=0"
         for key, patterns in (("include", self.include), ("exclude", self.exclude)):

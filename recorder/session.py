@@ -133,7 +133,7 @@ class Session:
         if not parameters.get("children", True):
             return "its first process is no Python, and with --no-children no other is recorded"
         chosen = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
-        return f"it started no Python{chosen} that has tachograph installed"
+        return f"it started no Python{chosen} that can be recorded"
 
 
 def import_for_the_end() -> None:

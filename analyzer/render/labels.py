@@ -7,7 +7,7 @@ from collections.abc import Mapping
 MEANING: Mapping[str, str] = {
     "<no Python stack>": "threads that native code started, such as those of a numerical library",
     "<out of scope>": "code that no line in scope called, such as a library's own threads",
-    "<not seen>": "nobody looked at the thread in that time",
+    "<not seen>": "nobody looked at the thread in that time, or its Python is one whose stacks are not recorded",
     "<torn stack>": "the stack changed while it was read",
     "<lost stack>": "there was no room for the stack",
     "<interpreter start>": "before the first line ran",

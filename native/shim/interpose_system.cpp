@@ -4,7 +4,6 @@
 #include "settings.h"
 
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -69,12 +68,6 @@ class Ignoring {
     int cancellation_ = 0;
 };
 
-// Since glibc 2.38 a command may begin with a minus sign.
-bool takes_dashes() {
-    const char* version = gnu_get_libc_version();
-    return atoi(version) > 2 || atoi(version + strcspn(version, ".") + 1) >= 38;
-}
-
 int start_shell(const char* command, const Ignoring& state, pid_t* pid) {
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
@@ -83,7 +76,7 @@ int start_shell(const char* command, const Ignoring& state, pid_t* pid) {
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     const char* plain[] = {"sh", "-c", command, nullptr};
     const char* dashed[] = {"sh", "-c", "--", command, nullptr};
-    const char** arguments = takes_dashes() ? dashed : plain;
+    const char** arguments = shell_takes_dashes() ? dashed : plain;
     const int failed =
         ::posix_spawn(pid, "/bin/sh", nullptr, &attributes, const_cast<char**>(arguments), environ);
     posix_spawnattr_destroy(&attributes);

@@ -271,7 +271,7 @@ struct SpanRecord {
 static_assert(sizeof(SpanRecord) == 48);
 
 // The process log, beside the segments.
-enum class ProcessKind : uint32_t { start = 1, end = 2, exec = 3, fork = 4 };
+enum class ProcessKind : uint32_t { start = 1, end = 2, exec = 3, fork = 4, refused = 6 };
 inline constexpr int64_t kMostProcessLog = 51'200'000;
 
 struct ProcessRecord {

@@ -138,6 +138,15 @@ void ended(int status) {
     g.pid = 0;
 }
 
+void refused(const char* reason) {
+    constexpr int32_t kFailed = 1;
+    if (!listed()) return;
+    ProcessRecord record = make(ProcessKind::refused);
+    record.exit_status = kFailed;
+    record.command_length = static_cast<uint32_t>(put(&record, 0, reason, strlen(reason)));
+    append(record);
+}
+
 bool listed() { return g.pid != 0 && !sandbox::entered() && g.pid == kernel::getpid(); }
 
 const char* identity() { return g.identity; }

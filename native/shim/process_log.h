@@ -25,6 +25,9 @@ void replaced();
 // It ends. Nothing if it is not listed, as in a child that was forked by native code.
 void ended(int status);
 
+// It is a Python that cannot be recorded; `reason` is one line.
+void refused(const char* reason);
+
 // Whether the calling process is listed; not so in a vfork child.
 bool listed();
 // "PID-TIME" of the latest process that was listed, itself or an ancestor; empty if there is none.

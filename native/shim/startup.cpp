@@ -1,4 +1,5 @@
 // What happens when the library is loaded: in every program of a recording, Python or not.
+#include "audit.h"
 #include "lifecycle.h"
 #include "process_log.h"
 #include "settings.h"
@@ -26,6 +27,7 @@ __attribute__((constructor)) void at_load(int count, char** arguments, char** en
     ::on_exit(at_exit, nullptr);
     ::at_quick_exit(at_quick_exit);
     process_log::open(settings::spool(), parent, count, arguments);
+    audit::watch();
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ def test_the_exit_status_of_what_is_no_python(folder: Path, command: list[str], 
     assert support.shell_status(done.returncode) == status
     assert done.stdout == ""
     assert done.stderr.startswith(
-        f"tachograph: {command[0]} was not recorded: it started no Python that has tachograph"
+        f"tachograph: {command[0]} was not recorded: it started no Python that can be recorded"
     )
     assert done.stderr.count("\n") == 1
     first = processes(folder)[0]

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.native
 
 FORKS, STARTS = support.PROGRAMS / "forks.py", support.PROGRAMS / "starts.py"
 PID = re.compile(r"pid=\d+")  # in CPython's warnings of a fork beside threads
-WHOLE = 0
-"""Place in the format's enumeration ``stack_state``."""
+WHOLE, NONE = 0, 1
+"""Places in the format's enumeration ``stack_state``."""
 
 
 @dataclass(frozen=True)
@@ -79,20 +79,20 @@ def names_and_environments(outcome: support.Outcome) -> list[tuple[str, dict[str
     return sorted(((line["name"], line["environment"]) for line in said(outcome)), key=str)
 
 
-def make_tree(folder: Path, program: Path, options: Sequence[str] = ()) -> Tree:
-    plain = support.bare([program], folder)
-    recorded = support.record([program], folder, "--interval", "2", *options)
+def make_tree(folder: Path, target: Sequence[str | Path]) -> Tree:
+    plain = support.bare(target, folder)
+    recorded = support.record(target, folder, "--interval", "2")
     return Tree(folder / "run.tacho", plain, recorded)
 
 
 @pytest.fixture(scope="module")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    return make_tree(tmp_path_factory.mktemp("forks"), FORKS)
+    return make_tree(tmp_path_factory.mktemp("forks"), [FORKS])
 
 
 @pytest.fixture(scope="module")
 def starts(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    return make_tree(tmp_path_factory.mktemp("starts"), STARTS)
+    return make_tree(tmp_path_factory.mktemp("starts"), [STARTS])
 
 
 @pytest.mark.parametrize("name", ["forks", "starts"])
@@ -160,8 +160,10 @@ def test_nothing_is_lost(name: str, request: pytest.FixtureRequest) -> None:
     losses = support.losses(support.analyze(tree.recording, cwd=tree.recording.parent))
     assert not losses.keys() & {"forks_unrecorded", "execs", "records_torn", "segments_missing", "processes_unarmed"}
     cpu = support.rows(tree.recording, "cpu")
-    whole = sum(row["stack_state"] == WHOLE for row in cpu)
-    assert whole > 0.9 * len(cpu)
+    # An interpreter has no frames where it starts and ends, which is much of the time of one that does little else.
+    with_frames = [row for row in cpu if row["stack_state"] != NONE]
+    assert len(with_frames) > len(cpu) // 2
+    assert sum(row["stack_state"] == WHOLE for row in with_frames) > 0.9 * len(with_frames)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +176,7 @@ def test_nothing_is_lost(name: str, request: pytest.FixtureRequest) -> None:
         "in_system",
         "in_popen",
         "in_c_system",
+        "in_c_popen",
         "in_empty_environment",
         "in_exec_of_shell",
         "in_session",

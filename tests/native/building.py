@@ -106,7 +106,7 @@ def link(objects: Sequence[Path], target: Path, flags: Sequence[str]) -> Path:
 
 def test_program(variant: Variant, target: Path) -> Path:
     """The program that holds all tests of tests/native; it interposes nothing: real.cpp is there for interpose*.cpp."""
-    sources = shim_sources(without=["interpose*.cpp", "sandbox.cpp", "startup.cpp", "hooks_*.cpp"])
+    sources = shim_sources(without=["audit.cpp", "interpose*.cpp", "sandbox.cpp", "startup.cpp", "hooks_*.cpp"])
     sources += [HERE / "main.cpp", HERE / "real.cpp"]
     sources += sorted(HERE.glob("*_test.cpp"))
     flags = [*SHIM_FLAGS, *WARNINGS, *variant.flags]

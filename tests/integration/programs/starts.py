@@ -39,12 +39,26 @@ def in_place(name: str, execute: Callable[[list[str]], object]) -> None:
     assert os.waitpid(pid, 0)[1] == 0
 
 
+def c_popen(command: str) -> None:
+    """What popen(3) gives to programs in C, and pclose(3) afterwards."""
+    libc: Any = ctypes.CDLL(None)
+    libc.popen.restype = libc.fgets.restype = ctypes.c_void_p
+    libc.fgets.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+    libc.pclose.argtypes = [ctypes.c_void_p]
+    stream = libc.popen(command.encode(), b"r")
+    room = ctypes.create_string_buffer(1 << 16)
+    while libc.fgets(room, len(room), stream):
+        os.write(1, room.value)
+    assert libc.pclose(stream) == 5 << 8
+
+
 def shells() -> None:
     command = f"{sys.executable} {WORK}"
     subprocess.run(f"{command} in_shell; true", shell=True, check=True)
     assert os.system(f"{command} in_system; true") == 0
     os.write(1, os.popen(f"{command} in_popen; true").read().encode())
     assert ctypes.CDLL(None).system(f"({command} in_c_system); exit 3".encode()) == 3 << 8
+    c_popen(f'echo "it\'s $0" >&2; ({command} in_c_popen); exit 5')
     subprocess.run(["env", "-i", "sh", "-c", f"{command} in_empty_environment"], check=True)
     subprocess.run(["sh", "-c", f"exec {command} in_exec_of_shell"], check=True)
     subprocess.run(["setsid", "-w", *PYTHON, WORK, "in_session"], check=True)

@@ -69,8 +69,8 @@ def test_a_program_that_never_armed(tmp_path: Path, sampler: str, error: str | N
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        ({"children": True}, "it started no Python that has tachograph installed"),
-        ({"include": ["x"]}, "it started no Python that --include and --exclude let through that has tachograph"),
+        ({"children": True}, "it started no Python that can be recorded"),
+        ({"include": ["x"]}, "it started no Python that --include and --exclude let through that can be recorded"),
         ({"children": False}, "its first process is no Python, and with --no-children no other is recorded"),
     ],
 )
