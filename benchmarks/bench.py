@@ -43,11 +43,11 @@ STEPS = {
     "allocation": Step("allocation.py", ("--rounds", "3"), "", 10),
     "scaling": Step(
         "scaling.py",
-        ("--rounds", "3", "--seconds", "0.5", "--peers", "scalene,memray,py-spy", "--peer-rounds", "1"),
+        ("--rounds", "3", "--seconds", "0.3", "--peers", "scalene,memray,py-spy", "--peer-rounds", "1"),
         "",
         20,
     ),
-    "cpu_accuracy": Step("cpu_accuracy.py", (), "", 15),
+    "cpu_accuracy": Step("cpu_accuracy.py", ("--seconds", "2.5"), "", 15),
     "line_accuracy": Step("line_accuracy.py", (), "", 10),
     "native_share": Step("native_share.py", (), "", 10),
     "delay": Step("delay_simulation.py", (), "delay.json", 2),
@@ -58,7 +58,7 @@ STEPS = {
     "copy_volume": Step("copy_volume.py", (), "", 5),
     "leak_detection": Step("leak_detection.py", (), "", 10),
     "analyze": Step("analyze.py", ("--samples", "1e5,1e6,1e7,1e8"), "analyze.json", 15),
-    "reading": Step("reading.py", (), "reading.json", 12),
+    "reading": Step("reading.py", ("--seconds", "1,4,10"), "reading.json", 12),
 }
 
 
