@@ -6,19 +6,22 @@ from harness.peers import ByLine, Lines, Peer, times
 
 
 def lines(recording: Path, _: Path, program: Path) -> Lines:
-    """Own cost of lines in callgrind's format, and that of calls, which stands below `calls=`."""
-    found: ByLine = {}
-    file, cost = "", -1
+    """Own cost of lines in callgrind's format, and that of calls, which stands below `calls=`.
+
+    Cost is time; where it samples it has no times, and cost is hits.
+    """
+    hits: ByLine = {}
+    microseconds: ByLine = {}
+    file = ""
     for text in recording.read_text(encoding="utf-8").splitlines():
         name, _is, value = text.partition("=")
         if name == "fl":
             file = value.partition(") ")[2] or value
-        elif text.startswith("events:"):
-            cost = text.split().index("microseconds") if "microseconds" in text else 1
         elif text[:1].isdigit() and Path(file).name == program.name:
-            fields = text.split()
-            found[int(fields[0])] = found.get(int(fields[0]), 0.0) + float(fields[cost])
-    return times(found)
+            line, *costs = text.split()
+            for found, cost in zip((hits, microseconds), costs, strict=False):
+                found[int(line)] = found.get(int(line), 0.0) + float(cost)
+    return times(microseconds if any(microseconds.values()) else hits)
 
 
 PEER = Peer(

@@ -44,6 +44,8 @@ def test_peers_tell_lines_as_they_write_them(tmp_path: Path) -> None:
         "events: hits microseconds\nfl=prog.py\nfn=f\n4 2 10\ncalls=1 1\n4 1 20\nfl=other.py\n4 1 9\n", "utf-8"
     )
     assert pprofile.lines(file, BIN, PROGRAM) == {4: LineTime(30.0)}
+    file.write_text("events: hits microseconds usphit\nfl=/x/prog.py\nfn=f:1\n4 2 0 0\ncalls=1 1\n4 1 0 0\n", "utf-8")
+    assert pprofile.lines(file, BIN, PROGRAM) == {4: LineTime(3.0)}
     (tmp_path / "out.json").write_text(
         '{"files": {"/x/prog.py": {"lines": [{"lineno": 3, "n_cpu_percent_python": 1.0, "n_cpu_percent_c": 2.0, '
         '"n_sys_percent": 4.0, "n_peak_mb": 1.0, "n_copy_mb_s": 2.0}], "leaks": {"3": {}}}}, "elapsed_time_sec": 3.0}',
