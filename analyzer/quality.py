@@ -53,6 +53,8 @@ class Quality:
     """What the processes are called; empty if there is only one."""
     recorder_cpu_s: float | None = None
     """CPU time of the recorder's signal handlers and threads in the recorded processes; its hooks are not in it."""
+    recorder_bytes: int | None = None
+    """Memory that the recorder took up, at most, in the process in which it took up most."""
 
     @property
     def nothing_lost(self) -> bool:
@@ -94,7 +96,8 @@ def read_quality(recording: Recording, processes: Mask | None = None) -> Quality
     losses.sort(key=lambda loss: (loss.severity != "loss", -loss.count))
     notes = [printable(note, 500) for note in recording.manifest.notes]
     state = "recording" if recording.unfinished else recording.manifest.state
-    return Quality(state, losses, notes, _labels(recording), _cost(recording, processes))
+    cost = _cost(recording, processes)
+    return Quality(state, losses, notes, _labels(recording), cost, _own_bytes(recording, processes))
 
 
 def _asked_for(process: int | None, processes: Mask | None) -> bool:
@@ -131,17 +134,25 @@ def _cause(losses: list[Loss], labels: Mapping[int, str]) -> Cause:
 def _cost(recording: Recording, processes: Mask | None) -> float | None:
     """CPU seconds that recording used in the processes, None if the manifest does not tell."""
     told = recording.manifest.sampler_cost
-    entries: list[Any] = [told]
-    if processes is not None:
-        by_process = told.get("processes")
-        entries = [
-            entry
-            for entry in (by_process if isinstance(by_process, list) else [])
-            if isinstance(entry, dict) and _asked_for(_whole(entry.get("process")), processes)
-        ]
+    entries: list[Any] = [told] if processes is None else _cost_by_process(recording, processes)
     found = [_whole(entry.get(name)) for entry in entries for name in ("handler_cpu_ns", "helper_cpu_ns")]
     known = [value for value in found if value is not None and value >= 0]
     return sum(known) / 1e9 if known else None
+
+
+def _own_bytes(recording: Recording, processes: Mask | None) -> int | None:
+    """The most bytes that recording took up in one of the processes, None if the manifest does not tell."""
+    found = [_whole(entry.get("own_bytes")) for entry in _cost_by_process(recording, processes)]
+    return max((value for value in found if value is not None and value > 0), default=None)
+
+
+def _cost_by_process(recording: Recording, processes: Mask | None) -> list[dict[str, Any]]:
+    by_process = recording.manifest.sampler_cost.get("processes")
+    return [
+        entry
+        for entry in (by_process if isinstance(by_process, list) else [])
+        if isinstance(entry, dict) and _asked_for(_whole(entry.get("process")), processes)
+    ]
 
 
 def _whole(value: Any) -> int | None:

@@ -111,6 +111,8 @@ class Assembled:
             for index, count in enumerate(process.control.losses if process.control else ()):
                 if count:
                     counts[names[index] if index < len(names) else f"cause_{index}"] = count
+            if process.control is not None and not process.control.ended:
+                counts["blocks_unkept"] = process.control.young_unkept
             for name in ("records_torn", "segments_missing", "references_lost"):
                 counts[name] = counts.get(name, 0) + getattr(process, name)
             ledger += [
@@ -151,14 +153,15 @@ class Assembled:
 
     @property
     def sampler_cost(self) -> dict[str, Any]:
-        """CPU time that the recorder used in the recorded processes, in all and for each."""
-        processes = [
+        """CPU time and memory that the recorder used in the recorded processes, in all and for each."""
+        processes: list[dict[str, Any]] = [
             {
                 "process": process.number,
                 "handler_cpu_ns": process.control.handler_cpu_ns,
                 "helper_cpu_ns": process.control.helper_cpu_ns,
                 "samples": process.control.samples,
                 "wait_ticks": process.control.ticks,
+                "own_bytes": process.control.own_bytes or None,
             }
             for process in self._processes
             if process.control is not None

@@ -12,6 +12,7 @@ from pathlib import Path
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
 from .process_log import LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log
+from .records import BLOCK, ROW_LENGTHS, record_check
 from .segment import Segment, read_segment
 
 SPOOL_NAME = "spool"
@@ -20,9 +21,15 @@ SPOOL_NAME = "spool"
 CONTROL_MAGIC = b"TACHCTL1"
 CONTROL_SIZE = 4096
 LOSS_COUNTERS = 64
+ENDED = 2
+"""State of a process that has written all that it had."""
 MAX_SEGMENT_SIZE = 1 << 28
 
-_CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQI")
+YOUNG_AT, YOUNG_PLACES = CONTROL_SIZE, 1820
+"""Where the places of young blocks begin in a control file, and how many there are at most."""
+_MAX_CONTROL_SIZE = 1 << 18
+
+_CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQI4xQI")
 _LOSSES = struct.Struct(f"<{LOSS_COUNTERS}Q")
 _LOSSES_AT = 128
 _SEGMENT_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})\.seg")
@@ -50,7 +57,14 @@ class ControlFile:
     samples: int
     ticks: int
     stop_requested: bool
+    own_bytes: int
+    young_unkept: int
     losses: tuple[int, ...]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has written all that it had."""
+        return self.state == ENDED
 
 
 def decode_control(data: bytes) -> ControlFile:
@@ -68,8 +82,20 @@ def decode_control(data: bytes) -> ControlFile:
         raise NewerVersionError(
             f"the spool has version {major}.{minor}, this tachograph reads 1.x: use a newer tachograph"
         )
-    values = (*fields[3:11], bool(fields[11]), *fields[12:17], bool(fields[17]), _LOSSES.unpack_from(data, _LOSSES_AT))
+    losses = _LOSSES.unpack_from(data, _LOSSES_AT)
+    values = (*fields[3:11], bool(fields[11]), *fields[12:17], bool(fields[17]), *fields[18:], losses)
     return ControlFile(*values)
+
+
+def young_blocks(data: bytes) -> bytes:
+    """The BLOCK records behind a control file, joined: blocks that live, and that no segment tells of yet."""
+    length = ROW_LENGTHS[BLOCK]
+    places = (YOUNG_AT + index * length for index in range(YOUNG_PLACES))
+    return b"".join(data[at : at + length] for at in places if data[at : at + 8] == _young_header(at, length))
+
+
+def _young_header(offset: int, length: int) -> bytes:
+    return struct.pack("<Q", record_check(offset, length, BLOCK, 0) << 48 | BLOCK << 32 | length)
 
 
 @dataclass(frozen=True, order=True)
@@ -100,6 +126,11 @@ class SpoolProcess:
     def start_ns(self) -> int:
         """The monotonic start time in the prefix."""
         return int(self.prefix.partition("-")[2])
+
+    @property
+    def control_path(self) -> Path:
+        """Where the control file lies."""
+        return self.directory / f"{self.prefix}.ctl"
 
     def segment_path(self, seq: int) -> Path:
         """Where segment ``seq`` lies."""
@@ -205,11 +236,21 @@ class SpoolDirectory:
             NewerVersionError: it has another major version.
         """
         try:
-            return decode_control(read_regular_file(self.path / f"{prefix}.ctl", 1 << 16))
+            return decode_control(self._control_data(prefix))
         except NewerVersionError:
             raise
         except (OSError, FormatError):
             return None
+
+    def young_blocks(self, prefix: str) -> bytes:
+        """The BLOCK records that a process has left behind its control file; none if it cannot be read."""
+        try:
+            return young_blocks(self._control_data(prefix))
+        except (OSError, FormatError):
+            return b""
+
+    def _control_data(self, prefix: str) -> bytes:
+        return read_regular_file(self.path / f"{prefix}.ctl", _MAX_CONTROL_SIZE)
 
 
 def _names(directory: Path) -> Iterator[str]:

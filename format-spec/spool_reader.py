@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .definitions import ProcessFacts
 from .errors import FormatError
 from .parts import part_definitions, part_rows
-from .row_kinds import ROW_KINDS, RowKind
+from .row_kinds import BLOCK_ROWS, ROW_KINDS, RowKind
 from .rows import mentioned, raw_table, sound_rows
 from .segment import Segment
 from .specification import Specification
@@ -57,8 +57,11 @@ def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specificati
         _add_part(facts, part, chunks, spec)
     for seq in sorted(whole):
         facts.add(whole[seq])
+    young = spool.young_blocks(process.prefix) if process.control is not None and not process.control.ended else b""
     for kind in ROW_KINDS.values():
         records = b"".join([whole[seq].rows(kind.kind) for seq in sorted(whole)])
+        if kind is BLOCK_ROWS:
+            records += young
         if records:
             _add_chunk(facts, chunks, kind, records, spec)
     facts.segments_missing += _missing(process, sorted(whole), parts)

@@ -22,14 +22,16 @@ _KEEP_SIZE_AND_PUNCH = 1 | 2
 def trim(process: SpoolProcess) -> None:
     """Free what no record uses in the segments of a process that has ended. What was written stays as it is.
 
-    That is the rest of the current segment, and the one that was prepared for afterwards. The files keep their size:
-    should anybody still have one mapped, nothing happens to him.
+    That is the rest of the current segment, the one that was prepared for afterwards, and the places of young blocks
+    behind the last that is used. The files keep their size: should anybody still have one mapped, nothing happens to
+    him.
     """
     assert process.control is not None
     current = process.control.current_seq
     with suppress(OSError):  # it was made into a part, or the file system cannot do it: then it stays as large as it is
         process.segment_path(current + 1).unlink(missing_ok=True)
         _free_tail(process.segment_path(current))
+        _free_tail(process.control_path)
 
 
 def _free_tail(path: Path) -> None:

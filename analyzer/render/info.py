@@ -33,6 +33,7 @@ def facts(recording: Recording) -> dict[str, Any]:
         "processes": processes_by_kind(recording),
         "parameters": recording.manifest.parameters,
         "sampler_cost": recording.manifest.sampler_cost,
+        "recorder_bytes": quality.recorder_bytes,
         "tables": tables,
         "quality": {
             "nothing_lost": quality.nothing_lost,
@@ -59,6 +60,7 @@ def text(document: dict[str, Any]) -> Iterator[Text]:
         ("format", f"{about['format_version']}, written by tachograph {about['tachograph_version'] or '?'}"),
         ("parameters", _pairs(document["parameters"])),
         ("sampler cost", _pairs(document["sampler_cost"])),
+        ("its memory", _its_memory(document)),
     ):
         yield Text().append(f"   {name:<13}", "dim").append(str(value or "?"))
     yield Text()
@@ -91,6 +93,12 @@ def processes_by_kind(recording: Recording) -> dict[str, int]:
 def _processes(counts: dict[str, int]) -> str:
     parts = [f"{counts[kind or 'unknown']:,} {name}" for kind, name in KINDS.items() if counts.get(kind or "unknown")]
     return ", ".join(parts)
+
+
+def _its_memory(document: dict[str, Any]) -> str:
+    most = document["recorder_bytes"]
+    several = " in a process" if sum(document["processes"].values()) > 1 else ""
+    return "" if most is None else f"at most {size(most)}{several}"
 
 
 def _pairs(values: dict[str, Any]) -> str:

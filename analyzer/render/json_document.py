@@ -55,6 +55,7 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
             "losses": [asdict(loss) for loss in profile.quality.losses],
             "causes": [asdict(cause) for cause in profile.quality.causes],
             "recorder_cpu_s": profile.quality.recorder_cpu_s,
+            "recorder_bytes": profile.quality.recorder_bytes,
             "notes": profile.quality.notes,
         },
         **{name: _records(frame.head(top) if top else frame, _COLUMNS[name]) for name, frame in ordered.items()},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..profile import Profile
 from ..quality import Cause
-from .numbers import counted, percent, seconds
+from .numbers import counted, percent, seconds, size
 
 UNSAMPLED_SHARE = 0.02
 """CPU time in no sample is mentioned from this part on."""
@@ -61,13 +61,16 @@ def cause_text(cause: Cause) -> str:
 
 
 def recorder_cost(profile: Profile) -> str | None:
-    """What recording took of the program's CPU time; None if nobody knows."""
+    """What recording took of the program's CPU time and memory; None if nobody knows."""
     own, cpu, question = profile.quality.recorder_cpu_s, profile.totals.cpu_s, profile.question
     if own is None:
         return None
     whole = question.thread is None and question.span is None and (question.start_s, question.end_s) == (None, None)
     share = f" ({percent(own / cpu) or '<0.1'} %)" if cpu > 0 and whole else ""
-    return f"sampling took {seconds(own)} of CPU{share}"
+    held = profile.quality.recorder_bytes
+    memory = "" if held is None else f" and at most {size(held)} of memory"
+    several = " in a process" if memory and len(profile.quality.labels) > 1 else ""
+    return f"sampling took {seconds(own)} of CPU{share}{memory}{several}"
 
 
 def unsampled_share(profile: Profile) -> float:

@@ -3,10 +3,12 @@
 #include "kernel.h"
 #include "layout.h"
 #include "mixing.h"
+#include "own_memory.h"
 #include "recorder.h"
 #include "spool.h"
 #include "thinning.h"
 #include "threads.h"
+#include "young.h"
 
 #include <initializer_list>
 
@@ -35,6 +37,7 @@ struct Entry {
     int64_t freed_ns;
     uint32_t freed_thread;
     uint32_t id;
+    uint16_t young;  // its place while it waits for its row
     std::atomic<uint8_t> state;
 };
 
@@ -121,11 +124,13 @@ bool write_block(uint32_t id, const Block& what, double weight, double mean, boo
     return true;
 }
 
+double weight_of(const Block& what) {
+    return thinning::stands_for(static_cast<double>(what.size), static_cast<double>(what.mean));
+}
+
 // As it was sampled.
 bool write_sampled(uint32_t id, const Block& what, bool followed) {
-    const auto mean = static_cast<double>(what.mean);
-    const double weight = thinning::stands_for(static_cast<double>(what.size), mean);
-    return write_block(id, what, weight, mean, followed);
+    return write_block(id, what, weight_of(what), static_cast<double>(what.mean), followed);
 }
 
 void write_freed(uint32_t id, int64_t time_ns, uint32_t thread) {
@@ -156,7 +161,15 @@ void remember(const void* block) {
     change(g_pages[page_of(block)], 1);
 }
 
+// The log tells of it, or nobody will. Not in a child of a fork that has not begun anew: there the
+// table is still the parent's.
+void grow_up(Entry& entry) {
+    if (recording()) young::drop(entry.young);
+    entry.young = young::kNoPlace;
+}
+
 void release(uint32_t place) {
+    grow_up(g.entries[place]);
     g.entries[place].state.store(kEmpty, std::memory_order_relaxed);
     g.alive.fetch_sub(1, std::memory_order_relaxed);
     g.addresses[place].store(0, std::memory_order_release);
@@ -292,6 +305,7 @@ uint32_t write_living(int64_t now_ns, bool all) {
         // One that finds no room in the spool is tried again the next time.
         const bool done =
             write_block(entry.id, entry.what, g.items[i].answer, g.items[i].mean, true);
+        if (done) grow_up(entry);
         if (!leave(entry, done ? kWritten : kYoung)) end(place, done ? kWritten : kYoung);
     }
     return chosen;
@@ -300,10 +314,10 @@ uint32_t write_living(int64_t now_ns, bool all) {
 }  // namespace
 
 bool open() {
-    return (g.entries || kernel::map(&g.entries, sizeof(Entry) * kPlaces)) &&
-           (g.addresses || kernel::map(&g.addresses, sizeof(uintptr_t) * kPlaces)) &&
-           (g.graves || kernel::map(&g.graves, sizeof(Grave) * kGraves)) &&
-           (g.items || kernel::map(&g.items, sizeof(thinning::Item) * kPlaces));
+    return (g.entries || own_memory::map(&g.entries, sizeof(Entry) * kPlaces)) &&
+           (g.addresses || own_memory::map(&g.addresses, sizeof(uintptr_t) * kPlaces)) &&
+           (g.graves || own_memory::map(&g.graves, sizeof(Grave) * kGraves)) &&
+           (g.items || own_memory::map(&g.items, sizeof(thinning::Item) * kPlaces));
 }
 
 void forget_all() {
@@ -328,11 +342,14 @@ void follow(const void* block, const Block& what) {
             continue;
         Entry& entry = g.entries[place];
         entry.what = what;
+        const double weight = weight_of(what);
         uint8_t state = kYoung;
         if (what.at_once) {
             entry.id = next_id();
-            if (write_sampled(entry.id, what, true)) state = kWritten;
+            if (write_block(entry.id, what, weight, static_cast<double>(what.mean), true))
+                state = kWritten;
         }
+        entry.young = state == kYoung ? young::keep(what, weight) : young::kNoPlace;
         entry.state.store(state, std::memory_order_release);
         g.alive.fetch_add(1, std::memory_order_relaxed);
         g.addresses[place].store(reinterpret_cast<uintptr_t>(block), std::memory_order_release);

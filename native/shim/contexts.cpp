@@ -3,6 +3,7 @@
 #include "kernel.h"
 #include "layout.h"
 #include "mixing.h"
+#include "own_memory.h"
 #include "spool.h"
 
 #include <atomic>
@@ -98,13 +99,16 @@ bool open() {
         if (kernel::map(&g.slots, sizeof(uint32_t) * slots)) {
             g.nodes_capacity = capacity;
             g.slots_capacity = slots;
+            own_memory::note(g.nodes, sizeof(Node) * capacity);
+            own_memory::note(g.slots, sizeof(uint32_t) * slots);
             break;
         }
         kernel::call(SYS_munmap, kernel::address(g.nodes),
                      static_cast<long>(sizeof(Node) * capacity));
     }
-    return g.nodes_capacity != 0 && kernel::map(&g.identities, sizeof(uint64_t) * kCodes) &&
-           kernel::map(&g.written, kCodes) && kernel::map(&g.scratch, kScratches * kScratchSize);
+    return g.nodes_capacity != 0 && own_memory::map(&g.identities, sizeof(uint64_t) * kCodes) &&
+           own_memory::map(&g.written, kCodes) &&
+           own_memory::map(&g.scratch, kScratches * kScratchSize);
 }
 
 void forget() {

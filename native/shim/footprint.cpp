@@ -2,6 +2,7 @@
 
 #include "kernel.h"
 #include "modules.h"
+#include "own_memory.h"
 #include "recorder.h"
 #include "spool.h"
 #include "threads.h"
@@ -251,8 +252,8 @@ void write_start() {
 bool open(int64_t threshold) {
     g.threshold = threshold;
     return (g.counters ||
-            kernel::map(&g.counters, sizeof(heap::Counters) * threads::kMostThreads)) &&
-           (g.paths || kernel::map(&g.paths, sizeof(Path) * threads::kMostThreads));
+            own_memory::map(&g.counters, sizeof(heap::Counters) * threads::kMostThreads)) &&
+           (g.paths || own_memory::map(&g.paths, sizeof(Path) * threads::kMostThreads));
 }
 
 heap::Counters* counters(uint32_t index) { return &g.counters[index]; }

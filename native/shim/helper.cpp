@@ -8,6 +8,7 @@
 #include "layout.h"
 #include "lifecycle.h"
 #include "modules.h"
+#include "own_memory.h"
 #include "recorder.h"
 #include "safe_read.h"
 #include "spool.h"
@@ -90,6 +91,7 @@ void work() {
         modules::refresh(survey);
         if (survey) {
             surveyed = now;
+            own_memory::look();
             if (!lifecycle::sweep_threads(false)) {
                 g.last.store(1);  // nobody is left to end the process: it ends with this thread
                 break;

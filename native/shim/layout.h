@@ -88,12 +88,16 @@ struct Control {
     uint64_t samples;
     uint64_t wait_ticks;
     uint32_t stop_requested;  // written by the recording command
-    uint8_t reserved[20];
+    uint32_t zero;
+    uint64_t own_bytes;
+    uint32_t young_unkept;
+    uint32_t zero_too;
     uint64_t losses[64];
 };
 static_assert(offsetof(Control, start_ns) == 24 && offsetof(Control, current_segment) == 48);
 static_assert(offsetof(Control, end_ns) == 64 && offsetof(Control, samples) == 88);
 static_assert(offsetof(Control, stop_requested) == 104 && offsetof(Control, losses) == 128);
+static_assert(offsetof(Control, own_bytes) == 112 && offsetof(Control, young_unkept) == 120);
 
 struct SegmentHeader {
     char magic[8];
@@ -233,6 +237,12 @@ struct BlockRecord {
     uint8_t zero;
 };
 static_assert(sizeof(BlockRecord) == 72);
+
+// Behind the control file where memory is recorded: places for the blocks that wait for their rows.
+inline constexpr uint32_t kYoungPlaces = 1820;
+inline constexpr size_t kYoungSize = 128 * 1024;
+inline constexpr uint32_t kFirstYoung = 0xFFFF0000u;  // their block numbers, which no others reach
+static_assert(kYoungPlaces * sizeof(BlockRecord) <= kYoungSize);
 
 struct FreedRecord {
     uint64_t header;

@@ -11,6 +11,7 @@
 #include "layout.h"
 #include "mappings.h"
 #include "modules.h"
+#include "own_memory.h"
 #include "process_log.h"
 #include "recorder.h"
 #include "sampler.h"
@@ -52,6 +53,7 @@ struct State {
     bool armed = false;
     bool hooked = false;  // the thread key and the fork handlers are there; they stay
     bool children = false;
+    bool memory = false;
     bool forked = false;  // from a process that was recorded, and not armed anew
     char directory[512] = {};
     uint64_t segment_size = 0;
@@ -113,6 +115,7 @@ void after_fork_in_child() {
 // The last rows of everything; the time of the end. The helper does not work any more, or calls it.
 int64_t close_books() {
     heap::finish();
+    own_memory::look();
     const int64_t now = kernel::monotonic_ns();
     for (uint32_t index = 0; index < threads::high_water(); ++index) {
         threads::Thread* thread = threads::at(index);
@@ -194,7 +197,8 @@ void forget_parent() {
 
 bool record_as_child(const char* name, size_t length) {
     process_log::forked();  // before the spool, whose times are compared with it
-    if (spool::open(g.directory, g.segment_size, kernel::monotonic_ns()) != 0) return false;
+    if (spool::open(g.directory, g.segment_size, kernel::monotonic_ns(), g.memory) != 0)
+        return false;
     if (start(name, length) != 0) return false;
     if (g.recorder.paused.load()) write_state(StateEvent::paused);
     facts::tell_again();
@@ -227,7 +231,7 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     g.pid = kernel::getpid();
     g.children = options.children != 0;
     g.segment_size = options.segment_size;
-    const bool memory = options.memory != 0;
+    const bool memory = g.memory = options.memory != 0;
     if (!memory) heap::never();
     if (!threads::open() || !contexts::open() ||
         (memory && !heap::open(options.memory_threshold))) {
@@ -242,7 +246,8 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     }
     const size_t length = strlen(options.spool);  // one that is too long is refused below
     if (length < sizeof g.directory) memcpy(g.directory, options.spool, length + 1);
-    if (const int failed = spool::open(options.spool, options.segment_size, kernel::monotonic_ns());
+    if (const int failed =
+            spool::open(options.spool, options.segment_size, kernel::monotonic_ns(), memory);
         failed != 0) {
         snprintf(error, error_size, "the spool could not be made in %s: %s", options.spool,
                  strerror(failed));
@@ -269,7 +274,7 @@ int arm_again(const char* name, size_t length) {
         if (!recorded)
             __atomic_fetch_add(&parents->losses[static_cast<uint32_t>(Loss::forks_unrecorded)], 1,
                                __ATOMIC_RELAXED);
-        kernel::call(SYS_munmap, kernel::address(parents), kControlSize);
+        spool::unmap(parents);
     }
     return recorded ? 0 : -1;
 }

@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "kernel.h"
 #include "layout.h"
+#include "own_memory.h"
 #include "spool.h"
 
 #include <atomic>
@@ -55,7 +56,7 @@ class Hold {
     bool held_ = false;
 };
 
-bool ready() { return g.ranges || kernel::map(&g.ranges, sizeof(Range) * kMost); }
+bool ready() { return g.ranges || own_memory::map(&g.ranges, sizeof(Range) * kMost); }
 
 // The first range that ends behind `address`.
 size_t first_behind(uintptr_t address) {

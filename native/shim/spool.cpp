@@ -28,6 +28,7 @@ struct State {
     uint32_t unmapped = 0;              // sequence numbers below are unmapped (helper only)
     std::atomic<int64_t> writers{0};
     Control* control = nullptr;
+    size_t control_size = 0;  // with what lies behind it
     uint64_t segment_size = 0;
     char prefix[512] = {};
 };
@@ -118,12 +119,25 @@ int prepare(uint32_t sequence) {
 
 Control* control() { return g.control; }
 
+BlockRecord* young() {
+    if (!g.control || g.control_size == kControlSize) return nullptr;
+    return reinterpret_cast<BlockRecord*>(reinterpret_cast<uint8_t*>(g.control) + kControlSize);
+}
+
+uint64_t mapped_bytes() {
+    uint64_t bytes = g.control_size;
+    for (const Segment& segment : g.segments)
+        if (segment.base.load(std::memory_order_acquire)) bytes += g.segment_size;
+    return bytes;
+}
+
 void count(Loss loss, uint64_t n) {
     if (g.control)
         __atomic_fetch_add(&g.control->losses[static_cast<uint32_t>(loss)], n, __ATOMIC_RELAXED);
 }
 
-int open(const char* directory, uint64_t segment_size, int64_t start_ns) {
+int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool memory) {
+    g.control_size = kControlSize + (memory ? kYoungSize : 0);
     g.segment_size = (segment_size + 4095) & ~uint64_t{4095};
     const pid_t pid = kernel::getpid();
     const int length = snprintf(g.prefix, sizeof g.prefix, "%s/%d-%lld", directory, pid,
@@ -133,7 +147,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns) {
     char path[sizeof g.prefix + 16];
     snprintf(path, sizeof path, "%s.ctl", g.prefix);
     uint8_t* base = nullptr;
-    if (const long error = create_mapped(path, kControlSize, &base); error != 0)
+    if (const long error = create_mapped(path, g.control_size, &base); error != 0)
         return static_cast<int>(error);
     auto* made = reinterpret_cast<Control*>(base);
     made->major = 1;
@@ -173,6 +187,10 @@ Control* leave() {
     g.unmapped = 0;
     g.writers.store(0);  // those of the parent's threads that were in the middle of a record
     return parents;
+}
+
+void unmap(Control* parents) {
+    kernel::call(SYS_munmap, kernel::address(parents), static_cast<long>(g.control_size));
 }
 
 Ticket reserve(Kind kind, size_t size) {

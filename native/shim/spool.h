@@ -8,12 +8,14 @@
 
 namespace tachograph::spool {
 
-// Makes the control file and the first two segments. Returns 0 or errno.
-int open(const char* directory, uint64_t segment_size, int64_t start_ns);
+// Makes the control file, with room for young blocks where memory is recorded, and the first two
+// segments. Returns 0 or errno.
+int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool memory = false);
 
 // In a forked child: what is mapped is the parent's. From here on this process has no spool; the
 // parent's control file stays mapped, for the caller to unmap.
 Control* leave();
+void unmap(Control* parents);
 
 // Room for a record of `size` bytes (padded by us, zeroed), or nullptr, which is counted. What is
 // reserved must be committed; nothing is visible to readers before.
@@ -34,5 +36,9 @@ int maintain();
 
 void count(Loss loss, uint64_t n = 1);
 Control* control();
+// The places behind the control file; nullptr where memory is not recorded.
+BlockRecord* young();
+// Of the spool, in this process.
+uint64_t mapped_bytes();
 
 }  // namespace tachograph::spool

@@ -2,6 +2,7 @@
 
 #include "kernel.h"
 #include "layout.h"
+#include "own_memory.h"
 #include "spool.h"
 #include "timers.h"
 
@@ -24,7 +25,7 @@ constexpr pid_t kReserved = -1;
 
 }  // namespace
 
-bool open() { return g.slots || kernel::map(&g.slots, sizeof(Thread) * kMostThreads); }
+bool open() { return g.slots || own_memory::map(&g.slots, sizeof(Thread) * kMostThreads); }
 
 Thread* add(pid_t tid, bool main, int64_t time_ns) {
     for (uint32_t index = 0; index < kMostThreads; ++index) {

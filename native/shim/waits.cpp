@@ -139,10 +139,11 @@ int stands(void* context) {
 
 // Where the thread stands, if it stands: its clock is the same before and after the walk.
 bool find_place(Watched* watched, pid_t tid, int64_t cpu, Place* place) {
-    if (g.walks >= kWalksPerTick) return false;
+    Standing standing{tid, cpu};
+    // Most of those that do not stand are found out by this one call, without a look at /proc.
+    if (!stands(&standing) || g.walks >= kWalksPerTick) return false;
     ++g.walks;
     place->call = blocked::look(tid);
-    Standing standing{tid, cpu};
     recorder().walker.walk_other(tid, &watched->walk_hint, stands, &standing, &place->walk);
     if (!stands(&standing)) return false;
     if (place->walk.state == TG_STACK_TORN) spool::count(Loss::waits_torn);

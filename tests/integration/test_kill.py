@@ -95,6 +95,25 @@ def test_recorder_killed_and_recovered(tmp_path: Path) -> None:
     assert "Traceback" not in again.stderr
 
 
+HOLDER = """
+import os, time
+def late():
+    return [bytes(2000) for _ in range(100_000)]
+kept = late()
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_blocks_of_the_last_moment(tmp_path: Path) -> None:
+    """Blocks younger than what is written once a second are there with their line."""
+    outcome = support.record(["-c", HOLDER], tmp_path)
+    assert outcome.status == 128 + signal.SIGKILL
+    report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    (line,) = (row for row in report["lines"] if row["line"] == 4)
+    # Some 400 samples: the standard error is 5 %.
+    assert line["live_at_end_bytes"] == pytest.approx(100_000 * 2048, rel=0.25)
+
+
 def test_both_killed(tmp_path: Path) -> None:
     with running(tmp_path, 30) as run:
         time.sleep(0.7)

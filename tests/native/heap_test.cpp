@@ -162,6 +162,37 @@ TEST(heap_blocks_die_while_they_are_written) {
     CHECK(blocks::filling() == 0);
 }
 
+// What is not in the log yet is in its table, and nothing else is: also where the table is too
+// small.
+TEST(heap_young_blocks_have_places_in_the_spool) {
+    arm();
+    const int64_t later = kernel::monotonic_ns() + 3'600'000'000'000;  // young for all the test
+    const auto follow = [&](uint64_t number) {
+        blocks::Block what{};
+        what.time_ns = later;
+        what.size = 1000;
+        what.mean = 4096;
+        what.thread = what.stack = kNone;
+        blocks::follow(address(number), what);
+    };
+    const auto places = [] {
+        uint32_t used = 0;
+        for (uint32_t i = 0; i < kYoungPlaces; ++i) used += spool::young()[i].header != 0 ? 1 : 0;
+        return used;
+    };
+    for (uint64_t i = 0; i < 100; ++i) follow(i);
+    CHECK(places() == 100 && spool::control()->young_unkept == 0);
+    for (uint64_t i = 0; i < 40; ++i) blocks::died(address(i));
+    CHECK(places() == 60);
+    for (uint64_t i = 100; i < 100 + kYoungPlaces; ++i) follow(i);
+    const uint32_t losses =
+        spool::control()->losses[static_cast<uint32_t>(Loss::blocks_unfollowed)];
+    CHECK(spool::control()->young_unkept >= 60 - losses);
+    CHECK(places() + spool::control()->young_unkept == 60 + kYoungPlaces - losses);
+    blocks::write(kernel::monotonic_ns(), true);
+    CHECK(places() == 0 && spool::control()->young_unkept == 0);
+}
+
 TEST(heap_a_failed_move_keeps_the_block) {
     CHECK(blocks::open());
     blocks::Block what{};

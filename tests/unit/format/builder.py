@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 NONE = 0xFFFFFFFF
@@ -248,16 +249,28 @@ def control(
     losses: dict[int, int] | None = None,
     major: int = 1,
     stop_requested: int = 0,
+    own_bytes: int = 0,
+    young_unkept: int = 0,
+    young: Sequence[bytes] = (),
 ) -> bytes:
+    """A control file; ``young`` are the records in the first places behind it, each 72 bytes or empty."""
     head = struct.pack(
-        "<8sIIiiqqQIIIIqqqQQI",
+        "<8sIIiiqqQIIIIqqqQQI4xQI",
         *(b"TACHCTL1", major, 0, pid, parent, start_ns, utc_ns, segment_size, seq, state, error, paused, end_ns),
-        *(helper_ns, handler_ns, samples, ticks, stop_requested),
+        *(helper_ns, handler_ns, samples, ticks, stop_requested, own_bytes, young_unkept),
     )
     counters = [0] * 64
     for index, count in (losses or {}).items():
         counters[index] = count
-    return (head.ljust(128, b"\0") + struct.pack("<64Q", *counters)).ljust(4096, b"\0")
+    return (head.ljust(128, b"\0") + struct.pack("<64Q", *counters)).ljust(4096, b"\0") + b"".join(
+        place.ljust(72, b"\0") for place in young
+    )
+
+
+def young_block(place: int, time_ns: int, size: int, *, stack: int = NONE, seq: int = 0) -> bytes:
+    """The record of a young block in a place behind a control file."""
+    numbers = (time_ns, size, size, 524288, 524288 + size // 2, 0, 0xFFFF0000 + place, NONE, stack)
+    return record(12, struct.pack("<qqqqqQIIIBBBB", *numbers, 0, 0, 1, 0), 4096 + 72 * place, seq)
 
 
 def log_record(

@@ -21,7 +21,7 @@ from tachograph.format import (
     write_recording,
     write_table,
 )
-from unit.format.builder import NONE, SegmentBuilder, control, write_spool
+from unit.format.builder import NONE, SegmentBuilder, control, write_spool, young_block
 from unit.format.test_assembly import assembled, counts, of, rows
 
 SPEC = load_specification()
@@ -49,6 +49,25 @@ def test_unknown_is_null_in_memory(tmp_path: Path) -> None:
     assert [second[name] for name in [*unknown, "thread", "stack", "native_frame"]] == [-5, 0, 0, 0, 0, 0, 0, 0, 0]
     assert (first["native_allocated_bytes"], first["obj_freed_bytes"], first["event"]) == (7, 0, 0)
     assert (second["native_allocated_bytes"], second["obj_freed_bytes"], second["stack_state"]) == (0, 9, 0)
+
+
+@pytest.mark.parametrize(("state", "sizes"), [(1, [500, 700, 900]), (2, [500]), (3, [500, 700, 900])])
+def test_young_blocks_of_a_killed_process(tmp_path: Path, state: int, sizes: list[int]) -> None:
+    """What lies in places behind the control file are births, unless the process has written them itself."""
+    segment = SegmentBuilder(0)
+    segment.stack(8, NONE, NONE, 2)
+    segment.block(10, 0, 500)
+    places = [young_block(0, 30, 900), b"", young_block(2, 20, 700, stack=8), young_block(3, 40, 1, seq=1), b"\1"]
+    write_spool(tmp_path, of(segment), control(state=state, young=places, young_unkept=4, own_bytes=4_000_000))
+    result = assembled(tmp_path)
+    found = rows(result, "allocations")
+    assert [row["size_bytes"] for row in found] == sorted(sizes)
+    assert [row["freed_ns"] for row in found] == [None] * len(sizes)
+    if state != 2:
+        assert found[1]["stack"] is not None
+        assert found[1]["weight_bytes"] == 524288 + 350
+    assert counts(result) == ({} if state == 2 else {"blocks_unkept": 4})
+    assert result.sampler_cost["processes"][0]["own_bytes"] == 4_000_000
 
 
 def test_deaths_find_their_births_wherever_they_are(tmp_path: Path) -> None:
