@@ -18,6 +18,7 @@ import click
 from harness import process
 from harness import programs as programs_folder
 from harness.arms import FULL, Arm, arms
+from harness.errors import BenchmarkError
 from harness.interleave import progress
 from harness.measure import size_of
 from harness.peers import chosen, installed, load
@@ -98,7 +99,16 @@ def _readers(peers: str) -> list[Reader]:
 
 
 def read(reader: Reader, seconds: float, site: Path, timeout_s: float) -> Reading:
-    """Records and makes the report."""
+    """Records and makes the report. What does not work is a result, of a peer."""
+    try:
+        return _read(reader, seconds, site, timeout_s)
+    except (BenchmarkError, FileNotFoundError) as error:
+        if not reader.arm.peer:
+            raise
+        return Reading(reader.name, seconds, None, None, None, None, f"failed: {error}")
+
+
+def _read(reader: Reader, seconds: float, site: Path, timeout_s: float) -> Reading:
     with record_program(reader.arm, PROGRAM, site, seconds) as recording:
         template = reader.command.replace("{report}", str(recording.parent / "report"))
         command = Arm(reader.name, template + " {arguments}", reader.arm.python).command([], recording)

@@ -76,7 +76,7 @@ class Peer:
     interpreter: str = ""
     """The command of the interpreter that it needs, if not ours; it takes part where there is one."""
     also: tuple[str, ...] = ()
-    """What else to install, for the programs."""
+    """What else to install, for the programs or to read what it writes."""
 
     @property
     def bare(self) -> str:

@@ -20,6 +20,7 @@ PEER = Peer(
     package="austin-dist",
     older=("austin-dist==3.7.0",),  # 4.0.0 needs glibc 2.38
     probe="austin --version",
+    also=("austin-python",),  # its readers
     arms={"austin": "{bin}/austin -C -i 10ms -o {recording} {python} {program}"},
     lines=lines,
     readers={"austin": {"austin2speedscope": "{bin}/austin2speedscope {recording} {report}"}},
