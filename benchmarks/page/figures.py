@@ -162,6 +162,7 @@ def array(results: Results) -> Figure | None:
     figure = _lines(touched, lines, "Size of an array of 512 MB", "part that was touched, %", "error, %")
     if figure is not None:
         figure.axes[0].set_yscale("symlog", linthresh=0.1)
+        figure.axes[0].yaxis.set_major_formatter("{x:+g}")
     return figure
 
 
@@ -180,6 +181,7 @@ def delay(results: Results) -> Figure | None:
     figure = _lines(seconds, lines, title, "simulated seconds", y) if points else None
     if figure is not None:
         figure.axes[0].set_xscale("log", base=2)
+        figure.axes[0].set_xticks(list(seconds.values()), [f"{second:g}" for second in seconds])
     return figure
 
 
