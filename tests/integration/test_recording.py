@@ -1,5 +1,6 @@
 """What a recording is on disk: small, private, plain, and all that is left behind."""
 
+import json
 import os
 import subprocess
 import sys
@@ -160,3 +161,18 @@ def test_the_terminal_table_is_printed(recording: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "mixed.py" in done.stdout
     assert len(done.stdout.splitlines()) <= 400
+
+
+def test_what_recording_takes_of_a_program_that_sleeps(tmp_path: Path) -> None:
+    """The recorder's thread wakes up less often while nothing changes, and its tables take what is used of them."""
+    code = "import time\ntime.sleep(3)"
+    assert support.record(["-c", code], tmp_path).status == 0
+    cost = json.loads((tmp_path / "run.tacho" / "manifest.json").read_text(encoding="utf-8"))["sampler_cost"]
+    (process,) = cost["processes"]
+    # Every 40 ms in the mean once it has slowed down, every 10 ms before.
+    awake_s = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["wall_s"] - 3
+    assert 0 < process["wait_ticks"] < 3 * 25 + 50 + 200 * awake_s
+    # Two segments are mapped from the beginning; tables for thousands of threads and blocks are not touched.
+    assert 2 << 20 < process["own_bytes"] < 12 << 20
+    told = support.tachograph("info", "run.tacho", cwd=tmp_path)
+    assert "its memory   at most" in told.stdout
