@@ -55,7 +55,7 @@ class Results:
         """What the benchmark printed."""
         file = self.folder / name / "table.txt"
         text = file.read_text(encoding="utf-8").partition(f"{DETAILS}\n")[0] if file.exists() else ""
-        return "\n".join(line.rstrip() for line in text.strip().splitlines() if "results" not in line)
+        return "\n".join(line.rstrip() for line in text.strip("\n").splitlines() if "results" not in line)
 
     def versions(self) -> dict[str, str]:
         """The profilers that were asked in surveys, by the first word of their arms' names, with their releases."""

@@ -23,7 +23,9 @@ def results(folder: Path, ours: int) -> Path:
     lines = [answer(f"empty {who}", who, 1000) for who in ("tachograph", "memray")]
     lines += [answer("100 tachograph", "tachograph", 1000 + ours), answer("100 memray", "memray", 1000 + size)]
     (made / "answers.jsonl").write_text("".join(lines), "utf-8")
-    (made / "table.txt").write_text("the table of /home/someone/project/x.py\nrows: results/here\n", "utf-8")
+    (made / "table.txt").write_text(
+        "  the table of /home/someone/project/x.py\nrows: results/here\n\nIn detail:\n\nmuch\n", "utf-8"
+    )
     return folder
 
 
@@ -33,7 +35,9 @@ def test_who_is_better_is_said_first(tmp_path: Path) -> None:
     assert "**Where others are better** (1 of 1 figures): worst error of an array's size: memray 0.000 %" in text
     assert text.index("Where others") < text.index("Measured on")
     assert "It did not run to its end" in text
-    assert "the table of x.py" in text
+    assert "\n  the table of x.py" in text
+    assert "much" not in text
+    assert "(benchmarks/data/memory_accuracy/table.txt)" in text
     assert "results/here" not in text
     assert (tmp_path / "docs" / "benchmarks" / "memory_accuracy.png").stat().st_size > 1000
     assert (tmp_path / "docs" / "benchmarks" / "data" / "memory_accuracy" / "answers.jsonl").exists()
