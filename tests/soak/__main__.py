@@ -1,4 +1,7 @@
-"""``make soak``: kills at random moments, hostile recordings, an hour of flat memory. ARGS make it shorter."""
+"""``make soak``: kills at random moments, hostile recordings, an hour of flat memory. ARGS make it shorter.
+
+``--interpreter`` runs CPython's own tests instead, bare and recorded: all of them, or the modules named after it.
+"""
 
 import argparse
 import random
@@ -9,7 +12,7 @@ from pathlib import Path
 
 from fuzz.reading import read_hostile
 from integration import support
-from soak import kills, memory
+from soak import interpreter, kills, memory
 
 HOSTILE_AT_ONCE = 250
 
@@ -21,9 +24,13 @@ def main() -> None:
     parser.add_argument("--hostile", type=int, default=10_000, metavar="N", help="mutated recordings (%(default)s)")
     parser.add_argument("--seconds", type=float, default=3600, help="of the run with flat memory (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="another one makes other kills and recordings")
+    parser.add_argument("--interpreter", nargs="*", metavar="MODULE", help="CPython's tests, e.g. test_os test_signal")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tachograph-soak-") as name:
         folder = Path(name)
+        if options.interpreter is not None:
+            soak_interpreter(folder, options.interpreter)
+            return
         if options.kills and support.native_recorder():
             soak_kills(folder, options.kills, options.seed)
         if options.hostile:
@@ -61,6 +68,17 @@ def soak_hostile(folder: Path, count: int, seed: int) -> None:
         support.discard(place)
     took = time.monotonic() - begin
     print(f"{count} hostile recordings, no fault; at most {peak} MB resident; {took:.0f} s", flush=True)
+
+
+def soak_interpreter(folder: Path, modules: list[str]) -> None:
+    """Run CPython's tests."""
+    begin = time.monotonic()
+    count, differences = interpreter.compare(folder, modules)
+    for difference in differences:
+        print(difference, flush=True)
+    print(f"{count} tests, {len(differences)} differ; {time.monotonic() - begin:.0f} s", flush=True)
+    if differences:
+        raise SystemExit(1)
 
 
 def soak_memory(folder: Path, seconds: float) -> None:
