@@ -17,20 +17,19 @@ is printed and written to summary.json.
 """
 
 import json
-import platform
 import sys
 from pathlib import Path
 
 import click
 
-from harness import programs as programs_folder
+from harness import programs
 from harness.arms import arms
 from harness.comparison import pick
 from harness.errors import BenchmarkError
 from harness.interleave import LongRun, Plan, measure
 from harness.measure import Bench
 from harness.peers import peer_arms
-from harness.report import DETAILS, long_run, long_run_table, matrix, overview, summary, table
+from harness.report import long_run, long_run_table, summary, whole
 from harness.store import Store
 from harness.survey import ENVIRONMENTS, ROOT
 from programs.suite import PROGRAMS
@@ -77,9 +76,7 @@ def main(
         store = Store(folder)
         if fresh or quick:
             store.clear()
-        site = ROOT / "build" / "benchmarks" / f"pyperformance-{platform.python_version()}"
-        programs_folder.install(site)
-        measure(plan, Bench("suite", site, timeout), store)
+        measure(plan, Bench("suite", programs.installed(), timeout), store)
         _show(plan, store, folder)
     except BenchmarkError as error:
         print(f"overhead: {error}", file=sys.stderr)
@@ -93,9 +90,7 @@ def _show(plan: Plan, store: Store, folder: Path) -> None:
     long = long_run(rows, LONG_PROGRAM, LONG, compared, against)
     ours = [arm.name for arm in plan.arms if not arm.peer and arm.name in compared]
     (folder / "summary.json").write_text(json.dumps(found | long, indent=2) + "\n", encoding="utf-8")
-    print(overview(found, compared))
-    print(f"\n{matrix(found, plan.programs, compared)}\n\n{long_run_table(long, ours)}\n\n{DETAILS}\n")
-    print(table(found, plan.programs, compared))
+    print(whole(found, plan.programs, compared, long_run_table(long, ours)))
     print(f"rows and summary: {folder}")
 
 

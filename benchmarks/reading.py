@@ -9,21 +9,19 @@ the readers of other profilers read is theirs: sizes differ by what is recorded,
 
 import json
 import os
-import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
-from harness import process
-from harness import programs as programs_folder
+from harness import process, programs
 from harness.arms import FULL, Arm, arms
 from harness.errors import BenchmarkError
 from harness.interleave import progress
 from harness.measure import size_of
 from harness.peers import chosen, installed, load
 from harness.sample import record_program
-from harness.store import NEVER_ENDED
+from harness.store import ENDED, NEVER_ENDED
 from harness.survey import ENVIRONMENTS, ROOT, complaints
 
 PROGRAM = "raytrace"
@@ -69,9 +67,8 @@ class Reading:
 @click.option("--results", type=click.Path(path_type=Path, dir_okay=False), help="Default: results/reading.json.")
 def main(peers: str, lengths: str, timeout: float, results: Path | None) -> None:
     """Time and memory of reports."""
-    site = ROOT / "build" / "benchmarks" / f"pyperformance-{platform.python_version()}"
     with complaints("reading"):
-        programs_folder.install(site)
+        site = programs.installed()
         readers = _readers(peers)
         steps = [(float(length), reader) for length in lengths.split(",") for reader in readers]
         found = []
@@ -114,7 +111,7 @@ def _read(reader: Reader, seconds: float, site: Path, timeout_s: float) -> Readi
         command = Arm(reader.name, template + " {arguments}", reader.arm.python).command([], recording)
         finished = process.run(command, dict(os.environ), recording.parent, recording.parent / "errors", timeout_s)
         size = size_of(recording)
-    outcome = "ended" if finished.status == 0 else f"status {finished.status}: {finished.stderr[-80:]}"
+    outcome = ENDED if finished.status == 0 else f"status {finished.status}: {finished.stderr[-80:]}"
     if finished.timed_out:
         outcome = NEVER_ENDED
     good = finished.status == 0 and not finished.timed_out

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.arms import CPU_ONLY, FULL
+from harness.arms import BARE, CPU_ONLY, FULL
+from harness.store import ENDED
 
 LARGE = "500 threads,900 frames deep,blocks of 100 bytes,64 processes"
 FOLDER = Path(__file__).resolve().parent
@@ -69,7 +70,7 @@ def _answered(text: str) -> list[str]:
     return [
         f"{answer['key']}: {answer['outcome']}"
         for answer in answers
-        if answer["outcome"] != "ended" or (answer["said"] is None and answer["profiler"] != "bare")
+        if answer["outcome"] != ENDED or (answer["said"] is None and answer["profiler"] != BARE)
     ]
 
 
@@ -87,7 +88,7 @@ def _sampled(text: str) -> list[str]:
 
 
 def _read(text: str) -> list[str]:
-    return [f"{one['reader']}: {one['outcome']}" for one in json.loads(text) if one["outcome"] != "ended"]
+    return [f"{one['reader']}: {one['outcome']}" for one in json.loads(text) if one["outcome"] != ENDED]
 
 
 CHECKS: dict[str, Check] = {

@@ -27,8 +27,8 @@ UNREADABLE = (
     OSError,
     zipfile.BadZipFile,
     zlib.error,
-    NotImplementedError,
-    RuntimeError,
+    NotImplementedError,  # zipfile: a compression, or a feature, that it does not know
+    RuntimeError,  # zipfile: an encrypted member
     EOFError,
     UnicodeDecodeError,
     struct.error,

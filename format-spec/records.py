@@ -26,9 +26,10 @@ ROW_LENGTHS = {CPU: 56, WAIT: 56, MEMORY: 160, BLOCK: 72, FREED: 24, COPY: 64, G
 """Length in bytes of the records that become rows of tables, by kind; all others are definitions."""
 
 
-def record_check(offset: int, length: int, kind: int, seq: int) -> int:
-    """The 16 check bits of the header of a record at ``offset`` bytes in segment ``seq``."""
-    return (0xA5C3 ^ (length >> 3) ^ (kind * 0x1F35) ^ ((offset >> 3) * 0x2545) ^ (seq * 0x3D4D)) & 0xFFFF
+def record_header(offset: int, length: int, kind: int, seq: int) -> int:
+    """The header of a record at ``offset`` bytes in segment ``seq``: 16 check bits, its kind and its length."""
+    check = (0xA5C3 ^ (length >> 3) ^ (kind * 0x1F35) ^ ((offset >> 3) * 0x2545) ^ (seq * 0x3D4D)) & 0xFFFF
+    return check << 48 | kind << 32 | length
 
 
 class Meta(NamedTuple):

@@ -18,7 +18,7 @@ from .records import (
     Definition,
     Record,
     decode_record,
-    record_check,
+    record_header,
 )
 
 _HEADER = struct.Struct("<8sIIiIq")
@@ -127,8 +127,7 @@ def definitions_segment(segments: Sequence[Segment]) -> bytes:
         for kind, offset, length in segment.others:
             if kind == ABANDONED or kind in ROW_LENGTHS:
                 continue
-            check = record_check(len(out), length, kind, DEFINITIONS_SEQ)
-            out += _WORD.pack(check << 48 | kind << 32 | length)
+            out += _WORD.pack(record_header(len(out), length, kind, DEFINITIONS_SEQ))
             out += segment.data[offset + 8 : offset + length]
     first = segments[0]
     _HEADER.pack_into(out, 0, SEGMENT_MAGIC, DEFINITIONS_SEQ, len(out), first.pid, 0, first.start_ns)

@@ -12,7 +12,7 @@ from pathlib import Path
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
 from .process_log import LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log
-from .records import BLOCK, ROW_LENGTHS, record_check
+from .records import BLOCK, ROW_LENGTHS, record_header
 from .segment import Segment, read_segment
 
 SPOOL_NAME = "spool"
@@ -91,11 +91,8 @@ def young_blocks(data: bytes) -> bytes:
     """The BLOCK records behind a control file, joined: blocks that live, and that no segment tells of yet."""
     length = ROW_LENGTHS[BLOCK]
     places = (YOUNG_AT + index * length for index in range(YOUNG_PLACES))
-    return b"".join(data[at : at + length] for at in places if data[at : at + 8] == _young_header(at, length))
-
-
-def _young_header(offset: int, length: int) -> bytes:
-    return struct.pack("<Q", record_check(offset, length, BLOCK, 0) << 48 | BLOCK << 32 | length)
+    used = (at for at in places if data[at : at + 8] == struct.pack("<Q", record_header(at, length, BLOCK, 0)))
+    return b"".join(data[at : at + length] for at in used)
 
 
 @dataclass(frozen=True, order=True)

@@ -28,7 +28,7 @@ def begin(
     one where the package is installed in the ordinary way. The functions are the library's: where the extension module
     does not fit this interpreter, it records without Python stacks.
     """
-    fits = fitting_extension(beside) is not None
+    fits = has_fitting_extension(beside)
     names = frozenset(sys.modules)
     writes = sys.dont_write_bytecode
     # Only the interpreter that the package was installed for leaves its .pyc files there.
@@ -56,19 +56,18 @@ def begin(
             del sys.modules[name]
 
 
-def fitting_extension(folder: str) -> "str | None":
-    """The file of the extension module that this interpreter can load; None if there is none in ``folder``."""
+def has_fitting_extension(folder: str) -> bool:
+    """Whether ``folder`` has an extension module that this interpreter can load."""
     from _imp import extension_suffixes
     from posix import stat
 
     for suffix in extension_suffixes():
-        path = f"{folder}/_native{suffix}"
         try:
-            stat(path)
+            stat(f"{folder}/_native{suffix}")
         except OSError:
             continue
-        return path
-    return None
+        return True
+    return False
 
 
 def load_arm(home: str, beside: str) -> "ModuleType":

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from tachograph.format.records import CODE, NONE, SEGMENT_HEADER, Code, decode_record, record_check
+from tachograph.format.records import CODE, NONE, SEGMENT_HEADER, Code, decode_record, record_header
 from tachograph.format.spool import SpoolProcess
 
 MAX_FILE = 4 << 20
@@ -116,7 +116,7 @@ class SourceScout:
         while at + 8 <= len(data):
             header = int.from_bytes(data[at : at + 8], "little")
             length, kind = header & NONE, header >> 32 & 0xFF
-            if length < 8 or header >> 48 != record_check(position + at, length, kind, sequence):
+            if length < 8 or header >> 48 != record_header(position + at, length, kind, sequence) >> 48:
                 return at, 0
             if at + length > len(data):
                 return at, length

@@ -96,15 +96,11 @@ def write(profile: Profile, target: str, *, top: int | None = None, sort: str = 
     write_text(pieces(document(profile, top=top, sort=sort)), target)
 
 
-def dumps(value: Mapping[str, Any]) -> str:
-    """JSON with null in place of NaN, in ASCII, so that any terminal and any locale can take it."""
-    return "".join(pieces(value))
-
-
 def pieces(value: Mapping[str, Any]) -> Iterator[str]:
-    """The text of ``dumps`` a record at a time: all of a large document would take a multiple of its memory.
+    """JSON with null in place of NaN, in ASCII, so that any terminal and any locale can take it.
 
-    A record is a line: only without indentation is the encoder that is written in C used.
+    It comes a record at a time: all of a large document would take a multiple of its memory. A record is a line: only
+    without indentation is the encoder that is written in C used.
     """
     yield "{"
     before = "\n "

@@ -13,7 +13,7 @@ from harness.errors import BenchmarkError
 from harness.interleave import Plan, measure
 from harness.measure import Bench
 from harness.peers import peer_arms
-from harness.report import DETAILS, matrix, overview, summary, table
+from harness.report import summary, whole
 from harness.store import Store
 from harness.survey import ENVIRONMENTS, ROOT
 
@@ -89,8 +89,7 @@ def compare(
         shown, against = plan.compared()
         found = summary(store.rows(), plan.programs, shown, against)
         (folder / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        print(f"{overview(found, shown)}\n\n{matrix(found, plan.programs, shown)}\n\n{DETAILS}\n")
-        print(table(found, plan.programs, shown))
+        print(whole(found, plan.programs, shown))
         print(f"rows and summary: {folder}")
     except BenchmarkError as error:
         print(f"{benchmark}: {error}", file=sys.stderr)

@@ -4,18 +4,21 @@ A folder and not a virtual environment: bare and recorded runs must use the very
 installed in ours. The folder is put on PYTHONPATH of both arms.
 """
 
+import platform
 import subprocess
 import sys
 from pathlib import Path
 
 from harness.errors import BenchmarkError
+from harness.survey import ROOT
 
 _BENCHMARKS = Path("pyperformance", "data-files", "benchmarks")
 _NEED_PACKAGES = ("bm_docutils", "bm_sympy")
 
 
-def install(folder: Path) -> None:
-    """Makes `folder` if needed: once, a minute."""
+def installed() -> Path:
+    """The folder that has them for this interpreter, made if needed: once, a minute."""
+    folder = ROOT / "build" / "benchmarks" / f"pyperformance-{platform.python_version()}"
     benchmarks = folder / _BENCHMARKS
     done = folder / ".complete"
     if not done.exists():
@@ -24,6 +27,7 @@ def install(folder: Path) -> None:
         requirements = [f"--requirement={benchmarks / name / 'requirements.txt'}" for name in _NEED_PACKAGES]
         _pip(folder, *requirements)
         done.touch()
+    return folder
 
 
 def _pip(folder: Path, *arguments: str) -> None:

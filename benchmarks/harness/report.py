@@ -130,6 +130,12 @@ def matrix(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
     return "\n".join(lines + [f"{name:<26}" + "".join(f"{each:>18}" for each in cells) for name, cells in rows])
 
 
+def whole(found: dict[str, Any], programs: list[str], arms: list[str], more: str = "") -> str:
+    """The results for people: the overview, every program and arm, `more`, and then the details."""
+    parts = [overview(found, arms), matrix(found, programs, arms), more, DETAILS, table(found, programs, arms)]
+    return "\n\n".join(part for part in parts if part)
+
+
 def table(found: dict[str, Any], programs: list[str], arms: list[str]) -> str:
     """The results for people, arm by arm."""
     lines: list[str] = []

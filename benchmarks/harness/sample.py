@@ -1,7 +1,6 @@
 """One recording of one of the ten programs, to be looked at."""
 
 import os
-import platform
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,15 +13,13 @@ from harness.arms import Arm
 from harness.errors import BenchmarkError
 from harness.interleave import progress
 from harness.measure import PROGRAMS, RECORDING
-from harness.survey import ROOT
 
 Made = TypeVar("Made")
 
 
 def over_programs(names: list[str], make: Callable[[str, Path], Made]) -> list[Made]:
     """What `make` makes of each program's name and the folder in which the programs' own packages are installed."""
-    site = ROOT / "build" / "benchmarks" / f"pyperformance-{platform.python_version()}"
-    programs.install(site)
+    site = programs.installed()
     made = []
     with progress(len(names)) as show:
         for done, name in enumerate(names):

@@ -342,14 +342,12 @@ void follow(const void* block, const Block& what) {
             continue;
         Entry& entry = g.entries[place];
         entry.what = what;
-        const double weight = weight_of(what);
         uint8_t state = kYoung;
         if (what.at_once) {
             entry.id = next_id();
-            if (write_block(entry.id, what, weight, static_cast<double>(what.mean), true))
-                state = kWritten;
+            if (write_sampled(entry.id, what, true)) state = kWritten;
         }
-        entry.young = state == kYoung ? young::keep(what, weight) : young::kNoPlace;
+        entry.young = state == kYoung ? young::keep(what, weight_of(what)) : young::kNoPlace;
         entry.state.store(state, std::memory_order_release);
         g.alive.fetch_add(1, std::memory_order_relaxed);
         g.addresses[place].store(reinterpret_cast<uintptr_t>(block), std::memory_order_release);

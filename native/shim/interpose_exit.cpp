@@ -4,7 +4,6 @@
 #include "lifecycle.h"
 #include "process_log.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 #include <cstdlib>
 
@@ -13,15 +12,9 @@ namespace {
 
 using Exit = void (*)(int);
 
-struct Real {
-    Exit exit = nullptr;
-};
-constinit Real g;
+constinit Exit g_exit = nullptr;
 
-Exit real_exit() {
-    if (!g.exit) g.exit = reinterpret_cast<Exit>(dlsym(RTLD_NEXT, "_exit"));
-    return g.exit;
-}
+Exit real_exit() { return next_function(&g_exit, "_exit"); }
 
 __attribute__((constructor)) void resolve() { real_exit(); }
 

@@ -4,7 +4,6 @@
 #include "interposed.h"
 #include "settings.h"
 
-#include <dlfcn.h>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -36,12 +35,6 @@ char* answer(int number) {
     return g.answer;
 }
 
-template <typename Function>
-Function real(Function& function, const char* name) {
-    if (!function) function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-    return function;
-}
-
 }  // namespace
 
 bool settings::taken() { return g.taken.load(std::memory_order_acquire); }
@@ -52,11 +45,11 @@ using namespace tachograph;
 
 TG_EXPORT char* strerror(int number) noexcept {
     char* found = answer(number);
-    return found ? found : real(g.strerror, "strerror")(number);
+    return found ? found : next_function(&g.strerror, "strerror")(number);
 }
 
 // What os.strerror calls from CPython 3.14 on; the GNU one, which returns the text.
 TG_EXPORT char* strerror_r(int number, char* buffer, size_t size) noexcept {
     char* found = answer(number);
-    return found ? found : real(g.strerror_r, "strerror_r")(number, buffer, size);
+    return found ? found : next_function(&g.strerror_r, "strerror_r")(number, buffer, size);
 }

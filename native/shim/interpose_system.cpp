@@ -3,7 +3,6 @@
 #include "interposed.h"
 #include "settings.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -106,9 +105,7 @@ int run(const char* command) {
     return status;
 }
 
-__attribute__((constructor)) void resolve() {
-    g.system = reinterpret_cast<int (*)(const char*)>(dlsym(RTLD_NEXT, "system"));
-}
+__attribute__((constructor)) void resolve() { next_function(&g.system, "system"); }
 
 }  // namespace
 }  // namespace tachograph

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tachograph.format.records import GPU, GPU_DEVICE, LOSS, NONE, SEGMENT_HEADER, SEGMENT_MAGIC, record_check
+from tachograph.format.records import GPU, GPU_DEVICE, LOSS, NONE, SEGMENT_HEADER, SEGMENT_MAGIC, record_header
 
 SEGMENT_LIMIT = 1 << 20
 """Bytes after which the next segment is begun."""
@@ -97,8 +97,7 @@ class GpuSpool:
             self._begin()
         padded = body + bytes(-len(body) % 8)
         length = 8 + len(padded)
-        check = record_check(self._offset, length, kind, self._sequence)
-        self._pending += struct.pack("<Q", check << 48 | kind << 32 | length) + padded
+        self._pending += struct.pack("<Q", record_header(self._offset, length, kind, self._sequence)) + padded
         self._offset += length
 
     def _begin(self) -> None:

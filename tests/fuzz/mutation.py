@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tachograph.format.records import record_header
+
 MARK = "<tgx>"
 """An element that no report has: where it is in a page as it stands here, HTML was injected."""
 
@@ -227,8 +229,7 @@ class Mutator:
         if how == 0:  # another kind or length, with a check that says so
             kind = chance.choice((kind, chance.randrange(1, 20), 255))
             length = chance.choice((length, 8, 16, 64, 8 * chance.randrange(1, 40)))
-            check = 0xA5C3 ^ (length >> 3) ^ (kind * 0x1F35) ^ ((at >> 3) * 0x2545) ^ (seq * 0x3D4D)
-            struct.pack_into("<Q", data, at, (check & 0xFFFF) << 48 | kind << 32 | length)
+            struct.pack_into("<Q", data, at, record_header(at, length, kind, seq))
         elif length > 8:
             size = chance.choice((1, 2, 4, 8))
             place = at + 8 + size * chance.randrange(max(1, (length - 8) // size))

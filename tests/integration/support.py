@@ -34,6 +34,7 @@ __all__ = [
     "one_line",
     "record",
     "rows",
+    "run",
     "shell_status",
     "start",
     "tachograph",
@@ -61,7 +62,7 @@ def bare(
     target: Sequence[str | Path], cwd: Path, *, env: dict[str, str] | None = None, stdin: str = "", timeout: float = 60
 ) -> Outcome:
     """Run ``python TARGET...`` without any recorder."""
-    return _run([sys.executable, *map(str, target)], cwd, env, stdin, timeout)
+    return run([sys.executable, *map(str, target)], cwd, env=env, stdin=stdin, timeout=timeout)
 
 
 def record(
@@ -75,10 +76,13 @@ def record(
 ) -> Outcome:
     """Run ``tachograph record -q -o OUTPUT OPTIONS... TARGET...`` in ``cwd``; the recording is ``cwd/OUTPUT``."""
     command = [*COMMAND, "record", "-q", "-o", output, *map(str, options), *map(str, target)]
-    return _run(command, cwd, env, stdin, timeout)
+    return run(command, cwd, env=env, stdin=stdin, timeout=timeout)
 
 
-def _run(command: list[str], cwd: Path, env: dict[str, str] | None, stdin: str, timeout: float) -> Outcome:
+def run(
+    command: Sequence[str], cwd: Path, *, env: dict[str, str] | None = None, stdin: str = "", timeout: float = 60
+) -> Outcome:
+    """Run a command as it stands."""
     done = subprocess.run(
         command,
         cwd=cwd,

@@ -40,6 +40,19 @@ def in_small_disk(folder: Path, size: str, script: str) -> "subprocess.Completed
     )
 
 
+BURN = "def burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
+
+
+def comes_to_its_end(folder: Path, size: str, code: str, script: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script that records ``code``, which says so and ends with 3; what was made in ``folder/out`` is kept."""
+    (folder / "out").mkdir()
+    (folder / "program.py").write_text(code + "print('the end')\nsys.exit(3)\n", encoding="utf-8")
+    done = in_small_disk(folder, size, script)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "the end\n"
+    return done
+
+
 def test_full_before_the_start(tmp_path: Path) -> None:
     """One line, status 2, and the program was not started."""
     script = "head -c 1m /dev/zero > disk/fill 2>/dev/null; $RECORD -o disk/run.tacho -c 'print(1)'"
@@ -50,12 +63,9 @@ def test_full_before_the_start(tmp_path: Path) -> None:
 
 def test_full_in_the_middle(tmp_path: Path) -> None:
     """The program goes on to its own end; the recording has what came before, and says that it stopped."""
-    (tmp_path / "out").mkdir()
     # Names so long that the definitions fill more than the segments that were prepared.
     code = (
-        "import os, sys, time\n"
-        "def burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
-        "burn(0.4)\n"
+        f"import os, sys, time\n{BURN}burn(0.4)\n"
         "try:\n    open('disk/fill', 'wb', 0).write(bytes(64 << 20))\nexcept OSError: pass\n"
         "try:\n    open('disk/fill2', 'wb', 0).write(bytes(1 << 20))\nexcept OSError: pass\n"
         "def churn(n):\n"
@@ -64,9 +74,7 @@ def test_full_in_the_middle(tmp_path: Path) -> None:
         "        text = 'def %s(): return sum(range(2000))\\n%s()' % (name, name)\n"
         "        exec(compile('\\n' * i + text, 'c%d' % i, 'exec'))\n"
         "for _ in range(12): churn(400); burn(0.05)\n"
-        "print('the end')\nsys.exit(3)\n"
     )
-    (tmp_path / "program.py").write_text(code, encoding="utf-8")
     script = (
         "$RECORD --interval 2 -o disk/run.tacho program.py; status=$?\n"
         "rm -f disk/fill disk/fill2\n"
@@ -75,9 +83,7 @@ def test_full_in_the_middle(tmp_path: Path) -> None:
         "cp disk/run.tacho/manifest.json out\n"
         "exit $status"
     )
-    done = in_small_disk(tmp_path, "20m", script)
-    assert done.returncode == 3, done.stderr
-    assert done.stdout == "the end\n"
+    done = comes_to_its_end(tmp_path, "20m", code, script)
     assert "Traceback" not in done.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert "burn" in {row["function"] for row in report["lines"]}
@@ -94,19 +100,14 @@ def test_full_in_the_middle(tmp_path: Path) -> None:
 
 def test_full_at_the_end(tmp_path: Path) -> None:
     """No room for the tables: output and status are the program's, and one line says what can be done later."""
-    (tmp_path / "out").mkdir()
     code = (
-        "import os, sys, time\n"
-        "def burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
-        "burn(0.4)\n"
+        f"import os, sys, time\n{BURN}burn(0.4)\n"
         "fill = os.open('disk/fill', os.O_WRONLY | os.O_CREAT)\n"
         "for size in (1 << 20, 1 << 12):\n"
         "    try:\n"
         "        while True: os.write(fill, bytes(size))\n"
         "    except OSError: pass\n"
-        "print('the end')\nsys.exit(3)\n"
     )
-    (tmp_path / "program.py").write_text(code, encoding="utf-8")
     script = (
         "$RECORD --interval 5 -o disk/run.tacho program.py 2>out/errors; status=$?\n"
         "test -d disk/run.tacho/spool || exit 96\n"
@@ -116,9 +117,7 @@ def test_full_at_the_end(tmp_path: Path) -> None:
         "$TACHOGRAPH analyze disk/run.tacho --json out/after.json 1>&2 || exit 98\n"
         "exit $status"
     )
-    done = in_small_disk(tmp_path, "12m", script)
-    assert done.returncode == 3, done.stderr
-    assert done.stdout == "the end\n"
+    comes_to_its_end(tmp_path, "12m", code, script)
     (line,) = (tmp_path / "out" / "errors").read_text(encoding="utf-8").splitlines()
     assert "recover" in line
     assert "no space left" in line.lower()

@@ -94,11 +94,7 @@ def about(python: Path) -> tuple[tuple[int, int], bool, str]:
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> tuple[support.Outcome, support.Outcome, Path]:
     folder = tmp_path_factory.mktemp("foreign")
     command = [foreign_interpreter(), "-W", "always", str(support.PROGRAMS / "foreign.py")]
-    done = subprocess.run(
-        command, cwd=folder, env=support.environment(), capture_output=True, text=True, check=False, timeout=60
-    )
-    plain = support.Outcome(done.returncode, done.stdout, done.stderr)
-    return plain, support.record(command, folder, "--interval", "2"), folder / "run.tacho"
+    return support.run(command, folder), support.record(command, folder, "--interval", "2"), folder / "run.tacho"
 
 
 def test_a_foreign_interpreter_runs_as_without_us(
@@ -168,11 +164,9 @@ def embedded(program: Path, *arguments: str) -> tuple[support.Outcome, Tree]:
     """The program, bare and recorded, with a recording of each way's own."""
     folder = program.parent / arguments[0]
     folder.mkdir()
-    env = {**support.environment(), "PYTHONHOME": sys.base_prefix}
-    shell = ["env", f"PYTHONHOME={sys.base_prefix}", str(program), *arguments]
-    done = subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=60)
-    plain = support.Outcome(support.shell_status(done.returncode), done.stdout, done.stderr)
-    recorded = support.record(shell, folder, "--interval", "2")
+    command = ["env", f"PYTHONHOME={sys.base_prefix}", str(program), *arguments]
+    plain = support.run(command, folder)
+    recorded = support.record(command, folder, "--interval", "2")
     return plain, Tree(folder / "run.tacho", plain, recorded)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,7 +17,7 @@ from tachograph.analyzer import Question, Recording, build_profile, copies, gpu
 from tachograph.analyzer.commands import analyze, info
 from tachograph.analyzer.heap import columns as heap_columns
 from tachograph.analyzer.leaks import report as leaks
-from tachograph.analyzer.render.json_document import document, dumps
+from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.selection import MAX_LINES, Sort, blocks, important
 from tachograph.analyzer.render.terminal import show
 from unit.analyzer.recordings import NATIVE_FRAME, Builder
@@ -32,6 +33,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     return tmp_path
+
+
+def dumps(value: Mapping[str, Any]) -> str:
+    return "".join(pieces(value))
 
 
 def invoke(command: object, *arguments: str) -> Result:
