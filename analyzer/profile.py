@@ -154,7 +154,7 @@ class Profile:
     processes: pd.DataFrame
     """One row per process, each behind its parent: the columns of ``process_frame.COLUMNS``. NaN is unknown."""
     tasks: pd.DataFrame
-    """By the coroutine at the root of a task's step: the columns of ``tasks.COLUMNS``; empty where there is none."""
+    """By the coroutine at the root of a task's step and its name: ``tasks.COLUMNS``; empty where there is none."""
     sources: Sources
     calls: Calls
     """The call tree with the measures of every node."""

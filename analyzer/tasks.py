@@ -1,8 +1,9 @@
-"""Time by asyncio task, as far as stacks tell: by the coroutine that a step of a task began with.
+"""Time by asyncio task: by the coroutine that a step of a task began with, and by the name that the task has.
 
 While a task runs, the coroutine that it was made of is on the stack, called by the event loop; what that awaits lies
-above it. So every sample and every wait in a task's step belongs to that coroutine. Which of the tasks of one coroutine
-it was, and what the program called it, no stack tells. A task that awaits is on no stack: awaiting takes nobody's time.
+above it. So every sample and every wait in a task's step belongs to that coroutine. What the program called the task
+stands with that frame in ``stacks.task``, where the recorder knew it. A task that awaits is on no stack: awaiting takes
+nobody's time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from .calltree import NOTHING, CallTree
@@ -43,6 +45,7 @@ _HANDLE = ("events.py", "Handle._run")
 COLUMNS = (
     "kind",
     "function",
+    "task",
     "file",
     "line",
     "samples",
@@ -73,10 +76,15 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Steps:
-    """By node of the call tree, what it belongs to, and the node of its root: a task's coroutine, or a callback."""
+    """By node of the call tree, what it belongs to, and the node of its root: a task's coroutine, or a callback.
+
+    ``task`` is by node the number of the task's name in ``names``; NOTHING where it has none that is known.
+    """
 
     kind: NDArray[np.int8]
     root: NDArray[np.int64]
+    task: NDArray[np.int64]
+    names: list[str]
 
 
 def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
@@ -84,8 +92,11 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
     flags = np.append(recording.table("codes").column("flags").to_numpy().astype(np.int64), 0)
     if not (flags & _CO).any():
         return None
-    code = recording.table("stacks").column("code").cast("int64").fill_null(NOTHING).to_numpy()
+    stacks = recording.table("stacks")
+    code = stacks.column("code").cast("int64").fill_null(NOTHING).to_numpy()
     node_flags: list[int] = flags[code].tolist()
+    recorded, names = _names(stacks)
+    named = (recorded != NOTHING).tolist()
     functions = _Functions(tree)
     kind, root = [Kind.NONE] * len(tree), [NOTHING] * len(tree)
     # The nearest frame that is no generator: a coroutine is awaited through generators (``__await__``), too.
@@ -96,7 +107,9 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
         mine = node_flags[node]
         through = mine & (_GENERATOR | _ASYNC_GENERATOR) and not mine & _CO
         over[node] = caller if through else node
-        if mine & (_CO | _ASYNC_GENERATOR):
+        if named[node]:
+            below, above = Kind.TASK, node
+        elif mine & (_CO | _ASYNC_GENERATOR):
             awaited = caller != NOTHING and bool(node_flags[caller] & _CO)
             # Within a task's step another begins only if asyncio runs it (an eager task, a loop within the loop).
             by_asyncio = caller != NOTHING and functions.asyncio[int(tree.function[caller])]
@@ -107,7 +120,15 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
         elif below == Kind.LOOP and functions.called_back(function, int(tree.function[parent])):
             below, above = Kind.CALLBACK, node
         kind[node], root[node] = below, above
-    return Steps(np.array(kind, np.int8), np.array(root, np.int64))
+    roots = np.array(root, np.int64)
+    return Steps(np.array(kind, np.int8), roots, np.where(roots >= 0, recorded[roots], NOTHING), names)
+
+
+def _names(stacks: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
+    """The number of each node's own task, NOTHING where it has none, and the names by number."""
+    texts = stacks.column("task").combine_chunks().dictionary_encode()
+    numbers = texts.indices.cast("int64").fill_null(NOTHING).to_numpy(zero_copy_only=False)
+    return numbers, texts.dictionary.to_pylist()
 
 
 class _Functions:
@@ -137,34 +158,52 @@ class _Functions:
 def sum_tasks(
     recording: Recording, tree: CallTree, sums: NodeSums, effective: float, *, waits_known: bool
 ) -> pd.DataFrame:
-    """One row per root coroutine and per callback, one for the loops themselves and one for the rest, by CPU time.
+    """One row per root coroutine and name of a task, and per callback, one for the loops, one for the rest.
 
-    ``kind`` is task, callback, loop or none. ``blocked_s`` is time off the CPU within a step, when its loop could do
-    nothing else; ``idle_s``, of the loop, is time in which there was nothing to do. Empty if there are no tasks.
+    ``kind`` is task, callback, loop or none. ``task`` is the name; null if the program gave none, or it is not known.
+    ``blocked_s`` is time off the CPU within a step, when its loop could do nothing else; ``idle_s``, of the loop, is
+    time in which there was nothing to do. Sorted by CPU time; empty if there are no tasks.
     """
     steps = find_steps(recording, tree)
     if steps is None or not (steps.kind == Kind.TASK).any():
         return pd.DataFrame(columns=list(COLUMNS))
-    count = len(tree.function_names) + 1
+    count, tasks = len(tree.function_names) + 1, len(steps.names) + 1
     # A loop's own work is one row, whatever functions it is done by; so is the rest.
     function = np.where(steps.root >= 0, tree.function[steps.root], NOTHING)
     key = steps.kind.astype(np.int64) * count + np.where(function >= 0, function, count - 1)
+    key = key * tasks + steps.task + 1
     keys, group = np.unique(key, return_inverse=True)
     values = np.zeros((len(keys), sums.nodes.shape[1]))
     np.add.at(values, group, sums.nodes)
     # What has no Python stack is in no step; it goes with the rest.
-    rest = np.flatnonzero(keys // count == Kind.NONE)
+    rest = np.flatnonzero(keys // (count * tasks) == Kind.NONE)
     if not len(rest):
-        keys, values = np.append(keys, count - 1), np.vstack([values, np.zeros(values.shape[1])])
+        keys, values = np.append(keys, (count - 1) * tasks), np.vstack([values, np.zeros(values.shape[1])])
         rest = np.array([len(keys) - 1])
     values[rest[0]] += sums.stackless.sum(axis=0)
+    keys, task = np.divmod(keys, tasks)
     frame = _frame(tree, sums, keys, values, waits_known=waits_known)
+    texts = [printable(steps.names[each - 1]) if each else None for each in task.tolist()]
+    frame["task"] = pd.Series(texts, dtype=object)
     shares = frame["cpu_s"].to_numpy(np.float64) / max(float(frame["cpu_s"].sum()), 1e-12)
     low, high = wilson(shares, effective)
     frame = frame.assign(cpu_share=shares, cpu_share_low=low, cpu_share_high=high)
     used = frame[["cpu_s", "blocked_s", "idle_s", "allocated_bytes", "copied_bytes"]].fillna(0.0).gt(0).any(axis=1)
     order = frame[used].sort_values(["cpu_s", "blocked_s"], ascending=False, kind="stable")
     return order.reset_index(drop=True)[list(COLUMNS)]
+
+
+def by_coroutine(tasks: pd.DataFrame, effective: float) -> pd.DataFrame:
+    """``Profile.tasks`` with all tasks of a coroutine in one row, in the same order; without the column ``task``.
+
+    ``effective`` is the effective number of samples.
+    """
+    keys, interval = ["kind", "function", "file", "line"], ["cpu_share_low", "cpu_share_high"]
+    values = [name for name in COLUMNS if name not in (*keys, *interval, "task")]
+    added = tasks.groupby(keys, dropna=False, sort=False)[values].sum(min_count=1).reset_index()
+    low, high = wilson(added["cpu_share"].to_numpy(np.float64), effective)
+    added = added.assign(cpu_share_low=low, cpu_share_high=high)
+    return added.sort_values(["cpu_s", "blocked_s"], ascending=False, kind="stable").reset_index(drop=True)
 
 
 def _frame(

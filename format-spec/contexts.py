@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ReadSource = Callable[[str], bytes | None]
-_Node = tuple[int | None, int | None, int | None]
+_Node = tuple[int | None, int | None, int | None, str | None]
 
 
 class ContextTree:
@@ -59,13 +59,13 @@ class ContextTree:
             if record is None:
                 process.references_lost += 1
                 # Not merged with another: two lost contexts need not be the same one.
-                parent = ids[node] = self._append((None, None, -1 - len(self._nodes)))
+                parent = ids[node] = self._append((None, None, -1 - len(self._nodes), None))
                 continue
             if record.code not in codes:
                 codes[record.code] = self._code(process.codes.get(record.code))
                 process.references_lost += codes[record.code] is None
             instruction = record.instruction if record.instruction >= 0 else None
-            parent = ids[node] = self._append((parent, codes[record.code], instruction))
+            parent = ids[node] = self._append((parent, codes[record.code], instruction, record.task))
 
     def _append(self, node: _Node) -> int:
         return self._nodes.setdefault(node, len(self._nodes))
@@ -78,7 +78,7 @@ class ContextTree:
 
     def _instructions_seen(self) -> dict[int, set[int]]:
         seen: dict[int, set[int]] = {}
-        for _, code, instruction in self._nodes:
+        for _, code, instruction, _ in self._nodes:
             if code is not None and instruction is not None:
                 seen.setdefault(code, set()).add(instruction)
         return seen
@@ -100,8 +100,14 @@ class ContextTree:
         ]
         sources = [_source(path, read_source, store_sources) for path in self._files]
         nodes = [
-            (stack, parent, code, None if instruction is None or instruction < 0 else instruction)
-            for stack, (parent, code, instruction) in enumerate(self._nodes)
+            (
+                stack,
+                parent,
+                code,
+                None if instruction is None or instruction < 0 else instruction,
+                None if task is None else clean_text(task),
+            )
+            for stack, (parent, code, instruction, task) in enumerate(self._nodes)
         ]
 
         def table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:

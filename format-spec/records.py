@@ -18,6 +18,7 @@ META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, MODULE, CPU, WAIT, STA
 MEMORY, BLOCK, FREED, COPY = range(11, 15)
 SPAN = 15
 GPU_DEVICE, GPU, LOSS = 16, 17, 18
+TASK_STACK = 21
 EXITING = 6
 """Event of a STATE record: the interpreter began to shut down."""
 ABANDONED = 255
@@ -76,12 +77,16 @@ class Code(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """A node of the calling context tree; ``parent`` and ``code`` may be NONE, ``instruction`` may be -1."""
+    """A node of the calling context tree; ``parent`` and ``code`` may be NONE, ``instruction`` may be -1.
+
+    ``task`` is the name of the asyncio task that was made of this frame's coroutine.
+    """
 
     stack: int
     parent: int
     code: int
     instruction: int
+    task: str | None = None
 
 
 class Module(NamedTuple):
@@ -254,6 +259,7 @@ _THREAD_NAME = struct.Struct("<IHH")
 _THREAD_END = struct.Struct("<IIqq")
 _CODE = struct.Struct("<IiIIIBBHII")
 _STACK = struct.Struct("<IIIi")
+_TASK_STACK = struct.Struct("<IIIiIB")
 _MODULE = struct.Struct("<IIQQQqHHI")
 _CPU = struct.Struct("<qqqQIIIBBBB")
 _WAIT = struct.Struct("<qqqQIIiBB")
@@ -335,7 +341,12 @@ def _code(data: bytes) -> Code:
 
 
 def _stack(data: bytes) -> Stack:
-    return Stack._make(_STACK.unpack_from(data, _BODY))
+    return Stack(*_STACK.unpack_from(data, _BODY))
+
+
+def _task_stack(data: bytes) -> Stack:
+    stack, parent, code, instruction, length, width = _TASK_STACK.unpack_from(data, _BODY)
+    return Stack(stack, parent, code, instruction, _characters(_take(data, 32, length * width), width))
 
 
 def _module(data: bytes) -> Module:
@@ -405,6 +416,7 @@ _DECODERS: dict[int, Callable[[bytes], Record]] = {
     THREAD_END: _thread_end,
     CODE: _code,
     STACK: _stack,
+    TASK_STACK: _task_stack,
     MODULE: _module,
     CPU: _cpu,
     WAIT: _wait,

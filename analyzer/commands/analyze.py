@@ -96,7 +96,7 @@ class Options:
 @click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
 @process_option
 @click.option("--processes", is_flag=True, help="Show the tree of processes instead.")
-@click.option("--tasks", is_flag=True, help="Show time by the coroutines that asyncio's tasks were made of instead.")
+@click.option("--tasks", is_flag=True, help="Show time by asyncio's tasks instead: by their coroutines and names.")
 @click.option(
     "--span",
     metavar="NAME[KEY=VALUE,...]",

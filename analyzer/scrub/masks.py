@@ -68,8 +68,11 @@ def _is_public(path: str) -> bool:
 
 
 def without_names(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    """Functions and threads with made-up names. Native functions keep theirs in the interpreter and the C library."""
-    codes, threads, frames = (tables[name] for name in ("codes", "threads", "native_frames"))
+    """Functions, threads and tasks with made-up names.
+
+    Native functions keep theirs in the interpreter and the C library.
+    """
+    codes, stacks, threads, frames = (tables[name] for name in ("codes", "stacks", "threads", "native_frames"))
 
     def function(number: int, name: str) -> str:
         return name if _NO_NAME.fullmatch(name) else f"function_{number}"
@@ -84,7 +87,9 @@ def without_names(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
     kept = [module is not None and public[module] for module in frames.column("module").to_pylist()]
     made_up = _numbered(_texts(frames, "symbol"), lambda number, _: f"symbol_{number}")
     symbols = [old if keep else new for keep, old, new in zip(kept, _texts(frames, "symbol"), made_up, strict=True)]
+    tasks = _numbered(_texts(stacks, "task"), lambda number, _: f"task_{number}")
     return tables | {
+        "stacks": _with(stacks, "task", pa.array(tasks, "string")),
         "codes": _with(codes, "qualname", pa.array(_numbered(_texts(codes, "qualname"), function), "string")),
         "threads": _with(threads, "name", pa.array(_numbered(_texts(threads, "name"), thread), "string")),
         "native_frames": _with(frames, "symbol", pa.array(symbols, "string")),

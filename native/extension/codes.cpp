@@ -1,9 +1,10 @@
 #include "codes.h"
 
+#include "reading.h"
+
 #include <Python.h>
 
 #include <atomic>
-#include <cstring>
 
 namespace tachograph {
 namespace {
@@ -33,13 +34,6 @@ std::atomic<uint32_t>& deaths_at(const void* code) {
 }
 
 template <typename T>
-T field(const uint8_t* copy, size_t offset) {
-    T value;
-    memcpy(&value, copy + offset, sizeof value);
-    return value;
-}
-
-template <typename T>
 void put(uint8_t* record, size_t offset, T value) {
     memcpy(record + offset, &value, sizeof value);
 }
@@ -59,12 +53,6 @@ void watch_code_deaths() {
         PyErr_Clear();  // all places taken: the fingerprint has to do
 #endif
 }
-
-struct Codes::Text {
-    const uint8_t* data = nullptr;
-    tg_unicode_shape shape{};
-    size_t bytes() const { return shape.length * shape.width; }
-};
 
 bool Codes::intern(const uint8_t* code, uint32_t* id) const {
     uint8_t copy[kMostCopy];
@@ -92,21 +80,13 @@ bool Codes::intern(const uint8_t* code, uint32_t* id) const {
     return true;
 }
 
-bool Codes::read_text(const uint8_t* string, Text* text) const {
-    alignas(8) uint8_t header[128];
-    if (tg_unicode_header > sizeof header || !api_->read(header, string, tg_unicode_header))
-        return false;
-    if (!tg_unicode_shape_of(header, &text->shape)) return false;
-    if (text->shape.length > kMostCharacters) text->shape.length = kMostCharacters;
-    text->data = string + text->shape.data;
-    return true;
-}
-
 bool Codes::write(uint32_t id, const uint8_t* copy) const {
     Text filename;
     Text qualname;
-    if (!read_text(field<const uint8_t*>(copy, at_->code_filename), &filename) ||
-        !read_text(field<const uint8_t*>(copy, at_->code_qualname), &qualname))
+    const auto* file = field<const uint8_t*>(copy, at_->code_filename);
+    const auto* name = field<const uint8_t*>(copy, at_->code_qualname);
+    if (!find_text(api_, file, kMostCharacters, &filename) ||
+        !find_text(api_, name, kMostCharacters, &qualname))
         return false;
     const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
     uint64_t lines = 0;

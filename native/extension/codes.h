@@ -20,8 +20,6 @@ class Codes {
     bool intern(const uint8_t* code, uint32_t* id) const;
 
   private:
-    struct Text;
-    bool read_text(const uint8_t* string, Text* text) const;
     bool write(uint32_t id, const uint8_t* copy) const;
 
     const tg_api* api_;

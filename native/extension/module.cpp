@@ -116,9 +116,8 @@ std::optional<std::string> disagreement(const Walker& walker) {
     const auto* tstate = static_cast<const uint8_t*>(tg_own_thread_state(&attached));
     if (!tstate || !attached) return "the calling thread's state was not found";
     std::vector<RawFrame> frames(1024);
-    uint8_t state = 0;
-    uint8_t opcode = 0;
-    const size_t count = walker.collect(tstate, frames.data(), frames.size(), &state, &opcode);
+    const auto [count, state, opcode, generators] =
+        walker.collect(tstate, frames.data(), frames.size());
     auto frame = py::reinterpret_steal<py::object>(
         reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
     for (size_t i = 0; i < count; ++i) {

@@ -14,8 +14,10 @@
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_interp.h>
+#include <internal/pycore_moduleobject.h>
 #include <internal/pycore_runtime.h>
 #if PY_VERSION_HEX >= 0x030C0000
 #include <internal/pycore_obmalloc.h>
@@ -36,6 +38,21 @@
 #define TG_FRAME_INSTRUCTION prev_instr
 #endif
 
+// TaskObj has no header (Modules/_asynciomodule.c). A patch release that moves its fields costs the
+// names of tasks and no more: what is found there must be the coroutine that runs.
+#if PY_VERSION_HEX >= 0x030E0000
+#define TG_TASK_COROUTINE 128
+#elif PY_VERSION_HEX >= 0x030D0000
+#define TG_TASK_COROUTINE 120
+#else
+#define TG_TASK_COROUTINE 136
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
+#define TG_MODULES imports.modules
+#else
+#define TG_MODULES modules
+#endif
+
 static struct tg_offsets offsets = {
     .tstate_next = offsetof(PyThreadState, next),
     .tstate_native_thread_id = offsetof(PyThreadState, native_thread_id),
@@ -53,6 +70,21 @@ static struct tg_offsets offsets = {
     .interpreter_next = offsetof(PyInterpreterState, next),
     .interpreter_threads = offsetof(PyInterpreterState, threads.head),
     .runtime_interpreters = offsetof(_PyRuntimeState, interpreters.head),
+#if PY_VERSION_HEX >= 0x030E0000
+    .tstate_task = offsetof(_PyThreadStateImpl, asyncio_running_task),
+#endif
+    .tstate_interpreter = offsetof(PyThreadState, interp),
+    .interpreter_modules = offsetof(PyInterpreterState, TG_MODULES),
+    .runtime_main = offsetof(_PyRuntimeState, interpreters.main),
+    .module_dict = offsetof(PyModuleObject, md_dict),
+    .task_coroutine = TG_TASK_COROUTINE,
+    .coroutine_frame = offsetof(PyCoroObject, cr_iframe),
+    .dict_keys = offsetof(PyDictObject, ma_keys),
+    .dict_values = offsetof(PyDictObject, ma_values),
+    .keys_log2_index_bytes = offsetof(PyDictKeysObject, dk_log2_index_bytes),
+    .keys_kind = offsetof(PyDictKeysObject, dk_kind),
+    .keys_count = offsetof(PyDictKeysObject, dk_nentries),
+    .keys_indices = offsetof(PyDictKeysObject, dk_indices),
     .frame_size = offsetof(_PyInterpreterFrame, owner) + 1,
     .frame_code = offsetof(_PyInterpreterFrame, TG_FRAME_CODE),
     .frame_previous = offsetof(_PyInterpreterFrame, previous),
@@ -82,6 +114,8 @@ static struct tg_offsets offsets = {
     .bytes_size = offsetof(PyVarObject, ob_size),
     .bytes_data = offsetof(PyBytesObject, ob_sval),
     .object_type = offsetof(PyObject, ob_type),
+    .type_name = offsetof(PyTypeObject, tp_name),
+    .type_base = offsetof(PyTypeObject, tp_base),
 };
 
 const struct tg_offsets* tg_offsets_of_runtime(void) {
@@ -96,6 +130,11 @@ const struct tg_offsets* tg_offsets_of_runtime(void) {
     offsets.interpreter_next = published->interpreter_state.next;
     offsets.interpreter_threads = published->interpreter_state.threads_head;
     offsets.runtime_interpreters = published->runtime_state.interpreters_head;
+    offsets.interpreter_modules = published->interpreter_state.imports_modules;
+    offsets.tstate_interpreter = published->thread_state.interp;
+#if PY_VERSION_HEX >= 0x030E0000
+    offsets.coroutine_frame = published->gen_object.gi_iframe;
+#endif
     offsets.frame_code = published->interpreter_frame.executable;
     offsets.frame_previous = published->interpreter_frame.previous;
     offsets.frame_instruction = published->interpreter_frame.instr_ptr;

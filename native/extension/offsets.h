@@ -23,6 +23,22 @@ struct tg_offsets {
     size_t interpreter_next;
     size_t interpreter_threads;
     size_t runtime_interpreters;
+    // The task of asyncio that runs: in _PyThreadStateImpl, or (up to 3.13, where `tstate_task` is
+    // 0) in a dict {loop: task} of the main interpreter's module _asyncio
+    size_t tstate_task;
+    size_t tstate_interpreter;
+    size_t interpreter_modules;  // sys.modules
+    size_t runtime_main;
+    size_t module_dict;
+    size_t task_coroutine;  // TaskObj.task_coro; task_name is the next field
+    size_t coroutine_frame;
+    // PyDictObject, PyDictKeysObject; its entries follow the indices
+    size_t dict_keys;
+    size_t dict_values;
+    size_t keys_log2_index_bytes;
+    size_t keys_kind;
+    size_t keys_count;
+    size_t keys_indices;
     // _PyInterpreterFrame
     size_t frame_size;  // bytes to read, up to and with `owner`
     size_t frame_code;
@@ -47,6 +63,9 @@ struct tg_offsets {
     size_t bytes_size;
     size_t bytes_data;
     size_t object_type;
+    // PyTypeObject
+    size_t type_name;
+    size_t type_base;
 };
 
 // Offsets for the running interpreter: compiled in, checked against what 3.13+ publishes of itself.

@@ -1,10 +1,11 @@
 #include "walker.h"
 
 #include "codes.h"
+#include "reading.h"
+#include "tasks.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <cstring>
 
 namespace tachograph {
 namespace {
@@ -15,25 +16,13 @@ constexpr size_t kMostInterpreters = 64;
 constexpr size_t kFrameCopy = 128;
 constexpr size_t kMostShims = 100'000;
 
-bool plausible(const void* pointer) {
-    const auto address = reinterpret_cast<uintptr_t>(pointer);
-    return address >= 4096 && address % 8 == 0 && address < (uintptr_t{1} << 47);
-}
-
-template <typename T>
-T field(const uint8_t* copy, size_t offset) {
-    T value;
-    memcpy(&value, copy + offset, sizeof value);
-    return value;
-}
-
 }  // namespace
 
 // The thread's data stack: frames that are not a generator's lie in one of its chunks.
 class Walker::Chunks {
   public:
     Chunks(const Walker& walker, const uint8_t* tstate) : walker_(walker) {
-        if (!walker.load(tstate, walker.at_->tstate_chunk, &next_)) next_ = nullptr;
+        if (!load(walker.api_, tstate, walker.at_->tstate_chunk, &next_)) next_ = nullptr;
     }
 
     bool hold(const uint8_t* frame) {
@@ -42,8 +31,9 @@ class Walker::Chunks {
         while (next_ && plausible(next_) && count_ < kMost) {
             const uint8_t* chunk = next_;
             size_t size = 0;
-            if (!walker_.load(chunk, walker_.at_->chunk_size, &size) || size > (size_t{1} << 32) ||
-                !walker_.load(chunk, walker_.at_->chunk_previous, &next_))
+            if (!load(walker_.api_, chunk, walker_.at_->chunk_size, &size) ||
+                size > (size_t{1} << 32) ||
+                !load(walker_.api_, chunk, walker_.at_->chunk_previous, &next_))
                 return false;
             starts_[count_] = chunk;
             sizes_[count_++] = size;
@@ -63,51 +53,55 @@ class Walker::Chunks {
 
 // A _PyCFrame is a C local that is linked before it is filled (3.11, 3.12): hence the checks.
 bool Walker::innermost(const uint8_t* tstate, const uint8_t** frame) const {
-    if (!load(tstate, at_->tstate_frame, frame)) return false;
-    return !at_->frame_in_cframe || (plausible(*frame) && load(*frame, at_->cframe_frame, frame));
+    if (!load(api_, tstate, at_->tstate_frame, frame)) return false;
+    return !at_->frame_in_cframe ||
+           (plausible(*frame) && load(api_, *frame, at_->cframe_frame, frame));
 }
 
-size_t Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state,
-                       uint8_t* opcode) const {
-    *state = TG_STACK_TORN;
-    *opcode = 0;
+Frames Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most) const {
+    Frames found{0, TG_STACK_TORN, 0, false};
     const uint8_t* frame = nullptr;
-    if (!innermost(tstate, &frame)) return 0;
+    if (!innermost(tstate, &frame)) return found;
 
     Chunks chunks(*this, tstate);
     size_t count = 0;
     for (size_t steps = 0; frame; ++steps) {
         uint8_t copy[kFrameCopy];
         if (!plausible(frame) || steps > kMostShims || !api_->read(copy, frame, at_->frame_size))
-            return 0;
+            return found;
         const auto owner = field<uint8_t>(copy, at_->frame_owner);
         const auto* previous = field<const uint8_t*>(copy, at_->frame_previous);
         if (owner >= at_->owner_shim_first && owner <= at_->owner_shim_last) {
             frame = previous;
             continue;
         }
-        if (owner != at_->owner_generator && (owner != 0 || !chunks.hold(frame))) return 0;
+        if (owner == at_->owner_generator)
+            found.generators = true;
+        else if (owner != 0 || !chunks.hold(frame))
+            return found;
         if (count == most) {
-            *state = TG_STACK_TRUNCATED;
-            return count;
+            found.count = count;
+            found.state = TG_STACK_TRUNCATED;
+            return found;
         }
         const auto tagged = field<uintptr_t>(copy, at_->frame_code);
         const auto* code = reinterpret_cast<const uint8_t*>(tagged & ~at_->code_tag_mask);
         const auto* instruction = field<const uint8_t*>(copy, at_->frame_instruction);
         const void* type = nullptr;
         int64_t units = 0;
-        if (!plausible(code) || !load(code, at_->object_type, &type) || type != code_type_ ||
-            !load(code, at_->code_units, &units))
-            return 0;
+        if (!plausible(code) || !load(api_, code, at_->object_type, &type) || type != code_type_ ||
+            !load(api_, code, at_->code_units, &units))
+            return found;
         const int64_t offset = instruction - (code + at_->code_instructions);
         const int64_t first = at_->instruction_is_previous ? -2 : 0;
-        if (offset < first || offset >= units * 2 || offset % 2 != 0) return 0;
-        if (count == 0 && offset >= 0 && !api_->read(opcode, instruction, 1)) return 0;
+        if (offset < first || offset >= units * 2 || offset % 2 != 0) return found;
+        if (count == 0 && offset >= 0 && !api_->read(&found.opcode, instruction, 1)) return found;
         frames[count++] = {frame, code, offset < 0 ? -1 : static_cast<int32_t>(offset), TG_NONE};
         frame = previous;
     }
-    *state = count ? TG_STACK_WHOLE : TG_STACK_NONE;
-    return count;
+    found.count = count;
+    found.state = count ? TG_STACK_WHOLE : TG_STACK_NONE;
+    return found;
 }
 
 void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const {
@@ -118,8 +112,13 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
         return;
     }
     room /= sizeof(RawFrame);
-    size_t count =
-        collect(tstate, frames, room < kMostFrames ? room : kMostFrames, &out->state, &out->opcode);
+    const Frames found = collect(tstate, frames, room < kMostFrames ? room : kMostFrames);
+    out->state = found.state;
+    out->opcode = found.opcode;
+    size_t count = found.count;
+    TaskName name;
+    const bool named = found.generators && Tasks(api_, at_).find(tstate, frames, count, &name);
+    const tg_text task = named ? tg_text{name.data, name.length, name.width} : tg_text{};
     // What was read of a thread that ran meanwhile is no stack: none of it may enter the tables.
     if (!stands.still()) {
         out->state = TG_STACK_TORN;
@@ -136,7 +135,8 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
         --count;
         if (out->depth < out->room)
             out->positions[out->depth++] = {frames[count].frame, frames[count].instruction};
-        node = api_->intern_stack(node, frames[count].id, frames[count].instruction);
+        node = api_->intern_stack(node, frames[count].id, frames[count].instruction,
+                                  named && name.frame == count ? &task : nullptr);
         if (node == TG_NONE) {
             out->state = TG_STACK_LOST;
             break;
@@ -187,23 +187,24 @@ bool Walker::position(tg_position* out) const {
 
 bool Walker::belongs(const uint8_t* tstate, pid_t tid) const {
     unsigned long native = 0;
-    return plausible(tstate) && load(tstate, at_->tstate_native_thread_id, &native) &&
+    return plausible(tstate) && load(api_, tstate, at_->tstate_native_thread_id, &native) &&
            native == static_cast<unsigned long>(tid);
 }
 
 // The list may change under us: every step is guarded, and the caller checks what comes of it.
 const uint8_t* Walker::find_thread_state(pid_t tid) const {
     const uint8_t* interpreter = nullptr;
-    if (!load(static_cast<const uint8_t*>(tg_runtime()), at_->runtime_interpreters, &interpreter))
+    if (!load(api_, static_cast<const uint8_t*>(tg_runtime()), at_->runtime_interpreters,
+              &interpreter))
         return nullptr;
     for (size_t i = 0; plausible(interpreter) && i < kMostInterpreters; ++i) {
         const uint8_t* tstate = nullptr;
-        if (!load(interpreter, at_->interpreter_threads, &tstate)) return nullptr;
+        if (!load(api_, interpreter, at_->interpreter_threads, &tstate)) return nullptr;
         for (size_t n = 0; plausible(tstate) && n < kMostThreadStates; ++n) {
             if (belongs(tstate, tid)) return tstate;
-            if (!load(tstate, at_->tstate_next, &tstate)) break;
+            if (!load(api_, tstate, at_->tstate_next, &tstate)) break;
         }
-        if (!load(interpreter, at_->interpreter_next, &interpreter)) break;
+        if (!load(api_, interpreter, at_->interpreter_next, &interpreter)) break;
     }
     return nullptr;
 }

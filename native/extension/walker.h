@@ -18,6 +18,14 @@ struct RawFrame {
     uint32_t id;
 };
 
+// How many frames were collected; `state` says whether they are all there.
+struct Frames {
+    size_t count;
+    uint8_t state;
+    uint8_t opcode;
+    bool generators;  // some are a generator's or a coroutine's
+};
+
 // Whether a thread that is walked from outside has stood still so far; no question for one's own.
 struct Stands {
     int (*function)(void* context) = nullptr;
@@ -35,16 +43,11 @@ class Walker {
 
     bool position(tg_position* out) const;
 
-    // Leaf first. Returns the number of frames; `state` says whether they are all there.
-    size_t collect(const uint8_t* tstate, RawFrame* frames, size_t most, uint8_t* state,
-                   uint8_t* opcode) const;
+    // Leaf first.
+    Frames collect(const uint8_t* tstate, RawFrame* frames, size_t most) const;
 
   private:
     class Chunks;
-    template <typename T>
-    bool load(const uint8_t* object, size_t offset, T* to) const {
-        return api_->read(to, object + offset, sizeof(T)) != 0;
-    }
     void walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const;
     bool innermost(const uint8_t* tstate, const uint8_t** frame) const;
     const uint8_t* find_thread_state(pid_t tid) const;

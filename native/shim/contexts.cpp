@@ -4,6 +4,7 @@
 #include "layout.h"
 #include "mixing.h"
 #include "own_memory.h"
+#include "safe_read.h"
 #include "spool.h"
 
 #include <atomic>
@@ -23,12 +24,19 @@ constexpr uint32_t kProbes = 256;
 constexpr uint32_t kFirstLevelBits = 14;
 constexpr uint32_t kProbesPerLevel = 16;
 
+// Names of tasks are told apart by their contents' hashes (collisions: 2^-64, knowingly). There is
+// an end to them: where a program makes one up for each of its tasks, each would have its own tree.
+constexpr uint32_t kMostNames = 1024;
+constexpr uint32_t kNamePlaces = 2 * kMostNames;
+
 struct Node {
     uint32_t parent;
     uint32_t code;
     int32_t instruction;
+    uint16_t task;  // place of the name + 1, 0 = none
     std::atomic<uint8_t> written;
 };
+static_assert(sizeof(Node) == 16);
 
 enum : uint8_t { kUnwritten = 0, kWriting = 1, kWritten = 2 };
 
@@ -40,6 +48,8 @@ struct State {
     std::atomic<uint32_t> nodes_used{0};
     std::atomic<uint64_t>* identities = nullptr;  // code id = place in this table
     std::atomic<uint8_t>* written = nullptr;
+    std::atomic<uint64_t>* names = nullptr;
+    std::atomic<uint32_t> names_used{0};
     uint8_t* scratch = nullptr;
     std::atomic<uint32_t> scratch_taken{0};
 };
@@ -52,8 +62,33 @@ uint32_t slots_for(uint32_t nodes) {
     return all;
 }
 
-bool same(const Node& node, uint32_t parent, uint32_t code, int32_t instruction) {
-    return node.parent == parent && node.code == code && node.instruction == instruction;
+bool same(const Node& node, uint32_t parent, uint32_t code, int32_t instruction, uint16_t task) {
+    return node.parent == parent && node.code == code && node.instruction == instruction &&
+           node.task == task;
+}
+
+size_t bytes_of(const tg_text& text) { return size_t{text.length} * text.width; }
+
+// The name's place + 1; 0 if there is no room for another one.
+uint16_t intern_name(const tg_text& name) {
+    uint64_t hash = 0xCBF29CE484222325ull + name.width;  // FNV-1a
+    for (size_t at = 0; at < bytes_of(name); ++at) hash = (hash ^ name.data[at]) * 0x100000001B3ull;
+    hash = mix(hash);
+    if (hash == 0) hash = 1;
+    for (uint32_t probe = 0; probe < kNamePlaces; ++probe) {
+        const uint32_t place = (hash + probe) % kNamePlaces;
+        uint64_t found = g.names[place].load(std::memory_order_relaxed);
+        if (found == 0) {
+            if (g.names_used.load(std::memory_order_relaxed) >= kMostNames) break;
+            if (g.names[place].compare_exchange_strong(found, hash, std::memory_order_relaxed)) {
+                g.names_used.fetch_add(1, std::memory_order_relaxed);
+                found = hash;
+            }
+        }
+        if (found == hash) return static_cast<uint16_t>(place + 1);
+    }
+    spool::count(Loss::task_names_unkept);
+    return 0;
 }
 
 // True for the one caller that must write the record now; a failed write may be tried again.
@@ -63,7 +98,7 @@ bool claim(std::atomic<uint8_t>& written) {
            written.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel);
 }
 
-uint32_t make_node(uint32_t parent, uint32_t code, int32_t instruction) {
+uint32_t make_node(uint32_t parent, uint32_t code, int32_t instruction, uint16_t task) {
     if (g.nodes_used.load(std::memory_order_relaxed) >= g.nodes_capacity) return kNone;
     const uint32_t id = g.nodes_used.fetch_add(1, std::memory_order_relaxed);
     if (id >= g.nodes_capacity) return kNone;
@@ -71,18 +106,27 @@ uint32_t make_node(uint32_t parent, uint32_t code, int32_t instruction) {
     node.parent = parent;
     node.code = code;
     node.instruction = instruction;
+    node.task = task;
     return id;
 }
 
-void write_stack(uint32_t id, Node& node) {
+void write_stack(uint32_t id, Node& node, const tg_text* name) {
     if (!claim(node.written)) return;
-    const spool::Ticket ticket = spool::reserve(Kind::stack, sizeof(StackRecord));
+    const spool::Ticket ticket =
+        name ? spool::reserve(Kind::task_stack, sizeof(TaskStackRecord) + bytes_of(*name))
+             : spool::reserve(Kind::stack, sizeof(StackRecord));
     if (ticket.record) {
         auto* record = reinterpret_cast<StackRecord*>(ticket.record);
         record->stack = id;
         record->parent = node.parent;
         record->code = node.code;
         record->instruction = node.instruction;
+        if (name) {
+            auto* named = reinterpret_cast<TaskStackRecord*>(ticket.record);
+            named->name_length = name->length;
+            named->name_width = name->width;
+            safe_read::copy(named + 1, name->data, bytes_of(*name));  // memcpy would be counted
+        }
         spool::commit(ticket);
     }
     node.written.store(ticket.record ? kWritten : kUnwritten, std::memory_order_release);
@@ -108,6 +152,7 @@ bool open() {
     }
     return g.nodes_capacity != 0 && own_memory::map(&g.identities, sizeof(uint64_t) * kCodes) &&
            own_memory::map(&g.written, kCodes) &&
+           own_memory::map(&g.names, sizeof(uint64_t) * kNamePlaces) &&
            own_memory::map(&g.scratch, kScratches * kScratchSize);
 }
 
@@ -116,13 +161,16 @@ void forget() {
     kernel::clear(g.slots, sizeof(uint32_t) * g.slots_capacity);
     kernel::clear(g.identities, sizeof(uint64_t) * kCodes);
     kernel::clear(g.written, kCodes);
+    kernel::clear(g.names, sizeof(uint64_t) * kNamePlaces);
     g.nodes_used.store(0);
+    g.names_used.store(0);
     g.scratch_taken.store(0);  // by walks of the parent's other threads
 }
 
-uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction) {
-    const uint64_t key =
-        mix(static_cast<uint64_t>(parent) << 32 | code) ^ static_cast<uint32_t>(instruction);
+uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction, const tg_text* task) {
+    const uint16_t name = task ? intern_name(*task) : 0;
+    const uint64_t key = mix(static_cast<uint64_t>(parent) << 32 | code) ^
+                         (uint64_t{name} << 32 | static_cast<uint32_t>(instruction));
     const uint64_t hash = mix(key);
     uint32_t mine = kNone;  // a node made ahead of its publication
     uint32_t first = 0;
@@ -134,7 +182,7 @@ uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction) {
             uint32_t found = slot.load(std::memory_order_acquire);
             if (found == 0) {
                 if (mine == kNone) {
-                    mine = make_node(parent, code, instruction);
+                    mine = make_node(parent, code, instruction, name);
                     if (mine == kNone) return kNone;
                 }
                 if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel))
@@ -142,8 +190,8 @@ uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction) {
             }
             // Another thread may have published the same node: then ours stays an unused number.
             Node& node = g.nodes[found - 1];
-            if (!same(node, parent, code, instruction)) continue;
-            write_stack(found - 1, node);
+            if (!same(node, parent, code, instruction, name)) continue;
+            write_stack(found - 1, node, name ? task : nullptr);
             return found - 1;
         }
     }

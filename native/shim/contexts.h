@@ -2,6 +2,8 @@
 // memory of their own; each new node is also a record in the spool.
 #pragma once
 
+#include "tachograph/api.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -13,8 +15,10 @@ bool open();
 // In a forked child: the tables are empty, as its spool is.
 void forget();
 
-// Id of node (parent, code, instruction); writes its STACK record when new. kNone when full.
-uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction);
+// Id of node (parent, code, instruction, task); writes its STACK or TASK_STACK record when new.
+// kNone when full. Where there is no more room for names of tasks, it is the node of no task.
+uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction,
+                      const tg_text* task = nullptr);
 
 // Id for a code object's 64-bit identity (collisions: 2^-64, knowingly). *emit is set when the
 // caller must write the CODE record and report with code_written. kNone when full.

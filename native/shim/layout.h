@@ -26,6 +26,7 @@ enum class Kind : uint8_t {
     freed = 13,
     copy = 14,
     span = 15,
+    task_stack = 21,  // 16 to 18 are the recording command's
     abandoned = 255,  // reserved, then not filled: readers skip it as they skip every unknown kind
 };
 
@@ -54,6 +55,7 @@ enum class Loss : uint32_t {
     allocator_replaced,
     crossings_merged,
     interpreter_unsupported = 26,  // 25, 27 and 28 are counted by readers
+    task_names_unkept = 33,        // 29 to 31 by the recording command, 32 by readers
 };
 
 enum class ControlState : uint32_t { recording = 1, ended = 2, stopped = 3 };
@@ -141,6 +143,14 @@ struct StackRecord {
     uint32_t code;
     int32_t instruction;
 };
+
+struct TaskStackRecord {
+    StackRecord stack;
+    uint32_t name_length;
+    uint8_t name_width;
+    uint8_t zero[3];
+};
+static_assert(sizeof(TaskStackRecord) == 32);
 
 struct ModuleRecord {
     uint64_t header;

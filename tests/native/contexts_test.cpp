@@ -8,6 +8,7 @@
 #include <atomic>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -69,6 +70,44 @@ TEST(contexts_same_and_different_paths) {
             CHECK(id != kNone && children.insert(id).second);
         }
     CHECK(spool::control()->losses[static_cast<uint32_t>(Loss::records_dropped)] == 0);
+}
+
+TEST(contexts_names_of_tasks) {
+    constexpr uint32_t kNames = 1000;
+    open();
+    const uint32_t root = contexts::intern_stack(kNone, 1, 0);
+    const uint32_t nameless = contexts::intern_stack(root, 2, 4);
+    const auto of_task = [&](uint32_t number) {
+        const std::string text = "task " + std::to_string(number);
+        const tg_text name{reinterpret_cast<const uint8_t*>(text.data()),
+                           static_cast<uint32_t>(text.size()), 1};
+        return contexts::intern_stack(root, 2, 4, &name);
+    };
+    std::vector<std::vector<uint32_t>> found(kThreads, std::vector<uint32_t>(kNames));
+    on_all_threads([&](uint32_t thread) {
+        for (uint32_t i = 0; i < kNames; ++i) found[thread][i] = of_task(i);
+    });
+    for (uint32_t thread = 1; thread < kThreads; ++thread) CHECK(found[thread] == found[0]);
+    std::set<uint32_t> nodes(found[0].begin(), found[0].end());
+    CHECK(nodes.size() == kNames && nodes.count(nameless) == 0);
+    // Until there are enough of them: then the node is that of no name, and each such stack counts.
+    uint32_t unkept = 0;
+    for (uint32_t i = kNames; i < 3 * kNames; ++i) {
+        const uint32_t node = of_task(i);
+        unkept += node == nameless ? 1 : 0;
+        CHECK(node == nameless || nodes.insert(node).second);
+    }
+    CHECK(nodes.size() == 1024);
+    CHECK(spool::control()->losses[static_cast<uint32_t>(Loss::task_names_unkept)] == unkept);
+    CHECK(of_task(0) == found[0][0]);
+    // The same bytes as wider characters are another name.
+    const uint8_t bytes[4] = {'a', 0, 'b', 0};
+    const tg_text narrow{bytes, 4, 1};
+    const tg_text wide{bytes, 2, 2};
+    contexts::forget();
+    const uint32_t first = contexts::intern_stack(kNone, 1, 0, &narrow);
+    CHECK(contexts::intern_stack(kNone, 1, 0, &wide) != first);
+    CHECK(contexts::intern_stack(kNone, 1, 0, &narrow) == first);
 }
 
 TEST(contexts_one_code_is_written_once) {

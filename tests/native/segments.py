@@ -14,6 +14,7 @@ from tachograph.format import segment as reader
 
 META, STATE, CPU, WAIT = kinds.META, kinds.STATE, kinds.CPU, kinds.WAIT
 CODE, STACK, MODULE = kinds.CODE, kinds.STACK, kinds.MODULE
+TASK_STACK = kinds.TASK_STACK
 MEMORY, BLOCK, FREED, COPY = kinds.MEMORY, kinds.BLOCK, kinds.FREED, kinds.COPY
 THREAD_START, THREAD_NAME, THREAD_END = kinds.THREAD_START, kinds.THREAD_NAME, kinds.THREAD_END
 RECORDING, ENDED, STOPPED = 1, 2, 3

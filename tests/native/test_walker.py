@@ -17,6 +17,7 @@ from native import building, segments
 
 HERE = Path(__file__).parent
 STRESS = HERE.parent / "integration" / "programs" / "stress.py"
+STORM = HERE.parent / "oracle" / "programs" / "task_storm.py"
 NONE = 0xFFFFFFFF
 WHOLE, TORN, LOST = 0, 2, 4
 """Places in the format's enumeration ``stack_state``."""
@@ -156,6 +157,18 @@ def test_cpu_time_adds_up(stress: Stress) -> None:
         assert cpu_ns <= used[thread] + 1_000_000, f"thread {thread}"
         if used[thread] > 200_000_000:
             assert cpu_ns > 0.9 * used[thread], f"thread {thread}"
+
+
+def test_tasks_that_come_and_go(recorder: Recorder, tmp_path: Path) -> None:
+    """Every name of a task stands at the coroutine that the task was made of."""
+    done = recorder.run(tmp_path / "spool", STORM, tmp_path / "truth.json", "3")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stderr[:6000]
+    assert segments.torn(tmp_path / "spool") == 0
+    records = segments.records(tmp_path / "spool")
+    codes = {code.code: code.qualname for kind, code in records if kind == segments.CODE}
+    tasks = [(codes[stack.code], stack.task) for kind, stack in records if kind == segments.TASK_STACK]
+    assert len({task for _, task in tasks}) > 20
+    assert not [(code, task) for code, task in tasks if task.split()[0] != code]
 
 
 FORKS = """

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 3u
+#define TG_API_VERSION 4u
 #define TG_NONE 0xFFFFFFFFu
 
 // stack_state of tables.toml
@@ -27,6 +27,14 @@ enum tg_stack_state {
 struct tg_position {
     const void* frame;
     int32_t instruction;
+};
+
+// A text as CPython keeps it: `length` characters of `width` bytes each (1 Latin-1, 2 UCS-2, 4
+// UCS-4).
+struct tg_text {
+    const uint8_t* data;
+    uint32_t length;
+    uint8_t width;
 };
 
 // What a walk found. Filled by the walker; `stack` is TG_NONE unless state says otherwise.
@@ -159,8 +167,11 @@ struct tg_api {
     // For the walker, safe in signal handlers:
     // guarded copy; 0 if any byte could not be read
     int (*read)(void* to, const void* from, size_t size);
-    // id of the node (parent, code, instruction) of the calling context tree, TG_NONE if full
-    uint32_t (*intern_stack)(uint32_t parent, uint32_t code, int32_t instruction);
+    // id of the node (parent, code, instruction, task) of the calling context tree, TG_NONE if it
+    // is full; `task` is NULL, or the name of asyncio's task that was made of this frame's
+    // coroutine
+    uint32_t (*intern_stack)(uint32_t parent, uint32_t code, int32_t instruction,
+                             const struct tg_text* task);
     // id for a code object by its 64-bit identity; *emit is set if the caller must now write the
     // CODE record and then call code_written
     uint32_t (*intern_code)(uint64_t identity, int* emit);

@@ -118,11 +118,14 @@ class Builder:
         code = function if isinstance(function, CodeType) else function.__code__
         return self.code(file, code.co_qualname, code.co_firstlineno, code.co_linetable)
 
-    def stack(self, *frames: tuple[int | None, int | None]) -> int:
-        """The node of a stack, outermost frame first; a frame is (code, line offset), see ``code``."""
+    def stack(self, *frames: tuple[int | None, int | None] | tuple[int | None, int | None, str]) -> int:
+        """The node of a stack, outermost frame first; a frame is (code, line offset, maybe a task), see ``code``."""
         parent = None
-        for code, line in frames:
-            row = {"parent": parent, "code": code, "instruction": None if line is None else line * 2}
+        for code, line, *task in frames:
+            instruction = None if line is None else line * 2
+            row: dict[str, Any] = {"parent": parent, "code": code, "instruction": instruction}
+            if task:
+                row["task"] = task[0]
             known = [n for n, old in enumerate(self.rows["stacks"]) if {**row, "stack": n} == old]
             parent = known[0] if known else self._add("stacks", **row)
         assert parent is not None

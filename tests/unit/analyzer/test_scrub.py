@@ -16,7 +16,16 @@ from tachograph.analyzer.scrub import make_request, scrub
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder, table
 
-SECRETS = ("secretpath", "SecretName", "secret_thread", "secret_symbol", "secret_source", "secret-argv", "secret-host")
+SECRETS = (
+    "secretpath",
+    "SecretName",
+    "secret_thread",
+    "secret_symbol",
+    "secret_source",
+    "secret-argv",
+    "secret-host",
+    "secret-task",
+)
 TIMES = ("cpu_s", "python_s", "native_s", "kernel_s", "unknown_s", "wait_s", "total_cpu_s", "total_wait_s")
 
 
@@ -30,7 +39,7 @@ def made(builder: Builder) -> Builder:
     other = builder.thread("secret_thread")
     builder.rows["modules"][1]["path"] = "/home/secretpath/_fast.so"
     builder.rows["native_frames"][2]["symbol"] = "secret_symbol"
-    first = builder.stack((main, 2), (work, 3), (inside, 4))
+    first = builder.stack((main, 2), (work, 3, "secret-task"), (inside, 4))
     builder.cpu(first, 10)
     builder.cpu(builder.stack((main, 2), (work, 5)), 30, native_frame=NATIVE_FRAME)
     builder.cpu(builder.stack((main, 6)), 20, thread=other)
@@ -85,7 +94,7 @@ def test_what_is_dropped_is_gone(scrubbed: Callable[..., Recording], made: Build
         ("sources", {"secret_source"}),
         ("argv", {"secret-argv"}),
         ("host", {"secret-host"}),
-        ("names", {"SecretName", "secret_thread", "secret_symbol"}),
+        ("names", {"SecretName", "secret_thread", "secret_symbol", "secret-task"}),
         ("paths", {"secretpath"}),
     ],
 )

@@ -7,16 +7,21 @@ import io
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
-from tachograph.analyzer import Profile
+from tachograph.analyzer import Profile, Recording
+from tachograph.analyzer.commands.export import export
 from tachograph.analyzer.render.tasks import show
 from unit.analyzer.recordings import Builder, table
 
 COROUTINE, GENERATOR, ASYNC_GENERATOR = 0x80, 0x20, 0x200
 LIB = "/usr/lib/python3.13"
+Frame = tuple[int, int] | tuple[int, int, str]
 
 
 class Program:
@@ -55,10 +60,14 @@ class Program:
     def asyncio(self, module: str, name: str, flags: int = 3) -> tuple[int, int]:
         return self.frame(f"{LIB}/asyncio/{module}.py", name, flags)
 
-    def cpu(self, ms: float, *frames: tuple[int, int]) -> None:
+    def task(self, name: str, task: str) -> Frame:
+        """The coroutine that a task was made of."""
+        return *self.own(name), task
+
+    def cpu(self, ms: float, *frames: Frame) -> None:
         self.builder.cpu(self.builder.stack(*frames), ms)
 
-    def wait(self, start: float, end: float, *frames: tuple[int, int]) -> None:
+    def wait(self, start: float, end: float, *frames: Frame) -> None:
         self.builder.wait(self.builder.stack(*frames), start, end)
 
 
@@ -141,6 +150,66 @@ def test_tasks_that_begin_within_a_step(program: Program, profile: Answer) -> No
     assert cpu(profile()) == {("task", "eager"): 10, ("task", "outer"): 20, ("task", "nested"): 40}
 
 
+def named(answer: Profile) -> dict[tuple[str, str | None], int]:
+    """CPU time in ms by coroutine and name."""
+    rows = table(answer.tasks.query("kind == 'task'"), "function", "task", "cpu_s")
+    return {(name, task): round(seconds * 1000) for name, task, seconds in rows}
+
+
+def test_tasks_of_one_coroutine_by_name(program: Program, profile: Answer) -> None:
+    parse, inner = program.own("parse", 3), program.own("inner")
+    program.cpu(10, *program.handle, program.task("fetch", "first"))
+    program.cpu(20, *program.handle, program.task("fetch", "second"), inner, parse)
+    program.cpu(40, *program.handle, program.task("fetch", "second"))
+    program.cpu(80, *program.handle, program.own("fetch"), parse)
+    program.cpu(160, *program.handle, program.task("serve", "second"))
+    program.wait(0, 300, *program.handle, program.task("fetch", "second"), parse)
+    answer = profile()
+    assert named(answer) == {
+        ("fetch", "first"): 10,
+        ("fetch", "second"): 60,
+        ("fetch", None): 80,
+        ("serve", "second"): 160,
+    }
+    assert table(answer.tasks.query("blocked_s > 0"), "function", "task", "blocked_s") == [("fetch", "second", 0.3)]
+    assert answer.tasks["cpu_s"].sum() == pytest.approx(answer.totals.cpu_s)
+
+
+def test_a_recorded_task_begins_a_step_whoever_called_it(program: Program, profile: Answer) -> None:
+    """No rule about frames knows what another library's loop looks like; the recorder knew which task ran."""
+    outer, other = program.task("outer", "one"), program.task("other", "two")
+    program.cpu(10, *program.handle, outer, program.frame("/lib/x.py", "eager"), other, program.own("inner"))
+    program.cpu(20, *program.handle, outer, program.own("inner"))
+    program.cpu(40, program.frame("/lib/x.py", "run"), other)
+    assert named(profile()) == {("other", "two"): 50, ("outer", "one"): 20}
+
+
+def test_nothing_but_tasks_is_divided_by_name(program: Program, profile: Answer, tmp_path: Path) -> None:
+    """Lines, functions, flame graphs and exports are those of the same recording without names."""
+    from tachograph.analyzer import Question, build_profile
+    from tachograph.analyzer.pictures.flame import build_flame
+
+    plain = Program(Builder(tmp_path / "plain.tacho"))
+    for each, names in ((program, ("a", "b")), (plain, ("", ""))):
+        for ms, name in zip((10, 20), names, strict=True):
+            frame = each.task("fetch", name) if name else each.own("fetch")
+            each.cpu(ms, *each.handle, frame, each.own("inner"), each.own("parse", 3))
+    answer = profile()
+    with Recording.open(plain.builder.write()) as recording:
+        expected = build_profile(recording, Question())
+    for name in ("lines", "functions", "files"):
+        pd.testing.assert_frame_equal(getattr(answer, name), getattr(expected, name))
+    flames = [build_flame(each.calls.tree, each.calls.nodes[["cpu_s"]].to_numpy().T) for each in (answer, expected)]
+    assert flames[0].parent.tolist() == flames[1].parent.tolist()
+    assert flames[0].function.tolist() == flames[1].function.tolist()
+    texts = []
+    for builder in (program.builder, plain.builder):
+        result = CliRunner().invoke(export, ["collapsed", str(builder.path), "--output", "-"])
+        assert result.exit_code == 0
+        texts.append(result.stdout)
+    assert texts[0] == texts[1] != ""
+
+
 def test_the_python_version_of_a_task(program: Program, profile: Answer) -> None:
     steps = [program.asyncio("tasks", name) for name in ("Task.__step", "Task.__step_run_and_handle_result")]
     program.cpu(10, *program.handle, *steps, program.own("main"))
@@ -166,16 +235,39 @@ def test_the_names_are_those_of_this_asyncio() -> None:
     assert sys.modules[asyncio.tasks.__name__].Task.__qualname__ == "Task"
 
 
+def shown(answer: Profile, top: int | None = None) -> list[str]:
+    """The rows of the report in the terminal."""
+    out = io.StringIO()
+    show(answer, Console(file=out, width=120), top)
+    text = out.getvalue()
+    return [" ".join(line.split()) for line in text[text.index(" Tasks ") :].splitlines()[2:] if line.strip()]
+
+
+def test_names_in_the_terminal(program: Program, profile: Answer) -> None:
+    for number in range(12):
+        program.cpu(10 + number, *program.handle, program.task("fetch", f"part \x1b{number}"))
+    program.cpu(14, *program.handle, program.own("fetch"))
+    program.cpu(200, *program.handle, program.own("serve"))
+    rows = shown(profile())
+    assert rows[:3] == [
+        "50.0 ±36 200ms 200ms fetch /srv/app.py:61",
+        "5.2 ±28 21ms 21ms part \\x1b11",
+        "5.0 ±28 20ms 20ms part \\x1b10",
+    ]
+    assert rows[11:] == [
+        "and 2 more (--json has them all)",
+        "3.5 ±27 14ms 14ms (no name)",
+        "50.0 ±36 200ms 200ms serve /srv/app.py:71",
+    ]
+    assert shown(profile(), top=1)[1:3] == ["5.2 ±28 21ms 21ms part \\x1b11", "and 11 more (--json has them all)"]
+
+
 def test_the_terminal(program: Program, profile: Answer) -> None:
     program.cpu(300, *program.handle, program.own("handle"))
     program.cpu(100, *program.handle, program.own("on_data", 3))
     program.wait(0, 250, *program.handle, program.own("refresh"))
     program.wait(250, 2250, *program.once)
-    out = io.StringIO()
-    show(profile(), Console(file=out, width=120))
-    text = out.getvalue()
-    rows = [" ".join(line.split()) for line in text[text.index(" Tasks ") :].splitlines()[2:] if line.strip()]
-    assert rows == [
+    assert shown(profile()) == [
         "75.0 ±40 300ms 300ms handle /srv/app.py:61",
         "25.0 ±40 100ms 100ms on_data (callback) /srv/app.py:71",
         "250ms refresh /srv/app.py:81",

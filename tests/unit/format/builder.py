@@ -83,6 +83,10 @@ class SegmentBuilder:
     def stack(self, stack: int, parent: int, code: int, instruction: int) -> None:
         self.add(6, struct.pack("<IIIi", stack, parent, code, instruction))
 
+    def task_stack(self, stack: int, parent: int, code: int, instruction: int, name: str) -> None:
+        width, text = text_width(name)
+        self.add(21, struct.pack("<IIIiIBBBB", stack, parent, code, instruction, len(name), width, 0, 0, 0) + text)
+
     def module(
         self,
         module: int,

@@ -44,6 +44,7 @@ PARAMETERS = {
 SCHEMAS_1_1: Schemas = {
     **SCHEMAS,
     "processes": [*SCHEMAS["processes"], ("exiting_ns", pa.int64(), True)],
+    "stacks": [*SCHEMAS["stacks"], ("task", pa.string(), True)],
     "memory": [
         ("time_ns", pa.int64(), False),
         ("process", pa.uint32(), False),
@@ -108,6 +109,7 @@ def memory_rows() -> Rows:
     held = [5 * MIB, 17 * MIB, 81 * MIB + KIB, 17 * MIB + KIB - 32, 5 * MIB - 48]
     rows = whole_rows()
     rows["processes"] = [(*rows["processes"][0], T0 + 650 * MS)]
+    rows["stacks"] = [(*row, "refresh ↻" if row[0] == 1 else None) for row in rows["stacks"]]
     rows["memory"] = [
         memory_row(0, 0, held[0], start, None, 9 * MIB, 2000, 1, None, None, 5, None),
         memory_row(100, 1, held[1], lists, 0, None, None, None, 3, 0, 0, 0),
@@ -162,9 +164,11 @@ def killed_segments() -> list[SegmentBuilder]:
         first.thread_start(thread, 4242 + thread, T0, main=thread == 0)
     first.module(0, "/usr/lib/libc.so.6", 0x10000, 0x20000, 0, time_ns=T0)
     first.stack(0, NONE, NONE, 2)
+    first.task_stack(1, 0, NONE, 4, "naïve")
+    first.task_stack(2, 0, NONE, 4, "refresh ↻")
     first.memory(T0, {"obj_allocated": 5 * MIB}, footprint=5 * MIB, peak=5 * MIB, event=0, resident=9 * MIB)
     first.block(T0 + 10 * MS, 0, 64, requested=56, weight=700_000, pc=0x10010, thread=0, stack=0, domain=4)
-    first.copy(T0 + 11 * MS, 3000, 2000, pc=0x10020, stack=0)
+    first.copy(T0 + 11 * MS, 3000, 2000, pc=0x10020, stack=1)
     second.freed(T0 + 40 * MS, 2, 1)  # the birth is in the next segment
     second.block(T0 + 20 * MS, 1, 80, domain=0, state=1, followed=0)
     second.block(T0 + 21 * MS, 5, -80)  # damaged
@@ -185,6 +189,7 @@ def killed_segments() -> list[SegmentBuilder]:
     third.state(T0 + 70 * MS, 6)
     last.freed(T0 + 80 * MS, 0, 0)
     last.freed(T0 + 90 * MS, 0, 1)  # it can be released only once
+    last.copy(T0 + 94 * MS, 600, 600, thread=1, stack=2)
     last.copy(T0 + 95 * MS, 100, 0, thread=1, state=5)
     return segments
 
@@ -212,18 +217,23 @@ def make_memory_killed() -> None:
             "threads": 2,
             "files": 0,
             "codes": 0,
-            "stacks": 1,
+            "stacks": 3,
             "modules": 1,
             "native_frames": 2,
             "cpu": 0,
             "waits": 0,
             "memory": 2,
             "allocations": 3,
-            "copies": 2,
+            "copies": 3,
         },
         sums={"cpu_ns": None, "off_cpu_ns": None},
         values={
             "processes": [{"row": 0, "exiting_ns": T0 + 70 * MS, "end_ns": None}],
+            "stacks": [
+                {"row": 0, "parent": None, "instruction": 2, "task": None},
+                {"row": 1, "parent": 0, "instruction": 4, "task": "naïve"},
+                {"row": 2, "parent": 0, "instruction": 4, "task": "refresh ↻"},
+            ],
             "memory": [
                 {"row": 0, "time_ns": T0, "process": 0, "event": 0, "footprint_bytes": 5 * MIB}
                 | {"obj_allocated_bytes": 5 * MIB, "native_allocated_bytes": 0, "stack_state": 5, "kept_frames": None}
@@ -241,9 +251,10 @@ def make_memory_killed() -> None:
                 | {"freed_thread": None, **nobody},
             ],
             "copies": [
-                {"row": 0, "thread": 0, "bytes": 3000, "size_bytes": 2000, "mean_bytes": 1_048_576, "stack": 0}
+                {"row": 0, "thread": 0, "bytes": 3000, "size_bytes": 2000, "mean_bytes": 1_048_576, "stack": 1}
                 | {"native_frame": 1, "stack_state": 0},
-                {"row": 1, "thread": 1, "bytes": 100, "size_bytes": 0, "stack_state": 5, "stack": None},
+                {"row": 1, "thread": 1, "bytes": 600, "stack": 2},
+                {"row": 2, "thread": 1, "bytes": 100, "size_bytes": 0, "stack_state": 5, "stack": None},
             ],
         },
         quality=[

@@ -64,6 +64,7 @@ def tree_rows() -> Rows:
         (2, 1, 4250, 4242, T0 + 100 * MS, None, -9, *PYTHON, None, command, "native", "fork", None, None, None),
         (3, 1, 4242, 4200, T0 + 700 * MS, T0 + 800 * MS, 0, "/usr/bin/true", *NOBODY, *listed("true", "exec", 700)),
     ]
+    rows["stacks"] = [(*row, None) for row in rows["stacks"]]
     for name in ("threads", "modules"):
         rows[name] = [(row[0], 1 if row[0] == 0 else 2, *row[2:]) for row in rows[name]]
     return rows

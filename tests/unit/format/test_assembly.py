@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,29 @@ def test_sources_are_read_once_and_hashed(tmp_path: Path) -> None:
     hashed = rows(assembled(tmp_path, read_source=read_source, store_sources=False), "files")
     assert hashed[0]["source"] is None
     assert hashed[0]["sha256"] == files[0]["sha256"]
+
+
+def test_nodes_of_tasks(tmp_path: Path) -> None:
+    """Nodes that differ in the task alone are two; those of one name are one, of whatever process."""
+    names = ("first", "zweiter ≠", "\U0001f9f5\ud800")
+    for pid in (10, 11):
+        segment = SegmentBuilder(0, pid, pid)
+        segment.code(0, "a.py", "fetch", 1, None)
+        segment.stack(9, NONE, 0, 2)
+        for stack, name in enumerate(names):
+            segment.task_stack(stack, 9, 0, 2, name)
+            segment.block(100, stack, stack=stack)
+        segment.add(21, struct.pack("<IIIiIBBBB", 3, 9, 0, 2, 1 << 30, 4, 0, 0, 0))  # longer than it is
+        segment.add(21, struct.pack("<IIIiIBBBB", 4, 9, 0, 2, 1, 3, 0, 0, 0) + b"abc")  # of no width that there is
+        write_spool(tmp_path, of(segment), control(pid=pid, start_ns=pid), f"{pid}-{pid}")
+    result = assembled(tmp_path)
+    assert [(each["parent"], each["task"]) for each in rows(result, "stacks")] == [
+        (None, None),
+        (0, "first"),
+        (0, "zweiter ≠"),
+        (0, "\U0001f9f5\\ud800"),
+    ]
+    assert counts(result) == {}
 
 
 def time_ordered(tmp_path: Path, *, parts: bool) -> Assembled:

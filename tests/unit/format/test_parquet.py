@@ -182,11 +182,9 @@ def test_validation_of_batches() -> None:
             check_batch(table, processes(**changes), {"processes": 1}, "processes")
     stacks = SPEC.tables["stacks"]
     for parents, good in (([None, 0, 1], True), ([None, 1, 0], False), ([0, None, None], False)):
-        nothing = pa.nulls(3, pa.uint32())
-        batch = pa.table(
-            [pa.array(range(3), pa.uint32()), pa.array(parents, pa.uint32()), nothing, nothing.cast(pa.int32())],
-            schema=stacks.schema,
-        )
+        ids = [pa.array(range(3), pa.uint32()), pa.array(parents, pa.uint32())]
+        nothing = [pa.nulls(3, field.type) for field in list(stacks.schema)[len(ids) :]]
+        batch = pa.table([*ids, *nothing], schema=stacks.schema)
         if good:
             check_batch(stacks, batch, {"stacks": 3, "codes": 0}, "stacks")
         else:

@@ -1,0 +1,131 @@
+#include "tasks.h"
+
+#include "dicts.h"
+#include "reading.h"
+#include "walker.h"
+
+#include <Python.h>
+
+#include <atomic>
+
+namespace tachograph {
+namespace {
+
+constexpr size_t kMostLoops = 256;
+constexpr size_t kMostBases = 16;
+constexpr char kTaskType[] = "_asyncio.Task";
+constexpr char kOwnNames[] = "Task-";  // CPython gives each task one of these and a number
+constexpr size_t kOwnPrefix = sizeof kOwnNames - 1;
+
+// Where the tasks are that run, up to 3.13.
+struct State {
+    std::atomic<const uint8_t*> current{nullptr};  // the dict {loop: task}, once it was found
+    // Where in sys.modules to look for _asyncio next: the address of its keys, a multiple of 8
+    // below 2^47, and in the other 20 bits how many of them were seen.
+    std::atomic<uint64_t> searched{0};
+};
+State g;
+
+uint64_t pack(const uint8_t* keys, size_t seen) {
+    return reinterpret_cast<uint64_t>(keys) >> 3 << 20 | seen;
+}
+
+bool is_own(const TaskName& name) {
+    if (name.width != 1 || name.length <= kOwnPrefix ||
+        memcmp(name.data, kOwnNames, kOwnPrefix) != 0)
+        return false;
+    for (size_t i = kOwnPrefix; i < name.length; ++i)
+        if (name.data[i] < '0' || name.data[i] > '9') return false;
+    return true;
+}
+
+}  // namespace
+
+bool Tasks::find(const uint8_t* tstate, const RawFrame* frames, size_t count,
+                 TaskName* name) const {
+    if (at_->tstate_task != 0) {
+        const uint8_t* task = nullptr;
+        return load(api_, tstate, at_->tstate_task, &task) && belongs(task, frames, count, name);
+    }
+    const uint8_t* running = current_tasks(tstate);
+    if (!running) return false;
+    const Dict dict(api_, at_, running);
+    if (!dict.readable()) g.current.store(nullptr, std::memory_order_relaxed);  // it was freed
+    for (size_t place = 0; place < dict.size() && place < kMostLoops; ++place) {
+        Dict::Entry entry{};
+        if (dict.entry(place, &entry) && belongs(entry.value, frames, count, name)) return true;
+    }
+    return false;
+}
+
+const uint8_t* Tasks::current_tasks(const uint8_t* tstate) const {
+    const auto* runtime = static_cast<const uint8_t*>(tg_runtime());
+    const uint8_t* interpreter = nullptr;
+    const uint8_t* main = nullptr;
+    if (!load(api_, tstate, at_->tstate_interpreter, &interpreter) ||
+        !load(api_, runtime, at_->runtime_main, &main) || interpreter != main)
+        return nullptr;
+    if (const uint8_t* known = g.current.load(std::memory_order_relaxed)) return known;
+
+    const uint8_t* object = nullptr;
+    if (!load(api_, interpreter, at_->interpreter_modules, &object)) return nullptr;
+    const Dict modules(api_, at_, object);
+    if (!modules.readable()) return nullptr;
+    // Programs import much and use no asyncio: no module is looked at twice, but for the last one,
+    // which may have been in the making.
+    const uint64_t searched = g.searched.load(std::memory_order_relaxed);
+    size_t place = pack(modules.keys(), 0) >> 20 == searched >> 20 ? searched & 0xFFFFF : 0;
+    if (place > modules.size()) place = 0;
+    if (place == modules.size() && place > 0) --place;
+    const uint8_t* module = modules.find("_asyncio", &place);
+    g.searched.store(pack(modules.keys(), place), std::memory_order_relaxed);
+    const uint8_t* names = nullptr;
+    if (!module || !load(api_, module, at_->module_dict, &names)) return nullptr;
+    size_t first = 0;
+    const uint8_t* current = Dict(api_, at_, names).find("_current_tasks", &first);
+    if (current) g.current.store(current, std::memory_order_relaxed);
+    return current;
+}
+
+bool Tasks::belongs(const uint8_t* task, const RawFrame* frames, size_t count,
+                    TaskName* name) const {
+    const uint8_t* fields[2];  // task_coro, task_name
+    if (!plausible(task) || !api_->read(fields, task + at_->task_coroutine, sizeof fields))
+        return false;
+    const uint8_t* frame = fields[0] + at_->coroutine_frame;
+    size_t place = count;
+    while (place > 0 && frames[place - 1].frame != frame) --place;
+    if (place == 0) return false;
+    name->frame = place - 1;
+    return is_task(task) && read_name(fields[1], name);
+}
+
+// A task written in Python keeps its coroutine elsewhere, and other things here.
+bool Tasks::is_task(const uint8_t* object) const {
+    const uint8_t* type = nullptr;
+    if (!load(api_, object, at_->object_type, &type)) return false;
+    for (size_t i = 0; i < kMostBases && plausible(type); ++i) {
+        const uint8_t* text = nullptr;
+        char copy[sizeof kTaskType];
+        if (!load(api_, type, at_->type_name, &text) || !api_->read(copy, text, sizeof copy))
+            return false;
+        if (memcmp(copy, kTaskType, sizeof copy) == 0) return true;
+        if (!load(api_, type, at_->type_base, &type)) return false;
+    }
+    return false;
+}
+
+// Since 3.13 the name is a number until somebody asks for it.
+bool Tasks::read_name(const uint8_t* string, TaskName* name) const {
+    const void* type = nullptr;
+    Text text;
+    if (!plausible(string) || !load(api_, string, at_->object_type, &type) ||
+        type != &PyUnicode_Type || !find_text(api_, string, TaskName::kMostCharacters, &text) ||
+        text.shape.length == 0 || !api_->read(name->data, text.data, text.bytes()))
+        return false;
+    name->length = static_cast<uint32_t>(text.shape.length);
+    name->width = static_cast<uint8_t>(text.shape.width);
+    return !is_own(*name);
+}
+
+}  // namespace tachograph

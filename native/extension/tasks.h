@@ -1,0 +1,41 @@
+// Which task of asyncio a stack belongs to, and what the program calls it.
+#pragma once
+
+#include "offsets.h"
+#include "tachograph/api.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph {
+
+struct RawFrame;
+
+// The name of a task as it was read, and which of the frames is that of its coroutine.
+struct TaskName {
+    static constexpr size_t kMostCharacters = 128;
+    size_t frame;
+    uint32_t length;
+    uint8_t width;
+    uint8_t data[4 * kMostCharacters];
+};
+
+class Tasks {
+  public:
+    Tasks(const tg_api* api, const tg_offsets* offsets) : api_(api), at_(offsets) {}
+
+    // False if none of a thread's frames belongs to a task with a name that the program gave it. A
+    // task counts as running there only if the coroutine that it was made of is among the frames.
+    bool find(const uint8_t* tstate, const RawFrame* frames, size_t count, TaskName* name) const;
+
+  private:
+    const uint8_t* current_tasks(const uint8_t* tstate) const;
+    bool belongs(const uint8_t* task, const RawFrame* frames, size_t count, TaskName* name) const;
+    bool is_task(const uint8_t* object) const;
+    bool read_name(const uint8_t* string, TaskName* name) const;
+
+    const tg_api* api_;
+    const tg_offsets* at_;
+};
+
+}  // namespace tachograph
