@@ -43,18 +43,31 @@ bool is_own(const TaskName& name) {
 
 bool Tasks::find(const uint8_t* tstate, const RawFrame* frames, size_t count,
                  TaskName* name) const {
-    if (at_->tstate_task != 0) {
-        const uint8_t* task = nullptr;
-        return load(api_, tstate, at_->tstate_task, &task) && belongs(task, frames, count, name);
-    }
+    Task task{};
+    if (!(at_->tstate_task != 0 ? in_thread_state(tstate, frames, count, &task)
+                                : in_current_tasks(tstate, frames, count, &task)))
+        return false;
+    name->frame = task.frame;
+    return is_task(task.object) && read_name(task.name, name);
+}
+
+bool Tasks::in_thread_state(const uint8_t* tstate, const RawFrame* frames, size_t count,
+                            Task* found) const {
+    const uint8_t* task = nullptr;
+    return load(api_, tstate, at_->tstate_task, &task) && belongs(task, frames, count, found);
+}
+
+bool Tasks::in_current_tasks(const uint8_t* tstate, const RawFrame* frames, size_t count,
+                             Task* found) const {
     const uint8_t* running = current_tasks(tstate);
     if (!running) return false;
     const Dict dict(api_, at_, running);
-    if (!dict.readable()) g.current.store(nullptr, std::memory_order_relaxed);  // it was freed
     for (size_t place = 0; place < dict.size() && place < kMostLoops; ++place) {
         Dict::Entry entry{};
-        if (dict.entry(place, &entry) && belongs(entry.value, frames, count, name)) return true;
+        if (dict.entry(place, &entry) && belongs(entry.value, frames, count, found)) return true;
     }
+    // The module may have been loaded anew, with another dict.
+    g.current.store(nullptr, std::memory_order_relaxed);
     return false;
 }
 
@@ -87,8 +100,7 @@ const uint8_t* Tasks::current_tasks(const uint8_t* tstate) const {
     return current;
 }
 
-bool Tasks::belongs(const uint8_t* task, const RawFrame* frames, size_t count,
-                    TaskName* name) const {
+bool Tasks::belongs(const uint8_t* task, const RawFrame* frames, size_t count, Task* found) const {
     const uint8_t* fields[2];  // task_coro, task_name
     if (!plausible(task) || !api_->read(fields, task + at_->task_coroutine, sizeof fields))
         return false;
@@ -96,8 +108,8 @@ bool Tasks::belongs(const uint8_t* task, const RawFrame* frames, size_t count,
     size_t place = count;
     while (place > 0 && frames[place - 1].frame != frame) --place;
     if (place == 0) return false;
-    name->frame = place - 1;
-    return is_task(task) && read_name(fields[1], name);
+    *found = {task, fields[1], place - 1};
+    return true;
 }
 
 // A task written in Python keeps its coroutine elsewhere, and other things here.

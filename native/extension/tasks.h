@@ -29,8 +29,18 @@ class Tasks {
     bool find(const uint8_t* tstate, const RawFrame* frames, size_t count, TaskName* name) const;
 
   private:
+    // The task that runs, its name, and which frame is that of its coroutine.
+    struct Task {
+        const uint8_t* object;
+        const uint8_t* name;
+        size_t frame;
+    };
+    bool in_thread_state(const uint8_t* tstate, const RawFrame* frames, size_t count,
+                         Task* found) const;
+    bool in_current_tasks(const uint8_t* tstate, const RawFrame* frames, size_t count,
+                          Task* found) const;
     const uint8_t* current_tasks(const uint8_t* tstate) const;
-    bool belongs(const uint8_t* task, const RawFrame* frames, size_t count, TaskName* name) const;
+    bool belongs(const uint8_t* task, const RawFrame* frames, size_t count, Task* found) const;
     bool is_task(const uint8_t* object) const;
     bool read_name(const uint8_t* string, TaskName* name) const;
 

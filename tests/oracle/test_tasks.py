@@ -79,6 +79,15 @@ def test_tasks_that_come_and_go(recorded: Recorder) -> None:
     assert named > 0.9 * sum(row["cpu_s"] for row in coroutines)
 
 
+def test_asyncio_is_found_wherever_it_comes_from(recorded: Recorder) -> None:
+    run = recorded("late_tasks.py")
+    rows = [row for row in run.report["tasks"] if (row["function"] or "").endswith("work")]
+    found = {row["task"]: row["cpu_s"] for row in rows}
+    for name in run.truth["rounds"]:
+        assert found[name] > 0.5 * run.truth["each_s"]
+    assert found.get(None, 0.0) < 0.1 * sum(found.values())
+
+
 def test_the_signal_sampler_gives_no_names(recorded: Recorder, tmp_path: Path) -> None:
     run = recorded(PROGRAM, "0.3", "asyncio", sampler="signal")
     assert {row["task"] for row in run.report["tasks"]} == {None}
