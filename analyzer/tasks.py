@@ -41,6 +41,7 @@ _ENTRIES = frozenset(
 )
 """Functions from which everything runs: what they call is a task's step, a callback, or the loop's own work."""
 _HANDLE = ("events.py", "Handle._run")
+_RESUMING = ("base_events.py", "BaseEventLoop.call_soon")
 
 COLUMNS = (
     "kind",
@@ -144,9 +145,9 @@ class _Functions:
         self.machinery = [loops[file] for file in files] + [False]
         self.entry = [mine and place in _ENTRIES for mine, place in zip(self.asyncio, places, strict=False)] + [False]
         self.handle = [mine and place == _HANDLE for mine, place in zip(self.asyncio, places, strict=False)] + [False]
-        # The Python version of a task runs its coroutine itself.
+        # The Python version of a task runs its coroutine itself; either version makes the loop resume it later.
         self._stepping = [
-            mine and file == "tasks.py" and "Task" in name
+            mine and ((file == "tasks.py" and "Task" in name) or (file, name) == _RESUMING)
             for mine, (file, name) in zip(self.asyncio, places, strict=False)
         ] + [False]
 

@@ -77,13 +77,13 @@ def _names(tasks: pd.DataFrame, style: Style, top: int) -> Iterator[Text]:
     for _, row in named.head(top).iterrows():
         yield _measures(row, style).append(f"  {row['task']}")
     if len(named) > top:
-        yield _more(len(named) - top)
+        yield _more(len(named) - top, _measures(named.iloc[0], style).cell_len + 2)
     for _, row in rest.iterrows():
         yield _measures(row, style).append("  (no name)", "dim")
 
 
-def _more(count: int) -> Text:
-    return Text(f"{'':>7}and {count} more (--json has them all)", "dim")
+def _more(count: int, indent: int = 7) -> Text:
+    return Text(f"{'':>{indent}}and {count} more (--json has them all)", "dim")
 
 
 def _measures(row: pd.Series, style: Style) -> Text:

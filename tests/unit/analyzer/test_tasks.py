@@ -214,7 +214,9 @@ def test_the_python_version_of_a_task(program: Program, profile: Answer) -> None
     steps = [program.asyncio("tasks", name) for name in ("Task.__step", "Task.__step_run_and_handle_result")]
     program.cpu(10, *program.handle, *steps, program.own("main"))
     program.cpu(20, *program.handle, *steps)
-    assert cpu(profile()) == {("task", "main"): 10, ("loop", "<event loop>"): 20}
+    call_soon = program.asyncio("base_events", "BaseEventLoop.call_soon")
+    program.cpu(40, *program.handle, call_soon)  # the C version of a task, when its step has ended
+    assert cpu(profile()) == {("task", "main"): 10, ("loop", "<event loop>"): 60}
 
 
 def test_a_program_without_coroutines(program: Program, profile: Answer) -> None:
@@ -224,9 +226,9 @@ def test_a_program_without_coroutines(program: Program, profile: Answer) -> None
 
 def test_the_names_are_those_of_this_asyncio() -> None:
     """What the analyzer looks for is there in the asyncio of the Python that runs this test."""
-    from tachograph.analyzer.tasks import _ENTRIES
+    from tachograph.analyzer.tasks import _ENTRIES, _RESUMING
 
-    for file, name in _ENTRIES:
+    for file, name in (*_ENTRIES, _RESUMING):
         found: object = getattr(asyncio, file.removesuffix(".py"))
         for part in name.split("."):
             found = getattr(found, part)
