@@ -37,7 +37,21 @@ def describe(recording: Recording) -> About:
         interval_s=None if interval is None else interval / 1e9,
         format_version=printable(manifest.format_version),
         tachograph_version=_text(manifest.tachograph_version),
+        rotated=_rotated(recording),
     )
+
+
+def _rotated(recording: Recording) -> str | None:
+    """Which window of how many it is, as far as it can tell."""
+    window = recording.manifest.window
+    if window is None:
+        return None
+    place = window["number"] - window["first"] + 1
+    if recording.rotated_on:
+        return f"window {place:,} of a recording that went on"
+    if recording.unfinished:
+        return f"window {place:,}, not closed yet"
+    return f"window {place:,}, the last" if place > 1 else None
 
 
 def totals_of(

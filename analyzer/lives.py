@@ -46,6 +46,8 @@ def read_lives(recording: Recording) -> Lives:
     ends = table.column("end_ns")
     seen = ends.is_valid().to_numpy()
     outlived = {entry.get("process") for entry in recording.manifest.quality if entry["loss"] == "processes_outlived"}
+    if recording.rotated_on:
+        outlived = set(range(len(seen)))
     asked = np.array([not known and number not in outlived for number, known in enumerate(seen.tolist())], np.bool_)
     last = recording.end_ns
     if last is None or (asked.any() and len(seen) > 1):

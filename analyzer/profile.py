@@ -112,6 +112,8 @@ class About:
     interval_s: float | None
     format_version: str
     tachograph_version: str | None
+    rotated: str | None
+    """Which window of a rotated recording it is."""
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,17 @@ class Recording:
         return max((end for end in ends if end is not None), default=None)
 
     @property
+    def rotated_from_ns(self) -> int | None:
+        """When the window of a rotated recording began that it holds; None of the first one, and where none is."""
+        window = self.manifest.window or {}
+        return window.get("start_ns") if window.get("number") != window.get("first") else None
+
+    @property
+    def rotated_on(self) -> bool:
+        """Whether a later window of the same run was begun: what did not end went on in it."""
+        return (self.manifest.window or {}).get("end_ns") is not None
+
+    @property
     def interval_ns(self) -> int | None:
         """The sampling interval (the paper's quantum q), None if the manifest does not tell."""
         interval = self.manifest.parameters.get("interval_ns")

@@ -32,17 +32,26 @@ def weighted_batches(recording: Recording, columns: Sequence[str], rows: int = B
         yield from recording.batches("cpu", columns, rows)
         return
     wanted = [*columns, *(name for name in ("overruns", "origin") if name not in columns)]
-    first = _Firsts(recording.rows("threads"))
+    first = _Firsts(_begun_here(recording))
     for batch in recording.batches("cpu", wanted, rows):
         firsts = first.rows(batch.column("thread").to_numpy())
         yield _reweighted(batch, firsts, interval) if len(firsts) else batch
 
 
-class _Firsts:
-    """Which rows are the first of their thread, batch after batch."""
+def _begun_here(recording: Recording) -> NDArray[np.bool_]:
+    """By thread, whether its first row is its first sample: not if an earlier window of the same run has that."""
+    since = recording.rotated_from_ns
+    if since is None:
+        return np.ones(recording.rows("threads"), np.bool_)
+    start_ns = recording.table("threads").column("start_ns").fill_null(since).to_numpy()
+    return np.asarray(start_ns > since, np.bool_)
 
-    def __init__(self, threads: int) -> None:
-        self._unseen = np.ones(threads, np.bool_)
+
+class _Firsts:
+    """Which rows are the first of their thread, batch after batch; of the threads that are wanted."""
+
+    def __init__(self, wanted: NDArray[np.bool_]) -> None:
+        self._unseen = wanted
 
     def rows(self, thread: NDArray[np.integer]) -> NDArray[np.integer]:
         if not self._unseen.any():

@@ -108,7 +108,7 @@ class Assembled:
         ledger = []
         for process in self._processes:
             counts: dict[str, int] = {}
-            for index, count in enumerate(process.control.losses if process.control else ()):
+            for index, count in enumerate(_losses(process, self.spec)):
                 if count:
                     counts[names[index] if index < len(names) else f"cause_{index}"] = count
             if process.control is not None and not process.control.ended:
@@ -123,6 +123,11 @@ class Assembled:
         for name, count in self._gpu.losses.items():
             whole[name] = whole.get(name, 0) + count
         return ledger + [{"process": None, "loss": name, "count": count} for name, count in whole.items() if count]
+
+    @property
+    def window_ns(self) -> int | None:
+        """When the window began that the spool holds; None in the first, and where nothing is rotated."""
+        return self._log.window_ns
 
     @property
     def clock(self) -> dict[str, int] | None:
@@ -157,14 +162,15 @@ class Assembled:
         processes: list[dict[str, Any]] = [
             {
                 "process": process.number,
-                "handler_cpu_ns": process.control.handler_cpu_ns,
-                "helper_cpu_ns": process.control.helper_cpu_ns,
-                "samples": process.control.samples,
-                "wait_ticks": process.control.ticks,
+                "handler_cpu_ns": max(0, process.control.handler_cpu_ns - (before.handler_cpu_ns if before else 0)),
+                "helper_cpu_ns": max(0, process.control.helper_cpu_ns - (before.helper_cpu_ns if before else 0)),
+                "samples": max(0, process.control.samples - (before.samples if before else 0)),
+                "wait_ticks": max(0, process.control.ticks - (before.ticks if before else 0)),
                 "own_bytes": process.control.own_bytes or None,
             }
             for process in self._processes
             if process.control is not None
+            for before in [process.carried]
         ]
         total = {name: sum(entry[name] for entry in processes) for name in ("handler_cpu_ns", "helper_cpu_ns")}
         return {**total, "processes": processes}
@@ -225,7 +231,9 @@ def assemble(
         maps.append(_ProcessMaps(ids, native.remapped(index)))
     gpu = read_gpu(spool, processes)
     tables = {
-        "processes": processes_table(rows, {facts.number: facts for facts in processes}, exit_statuses or {}, spec),
+        "processes": processes_table(
+            rows, {facts.number: facts for facts in processes}, exit_statuses or {}, spec, log.window_ns
+        ),
         "threads": threads,
         **contexts.tables(spec, read_source, store_sources),
         **native.tables(spec, resolve),
@@ -233,6 +241,17 @@ def assemble(
         "gpu_devices": gpu.devices_table(spec),
     }
     return Assembled(spec, tables, chunks, maps, processes, log, losses_of_rows(rows), gpu)
+
+
+def _losses(process: ProcessFacts, spec: Specification) -> list[int]:
+    """What a process has lost, by counter, in its window; what lasts counts from then on."""
+    if process.control is None:
+        return []
+    lost = list(process.control.losses)
+    for index, before in enumerate(process.carried.losses if process.carried is not None else ()):
+        if index >= len(spec.losses) or not spec.losses[index].lasting:
+            lost[index] = max(0, lost[index] - before)
+    return lost
 
 
 def _with_remapped(

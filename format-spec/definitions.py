@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .records import Code, Meta, Module, Span, Stack, State, ThreadEnd, ThreadName, ThreadStart
+from .records import (
+    Carried,
+    Code,
+    Definition,
+    Meta,
+    Module,
+    Span,
+    Stack,
+    State,
+    ThreadCarried,
+    ThreadEnd,
+    ThreadName,
+    ThreadStart,
+)
 from .segment import Segment, carried_torn
 from .spool import ControlFile
 
@@ -13,11 +26,12 @@ PYTHON_NAME = 1
 
 @dataclass
 class ThreadFacts:
-    """What is known of a thread; None where its record was lost."""
+    """What is known of a thread; None where its record was lost. ``earlier_ns`` is CPU time in earlier windows."""
 
     start: ThreadStart | None = None
     name: ThreadName | None = None
     end: ThreadEnd | None = None
+    earlier_ns: int = 0
 
 
 @dataclass
@@ -25,7 +39,8 @@ class ProcessFacts:
     """What is known of a process: its definitions by the spool's ids, and what it mentions.
 
     ``mentions`` are the distinct ``thread``, ``stack`` and ``pc`` values of its rows. ``first_ns`` and ``last_ns`` are
-    the times of its first and last row. ``number`` is its row in the table processes.
+    the times of its first and last row. ``number`` is its row in the table processes. ``carried`` says where its window
+    begins, in a recording that is rotated; ``later_threads`` are known only from behind its end.
     """
 
     prefix: str
@@ -46,26 +61,48 @@ class ProcessFacts:
     segments_missing: int = 0
     references_lost: int = 0
     number: int = 0
+    carried: Carried | None = None
+    later_threads: set[int] = field(default_factory=set)
 
     def add(self, segment: Segment) -> None:
         """Take over the definitions of a segment. The first definition of an id counts, the last name of a thread."""
         self.records_torn += segment.torn + carried_torn(segment)
         for record in segment.definitions():
             match record:
-                case Stack():
-                    self.stacks.setdefault(record.stack, record)
-                case Code():
-                    self.codes.setdefault(record.code, record)
-                case Module():
-                    self.modules.setdefault(record.module, record)
-                case ThreadStart() | ThreadName() | ThreadEnd():
-                    self._of_thread(record)
-                case Meta():
-                    self.meta[record.key] = record.value
                 case State():
                     self.states.append(record)
                 case Span():
                     self._named(record)
+                case ThreadEnd():
+                    self.threads.setdefault(record.thread, ThreadFacts()).end = record
+                case ThreadCarried():
+                    self.threads.setdefault(record.thread, ThreadFacts()).earlier_ns = record.cpu_ns
+                case Carried():
+                    self.carried = record
+                case _:
+                    self._define(record)
+
+    def define(self, segment: Segment) -> None:
+        """Take over only what a later segment says about the ids that earlier ones use already."""
+        for record in segment.definitions():
+            if isinstance(record, ThreadStart | ThreadName) and record.thread not in self.threads:
+                self.later_threads.add(record.thread)
+            self._define(record)
+
+    def _define(self, record: Definition) -> None:
+        match record:
+            case Stack():
+                self.stacks.setdefault(record.stack, record)
+            case Code():
+                self.codes.setdefault(record.code, record)
+            case Module():
+                self.modules.setdefault(record.module, record)
+            case ThreadStart():
+                self.threads.setdefault(record.thread, ThreadFacts()).start = record
+            case ThreadName():
+                self._call(record)
+            case Meta():
+                self.meta[record.key] = record.value
 
     def forget_contexts(self) -> None:
         """Let go of what only ``ContextTree.add`` needs, and what thousands of processes would hold."""
@@ -90,11 +127,7 @@ class ProcessFacts:
         self.mention("thread", {record.thread})
         self.span(record.start_ns, record.end_ns)
 
-    def _of_thread(self, record: ThreadStart | ThreadName | ThreadEnd) -> None:
+    def _call(self, record: ThreadName) -> None:
         facts = self.threads.setdefault(record.thread, ThreadFacts())
-        if isinstance(record, ThreadStart):
-            facts.start = record
-        elif isinstance(record, ThreadEnd):
-            facts.end = record
-        elif facts.name is None or facts.name.source != PYTHON_NAME or record.source == PYTHON_NAME:
+        if facts.name is None or facts.name.source != PYTHON_NAME or record.source == PYTHON_NAME:
             facts.name = record

@@ -41,6 +41,7 @@ class Manifest:
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     ended_ns: int | None = None
     notes: list[str] = field(default_factory=list)
+    window: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -84,6 +85,8 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """The bytes of the file."""
         document = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "extra"}
+        if self.window is None:
+            del document["window"]
         return (json.dumps(_clean({**document, **self.extra}), indent=1, ensure_ascii=False) + "\n").encode()
 
     def write(self, path: Path | str) -> None:
@@ -97,7 +100,7 @@ class Manifest:
 
 STATES = ("recording", "complete", "recovered")
 _INTEGERS = {"cpu_count", "ended_ns"}
-_OBJECTS = {"clock", "parameters", "sampler_cost"}
+_OBJECTS = {"clock", "parameters", "sampler_cost", "window"}
 _REQUIRED_OBJECTS = {"parameters", "sampler_cost"}
 _TEXT_LISTS = {"argv", "notes"}
 
@@ -137,9 +140,8 @@ def _check_value(name: str, value: Any, where: str) -> None:
     elif name in _INTEGERS:
         good = value is None or (type(value) is int and 0 <= value < 1 << 63)
     elif name in _OBJECTS:
-        good = isinstance(value, dict) or (value is None and name not in _REQUIRED_OBJECTS)
-        if name == "clock" and good and value is not None:
-            good = all(type(value.get(key)) is int for key in ("monotonic_ns", "utc_ns"))
+        good = value is None if not isinstance(value, dict) else _is_object(name, value)
+        good = good and (value is not None or name not in _REQUIRED_OBJECTS)
     elif name in _TEXT_LISTS:
         good = isinstance(value, list) and all(isinstance(each, str) for each in value)
     elif name == "quality":
@@ -150,6 +152,16 @@ def _check_value(name: str, value: Any, where: str) -> None:
         good = value is None or isinstance(value, str)
     if not good:
         raise FormatError(f"{where}: {name} has a value that it cannot have: {_short(value)}")
+
+
+def _is_object(name: str, value: dict[str, Any]) -> bool:
+    if name == "window":
+        times = [value.get(key) for key in ("start_ns", "end_ns")]
+        numbers = [value.get(key) for key in ("number", "first")]
+        return all(type(number) is int for number in numbers) and all(
+            time is None or type(time) is int for time in times
+        )
+    return name != "clock" or all(type(value.get(key)) is int for key in ("monotonic_ns", "utc_ns"))
 
 
 def _is_loss(entry: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,30 +36,42 @@ def write_part(spool: SpoolDirectory, prefix: str, segments: Sequence[Segment]) 
         ValueError: the segments are not consecutive.
         OSError: the part cannot be written; nothing is left of it.
     """
-    from .parquet import write_plain
-
     sequence = [segment.seq for segment in segments]
     if not sequence or sequence != list(range(sequence[0], sequence[0] + len(sequence))):
         raise ValueError(f"segments {sequence} are not consecutive")
-    spool.parts_path.mkdir(mode=0o700, exist_ok=True)
     path = spool.parts_path / f"{prefix}.{sequence[0]:06}-{sequence[-1]:06}"
-    temporary = spool.parts_path / f".tmp-{path.name}"
+    tables = {
+        name: raw_table(kind, b"".join(segment.rows(kind.kind) for segment in segments))
+        for name, kind in ROW_KINDS.items()
+    }
+    whole_part(path, tables, definitions_segment(segments))
+    return path
+
+
+def whole_part(path: Path, tables: Mapping[str, pa.Table], definitions: bytes) -> None:
+    """Make a part at ``path`` of its tables, by the names of their kinds, and its definitions; it appears by a rename.
+
+    Errors:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    from .parquet import write_plain
+
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    temporary = path.parent / f".tmp-{path.name}"
     if temporary.exists():
         shutil.rmtree(temporary)
     temporary.mkdir(mode=0o700)
     try:
-        for name, kind in ROW_KINDS.items():
-            records = b"".join(segment.rows(kind.kind) for segment in segments)
-            if records or not kind.optional:
-                write_plain(raw_table(kind, records), temporary / f"{name}.parquet", kind.time)
+        for name, table in tables.items():
+            if table.num_rows or not ROW_KINDS[name].optional:
+                write_plain(table, temporary / f"{name}.parquet", ROW_KINDS[name].time)
         descriptor = os.open(temporary / DEFINITIONS_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:
-            file.write(definitions_segment(segments))
+            file.write(definitions)
         temporary.rename(path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return path
 
 
 def part_definitions(part: Part) -> Segment:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 LOG_NAME = "processes.log"
 """Name of the process log in a spool."""
+
+KEPT_LOG_NAME = "processes.kept.log"
+"""What a log that was cut said of the processes that lived on."""
+
+CUT_LOG_NAME = "processes.cut.log"
+"""A log that is being cut."""
 
 RECORD_SIZE = 512
 BOUND = 100_000 * RECORD_SIZE
@@ -33,6 +40,7 @@ class Event(IntEnum):
     FORK = 4
     FIRST = 5
     REFUSED = 6
+    WINDOW = 7
 
 
 _KINDS = frozenset(Event)
@@ -78,6 +86,17 @@ class ProcessLog:
     torn: int = 0
     unlisted: int = 0
 
+    @property
+    def window(self) -> LogRecord | None:
+        """The beginning of the present window; None in the first, and where nothing is rotated."""
+        begun = (record for record in self.records if record.event is Event.WINDOW)
+        return max(begun, key=lambda record: record.time_ns, default=None)
+
+    @property
+    def window_ns(self) -> int | None:
+        """When the present window began; None in the first, and where nothing is rotated."""
+        return None if self.window is None else self.window.time_ns
+
 
 def decode_log(data: bytes) -> ProcessLog:
     """Decode a process log; damage is counted, never an error. Unknown kinds of records are skipped."""
@@ -102,6 +121,14 @@ def decode_log(data: bytes) -> ProcessLog:
     return ProcessLog(tuple(records), torn, unlisted)
 
 
+def joined(logs: Sequence[ProcessLog]) -> ProcessLog:
+    """Several logs as one; what stands in two of them counts once, as the first has it."""
+    records: dict[tuple[Event, int, int], LogRecord] = {}
+    for record in (record for log in logs for record in log.records):
+        records.setdefault((record.event, record.pid, record.time_ns), record)
+    return ProcessLog(tuple(records.values()), sum(log.torn for log in logs), sum(log.unlisted for log in logs))
+
+
 def encode_record(
     event: Event,
     pid: int,
@@ -109,14 +136,15 @@ def encode_record(
     time_ns: int,
     *,
     status: int | None = None,
+    numbers: tuple[int, int, int] = (-1, -1, -1),
     executable: bytes = b"",
     arguments: bytes = b"",
 ) -> bytes:
-    """A record as the recording command writes it; the texts are cut to fit."""
+    """A record as the recording command writes it; ``numbers`` are its last three, the texts are cut to fit."""
     executable = executable[:_ROOM]
     arguments = arguments[: _ROOM - len(executable)]
     known = UNKNOWN_STATUS if status is None else status
-    head = (MAGIC, event, pid, parent_pid, known, time_ns, -1, -1, -1, len(executable), len(arguments))
+    head = (MAGIC, event, pid, parent_pid, known, time_ns, *numbers, len(executable), len(arguments))
     return (_HEAD.pack(*head) + executable + arguments).ljust(RECORD_SIZE, b"\0")
 
 

@@ -95,18 +95,28 @@ def processes_table(
     facts: Mapping[int, ProcessFacts],
     exit_statuses: Mapping[int, int],
     spec: Specification,
+    window_ns: int | None = None,
 ) -> pa.Table:
-    """One row per process; ``facts`` are by row number, ``exit_statuses`` by pid, each of the last of that pid."""
+    """One row per process; ``facts`` are by row number, ``exit_statuses`` by pid, each of the last of that pid.
+
+    ``window_ns`` is the beginning of the window in a recording that is rotated: no process begins earlier in it.
+    """
     last = {row.pid: row.number for row in rows}
     statuses = {last[pid]: status for pid, status in exit_statuses.items() if pid in last}
     return table_of(
-        [_process_row(row, facts.get(row.number), statuses.get(row.number)) for row in rows],
+        [_process_row(row, facts.get(row.number), statuses.get(row.number), window_ns) for row in rows],
         spec.tables["processes"].schema,
     )
 
 
-def _process_row(row: Row, facts: ProcessFacts | None, exit_status: int | None) -> tuple[object, ...]:
+def _process_row(
+    row: Row, facts: ProcessFacts | None, exit_status: int | None, window_ns: int | None
+) -> tuple[object, ...]:
     image = row.image
+    begin_ns = window_ns if facts is None else facts.carried.start_ns if facts.carried is not None else None
+    start_ns = row.process.start_ns if row.process is not None else row.began_ns
+    # What was counted until the end of a process that began before the window is not of the window.
+    counted = image if image is not None and (begin_ns is None or image.start_ns >= begin_ns) else None
     meta = facts.meta if facts is not None else {}
     states = facts.states if facts is not None else []
     executable = meta.get("executable") or (image.executable if image is not None else None)
@@ -115,7 +125,7 @@ def _process_row(row: Row, facts: ProcessFacts | None, exit_status: int | None) 
         row.parent,
         row.pid,
         row.parent_pid,
-        row.process.start_ns if row.process is not None else row.began_ns,
+        start_ns if begin_ns is None else max(start_ns, begin_ns),
         _end_ns(row),
         exit_status if exit_status is not None or image is None else image.exit_status,
         None if executable is None else clean_text(executable),
@@ -126,9 +136,9 @@ def _process_row(row: Row, facts: ProcessFacts | None, exit_status: int | None) 
         None if image is None or image.command is None else clean_text(image.command),
         _recorded_how(facts),
         "first" if row.first else image.origin if image is not None else None,
-        image.user_ns if image is not None else None,
-        image.system_ns if image is not None else None,
-        image.max_resident_bytes if image is not None else None,
+        counted.user_ns if counted is not None else None,
+        counted.system_ns if counted is not None else None,
+        counted.max_resident_bytes if counted is not None else None,
     )
 
 
@@ -160,28 +170,48 @@ def _recorded_how(facts: ProcessFacts | None) -> str:
 
 
 def threads_table(processes: Sequence[ProcessFacts], spec: Specification) -> tuple[pa.Table, list[dict[int, int]]]:
-    """One row per thread that is defined or mentioned, and for each process the map from its ids to the recording's."""
+    """One row per thread that is defined or mentioned, and for each process the map from its ids to the recording's.
+
+    Threads of other windows are there only if they are mentioned.
+    """
     rows: list[tuple[object, ...]] = []
     maps = []
     for process in processes:
         ids: dict[int, int] = {}
-        for thread in sorted(process.threads.keys() | process.mentions["thread"]):
+        begin_ns = process.carried.start_ns if process.carried is not None else None
+        here = (thread for thread, facts in process.threads.items() if not _was_over(facts, begin_ns))
+        for thread in sorted(set(here) - process.later_threads | process.mentions["thread"]):
             facts = process.threads.get(thread, ThreadFacts())
             process.references_lost += facts.start is None
             ids[thread] = len(rows)
-            rows.append((len(rows), process.number, *_thread_row(facts)))
+            rows.append((len(rows), process.number, *_thread_row(facts, begin_ns)))
         maps.append(ids)
     return table_of(rows, spec.tables["threads"].schema), maps
 
 
-def _thread_row(facts: ThreadFacts) -> tuple[object, ...]:
+def _was_over(facts: ThreadFacts, begin_ns: int | None) -> bool:
+    """Whether a thread had ended before its window began."""
+    return begin_ns is not None and facts.end is not None and facts.end.time_ns < begin_ns
+
+
+def _began_ns(facts: ThreadFacts, begin_ns: int | None) -> int | None:
+    """When recording of a thread began in its window; one that has left only blocks behind ended before."""
+    if facts.start is None:
+        return None
+    began_ns = facts.start.time_ns if begin_ns is None else max(facts.start.time_ns, begin_ns)
+    return began_ns if facts.end is None else min(began_ns, max(facts.end.time_ns, facts.start.time_ns))
+
+
+def _thread_row(facts: ThreadFacts, begin_ns: int | None) -> tuple[object, ...]:
+    """The row; ``begin_ns`` is the beginning of the window, if it is not the first."""
     start, name, end = facts.start, facts.name, facts.end
+    known = end is not None and end.cpu_ns >= 0 and facts.earlier_ns >= 0
     return (
         start.tid if start else None,
         name.name if name else None,
         name.source == PYTHON_NAME if name else None,
         start.main if start else None,
-        start.time_ns if start else None,
+        _began_ns(facts, begin_ns),
         end.time_ns if end else None,
-        end.cpu_ns if end and end.cpu_ns >= 0 else None,
+        max(0, end.cpu_ns - facts.earlier_ns) if end is not None and known else None,
     )

@@ -18,6 +18,7 @@ META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, MODULE, CPU, WAIT, STA
 MEMORY, BLOCK, FREED, COPY = range(11, 15)
 SPAN = 15
 GPU_DEVICE, GPU, LOSS = 16, 17, 18
+CARRIED, THREAD_CARRIED = 19, 20
 TASK_STACK = 21
 EXITING = 6
 """Event of a STATE record: the interpreter began to shut down."""
@@ -217,6 +218,24 @@ class Span(NamedTuple):
     fields: str
 
 
+class Carried(NamedTuple):
+    """Where the present window of a process begins, and what its control file's counters were then."""
+
+    start_ns: int
+    helper_cpu_ns: int
+    handler_cpu_ns: int
+    samples: int
+    ticks: int
+    losses: tuple[int, ...]
+
+
+class ThreadCarried(NamedTuple):
+    """The CPU time of a thread that is in the samples of earlier windows; -1 unknown."""
+
+    thread: int
+    cpu_ns: int
+
+
 class GpuDevice(NamedTuple):
     """A GPU; ``number`` is the driver's number of it, ``memory_bytes`` is -1 where unknown, and texts may be empty."""
 
@@ -250,7 +269,21 @@ class LossCount(NamedTuple):
     loss: str
 
 
-Definition = Meta | ThreadStart | ThreadName | ThreadEnd | Code | Stack | Module | State | Span | GpuDevice | LossCount
+Definition = (
+    Meta
+    | ThreadStart
+    | ThreadName
+    | ThreadEnd
+    | Code
+    | Stack
+    | Module
+    | State
+    | Span
+    | GpuDevice
+    | LossCount
+    | Carried
+    | ThreadCarried
+)
 Record = Definition | Cpu | Wait | Memory | Block | Freed | Copy | GpuReading
 
 _META = struct.Struct("<HHI")
@@ -272,6 +305,8 @@ _SPAN = struct.Struct("<qqIIIHHII")
 _GPU_DEVICE = struct.Struct("<IIqHHHH")
 _GPU = struct.Struct("<qqqqIiiIBB")
 _LOSS = struct.Struct("<QHHI")
+_CARRIED = struct.Struct("<qqqQQ64Q")
+_THREAD_CARRIED = struct.Struct("<IIq")
 _BODY = 8
 _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
@@ -409,6 +444,26 @@ def _loss(data: bytes) -> LossCount:
     return LossCount(count, _utf8(_take(data, 24, length)))
 
 
+def _carried(data: bytes) -> Carried:
+    start_ns, helper_cpu_ns, handler_cpu_ns, samples, ticks, *losses = _CARRIED.unpack_from(data, _BODY)
+    return Carried(start_ns, helper_cpu_ns, handler_cpu_ns, samples, ticks, tuple(losses))
+
+
+def _thread_carried(data: bytes) -> ThreadCarried:
+    thread, _, cpu_ns = _THREAD_CARRIED.unpack_from(data, _BODY)
+    return ThreadCarried(thread, cpu_ns)
+
+
+def carried_body(carried: Carried) -> bytes:
+    """A CARRIED record's bytes after its header."""
+    return _CARRIED.pack(*carried[:5], *carried.losses)
+
+
+def thread_carried_body(carried: ThreadCarried) -> bytes:
+    """A THREAD_CARRIED record's bytes after its header."""
+    return _THREAD_CARRIED.pack(carried.thread, 0, carried.cpu_ns)
+
+
 _DECODERS: dict[int, Callable[[bytes], Record]] = {
     META: _meta,
     THREAD_START: _thread_start,
@@ -429,4 +484,6 @@ _DECODERS: dict[int, Callable[[bytes], Record]] = {
     GPU_DEVICE: _gpu_device,
     GPU: _gpu,
     LOSS: _loss,
+    CARRIED: _carried,
+    THREAD_CARRIED: _thread_carried,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .errors import FormatError
@@ -120,18 +120,36 @@ def _scan(segment: Segment) -> None:
     segment.torn += skipping
 
 
+def rows_until(rows: bytes, kind: int, time_ns: int) -> bytes:
+    """Of joined rows of a kind that begin with a time, those that are not later."""
+    length = ROW_LENGTHS[kind]
+    records = (rows[at : at + length] for at in range(0, len(rows), length))
+    return b"".join(record for record in records if int.from_bytes(record[8:16], "little", signed=True) <= time_ns)
+
+
 def definitions_segment(segments: Sequence[Segment]) -> bytes:
     """One segment file with all records of ``segments`` that are no rows, for a part."""
-    out = bytearray(SEGMENT_HEADER)
-    for segment in segments:
-        for kind, offset, length in segment.others:
-            if kind == ABANDONED or kind in ROW_LENGTHS:
-                continue
-            out += _WORD.pack(record_header(len(out), length, kind, DEFINITIONS_SEQ))
-            out += segment.data[offset + 8 : offset + length]
     first = segments[0]
-    _HEADER.pack_into(out, 0, SEGMENT_MAGIC, DEFINITIONS_SEQ, len(out), first.pid, 0, first.start_ns)
     torn = sum(segment.torn for segment in segments)
+    bodies = ((kind, body) for segment in segments for kind, body in bodies_of(segment))
+    return definitions_of(first.pid, first.start_ns, bodies, torn)
+
+
+def bodies_of(segment: Segment) -> Iterator[tuple[int, bytes]]:
+    """The kinds of the records of a segment that are no rows, and their bytes after the header."""
+    for kind, offset, length in segment.others:
+        if kind != ABANDONED and kind not in ROW_LENGTHS:
+            yield kind, segment.data[offset + 8 : offset + length]
+
+
+def definitions_of(pid: int, start_ns: int, bodies: Iterable[tuple[int, bytes]], torn: int = 0) -> bytes:
+    """A segment file of records that are given by their kinds and their bytes after the header (a multiple of 8)."""
+    out = bytearray(SEGMENT_HEADER)
+    for kind, body in bodies:
+        length = 8 + len(body)
+        out += _WORD.pack(record_header(len(out), length, kind, DEFINITIONS_SEQ))
+        out += body
+    _HEADER.pack_into(out, 0, SEGMENT_MAGIC, DEFINITIONS_SEQ, len(out), pid, 0, start_ns)
     struct.pack_into("<I", out, _TORN_AT, min(torn, 0xFFFFFFFF))
     return bytes(out)
 

@@ -79,13 +79,17 @@ class EnumValue:
 
 @dataclass(frozen=True)
 class LossSpec:
-    """One cause of loss; ``index`` is its place in a control file's counters, ``severity`` is ``loss`` or ``note``."""
+    """One cause of loss; ``index`` is its place in a control file's counters, ``severity`` is ``loss`` or ``note``.
+
+    One that is ``lasting`` holds from when it was counted on, so it counts in all later windows of a rotation.
+    """
 
     index: int
     name: str
     severity: str
     doc: str
     advice: str
+    lasting: bool = False
 
 
 @dataclass(frozen=True)

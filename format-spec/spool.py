@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
-from .process_log import LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log
+from .process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log, joined
 from .records import BLOCK, ROW_LENGTHS, record_header
 from .segment import Segment, read_segment
 
@@ -29,13 +29,13 @@ YOUNG_AT, YOUNG_PLACES = CONTROL_SIZE, 1820
 """Where the places of young blocks begin in a control file, and how many there are at most."""
 _MAX_CONTROL_SIZE = 1 << 18
 
-_CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQI4xQI")
+_CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQI4xQII")
 _LOSSES = struct.Struct(f"<{LOSS_COUNTERS}Q")
 _LOSSES_AT = 128
 _SEGMENT_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})\.seg")
 _CONTROL_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.ctl")
 _GPU_NAME = re.compile(r"gpu\.(\d{6,10})\.seg")
-_PART_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})-(\d{6,10})")
+_PART_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})-(\d{6,10})(?:\.(\d{1,9}))?")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class ControlFile:
     stop_requested: bool
     own_bytes: int
     young_unkept: int
+    snapshots: int
     losses: tuple[int, ...]
 
     @property
@@ -97,22 +98,32 @@ def young_blocks(data: bytes) -> bytes:
 
 @dataclass(frozen=True, order=True)
 class Part:
-    """Segments ``first`` to ``last`` of a process, turned into Parquet; ``path`` is a directory."""
+    """Segments ``first`` to ``last`` of a process, turned into Parquet; ``path`` is a directory.
+
+    ``window`` is 0, or the number of the window that begins after them: then the part has what is carried over into it.
+    """
 
     first: int
     last: int
     path: Path
+    window: int = 0
 
 
 @dataclass
 class SpoolProcess:
-    """What the spool holds of one process; ``segments`` are the sequence numbers that no part covers."""
+    """What the spool holds of one process; ``segments`` are the sequence numbers that no part covers.
+
+    Where a window is being closed, ``later`` are those that belong to the next one, and ``until_ns`` is the end of the
+    window, if what they tell of blocks from before it is wanted.
+    """
 
     prefix: str
     directory: Path
     control: ControlFile | None = None
     segments: list[int] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
+    later: list[int] = field(default_factory=list)
+    until_ns: int | None = None
 
     @property
     def pid(self) -> int:
@@ -151,6 +162,14 @@ def covered(seq: int, parts: list[Part]) -> bool:
     return any(part.first <= seq <= part.last for part in parts)
 
 
+def outermost(parts: list[Part]) -> list[Part]:
+    """The parts without those that lie within one that was carried over: it took their place."""
+    carried = max((part for part in parts if part.window), key=lambda part: (part.window, part.last), default=None)
+    if carried is None:
+        return sorted(parts)
+    return [carried, *sorted(part for part in parts if part.last > carried.last)]
+
+
 class SpoolDirectory:
     """A spool directory; nothing is kept open or cached, so a living one can be read again and again."""
 
@@ -185,13 +204,17 @@ class SpoolDirectory:
             if prefix not in without:
                 process(prefix).parts.append(part)
         for each in found.values():
-            each.parts.sort()
+            each.parts = outermost(each.parts)
             each.segments = sorted(seq for seq in each.segments if not covered(seq, each.parts))
         return sorted(found.values(), key=lambda each: (each.start_ns, each.pid))
 
     def parts(self, prefix: str) -> list[Part]:
         """The parts of a process, listed now."""
-        return sorted(part for _, part in self._parts(f"{prefix}."))
+        return outermost([part for _, part in self._parts(f"{prefix}.")])
+
+    def all_parts(self, prefix: str) -> list[Part]:
+        """The parts of a process, those too in whose place another one has come."""
+        return [part for _, part in self._parts(f"{prefix}.")]
 
     def gpu_segments(self) -> list[int]:
         """The numbers of the segments of GPU readings, in order.
@@ -217,12 +240,15 @@ class SpoolDirectory:
         if self.parts_path.is_dir():
             for name in _names(self.parts_path):
                 if name.startswith(beginning) and (match := _PART_NAME.fullmatch(name)):
-                    yield match[1], Part(int(match[2]), int(match[3]), self.parts_path / name)
+                    yield match[1], Part(int(match[2]), int(match[3]), self.parts_path / name, int(match[4] or 0))
 
     def process_log(self) -> ProcessLog:
         """What the processes said of their beginning and end; without records if there is no log that can be read."""
+        return joined([self._log(name) for name in (KEPT_LOG_NAME, CUT_LOG_NAME, LOG_NAME)])
+
+    def _log(self, name: str) -> ProcessLog:
         try:
-            return decode_log(read_regular_file(self.path / LOG_NAME, MAX_LOG_SIZE))
+            return decode_log(read_regular_file(self.path / name, MAX_LOG_SIZE))
         except (OSError, FormatError):
             return ProcessLog()
 
@@ -240,9 +266,10 @@ class SpoolDirectory:
             return None
 
     def young_blocks(self, prefix: str) -> bytes:
-        """The BLOCK records that a process has left behind its control file; none if it cannot be read."""
+        """The BLOCK records behind the control file of a process that has not ended; none if it cannot be read."""
         try:
-            return young_blocks(self._control_data(prefix))
+            data = self._control_data(prefix)
+            return b"" if decode_control(data).ended else young_blocks(data)
         except (OSError, FormatError):
             return b""
 

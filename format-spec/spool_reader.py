@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from .definitions import ProcessFacts
 from .errors import FormatError
 from .parts import part_definitions, part_rows
-from .row_kinds import BLOCK_ROWS, ROW_KINDS, RowKind
+from .row_kinds import BLOCK_ROWS, FREED_ROWS, ROW_KINDS, RowKind
 from .rows import mentioned, raw_table, sound_rows
-from .segment import Segment
+from .segment import Segment, rows_until
 from .specification import Specification
 from .spool import Part, SpoolDirectory, SpoolProcess, covered
 
@@ -57,9 +57,17 @@ def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specificati
         _add_part(facts, part, chunks, spec)
     for seq in sorted(whole):
         facts.add(whole[seq])
+    late = [segment for seq in process.later if (segment := _try_segment(process, seq)) is not None]
+    for segment in late:
+        # What a window has may be defined behind its end: an id is used before its record is there.
+        facts.define(segment)
+    # After the segments: a block that gets its row in between is in neither of them for once, and never in both.
     young = spool.young_blocks(process.prefix) if process.control is not None and not process.control.ended else b""
     for kind in ROW_KINDS.values():
         records = b"".join([whole[seq].rows(kind.kind) for seq in sorted(whole)])
+        if kind in (BLOCK_ROWS, FREED_ROWS) and process.until_ns is not None:
+            # Blocks are written when they are a second old, and may be held or over before the window is.
+            records += b"".join([rows_until(segment.rows(kind.kind), kind.kind, process.until_ns) for segment in late])
         if kind is BLOCK_ROWS:
             records += young
         if records:

@@ -1,6 +1,7 @@
 """The recording side of tachograph.
 
-``from tachograph.recorder import pause, resume, span`` work inside a recorded program and do nothing anywhere else.
+``from tachograph.recorder import pause, resume, snapshot, span`` work inside a recorded program and do nothing anywhere
+else.
 This module is imported in the profiled process and therefore imports next to nothing itself.
 """
 
@@ -8,7 +9,7 @@ import sys
 
 from tachograph.recorder.spans import Span, span
 
-__all__ = ["Span", "pause", "resume", "span"]
+__all__ = ["Span", "pause", "resume", "snapshot", "span"]
 
 
 def pause() -> None:
@@ -23,3 +24,13 @@ def resume() -> None:
     arm = sys.modules.get("tachograph.recorder.arm")
     if arm is not None:
         arm.resume()
+
+
+def snapshot() -> bool:
+    """Keep what the flight recorder has now: the present window ends, and it and the kept ones are never deleted.
+
+    True if the recording command was asked for it, which takes a second or two and is not waited for. Outside a
+    recording, and in one without ``--rotate``, nothing is asked for, and this is False.
+    """
+    arm = sys.modules.get("tachograph.recorder.arm")
+    return arm is not None and bool(arm.snapshot())

@@ -58,8 +58,8 @@ def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, di
 def parse(text: str) -> dict[str, str]:
     """The settings.
 
-    They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children`` (numbers),
-    ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see chosen.py).
+    They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children``, ``rotate``
+    (numbers), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see chosen.py).
     """
     return {key: value for key, _, value in (item.partition("=") for item in text.split(",") if item)}
 
@@ -76,7 +76,8 @@ def start(spool: str, config: dict[str, str]) -> None:
         from tachograph.recorder import signal_sampler
 
         children = config.get("children") != "0"
-        signal_sampler.arm(spool, interval_ns, paused, segment, facts, children=children)
+        rotates = config.get("rotate") == "1"
+        signal_sampler.arm(spool, interval_ns, paused, segment, facts, children=children, rotates=rotates)
     else:
         import atexit
 
@@ -148,12 +149,15 @@ def span_writer() -> "Callable[[str, str, int, int, int, int], None] | None":
     return None if sampler is None else sampler.span
 
 
-def _switch(what: str) -> None:
+def snapshot() -> bool:
+    """Ask whichever sampler is running for a snapshot; whether anybody takes one."""
+    return bool(_switch("snapshot"))
+
+
+def _switch(what: str) -> object:
     native = sys.modules.get("tachograph.recorder._native")
     if native is not None and native.active():
-        getattr(native, what)()
-        return
+        return getattr(native, what)()
     module = sys.modules.get("tachograph.recorder.signal_sampler")
     sampler = None if module is None else module.running()
-    if sampler is not None:
-        getattr(sampler, what)()
+    return None if sampler is None else getattr(sampler, what)()

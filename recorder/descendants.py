@@ -31,8 +31,8 @@ POLL_S = 0.005
 RECORDING = 1
 """State of the control file of a process that is being recorded."""
 
-STOP_REQUESTED_AT = 104
-"""Offset of the request in a control file (SPEC.md, "Control file")."""
+STOP_REQUESTED_AT, SEGMENT_REQUESTED_AT = 104, 108
+"""Offsets of the requests in a control file (SPEC.md, "Control file")."""
 
 
 def note_start(spool: Path, program: Program) -> None:
@@ -89,10 +89,19 @@ def _still_recording(spool: SpoolDirectory, processes: Iterable[SpoolProcess]) -
     return found
 
 
-def _ask(control_file: Path) -> None:
+def ask_to_turn(control_file: Path, segment: int) -> None:
+    """Ask a process to go on in segment ``segment``, if it is in an earlier one.
+
+    Errors:
+        OSError: its control file cannot be written.
+    """
+    _ask(control_file, segment, SEGMENT_REQUESTED_AT)
+
+
+def _ask(control_file: Path, value: int = 1, at: int = STOP_REQUESTED_AT) -> None:
     descriptor = os.open(control_file, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        os.pwrite(descriptor, struct.pack("<I", 1), STOP_REQUESTED_AT)
+        os.pwrite(descriptor, struct.pack("<I", value), at)
     finally:
         os.close(descriptor)
 

@@ -12,7 +12,7 @@ from tachograph.recorder.output import MANIFEST, SPOOL, remove_spool
 from tachograph.recorder.problems import reason
 
 if TYPE_CHECKING:
-    from tachograph.format import LossSpec, Manifest
+    from tachograph.format import LossSpec, Manifest, SpoolDirectory
     from tachograph.recorder.sources import SourceStore
 
 
@@ -46,6 +46,26 @@ def finish(
 
     Raises UnfinishedError, with the spool as it was, if that is not possible.
     """
+    finished = make_tables(directory, manifest, sources, state=state, exit_statuses=exit_statuses)
+    remove_spool(directory / SPOOL)
+    return finished
+
+
+def make_tables(
+    directory: Path,
+    manifest: Manifest,
+    sources: SourceStore,
+    *,
+    state: str = "complete",
+    exit_statuses: Mapping[int, int] | None = None,
+    spool: SpoolDirectory | None = None,
+    ended_ns: int | None = None,
+) -> Finished:
+    """Write the tables and the manifest of a recording into ``directory``, from its own spool or from ``spool``.
+
+    ``ended_ns`` is when it ended, if its spool does not tell. Raises UnfinishedError, with no tables left, if that is
+    not possible.
+    """
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -63,7 +83,7 @@ def finish(
     spec = load_specification()
     try:
         assembled = assemble(
-            SpoolDirectory(directory / SPOOL),
+            spool or SpoolDirectory(directory / SPOOL),
             spec,
             resolve=resolve_symbols,
             read_source=sources.read,
@@ -72,13 +92,13 @@ def finish(
         )
         tables = write_recording(assembled, directory)
         finished = finished_manifest(manifest, assembled, tables, state)
+        finished.ended_ns = finished.ended_ns if ended_ns is None else ended_ns
         finished.write(directory / MANIFEST)
     except (OSError, FormatError, pa.ArrowException) as error:
         # Half a set of tables is of no use, and the room may be needed.
         for name in spec.tables:
             (directory / f"{name}.parquet").unlink(missing_ok=True)
         raise UnfinishedError(reason(error) if isinstance(error, OSError) else str(error)) from error
-    remove_spool(directory / SPOOL)
     return Finished(
         rows={name: table["rows"] for name, table in tables.items()},
         size=sum(table["bytes"] for table in tables.values()) + (directory / MANIFEST).stat().st_size,

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
@@ -65,6 +65,7 @@ class Settings:
     children: bool = True
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    rotates: bool = False
 
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
         """The environment for the program; the library, or arm.py without it, takes out again what is added here."""
@@ -77,6 +78,8 @@ class Settings:
         config += f",home={join_patterns([os.path.dirname(os.path.abspath(__file__))])}"
         if not self.children:
             config += ",children=0"
+        if self.rotates:
+            config += ",rotate=1"
         for key, patterns in (("include", self.include), ("exclude", self.exclude)):
             if patterns:
                 config += f",{key}={join_patterns(patterns)}"
@@ -130,10 +133,14 @@ def start(program: str, arguments: Sequence[str], environment: Mapping[str, str]
 
 
 class Watch:
-    """Waits for the end of the program and deals with signals until then."""
+    """Waits for the end of the program and deals with signals until then.
 
-    def __init__(self, pid: int) -> None:
+    The signals of ``own`` are for the recording command alone: each has a function that is called when it comes.
+    """
+
+    def __init__(self, pid: int, own: Mapping[int, Callable[[], None]] | None = None) -> None:
         self._pid = pid
+        self._own = own or {}
         self._stopped = False
         self._stop_with_it = False
 
@@ -145,6 +152,8 @@ class Watch:
             info = signal.sigwaitinfo(_WATCHED)
             if info.si_signo == signal.SIGCHLD:
                 status = self._look()
+            elif (call := self._own.get(info.si_signo)) is not None:
+                call()
             else:
                 self._pass_on(info.si_signo, by_terminal=info.si_code > 0)
         return status

@@ -26,9 +26,10 @@ ROOM_AT_START = 3 * SEGMENT_SIZE
 # What we leave in the directory of a recording and in its spool. Whatever else is there was put there by somebody else.
 _OURS = re.compile(r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
 _OURS_IN_SPOOL = re.compile(
-    r"\d+-\d+\.(ctl|\d{6,}\.seg)|gpu\.\d{6,}\.seg|arm-error\.txt|probe\.tmp|recorder\.json|processes\.log"
+    r"\d+-\d+\.(ctl|\d{6,}\.seg)|gpu\.\d{6,}\.seg|arm-error\.txt|probe\.tmp|recorder\.json"
+    r"|processes(\.kept|\.cut)?\.log|rotation\.json|\.tmp-[\w.-]+"
 )
-_OURS_IN_PARTS = re.compile(r"(\.tmp-)?\d+-\d+\.\d{6,}-\d{6,}")
+_OURS_IN_PARTS = re.compile(r"(\.tmp-)?\d+-\d+\.\d{6,}-\d{6,}(\.\d+)?")
 _OURS_IN_PART = re.compile(r"[a-z_]+\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
 
 
@@ -136,6 +137,27 @@ def remove_recording(path: Path) -> None:
     doomed = _contents(path, _OURS)
     remove(doomed)
     path.rmdir()
+
+
+def discard_window(path: Path) -> None:
+    """Delete what there is of a recording that was not finished and has no name yet, except for what is not ours."""
+    try:
+        if path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.geteuid():
+            remove(_contents(path, _OURS))
+            path.rmdir()
+    except (Refused, OSError):
+        return  # it is in nobody's way but ours: the window is not closed then, which is said
+
+
+def drop_window(path: Path, hidden: Path) -> None:
+    """Delete the recording of a window, but not if something in it is not ours. Nobody ever finds a half of it."""
+    discard_window(hidden)
+    try:
+        _contents(path, _OURS)
+        path.rename(hidden)
+    except (Refused, OSError):
+        return  # somebody uses it for something else, or has taken it away
+    discard_window(hidden)
 
 
 def remove_spool(path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tachograph.recorder.arguments import divide
 from tachograph.recorder.memory_settings import DEFAULT_THRESHOLD, memory_parameters, parse_threshold
 from tachograph.recorder.problems import Refused
+from tachograph.recorder.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
 from tachograph.recorder.support import check_support, preload_library
 from tachograph.recorder.target import Kind, Target
 
@@ -47,6 +48,9 @@ _VALUES = {
     "--interval": "interval_ms",
     "--sampler": "sampler",
     "--memory-threshold": "memory_threshold",
+    "--rotate": "rotate",
+    "--keep": "keep",
+    "--snapshot-signal": "snapshot_signal",
 }
 _LISTS = {"--include": "include", "--exclude": "exclude"}
 
@@ -68,6 +72,9 @@ class Options:
     children: bool = True
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    rotate: Rotate | None = None
+    keep: int | None = None
+    snapshot_signal: int | None = None
 
 
 def plain_options(arguments: Sequence[str]) -> tuple[Options, Target] | None:
@@ -89,6 +96,12 @@ def plain_options(arguments: Sequence[str]) -> tuple[Options, Target] | None:
             found["interval_ms"] = float(found["interval_ms"])
         if "memory_threshold" in found:
             found["memory_threshold"] = parse_threshold(found["memory_threshold"])
+        if "rotate" in found:
+            found["rotate"] = parse_rotate(found["rotate"])
+        if "keep" in found:
+            found["keep"] = parse_keep(found["keep"])
+        if "snapshot_signal" in found:
+            found["snapshot_signal"] = parse_signal(found["snapshot_signal"])
     except ValueError:
         return None
     options = Options(**found)
@@ -123,6 +136,7 @@ def run(options: Options, target: Target | None) -> None:
         raise Refused("nothing to record: name a script, a command, -m MODULE or -c CODE")
     check_memory(options)
     check_tree(options)
+    check_rotation(options)
     check_support(options.sampler)
     target = target.resolved()
     program, arguments = target.invocation(sys.orig_argv)
@@ -145,6 +159,7 @@ def run(options: Options, target: Target | None) -> None:
         "children": options.children,
         **({"include": list(options.include)} if options.include else {}),
         **({"exclude": list(options.exclude)} if options.exclude else {}),
+        **({"rotate": options.rotate.typed} if options.rotate else {}),
     }
     manifest = new_manifest(parameters)
     if options.path is None:
@@ -163,6 +178,7 @@ def run(options: Options, target: Target | None) -> None:
         children=options.children,
         include=options.include,
         exclude=options.exclude,
+        rotates=options.rotate is not None,
     )
     try:
         output.probe(spool)
@@ -198,6 +214,16 @@ def check_tree(options: Options) -> None:
         raise Refused("--include and --exclude are of no use with --sampler signal, which records one process")
 
 
+def check_rotation(options: Options) -> None:
+    """Refuse what concerns windows where there is one only."""
+    if options.rotate is not None:
+        return
+    if options.keep is not None:
+        raise Refused("--keep says how many windows of --rotate are kept: add --rotate 10m, for example")
+    if options.snapshot_signal is not None:
+        raise Refused("--snapshot-signal keeps windows of --rotate: add --rotate 10m, for example")
+
+
 def _accompany(path: Path, program: Program, target: Target, manifest: Manifest, options: Options) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from tachograph.recorder import launch
@@ -205,9 +231,22 @@ def _accompany(path: Path, program: Program, target: Target, manifest: Manifest,
     from tachograph.recorder.summary import say, summary
 
     code = target.what if target.kind is Kind.CODE else None
-    session = Session(path.absolute(), program, manifest, target.command(), code, gpu=options.gpu)
+    keep = DEFAULT_KEEP if options.keep is None else options.keep
+    session = Session(
+        path.absolute(),
+        program,
+        manifest,
+        target.command(),
+        code,
+        gpu=options.gpu,
+        rotate=options.rotate,
+        keep=keep,
+    )
     session.begin()
-    status = launch.exit_status(launch.Watch(program.pid).until_end())
+    own: dict[int, Callable[[], None]] = {}
+    if options.snapshot_signal is not None:
+        own[options.snapshot_signal] = session.snapshot
+    status = launch.exit_status(launch.Watch(program.pid, own).until_end())
     try:
         outcome = session.end(status)
         if not options.quiet or outcome.unfinished or outcome.not_recorded:

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 from tachograph.recorder.arguments import divide
 from tachograph.recorder.memory_settings import DEFAULT_THRESHOLD, parse_threshold
 from tachograph.recorder.record import LONGEST_MS, SHORTEST_MS, Options, run
+from tachograph.recorder.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
 from tachograph.recorder.target import Target
 
 
@@ -59,6 +60,30 @@ def check_threshold(_: click.Context, __: click.Parameter, value: str | None) ->
         raise click.BadParameter(str(error)) from None
 
 
+def check_rotate(_: click.Context, __: click.Parameter, value: str | None) -> Rotate | None:
+    """What was typed; refuse what is neither a time nor a size."""
+    try:
+        return None if value is None else parse_rotate(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def check_keep(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    """The number that was typed; refuse what is none."""
+    try:
+        return None if value is None else parse_keep(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def check_signal(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    """The number of the signal that was typed; refuse one that cannot be taken."""
+    try:
+        return None if value is None else parse_signal(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 EXAMPLES = """\b
 Examples:
   tachograph record work.py --its own --options
@@ -66,6 +91,7 @@ Examples:
   tachograph record --cpu-only -c 'import work; work.run()'
   tachograph record --memory-threshold 1M work.py
   tachograph record gunicorn --workers 4 shop.wsgi
+  tachograph record --rotate 10m --keep 6 -o web.tacho gunicorn shop.wsgi
   tachograph record --include 'worker*' ./start-all.sh
 """
 
@@ -112,6 +138,23 @@ Examples:
 @click.option(
     "--exclude", multiple=True, metavar="NAME",
     help="Do not record Python processes of this name. Can be repeated.",
+)  # fmt: skip
+@click.option(
+    "--rotate", metavar="TIME|SIZE", callback=check_rotate,
+    help="For programs that run for days: begin a new window after so much time (30s, 10m, 1h, 1d) or after so much "
+    "was written (500KB, 200MB, 1GB). DIR.tacho is the present window; closed ones are beside it as DIR.0001.tacho, "
+    "DIR.0002.tacho and so on, each a whole recording.",
+)  # fmt: skip
+@click.option(
+    "--keep", metavar="N", callback=check_keep,
+    help="With --rotate: how many closed windows are kept; older ones of this run are deleted. "
+    f"[default: {DEFAULT_KEEP}]",
+)  # fmt: skip
+@click.option(
+    "--snapshot-signal", metavar="NAME", callback=check_signal,
+    help="With --rotate: when this signal (USR1, USR2, RTMIN+3) comes to this command, the present window is closed, "
+    "and it and the kept ones are never deleted. The signal is not passed on to the program any more. "
+    "tachograph.recorder.snapshot() does the same from inside the program.",
 )  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace an existing recording.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the line at the end.")

@@ -8,9 +8,11 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.format import FormatError, SpoolDirectory
 from tachograph.recorder.finish import UnfinishedError, finish
 from tachograph.recorder.output import MANIFEST, SPOOL, remove_spool
-from tachograph.recorder.problems import Refused
+from tachograph.recorder.problems import Refused, reason
+from tachograph.recorder.rotation_journal import go_on, present_window
 from tachograph.recorder.running import living_processes, was_made_here, working_directory
 from tachograph.recorder.sources import SourceStore
 from tachograph.recorder.stopped import why_stopped_early
@@ -38,6 +40,12 @@ def recover_recording(directory: Path) -> str:
     if not spool.is_dir():
         raise Refused(f"{directory} is unfinished and has no spool, so there is nothing to recover it from")
     stop_descendants(spool)
+    try:
+        go_on(directory.absolute())
+        manifest.window = present_window(SpoolDirectory(spool), manifest.window)
+    except (OSError, FormatError) as error:
+        why = reason(error) if isinstance(error, OSError) else str(error)
+        raise Refused(f"cannot recover {directory}: {why}; nothing is lost") from None
     sources = SourceStore(working_directory(spool), not_after_ns=last_write_ns(spool))
     manifest.notes.append("recovered after the recording command had not finished it")
     if (stopped := why_stopped_early(spool)) is not None:
@@ -53,7 +61,6 @@ def recover_recording(directory: Path) -> str:
 
 def stop_descendants(spool: Path) -> None:
     """Ask descendants of the program that still record to stop, on the machine where they run."""
-    from tachograph.format import SpoolDirectory
     from tachograph.recorder.descendants import stop_recording
 
     if was_made_here(spool):
@@ -76,7 +83,7 @@ def check_directory(directory: Path) -> None:
 
 def read_manifest(directory: Path) -> Manifest:
     """The recording's manifest, or a new one where the crash came before it was written."""
-    from tachograph.format import FormatError, Manifest
+    from tachograph.format import Manifest
 
     if not (directory / MANIFEST).exists():
         return Manifest(uuid=str(uuid.uuid4()))

@@ -20,12 +20,15 @@ from tachograph.recorder.finish import Finished, UnfinishedError, finish
 from tachograph.recorder.gpu.sampler import GpuSampler
 from tachograph.recorder.output import MANIFEST, SPOOL
 from tachograph.recorder.problems import one_line
+from tachograph.recorder.rotation_settings import DEFAULT_KEEP
 from tachograph.recorder.running import note_recorder
 from tachograph.recorder.stopped import recorded_processes, why_stopped_early
 
 if TYPE_CHECKING:
     from tachograph.format import Manifest
     from tachograph.recorder.launch import Program
+    from tachograph.recorder.rotation import Rotation
+    from tachograph.recorder.rotation_settings import Rotate
     from tachograph.recorder.sources import SourceScout, SourceStore
 
 MAX_REASON = 500
@@ -34,13 +37,20 @@ MAX_REASON = 500
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a recording ended: what it holds, or why it is unfinished, and why the program was not recorded, if so."""
+    """How a recording ended: what it holds, or why it is unfinished, and why the program was not recorded, if so.
+
+    ``windows`` is how many were closed before the one that it holds, ``kept`` are the newest of them, and ``saved`` is
+    how many more snapshots have kept.
+    """
 
     finished: Finished | None
     unfinished: str | None
     not_recorded: str | None
     stopped_early: str | None
     seconds: float
+    windows: int = 0
+    kept: tuple[Path, ...] = ()
+    saved: int = 0
 
 
 class Session:
@@ -55,6 +65,8 @@ class Session:
         code: str | None,
         *,
         gpu: bool = True,
+        rotate: Rotate | None = None,
+        keep: int = DEFAULT_KEEP,
     ) -> None:
         self._directory = directory
         self._spool = directory / SPOOL
@@ -65,8 +77,12 @@ class Session:
         self._working_directory = Path.cwd()
         self._manifest = manifest
         self._sources: SourceStore | None = None
-        self._collector = Collector(self._spool, self._prepare, import_for_the_end)
         self._gpu = GpuSampler(self._spool) if gpu else None
+        self._rotate, self._keep = rotate, keep
+        self._rotation: Rotation | None = None
+        self._collector = Collector(
+            self._spool, self._prepare, import_for_the_end, None if rotate is None else self._begin_rotation
+        )
 
     def begin(self) -> None:
         """Start to work beside the program."""
@@ -74,11 +90,16 @@ class Session:
         if self._gpu is not None:
             self._gpu.start()
 
+    def snapshot(self) -> None:
+        """Close the present window of a rotated recording soon, and keep it and those before it; returns at once."""
+        self._collector.ask_for_snapshot()
+
     def end(self, exit_status: int) -> Outcome:
         """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal)."""
         ended_ns = time.monotonic_ns()
         self._end_gpu()
         self._collector.stop()
+        stuck = None if self._rotation is None else self._rotation.end()
         assert self._sources is not None
         pid = self._program.pid
         with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
@@ -90,9 +111,14 @@ class Session:
             not_recorded=self._why_not_recorded(),
             stopped_early=why_stopped_early(self._spool),
             seconds=(ended_ns - self._started_ns) / 1e9,
+            windows=0 if self._rotation is None else self._rotation.closed,
+            kept=() if self._rotation is None else tuple(each.path for each in self._rotation.kept),
+            saved=0 if self._rotation is None else self._rotation.saved,
         )
         self._manifest.notes += [note for note in (outcome.not_recorded, outcome.stopped_early) if note]
         self._manifest.ended_ns = ended_ns
+        if stuck is not None:
+            return replace(outcome, unfinished=stuck)
         try:
             finished = finish(self._directory, self._manifest, self._sources, exit_statuses={pid: exit_status})
         except UnfinishedError as error:
@@ -117,6 +143,16 @@ class Session:
             note_start(self._spool, self._program)
             self._manifest.write(self._directory / MANIFEST)
         return SourceScout(self._sources)
+
+    def _begin_rotation(self) -> Rotation:
+        from tachograph.recorder.rotation import Rotation
+
+        assert self._rotate is not None
+        self._rotation = Rotation(self._directory, self._manifest, self._rotate, self._keep, self._turn_gpu)
+        return self._rotation
+
+    def _turn_gpu(self) -> tuple[int, bool]:
+        return (0, False) if self._gpu is None else (self._gpu.turn(), self._gpu.recorded)
 
     def _why_not_recorded(self) -> str | None:
         if recorded_processes(self._spool):

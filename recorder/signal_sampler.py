@@ -56,10 +56,20 @@ LONGEST_WAIT_S = 0.1
 
 
 def arm(
-    spool: str, interval_ns: int, paused: bool, segment_size: int, facts: dict[str, str], *, children: bool = True
+    spool: str,
+    interval_ns: int,
+    paused: bool,
+    segment_size: int,
+    facts: dict[str, str],
+    *,
+    children: bool = True,
+    rotates: bool = False,
 ) -> None:
-    """Start sampling this process, and with ``children`` its forks, into ``spool``; OSError if it cannot be written."""
-    sampler = SignalSampler(spool, segment_size, interval_ns, facts, children=children)
+    """Start sampling this process, and with ``children`` its forks, into ``spool``; OSError if it cannot be written.
+
+    ``rotates`` says that the recording command deletes old windows, so that a snapshot makes sense.
+    """
+    sampler = SignalSampler(spool, segment_size, interval_ns, facts, children=children, rotates=rotates)
     sampler.start(paused)
 
 
@@ -76,13 +86,21 @@ class SignalSampler:
     """Samples this process at every ``interval_ns`` of its virtual time."""
 
     def __init__(
-        self, spool: str, segment_size: int, interval_ns: int, facts: dict[str, str], *, children: bool
+        self,
+        spool: str,
+        segment_size: int,
+        interval_ns: int,
+        facts: dict[str, str],
+        *,
+        children: bool,
+        rotates: bool = False,
     ) -> None:
         self._spool = spool
         self._segment_size = segment_size
         self._interval_s = interval_ns / 1e9
         self._facts = facts
         self._children = children
+        self._rotates = rotates
         self._begin(SpoolWriter(spool, segment_size))
 
     def _begin(self, writer: SpoolWriter) -> None:
@@ -158,6 +176,13 @@ class SignalSampler:
         self._note(EVENT_RESUMED)
         self._writer.set_paused(False)
         self._run()
+
+    def snapshot(self) -> bool:
+        """Ask for a snapshot; whether anybody takes one."""
+        if not self._rotates or os.getpid() != self._pid or not self._writer.open:
+            return False
+        self._writer.ask_for_snapshot()
+        return True
 
     def span(self, name: str, fields: str, start_ns: int, end_ns: int, number: int, parent: int) -> None:
         """Write a span of the calling thread that has ended; what ends while recording is paused is not written."""

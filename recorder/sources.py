@@ -75,7 +75,7 @@ class SourceScout:
     """Follows the segments that are being written and reads the files of new code objects early."""
 
     def __init__(self, store: SourceStore) -> None:
-        self._store = store
+        self.store = store
         self._positions: dict[str, tuple[int, int]] = {}
 
     def look(self, processes: Iterable[SpoolProcess]) -> None:
@@ -90,6 +90,10 @@ class SourceScout:
                     break
                 sequence, position = sequence + 1, SEGMENT_HEADER
             self._positions[process.prefix] = sequence, position
+
+    def position(self, prefix: str) -> tuple[int, int]:
+        """The segment of a process and the place in it up to which it was followed."""
+        return self._positions.get(prefix, (0, SEGMENT_HEADER))
 
     def forget(self, prefix: str) -> None:
         """A process will write no more."""
@@ -123,6 +127,6 @@ class SourceScout:
             if kind == CODE:
                 record = decode_record(kind, data[at : at + length])
                 if isinstance(record, Code):
-                    self._store.read(record.filename)
+                    self.store.read(record.filename)
             at += length
         return at, 8

@@ -25,6 +25,7 @@ META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, CPU, STATE, SPAN = 1, 
 
 # Offsets in the control file.
 _CURRENT, _STATE, _ERROR, _PAUSED, _END, _HANDLER_CPU, _SAMPLES, _LOSSES = 48, 52, 56, 60, 64, 80, 88, 128
+_WANTED, _SNAPSHOTS = 108, 124
 
 # Indexes of the losses that this writer and its sampler can have; their list is in tables.toml.
 RECORDS_DROPPED, STACKS_TRUNCATED, RECORDING_STOPPED, FORKS_UNRECORDED, SIGNAL_CONFLICTS, EXECS = 0, 2, 6, 7, 8, 13
@@ -96,7 +97,10 @@ class SpoolWriter:
         if not self.open or length > self._segment_size - SEGMENT_HEADER:
             self.count_loss(RECORDS_DROPPED)
             return False
-        if self._offset + length > self._segment_size and not self._next_segment():
+        # The recording command may want the segment before it is full, to take it away.
+        full = self._offset + length > self._segment_size
+        turn = full or _U32.unpack_from(self._control, _WANTED)[0] > self._sequence
+        if turn and not self._next_segment():
             self.count_loss(RECORDS_DROPPED)
             return False
         start = self._offset
@@ -117,6 +121,11 @@ class SpoolWriter:
     def set_paused(self, paused: bool) -> None:
         """Say in the control file whether the recording is paused."""
         _U32.pack_into(self._control, _PAUSED, paused)
+
+    def ask_for_snapshot(self) -> None:
+        """Ask the recording command to keep what it has."""
+        count = _U32.unpack_from(self._control, _SNAPSHOTS)[0]
+        _U32.pack_into(self._control, _SNAPSHOTS, (count + 1) & NONE)
 
     def close(self) -> None:
         """End the recording cleanly, unless it had stopped before."""

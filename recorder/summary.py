@@ -38,10 +38,22 @@ def summary(title: str, path: Path, outcome: Outcome) -> str:
         return f"{title} was not recorded: {outcome.not_recorded}; {where} holds no samples"
     what = f"{processes(outcome.finished)}: {recorded(outcome.finished)}"
     early = "" if outcome.stopped_early is None else f"; {outcome.stopped_early}"
+    which = f" ({windows(outcome)})" if outcome.windows else ""
+    size = bytes_text(outcome.finished.size)
     return (
-        f"recorded {outcome.seconds:.1f} s of {title}{what}, {bytes_text(outcome.finished.size)} in {where}{early}; "
+        f"recorded {outcome.seconds:.1f} s of {title}{what}, {size} in {where}{which}{early}; "
         f"{lost(outcome.finished)}; next: tachograph analyze {where}"
     )
+
+
+def windows(outcome: Outcome) -> str:
+    """What came before the last window, and which of it is still there."""
+    there = [f"{outcome.saved:,} in snapshots"] if outcome.saved else []
+    if outcome.kept:
+        first, last = (shlex.quote(outcome.kept[at].name) for at in (0, -1))
+        there.append(first if first == last else f"{first} to {last}")
+    kept = f"kept: {' and '.join(there)}" if there else "none of them kept"
+    return f"the last window; {outcome.windows:,} before it, {kept}"
 
 
 def processes(finished: Finished) -> str:

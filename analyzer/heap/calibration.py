@@ -68,12 +68,17 @@ def calibrate(blocks: Blocks, books: Books) -> Calibrated:
         allocated, freed = flows[rows], books.freed[rows]
         own = blocks.of(process)
         own = own[blocks.birth_ns[own] <= books.time_ns[rows[-1]]]
+        # Older than the books, which go on from those of an earlier window: what they stand for was scaled there.
+        older, own = (own[(blocks.birth_ns[own] < books.time_ns[rows[0]]) == old] for old in (True, False))
         for domain in range(len(DOMAINS)):
             mine = own[blocks.domain[own] == domain]
             last = groups(allocated[:, domain], len(mine))
             exact, given_back = (_between(flows[:, domain], last) for flows in (allocated, freed))
             sample = _Sample.of(blocks, mine, books.time_ns[rows[last]])
-            factors = _factors(sample, exact, given_back)
+            before = older[blocks.domain[older] == domain]
+            held = before[blocks.death_ns[before] > books.time_ns[rows[0]]]
+            factors = _factors(sample, exact, given_back, _Older.of(blocks, held, books.time_ns[rows[last]]))
+            kept[before] = True
             factor[mine] = factors[sample.birth, sample.stratum, sample.scale]
             kept[mine] = sample.stratum == _KEPT
             estimated = float((blocks.certain[mine] + blocks.beyond[mine] * factor[mine]).sum())
@@ -130,8 +135,23 @@ class _Sample:
         )
 
 
-def _factors(sample: _Sample, exact: _Floats, given_back: _Floats) -> _Floats:
-    """The factors by group, stratum and scale."""
+@dataclass(frozen=True, slots=True)
+class _Older:
+    """Blocks that were held when the books began, by the group of their death."""
+
+    death: _Ids
+    bytes: _Floats
+    variance: _Floats
+
+    @classmethod
+    def of(cls, blocks: Blocks, mine: _Ids, ends_ns: _Ids) -> _Older:
+        mine = mine[blocks.followed[mine]]
+        death = np.searchsorted(ends_ns, blocks.death_ns[mine]).astype(np.int64)
+        return cls(death, blocks.certain[mine] + blocks.beyond[mine], blocks.variance[mine])
+
+
+def _factors(sample: _Sample, exact: _Floats, given_back: _Floats, older: _Older) -> _Floats:
+    """The factors by group, stratum and scale; ``older`` are blocks from before the books, which give back as well."""
     cell = (sample.birth * 2 + sample.stratum) * _SCALES + sample.scale
     shape = (sample.groups, 2, _SCALES)
     certain, rests, variances = (
@@ -139,6 +159,7 @@ def _factors(sample: _Sample, exact: _Floats, given_back: _Floats) -> _Floats:
         for values in (sample.certain, sample.beyond, sample.variance)
     )
     leaving = _Leaving(sample)
+    leaving.add_older(older)
     factors = np.ones(shape)
     for group in range(sample.groups):
         if not certain[group].any():
@@ -178,6 +199,12 @@ class _Leaving:
     def old(self, group: int) -> tuple[float, float]:
         """Bytes that older blocks give back in a group, and their variance."""
         return float(self._old[group]), float(self._uncertain[group])
+
+    def add_older(self, older: _Older) -> None:
+        """Adds blocks that are older than all groups, as they are."""
+        going = older.death < len(self._old)
+        np.add.at(self._old, older.death[going], older.bytes[going])
+        np.add.at(self._uncertain, older.death[going], older.variance[going])
 
     def add(self, group: int, factors: _Floats) -> None:
         """Adds the blocks that were born in a group, now that their factors are known."""

@@ -55,6 +55,7 @@ def _circumstances(profile: Profile, style: Style) -> Text:
     facts += [f"CPython {version}" for version in about.python_versions]
     every = f", every {about.interval_s * 1e3:g} ms" if about.interval_s else ""
     facts.append(" and ".join(about.samplers) + f" sampler{every}" if about.samplers else None)
+    facts.append(about.rotated)
     return Text(" " + style.plain(" · ").join(fact for fact in facts if fact), "dim")
 
 

@@ -192,6 +192,7 @@ PYBIND11_MODULE(_native, module) {
     module.def("resume", [] {
         if (find_api()) g_api->resume();
     });
+    module.def("snapshot", [] { return find_api() && g_api->snapshot() != 0; });
     module.def("active", [] { return find_api() && g_api->active() != 0; });
     module.def(
         "meta",

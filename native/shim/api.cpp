@@ -12,6 +12,7 @@
 #include "mappings.h"
 #include "recorder.h"
 #include "safe_read.h"
+#include "settings.h"
 #include "spool.h"
 #include "threads.h"
 
@@ -49,6 +50,13 @@ int api_span(const tg_span* span) {
     memcpy(reinterpret_cast<uint8_t*>(record + 1) + name_length, span->fields, fields_length);
     spool::commit(ticket);
     return 0;
+}
+
+int api_snapshot() {
+    const char* rotates = nullptr;
+    if (!recording() || settings::value("rotate", &rotates) != 1 || *rotates != '1') return 0;
+    __atomic_fetch_add(&spool::control()->snapshots_requested, 1, __ATOMIC_RELEASE);
+    return 1;
 }
 
 int api_read(void* to, const void* from, size_t size) {
@@ -123,6 +131,7 @@ constexpr tg_api kApi = {
     .active = [] { return recording() ? 1 : 0; },
     .meta = api_meta,
     .span = api_span,
+    .snapshot = api_snapshot,
     .restart_helper = lifecycle::restart_helper,
     .arm_again = lifecycle::arm_again,
     .exiting =

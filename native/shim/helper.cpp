@@ -57,10 +57,10 @@ void separate_descriptors() {
     for (int fd = 0; fd < 65536; ++fd) kernel::call(SYS_close, fd);
 }
 
-// Not through a request to stop, of either kind.
+// Not through a request of the recording command, nor through one to stop.
 void rest(int64_t pause) {
     while (pause > 0 && g.stop.load(std::memory_order_acquire) == 0 &&
-           !lifecycle::asked_to_stop()) {
+           !lifecycle::asked_to_stop() && !spool::can_turn()) {
         const int64_t part = pause < kLongestRestNs ? pause : kLongestRestNs;
         futex(&g.stop, FUTEX_WAIT, 0, part);
         pause -= part;
@@ -81,6 +81,7 @@ void work() {
             stop_early(error);
             break;
         }
+        spool::turn();
         if (lifecycle::asked_to_stop()) {
             waits::close_all();
             lifecycle::stop_as_asked();

@@ -89,17 +89,19 @@ struct Control {
     int64_t handler_cpu_ns;
     uint64_t samples;
     uint64_t wait_ticks;
-    uint32_t stop_requested;  // written by the recording command
-    uint32_t zero;
+    uint32_t stop_requested;     // written by the recording command, as is the next
+    uint32_t segment_requested;  // the number that the current segment shall have at least
     uint64_t own_bytes;
     uint32_t young_unkept;
-    uint32_t zero_too;
+    uint32_t snapshots_requested;
     uint64_t losses[64];
 };
 static_assert(offsetof(Control, start_ns) == 24 && offsetof(Control, current_segment) == 48);
 static_assert(offsetof(Control, end_ns) == 64 && offsetof(Control, samples) == 88);
 static_assert(offsetof(Control, stop_requested) == 104 && offsetof(Control, losses) == 128);
+static_assert(offsetof(Control, segment_requested) == 108);
 static_assert(offsetof(Control, own_bytes) == 112 && offsetof(Control, young_unkept) == 120);
+static_assert(offsetof(Control, snapshots_requested) == 124);
 
 struct SegmentHeader {
     char magic[8];

@@ -245,4 +245,18 @@ int maintain() {
     return prepare(prepared + 1);
 }
 
+bool can_turn() {
+    const uint32_t current = g.current.load(std::memory_order_relaxed);
+    return current < __atomic_load_n(&g.control->segment_requested, __ATOMIC_ACQUIRE) &&
+           current < g.prepared.load(std::memory_order_acquire);
+}
+
+void turn() {
+    uint32_t current = g.current.load(std::memory_order_seq_cst);
+    if (!can_turn()) return;
+    // Somebody may have filled it at this moment and gone on himself.
+    if (g.current.compare_exchange_strong(current, current + 1, std::memory_order_seq_cst))
+        publish_current(current + 1);
+}
+
 }  // namespace tachograph::spool

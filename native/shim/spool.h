@@ -34,6 +34,12 @@ bool is_current(uint32_t sequence);
 // Returns 0, or the errno of a failed allocation (the recording must then stop).
 int maintain();
 
+// Whether the recording command wants the current segment to be left, so that it can take it away,
+// and the next one is ready.
+bool can_turn();
+// Helper thread: leaves it, if that is so.
+void turn();
+
 void count(Loss loss, uint64_t n = 1);
 Control* control();
 // The places behind the control file; nullptr where memory is not recorded.

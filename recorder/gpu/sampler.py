@@ -61,6 +61,22 @@ class GpuSampler:
         """Begin; returns at once."""
         self._thread.start()
 
+    @property
+    def recorded(self) -> bool:
+        """Whether GPUs are being read."""
+        return bool(self._readers)
+
+    def turn(self) -> int:
+        """Begin another segment, so that those before it can be taken away; its number."""
+        with self._writing:
+            number = self._files.next_segment
+            if self._readers and not self._ended:
+                try:
+                    self._files.turn()
+                except OSError as error:
+                    self._notes.append(f"the readings of the GPUs end early: {error.strerror or error}")
+            return number
+
     def stop(self) -> Told:
         """End, and tell what came of it."""
         self._done.set()

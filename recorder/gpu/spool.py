@@ -47,12 +47,28 @@ class GpuSpool:
         self._sequence = -1
         self._offset = 0
         self._pending = bytearray()
+        self._devices: list[bytes] = []
+
+    @property
+    def next_segment(self) -> int:
+        """The number of the segment that is begun next."""
+        return self._sequence + 1
 
     def device(self, device: int, index: int, memory_bytes: int | None, name: str, uuid: str, driver: str) -> None:
         """A GPU; ``index`` is the driver's number of it."""
         texts = [text.encode("utf-8", "replace")[:1000] for text in (name, uuid, driver)]
         memory = -1 if memory_bytes is None else memory_bytes
-        self._add(GPU_DEVICE, struct.pack("<IIqHHHH", device, index, memory, *map(len, texts), 0) + b"".join(texts))
+        body = struct.pack("<IIqHHHH", device, index, memory, *map(len, texts), 0) + b"".join(texts)
+        self._devices.append(body)
+        self._add(GPU_DEVICE, body)
+
+    def turn(self) -> None:
+        """Begin another segment, which can be read without those before it."""
+        self.flush()
+        self.close()
+        for body in self._devices:
+            self._add(GPU_DEVICE, body)
+        self.flush()
 
     def reading(self, row: Reading) -> None:
         """A row."""

@@ -114,6 +114,63 @@ TEST(spool_concurrent_appends) {
     CHECK(spool::control()->current_segment >= 20);
 }
 
+TEST(spool_leaves_a_segment_when_asked) {
+    CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    Tally tally;
+    CHECK(append(0, &tally));
+    spool::turn();
+    CHECK(spool::is_current(0));  // nobody has asked
+    spool::control()->segment_requested = 1;
+    CHECK(spool::can_turn());
+    spool::turn();
+    CHECK(spool::is_current(1) && spool::control()->current_segment == 1 && !spool::can_turn());
+    CHECK(append(0, &tally));
+    // Not before the next one is ready, and one after the other.
+    spool::control()->segment_requested = 3;
+    CHECK(!spool::can_turn());
+    spool::turn();
+    CHECK(spool::is_current(1));
+    for (uint32_t sequence = 2; sequence <= 3; ++sequence) {
+        CHECK(spool::maintain() == 0 && spool::can_turn());
+        spool::turn();
+        CHECK(spool::is_current(sequence) && append(0, &tally));
+    }
+    CHECK(spool::maintain() == 0 && !spool::can_turn());
+    print(0, tally);
+}
+
+TEST(spool_leaves_segments_beside_writers) {
+    constexpr uint32_t kThreads = 4;
+    constexpr uint32_t kAppends = 2'500;
+    CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    std::atomic<bool> done{false};
+    std::thread helper([&] {
+        for (uint32_t i = 0; !done.load(); ++i) {
+            CHECK(spool::maintain() == 0);
+            if (i % 4 == 0 && i < 400) {
+                Control* control = spool::control();
+                const uint32_t seen = __atomic_load_n(&control->current_segment, __ATOMIC_ACQUIRE);
+                __atomic_store_n(&control->segment_requested, seen + 1, __ATOMIC_RELEASE);
+            }
+            spool::turn();
+            usleep(100);
+        }
+    });
+    std::vector<Tally> tallies(kThreads);
+    std::vector<std::thread> writers;
+    for (uint32_t thread = 0; thread < kThreads; ++thread)
+        writers.emplace_back([thread, &tallies] {
+            Tally tally;
+            while (tally.committed < kAppends)
+                if (!append(thread, &tally)) usleep(50);
+            tallies[thread] = tally;
+        });
+    for (std::thread& writer : writers) writer.join();
+    done.store(true);
+    helper.join();
+    for (uint32_t thread = 0; thread < kThreads; ++thread) print(thread, tallies[thread]);
+}
+
 TEST(spool_without_its_helper) {
     CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
     Tally tally;

@@ -36,6 +36,7 @@ def _facts(profile: Profile) -> list[str]:
     facts += [f"CPython {version}" for version in about.python_versions]
     every = f", every {about.interval_s * 1e3:g} ms" if about.interval_s else ""
     facts.append(" and ".join(about.samplers) + f" sampler{every}" if about.samplers else None)
+    facts.append(about.rotated)
     question = profile.question
     if question.thread is not None:
         facts.append(f"only thread {question.thread}")

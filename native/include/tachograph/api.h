@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 4u
+#define TG_API_VERSION 5u
 #define TG_NONE 0xFFFFFFFFu
 
 // stack_state of tables.toml
@@ -139,6 +139,8 @@ struct tg_api {
     int (*meta)(const char* key, const char* value);
     // A stretch of the calling thread's time that the program has named.
     int (*span)(const struct tg_span* span);
+    // Asks the recording command to keep what it has, if it deletes old windows; whether it does.
+    int (*snapshot)(void);
     void (*restart_helper)(void);
     // In a forked child that goes on with Python, whose calling thread has this name: records it as
     // a process of its own, if its parent was recorded. Returns 0, or -1 if it is not recorded.

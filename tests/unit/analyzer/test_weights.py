@@ -20,6 +20,8 @@ class Made:
     batches_of: list[dict[str, list[Any]]]
     interval_ns: int | None = INTERVAL
     schedule: str | None = "stationary"
+    rotated_from_ns: int | None = None
+    starts: tuple[int | None, ...] = (0, 0, 0, 0)
     asked: list[str] = field(default_factory=list)
 
     @property
@@ -32,6 +34,9 @@ class Made:
 
     def rows(self, _: str) -> int:
         return 4
+
+    def table(self, _: str) -> pa.Table:
+        return pa.table({"start_ns": pa.array(self.starts, pa.int64())})
 
     def batches(self, _: str, columns: Sequence[str], _rows: int = 0) -> Any:
         self.asked = list(columns)
@@ -87,3 +92,10 @@ def test_other_schedules_keep_their_weights(changes: dict[str, Any]) -> None:
 def test_a_batch_without_new_threads_is_passed_on_as_it_is() -> None:
     made = Made([batch([0, 1, 2, 3], [1, 1, 1, 1], [0] * 4), batch([3, 2], [7, 8], [1, 2])])
     assert weights(made, "thread", "cpu_ns")[1]["cpu_ns"] == [7, 8]
+
+
+def test_in_a_later_window_only_threads_that_began_there_have_a_first_sample() -> None:
+    batch = {"thread": [0, 1, 2, 3], "cpu_ns": [1] * 4, "system_ns": [0] * 4, "overruns": [0] * 4, "origin": [0] * 4}
+    made = Made([batch], rotated_from_ns=100, starts=(100, 101, None, 90))
+    (found,) = weights(made)
+    assert found["cpu_ns"] == [1, INTERVAL, 1, 1]

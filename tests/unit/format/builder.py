@@ -255,13 +255,14 @@ def control(
     stop_requested: int = 0,
     own_bytes: int = 0,
     young_unkept: int = 0,
+    snapshots: int = 0,
     young: Sequence[bytes] = (),
 ) -> bytes:
     """A control file; ``young`` are the records in the first places behind it, each 72 bytes or empty."""
     head = struct.pack(
-        "<8sIIiiqqQIIIIqqqQQI4xQI",
+        "<8sIIiiqqQIIIIqqqQQI4xQII",
         *(b"TACHCTL1", major, 0, pid, parent, start_ns, utc_ns, segment_size, seq, state, error, paused, end_ns),
-        *(helper_ns, handler_ns, samples, ticks, stop_requested, own_bytes, young_unkept),
+        *(helper_ns, handler_ns, samples, ticks, stop_requested, own_bytes, young_unkept, snapshots),
     )
     counters = [0] * 64
     for index, count in (losses or {}).items():

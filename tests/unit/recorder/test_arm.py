@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.recorder import arm, pause, resume
+from tachograph.recorder import arm, pause, resume, snapshot
 
 CONFIG = "interval_ns=10000000,waits=1,paused=0,segment=1048576,sampler="
 
@@ -54,6 +54,8 @@ def test_pause_and_resume_do_nothing_outside_a_recording() -> None:
     resume()
     arm.pause()
     arm.resume()
+    assert not snapshot()
+    assert not arm.snapshot()
 
 
 def test_version() -> None:

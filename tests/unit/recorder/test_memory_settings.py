@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,9 @@ def test_the_program_is_told(memory: bool, told: str) -> None:
     # The library takes itself out of LD_PRELOAD, in every program.
     assert (environment, spool) == ({"HOME": "/", "LD_PRELOAD": os.fspath(Path("/lib.so"))}, os.fspath(Path("/spool")))
     assert (config["memory"], config["threshold"]) == (told, "65536")
+    assert "rotate" not in config
+    _, rotating = arm.take_settings(replace(settings, rotates=True).environment({}))
+    assert rotating["rotate"] == "1"
 
 
 def test_the_manifest_is_told() -> None:

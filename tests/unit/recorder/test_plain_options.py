@@ -24,6 +24,7 @@ PLAIN = [
     ["--no-gpu", "a.py", "--gpu"],
     ["--no-gpu", "--gpu", "a.py"],
     ["--cpu-only", "--memory-threshold", "10485767", "a.py"],
+    ["--rotate", "10m", "--keep", "3", "--snapshot-signal", "sigusr2", "a.py"],
     ["--no-children", "gunicorn", "--include", "x"],
     ["--no-children", "--children", "--include", "a*", "--exclude", "b", "--include", "c,d:%", "sh", "-c", "true"],
 ]
@@ -43,6 +44,8 @@ LEFT_TO_CLICK = [
     ["--memory-threshold", "1K", "a.py"],
     ["--memory-threshold", "much", "a.py"],
     ["--memory-threshold"],
+    ["--rotate", "soon", "a.py"],
+    ["--rotate", "1h", "--snapshot-signal", "INT", "a.py"],
     ["--include"],
     ["--include=x", "a.py"],
     ["--unknown", "a.py"],

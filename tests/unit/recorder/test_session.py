@@ -4,6 +4,7 @@ import struct
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,14 @@ def test_the_line_at_the_end() -> None:
         "recorded 10.2 s of fib.py: 1,012 CPU samples, 3 waits, 31 KB in 'my run.tacho'; nothing lost; "
         "next: tachograph analyze 'my run.tacho'"
     )
+    windows = (Path("/x/my run.0008.tacho"), Path("/x/my run.0009.tacho"))
+    for kept, saved, told in (
+        (windows, 0, "kept: 'my run.0008.tacho' to 'my run.0009.tacho'"),
+        (windows[:1], 3, "kept: 3 in snapshots and 'my run.0008.tacho'"),
+        ((), 0, "none of them kept"),
+    ):
+        line = summary("fib.py", Path("my run.tacho"), replace(outcome, windows=9, kept=kept, saved=saved))
+        assert f"(the last window; 9 before it, {told}); nothing lost" in line
     outcome = Outcome(None, "no space left on device", None, None, 1.0)
     assert summary("fib.py", Path("a.tacho"), outcome) == (
         "fib.py has run, but its recording could not be finished (no space left on device); "

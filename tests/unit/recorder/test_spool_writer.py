@@ -22,11 +22,14 @@ def test_the_control_file(tmp_path: Path) -> None:
     writer.count_loss(3, 5)
     writer.count_sample(70)
     writer.set_paused(True)
+    writer.ask_for_snapshot()
+    writer.ask_for_snapshot()
     (process,) = SpoolDirectory(tmp_path).processes()
     control = process.control
     assert control is not None
     assert (control.pid, control.start_ns, control.segment_size) == (process.pid, process.start_ns, 4096)
     assert (control.state, control.paused, control.samples, control.handler_cpu_ns) == (1, True, 1, 70)
+    assert control.snapshots == 2
     assert control.losses[3] == 5
     writer.close()
     control = SpoolDirectory(tmp_path).processes()[0].control

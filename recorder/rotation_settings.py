@@ -1,0 +1,72 @@
+"""When a recording is rotated and what is kept of it, as that is typed: ``--rotate 10m``, ``--keep 6`` and so on."""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass
+
+DEFAULT_KEEP = 10
+SHORTEST_S, LONGEST_S = 1.0, 30 * 86400.0
+SMALLEST_BYTES, LARGEST_BYTES = 100_000, 10**12
+MOST_KEPT = 9999
+
+_TYPED = re.compile(r"([0-9]{1,12})(s|m|h|d|KB|MB|GB)")
+_SIGNAL = re.compile(r"(?:SIG)?(USR1|USR2|RTMIN)(?:(?<=RTMIN)\+([0-9]{1,2}))?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+@dataclass(frozen=True)
+class Rotate:
+    """A window is closed after so many seconds, or when so many bytes were written in it; one of the two is None."""
+
+    seconds: float | None
+    size: int | None
+    typed: str
+
+
+def parse_rotate(text: str) -> Rotate:
+    """What ``--rotate`` means: a time (``30s``, ``10m``, ``1h``, ``1d``) or a size (``500KB``, ``200MB``, ``1GB``).
+
+    Raises ValueError, with one line for the user, if it is neither or cannot be used.
+    """
+    text = text.strip()
+    match = _TYPED.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            f"{text!r} is neither a time such as 30s, 10m, 1h or 1d, nor a size such as 500KB, 200MB or 1GB"
+        )
+    number, unit = int(match[1]), match[2]
+    if unit in _SECONDS:
+        seconds = float(number * _SECONDS[unit])
+        if not SHORTEST_S <= seconds <= LONGEST_S:
+            raise ValueError(f"{text} is not between 1s and 30d")
+        return Rotate(seconds, None, text)
+    size = number * _BYTES[unit]
+    if not SMALLEST_BYTES <= size <= LARGEST_BYTES:
+        raise ValueError(f"{text} is not between 100KB and 1000GB")
+    return Rotate(None, size, text)
+
+
+def parse_keep(text: str) -> int:
+    """How many windows are kept. Raises ValueError, with one line for the user, if that is no such number."""
+    text = text.strip()
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_KEPT and len(text) < 9):
+        raise ValueError(f"{text!r} is not a number between 1 and {MOST_KEPT}")
+    return int(text)
+
+
+def parse_signal(text: str) -> int:
+    """The number of the signal that asks for a snapshot, from its name (``USR1``, ``SIGUSR2``, ``RTMIN+3``).
+
+    Raises ValueError, with one line for the user, if that is none, or one that says something of its own.
+    """
+    text = text.strip()
+    match = _SIGNAL.fullmatch(text.upper())
+    first = None if match is None else getattr(signal, f"SIG{match[1]}", None)
+    if match is not None and first is not None:
+        number = int(first) + int(match[2] or 0)
+        if number in signal.valid_signals():
+            return number
+    raise ValueError(f"{text!r} is not a signal that can be taken: name USR1, USR2, RTMIN or RTMIN+1 and so on")
