@@ -52,7 +52,10 @@ class _Change(IntEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the profiled process is told; see arm.py. ``preload`` is the native sampler's library."""
+    """What the profiled process is told; see arm.py.
+
+    ``preload`` is the native sampler's library, ``provider`` the name of a socket (see listening.py).
+    """
 
     spool: Path
     sampler: str
@@ -66,6 +69,7 @@ class Settings:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     rotates: bool = False
+    provider: str | None = None
 
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
         """The environment for the program; the library, or arm.py without it, takes out again what is added here."""
@@ -80,6 +84,8 @@ class Settings:
             config += ",children=0"
         if self.rotates:
             config += ",rotate=1"
+        if self.provider is not None:
+            config += f",provider={self.provider}"
         for key, patterns in (("include", self.include), ("exclude", self.exclude)):
             if patterns:
                 config += f",{key}={join_patterns(patterns)}"

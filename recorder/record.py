@@ -21,6 +21,8 @@ from tachograph.recorder.support import check_support, preload_library
 from tachograph.recorder.target import Kind, Target
 
 if TYPE_CHECKING:
+    import _socket
+
     from tachograph.format import Manifest
     from tachograph.recorder.launch import Program
 
@@ -142,6 +144,7 @@ def run(options: Options, target: Target | None) -> None:
     program, arguments = target.invocation(sys.orig_argv)
     # Not before: where recording is not supported, these modules may not even be imported.
     from tachograph.recorder import launch, output
+    from tachograph.recorder.listening import listen
     from tachograph.recorder.manifests import new_manifest
 
     memory = options.sampler == "native" and not options.cpu_only
@@ -166,6 +169,7 @@ def run(options: Options, target: Target | None) -> None:
         path, spool = output.claim_numbered(target.recording_stem(), manifest)
     else:
         path, spool = options.path, output.claim(options.path, manifest, force=options.force)
+    listening = listen() if options.sampler == "native" else None
     settings = launch.Settings(
         spool=spool,
         sampler=options.sampler,
@@ -179,6 +183,7 @@ def run(options: Options, target: Target | None) -> None:
         include=options.include,
         exclude=options.exclude,
         rotates=options.rotate is not None,
+        provider=None if listening is None else listening[0],
     )
     try:
         output.probe(spool)
@@ -191,7 +196,7 @@ def run(options: Options, target: Target | None) -> None:
     if number is not None:
         output.discard(path)
         launch.end_like(-number)
-    _accompany(path, started, target, manifest, options)
+    _accompany(path, started, target, manifest, options, None if listening is None else listening[1])
 
 
 def check_memory(options: Options) -> None:
@@ -224,7 +229,9 @@ def check_rotation(options: Options) -> None:
         raise Refused("--snapshot-signal keeps windows of --rotate: add --rotate 10m, for example")
 
 
-def _accompany(path: Path, program: Program, target: Target, manifest: Manifest, options: Options) -> None:
+def _accompany(
+    path: Path, program: Program, target: Target, manifest: Manifest, options: Options, listener: _socket.socket | None
+) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from tachograph.recorder import launch
     from tachograph.recorder.session import Session
@@ -241,6 +248,7 @@ def _accompany(path: Path, program: Program, target: Target, manifest: Manifest,
         gpu=options.gpu,
         rotate=options.rotate,
         keep=keep,
+        listener=listener,
     )
     session.begin()
     own: dict[int, Callable[[], None]] = {}

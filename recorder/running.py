@@ -15,13 +15,28 @@ NOTE = "recorder.json"
 
 def start_time(pid: int) -> int | None:
     """Start of a living process in clock ticks since boot; None if there is no such process."""
+    fields = _stat(pid)
+    # A zombie writes no more.
+    return None if fields is None or fields[0] in "ZX" else int(fields[19])
+
+
+def ancestors(pid: int) -> list[int]:
+    """The process ids of a process, its parent, and so on; as far as they can be had."""
+    found: list[int] = []
+    while pid > 0 and pid not in found and (fields := _stat(pid)) is not None:
+        found.append(pid)
+        pid = int(fields[1])
+    return found
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the state on; None if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # The name may hold blanks and brackets: fields are counted behind the last bracket. A zombie writes no more.
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    # The name may hold blanks and brackets: fields are counted behind the last bracket.
+    return stat.rpartition(")")[2].split()
 
 
 def was_running_at(pid: int, time_ns: int) -> bool:

@@ -25,8 +25,11 @@ from tachograph.recorder.running import note_recorder
 from tachograph.recorder.stopped import recorded_processes, why_stopped_early
 
 if TYPE_CHECKING:
+    import _socket
+
     from tachograph.format import Manifest
     from tachograph.recorder.launch import Program
+    from tachograph.recorder.provider import Provider
     from tachograph.recorder.rotation import Rotation
     from tachograph.recorder.rotation_settings import Rotate
     from tachograph.recorder.sources import SourceScout, SourceStore
@@ -67,6 +70,7 @@ class Session:
         gpu: bool = True,
         rotate: Rotate | None = None,
         keep: int = DEFAULT_KEEP,
+        listener: _socket.socket | None = None,
     ) -> None:
         self._directory = directory
         self._spool = directory / SPOOL
@@ -83,9 +87,12 @@ class Session:
         self._collector = Collector(
             self._spool, self._prepare, import_for_the_end, None if rotate is None else self._begin_rotation
         )
+        self._listener = listener
+        self._provider: Provider | None = None
 
     def begin(self) -> None:
         """Start to work beside the program."""
+        self._begin_to_provide()
         self._collector.start()
         if self._gpu is not None:
             self._gpu.start()
@@ -105,6 +112,8 @@ class Session:
         with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
             note_end(self._spool, pid, exit_status, ended_ns)
             stop_recording(SpoolDirectory(self._spool))
+        if self._provider is not None:
+            self._provider.stop()
         outcome = Outcome(
             finished=None,
             unfinished=None,
@@ -124,6 +133,21 @@ class Session:
         except UnfinishedError as error:
             return replace(outcome, unfinished=str(error))
         return replace(outcome, finished=finished)
+
+    def _begin_to_provide(self) -> None:
+        if self._listener is None:
+            return
+        from tachograph.recorder.provider import Provider
+
+        parameters = self._manifest.parameters
+        self._provider = Provider(
+            self._spool,
+            self._program.pid,
+            self._listener,
+            int(parameters["segment_size"]),
+            memory=bool(parameters["memory"]),
+        )
+        self._provider.start()
 
     def _end_gpu(self) -> None:
         """Until now nothing was said about GPUs: only who has asked the driver knows whether there is one."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tachograph.format.records import CODE, NONE, SEGMENT_HEADER, Code, decode_record, record_header
-from tachograph.format.spool import SpoolProcess
+from tachograph.format.spool import MAX_SEGMENT_SIZE, SpoolProcess
 
 MAX_FILE = 4 << 20
 """Bytes of the largest file that is read."""
@@ -120,7 +120,8 @@ class SourceScout:
         while at + 8 <= len(data):
             header = int.from_bytes(data[at : at + 8], "little")
             length, kind = header & NONE, header >> 32 & 0xFF
-            if length < 8 or header >> 48 != record_header(position + at, length, kind, sequence) >> 48:
+            check = record_header(position + at, length, kind, sequence) >> 48
+            if not 8 <= length <= MAX_SEGMENT_SIZE or header >> 48 != check:
                 return at, 0
             if at + length > len(data):
                 return at, length

@@ -11,7 +11,10 @@ from tachograph.format import ControlFile, FormatError, SpoolDirectory
 STOPPED_EARLY = 3
 """State of a control file whose process could not go on recording."""
 
-_WHY = {errno.EPERM: "the program put a seccomp filter on itself, and any call of ours might have been its end"}
+_WHY = {
+    errno.EPERM: "the program put a seccomp filter on itself, and any call of ours might have been its end",
+    errno.EACCES: "permission denied, and no recording command made its files (it may have become another user)",
+}
 
 
 def recorded_processes(spool: Path) -> list[ControlFile]:

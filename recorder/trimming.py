@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.format.spool import MAX_SEGMENT_SIZE
+
 if TYPE_CHECKING:
     from tachograph.format import SpoolProcess
 
@@ -38,6 +40,8 @@ def _free_tail(path: Path) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         size = os.fstat(descriptor).st_size
+        if size > MAX_SEGMENT_SIZE:
+            return  # whoever wrote it has made it grow: no reader takes it
         used = len(os.pread(descriptor, size, 0).rstrip(b"\0"))
         start = (used + PAGE - 1) // PAGE * PAGE
         if start < size:

@@ -2,6 +2,7 @@
 
 #include "kernel.h"
 #include "layout.h"
+#include "provider.h"
 #include "sandbox.h"
 
 #include <fcntl.h>
@@ -26,7 +27,10 @@ constinit State g;
 void append(const ProcessRecord& record) {
     const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(g.path),
                                  O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return;
+    if (fd < 0) {
+        if (provider::may_help(-fd)) provider::log(record);
+        return;
+    }
     struct stat status{};
     const bool room = kernel::call(SYS_fstat, fd, kernel::address(&status)) == 0 &&
                       status.st_size < kMostProcessLog;

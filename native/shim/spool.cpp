@@ -1,9 +1,9 @@
 #include "spool.h"
 
 #include "kernel.h"
+#include "mapped_file.h"
+#include "provider.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -21,6 +21,10 @@ struct Segment {
 // Current, next, and those that wait to be unmapped; more than three are never alive at once.
 constexpr uint32_t kSegments = 8;
 
+// How long a recording command that does not answer is asked again for a segment, and how often.
+constexpr int64_t kPatienceNs = 60'000'000'000;
+constexpr int64_t kAskAgainNs = 1'000'000'000;
+
 struct State {
     Segment segments[kSegments];
     std::atomic<uint32_t> current{0};   // sequence number
@@ -30,42 +34,13 @@ struct State {
     Control* control = nullptr;
     size_t control_size = 0;  // with what lies behind it
     uint64_t segment_size = 0;
+    int64_t unanswered_ns = 0;  // helper only: when the recording command was first asked in vain
+    int64_t asked_ns = 0;       // and when it was last
     char prefix[512] = {};
 };
 constinit State g;
 
 Segment& slot(uint32_t sequence) { return g.segments[sequence % kSegments]; }
-
-// Blocks are allocated here, so that a full disk is an error now and never a SIGBUS later.
-long create_mapped(const char* path, uint64_t size, uint8_t** base) {
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(path),
-                                 O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return -fd;
-    long failed = kernel::call(SYS_fallocate, fd, 0, 0, static_cast<long>(size));
-    if (failed == -EOPNOTSUPP || failed == -ENOSYS) {
-        // No fallocate here: writing zeros allocates the blocks as well.
-        static const uint8_t zeros[4096] = {};
-        failed = 0;
-        for (uint64_t at = 0; at < size && failed == 0; at += sizeof zeros) {
-            const long wrote = kernel::call(SYS_pwrite64, fd, kernel::address(zeros), sizeof zeros,
-                                            static_cast<long>(at));
-            if (wrote != static_cast<long>(sizeof zeros)) failed = wrote < 0 ? wrote : -ENOSPC;
-        }
-    }
-    long mapped = 0;
-    if (failed == 0) {
-        mapped = kernel::call(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
-                              MAP_SHARED, fd, 0);
-        if (mapped < 0 && mapped > -4096) failed = mapped;
-    }
-    kernel::call(SYS_close, fd);
-    if (failed != 0) {
-        kernel::call(SYS_unlink, kernel::address(path));
-        return -failed;
-    }
-    *base = reinterpret_cast<uint8_t*>(mapped);
-    return 0;
-}
 
 void append_number(char* at, uint32_t value) {
     for (int digit = 5; digit >= 0; --digit, value /= 10)
@@ -95,11 +70,15 @@ void publish_current(uint32_t sequence) {
     }
 }
 
-int prepare(uint32_t sequence) {
-    const Path path = segment_path(sequence);
-    uint8_t* base = nullptr;
-    if (const long error = create_mapped(path.text, g.segment_size, &base); error != 0)
-        return static_cast<int>(error);
+Path control_path() {
+    Path path;
+    const size_t length = strlen(g.prefix);
+    memcpy(path.text, g.prefix, length);
+    memcpy(path.text + length, ".ctl", 5);
+    return path;
+}
+
+void use(uint32_t sequence, uint8_t* base) {
     auto* header = reinterpret_cast<SegmentHeader*>(base);
     memcpy(header->magic, "TACHSEG1", 8);
     header->sequence = sequence;
@@ -112,7 +91,38 @@ int prepare(uint32_t sequence) {
     segment.used.store(kSegmentHeader, std::memory_order_relaxed);
     segment.base.store(base, std::memory_order_release);
     g.prepared.store(sequence, std::memory_order_release);
+}
+
+int prepare(uint32_t sequence) {
+    const Path path = segment_path(sequence);
+    uint8_t* base = nullptr;
+    long error = mapped_file::create(path.text, g.segment_size, &base);
+    if (provider::may_help(error))
+        error = provider::segment(error, g.control->start_ns, sequence, g.segment_size, &base);
+    if (error != 0) return static_cast<int>(error);
+    use(sequence, base);
     return 0;
+}
+
+// The control file and the first two segments, all or none.
+long make_first(uint8_t* (&bases)[3]) {
+    const Path paths[3] = {control_path(), segment_path(0), segment_path(1)};
+    const uint64_t sizes[3] = {g.control_size, g.segment_size, g.segment_size};
+    for (int i = 0; i < 3; ++i) {
+        const long error = mapped_file::create(paths[i].text, sizes[i], &bases[i]);
+        if (error == 0) continue;
+        while (--i >= 0) mapped_file::discard(paths[i].text, bases[i], sizes[i]);
+        return error;
+    }
+    return 0;
+}
+
+// Somebody who does not answer may just be stopped or busy. Meanwhile there is room in the segments
+// that were made before, or rows are dropped and counted.
+int wait_for_answer() {
+    const int64_t now = g.asked_ns = kernel::monotonic_ns();
+    if (g.unanswered_ns == 0) g.unanswered_ns = now;
+    return now - g.unanswered_ns < kPatienceNs ? 0 : EACCES;
 }
 
 }  // namespace
@@ -144,12 +154,12 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
                                 static_cast<long long>(start_ns));
     if (length < 0 || static_cast<size_t>(length) >= sizeof g.prefix) return ENAMETOOLONG;
 
-    char path[sizeof g.prefix + 16];
-    snprintf(path, sizeof path, "%s.ctl", g.prefix);
-    uint8_t* base = nullptr;
-    if (const long error = create_mapped(path, g.control_size, &base); error != 0)
-        return static_cast<int>(error);
-    auto* made = reinterpret_cast<Control*>(base);
+    uint8_t* bases[3] = {};
+    long error = make_first(bases);
+    if (provider::may_help(error))
+        error = provider::process(error, start_ns, {g.control_size, g.segment_size}, bases);
+    if (error != 0) return static_cast<int>(error);
+    auto* made = reinterpret_cast<Control*>(bases[0]);
     made->major = 1;
     made->pid = pid;
     made->parent_pid = static_cast<int32_t>(kernel::call(SYS_getppid));
@@ -158,16 +168,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
     made->segment_size = g.segment_size;
     made->state = static_cast<uint32_t>(ControlState::recording);
     g.control = made;
-    for (uint32_t sequence = 0; sequence < 2; ++sequence)
-        if (const int error = prepare(sequence); error != 0) {
-            // As if nothing had been: the one before it goes, and the control file.
-            if (sequence > 0) {
-                const Path made_before = segment_path(0);
-                kernel::call(SYS_unlink, kernel::address(made_before.text));
-            }
-            kernel::call(SYS_unlink, kernel::address(path));
-            return error;
-        }
+    for (uint32_t sequence = 0; sequence < 2; ++sequence) use(sequence, bases[sequence + 1]);
     // The magic goes in last: a control file without it is not one.
     memcpy(made->magic, "TACHCTL1", 8);
     return 0;
@@ -176,8 +177,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
 Control* leave() {
     for (Segment& segment : g.segments) {
         uint8_t* base = segment.base.exchange(nullptr);
-        if (base)
-            kernel::call(SYS_munmap, kernel::address(base), static_cast<long>(g.segment_size));
+        if (base) mapped_file::unmap(base, g.segment_size);
         segment.used.store(0, std::memory_order_relaxed);
     }
     Control* parents = g.control;
@@ -185,12 +185,13 @@ Control* leave() {
     g.current.store(0);
     g.prepared.store(0);
     g.unmapped = 0;
+    g.unanswered_ns = 0;
     g.writers.store(0);  // those of the parent's threads that were in the middle of a record
     return parents;
 }
 
 void unmap(Control* parents) {
-    kernel::call(SYS_munmap, kernel::address(parents), static_cast<long>(g.control_size));
+    mapped_file::unmap(reinterpret_cast<uint8_t*>(parents), g.control_size);
 }
 
 Ticket reserve(Kind kind, size_t size) {
@@ -233,8 +234,7 @@ int maintain() {
     while (g.unmapped < current && g.writers.load(std::memory_order_seq_cst) == 0) {
         Segment& segment = slot(g.unmapped);
         uint8_t* base = segment.base.exchange(nullptr);
-        if (base)
-            kernel::call(SYS_munmap, kernel::address(base), static_cast<long>(g.segment_size));
+        if (base) mapped_file::unmap(base, g.segment_size);
         ++g.unmapped;
     }
     const uint32_t prepared = g.prepared.load(std::memory_order_acquire);
@@ -242,7 +242,11 @@ int maintain() {
                         (prepared == current + 1 &&
                          slot(current).used.load(std::memory_order_relaxed) > g.segment_size / 2);
     if (!wanted || prepared + 1 - g.unmapped >= kSegments) return 0;
-    return prepare(prepared + 1);
+    if (g.unanswered_ns != 0 && kernel::monotonic_ns() - g.asked_ns < kAskAgainNs) return 0;
+    const int error = prepare(prepared + 1);
+    if (error == EAGAIN) return wait_for_answer();
+    g.unanswered_ns = 0;
+    return error;
 }
 
 bool can_turn() {

@@ -79,16 +79,14 @@ def test_another_root_and_working_folder(tmp_path: Path, how: str) -> None:
     if how == "chroot":
         root()
     manifest = same(tmp_path, "chroot", how, may_lose={"records_dropped"})
-    assert manifest["tables"]["spans"]["rows"] > 250  # those of the segments from before would be 200 at most
+    assert manifest["tables"]["spans"]["rows"] > 800  # three segments, those from before, would have room for 750
 
 
 def test_a_program_that_gives_up_its_rights(tmp_path: Path) -> None:
-    """Nobody cannot write into root's recording: it ends when its prepared segments are full, and says so."""
+    """Nobody cannot write into root's recording, and is recorded all the same: more in test_another_user.py."""
     root()
     tmp_path.chmod(0o755)
-    manifest = same(tmp_path, "drops_rights", may_lose={"recording_stopped", "records_dropped"})
-    told = {entry["loss"] for entry in manifest["quality"]}
-    assert "recording_stopped" not in told or any("permission denied" in note for note in manifest["notes"])
+    same(tmp_path, "drops_rights", may_lose={"records_dropped"})
 
 
 @pytest.mark.parametrize(

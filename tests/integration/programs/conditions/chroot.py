@@ -7,12 +7,15 @@ import time
 from tachograph.recorder import span
 
 
+MUCH = {f"field_{number}": "x" * 190 for number in range(19)}
+
+
 def write_much(count: int) -> None:
-    """Spans of 10 KB each: more than the recorder has room for without making another file."""
-    for number in range(count):
-        with span("s" * 10_000, number=number):
-            sum(range(20_000))
-        time.sleep(0.005)
+    """Spans of 4 KB each, as large as they get."""
+    for _ in range(count):
+        with span("s", **MUCH):
+            sum(range(5_000))
+        time.sleep(0.0005)
 
 
 write_much(20)
@@ -25,5 +28,5 @@ if "chroot" in sys.argv:
 else:
     os.chdir("cage/inner")
 print(os.getcwd() if "chroot" in sys.argv else os.path.basename(os.getcwd()), os.umask(0o777))
-write_much(300)
+write_much(1500)
 print(os.listdir("."))

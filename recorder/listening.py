@@ -1,0 +1,41 @@
+"""The socket at which processes of a recording ask for files that they may not make; provider.py answers.
+
+It is there before the program is, and imports as little as it can.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+
+BACKLOG = 1024
+SECRET_BYTES = 16
+
+
+def listen_at(name: str) -> _socket.socket:
+    """A socket that listens at this name, and whose messages name their senders. OSError if there can be none."""
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    try:
+        # Before anybody can connect: what is sent before it is accepted counts as well.
+        listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
+        listener.bind(f"\0{name}")
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def listen() -> tuple[str, _socket.socket] | None:
+    """A name that nobody has, and the socket that listens there; None where there is nobody to be helped.
+
+    Only root's recordings have processes that become other users or call chroot. The name is in the abstract namespace:
+    no file stands for it, and it is found from below any root directory.
+    """
+    if os.geteuid() != 0:
+        return None
+    name = f"tachograph-{os.urandom(SECRET_BYTES).hex()}"
+    try:
+        return name, listen_at(name)
+    except OSError:  # a sandbox without such sockets: whoever needs one stops being recorded, and says so
+        return None

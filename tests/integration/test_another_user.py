@@ -1,0 +1,328 @@
+"""A program that begins as root and becomes another user, as servers do: it is recorded to its end, and the recording
+stays root's alone."""
+
+import json
+import os
+import signal
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration import support
+
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
+]
+
+PROGRAM = support.PROGRAMS / "another_user.py"
+NOBODY = 65534
+ROOM = 750
+"""How many of the programs' spans have room in what was prepared for them at any moment: three segments at most."""
+
+MANY = 2500
+REQUEST = struct.Struct("<8sIIqQQ")
+SEGMENT, PROCESS = 1, 2
+MEBIBYTE = 1 << 20
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that another user may enter, as a working folder has to be."""
+    for each in (tmp_path, *tmp_path.parents):
+        if each.is_relative_to(tempfile.gettempdir()) and each.stat().st_uid == 0:
+            each.chmod(each.stat().st_mode | 0o711)
+    return tmp_path
+
+
+def manifest(recording: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((recording / "manifest.json").read_text(encoding="utf-8"))
+    return found
+
+
+def lost(recording: Path) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for entry in manifest(recording)["quality"]:
+        found[entry["loss"]] = found.get(entry["loss"], 0) + entry["count"]
+    return found
+
+
+def spans(recording: Path, letter: str) -> int:
+    return sum(row["name"].startswith(letter) for row in support.rows(recording, "spans"))
+
+
+@pytest.mark.parametrize("how", ["setuid", "setresuid", "back_and_forth"])
+def test_recorded_to_its_end(folder: Path, how: str) -> None:
+    """All that it wrote is there, or was counted. No thread keeps root's rights, and nothing of ours is open."""
+    arguments: list[str | Path] = [PROGRAM, how, str(MANY), folder]
+    recorded = support.record(arguments, folder)
+    assert (recorded.status, recorded.stderr) == (0, "")
+    assert recorded.stdout.startswith(f"['{NOBODY} {NOBODY} {NOBODY} {NOBODY}'] []")
+    recording = folder / "run.tacho"
+    losses = lost(recording)
+    assert "recording_stopped" not in losses
+    assert spans(recording, "s") >= MANY - losses.get("records_dropped", 0)
+    assert spans(recording, "s") > 3 * ROOM
+    assert not (recording / "spool").exists()
+
+    told = json.loads((folder / "told.json").read_text(encoding="utf-8"))
+    samples = [row for row in support.rows(recording, "cpu") if told["begin_ns"] < row["time_ns"] <= told["end_ns"]]
+    weights = [row["cpu_ns"] for row in samples]
+    if not losses.get("records_dropped"):
+        assert sum(weights) == pytest.approx(told["cpu_ns"], rel=0.03, abs=2 * max(weights))
+    (process,) = (row for row in support.rows(recording, "processes") if row["pid"] == told["pid"])
+    assert (process["exit_status"], process["recorded"]) == (0, "python")
+    assert process["user_ns"] > told["cpu_ns"] / 2  # from the row that it wrote as another user
+
+
+@pytest.mark.parametrize("how", ["plain", "chroot"])
+def test_children_of_another_user(folder: Path, how: str) -> None:
+    """Forked after the program has become another user, also in another root: each with files of its own."""
+    arguments: list[str | Path] = [support.PROGRAMS / "users_children.py", how]
+    assert support.record(arguments, folder) == support.Outcome(0, "done\n", "")
+    recording = folder / "run.tacho"
+    losses = lost(recording)
+    assert not {"recording_stopped", "forks_unrecorded"} & losses.keys()
+    processes = [row for row in support.rows(recording, "processes") if row["recorded"] == "python"]
+    assert len(processes) == 5
+    for letter in "adbc":
+        assert spans(recording, letter) >= 1000 - losses.get("records_dropped", 0)
+        assert spans(recording, letter) > ROOM
+
+
+APP = """
+import os
+from tachograph.recorder import span
+
+MUCH = {f"field_{number}": "x" * 190 for number in range(19)}
+with span("start", **MUCH):
+    pass
+
+def app(environ, start_response):
+    for _ in range(20):
+        with span("request", **MUCH):
+            sum(range(1000))
+    body = " ".join(map(str, os.getresuid() + os.getresgid())).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+"""
+
+
+def test_gunicorn(folder: Path) -> None:
+    """Its workers become another user each for itself, after the fork; the application is there before."""
+    pytest.importorskip("gunicorn")
+    (folder / "app.py").write_text(APP, encoding="utf-8")
+    address, requests = folder / "address", 100
+    server = ["-m", "gunicorn", "--user", str(NOBODY), "--group", str(NOBODY), "--workers", "2", "--preload"]
+    server += ["--bind", f"unix:{address}", "--log-level", "warning", "--worker-tmp-dir", "/dev/shm", "app:app"]
+    with support.start(server, folder) as command:
+        support.wait_for(address.exists, "the server")
+        answers = [get(address) for _ in range(requests)]
+        command.send_signal(signal.SIGTERM)
+        _, complaints = command.communicate(timeout=60)
+    assert set(answers) == {" ".join([str(NOBODY)] * 6)}
+    assert command.returncode == 0, complaints
+    recording = folder / "run.tacho"
+    losses = lost(recording)
+    assert not {"recording_stopped", "forks_unrecorded"} & losses.keys()
+    assert spans(recording, "request") >= requests * 20 - losses.get("records_dropped", 0)
+    workers = [row for row in support.rows(recording, "processes") if row["parent"] is not None]
+    assert [(row["recorded"], row["exit_status"]) for row in workers] == [("python", 0)] * 2
+
+
+def get(address: Path) -> str:
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(30)
+        line.connect(str(address))
+        line.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        text = b""
+        while more := line.recv(4096):
+            text += more
+    return text.partition(b"\r\n\r\n")[2].decode()
+
+
+def wait_until_ready(folder: Path) -> int:
+    """The process id of the program, once it is there."""
+    ready = folder / "ready"
+    support.wait_for(lambda: ready.exists() and ready.read_text(encoding="utf-8") != "", "the program")
+    return int(ready.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_recording_command_killed(folder: Path, moment: str) -> None:
+    """Then nobody makes its files: recording stops, which is said, and all that was written until then is there."""
+    arguments: list[str | Path] = [PROGRAM, "setuid", str(MANY), folder, "wait" if moment == "before" else "pause"]
+    recording = folder / "run.tacho"
+    with support.start(arguments, folder) as command:
+        program = wait_until_ready(folder)
+        prefix = f"{program}-"
+        if moment == "after":
+            support.wait_for(
+                lambda: any(
+                    path.name.startswith(prefix) and path.name.endswith(".000004.seg")
+                    for path in (recording / "spool").iterdir()
+                ),
+                "a segment that was made for it",
+            )
+        os.kill(command.pid, signal.SIGKILL)
+        command.wait(timeout=10)
+        (folder / ("go" if moment == "before" else "on")).touch()
+        support.wait_for(lambda: not support.is_running(program), "the program's own end", timeout=60)
+    assert (folder / "told.json").stat().st_size > 0
+    done = support.tachograph("recover", recording, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert lost(recording)["recording_stopped"] == 1
+    (note,) = (note for note in manifest(recording)["notes"] if "another user" in note)
+    assert "permission denied" in note
+    found = spans(recording, "s")
+    assert 50 < found < MANY
+    if moment == "after":
+        assert found > ROOM
+    else:
+        assert found < ROOM
+
+
+def test_recording_command_that_stands_still(folder: Path) -> None:
+    """What finds no room meanwhile is counted, and the recording goes on when it does."""
+    arguments: list[str | Path] = [PROGRAM, "setuid", str(MANY), folder, "wait", "pause"]
+    recording, told = folder / "run.tacho", folder / "told.json"
+    with support.start(arguments, folder) as command:
+        wait_until_ready(folder)
+        os.kill(command.pid, signal.SIGSTOP)
+        (folder / "go").touch()
+        support.wait_for(lambda: told.stat().st_size > 0, "the middle of the program", timeout=60)
+        before = len(list((recording / "spool").glob("*.seg")))
+        os.kill(command.pid, signal.SIGCONT)
+        support.wait_for(lambda: len(list((recording / "spool").glob("*.seg"))) > before, "a segment that it asked for")
+        (folder / "on").touch()
+        command.communicate(timeout=60)
+    assert command.returncode == 0
+    losses = lost(recording)
+    assert "recording_stopped" not in losses
+    assert losses["records_dropped"] > 0
+    assert spans(recording, "s") >= MANY - losses["records_dropped"]
+    assert spans(recording, "s") > MANY // 2
+
+
+def names_of_providers() -> set[str]:
+    """The names at which recording commands of this machine answer."""
+    with open("/proc/net/unix", encoding="utf-8") as file:
+        return {line.split()[-1][1:] for line in file if " @tachograph-" in line}
+
+
+def answer_to(name: str, request: bytes) -> tuple[bytes, int]:
+    """What somebody is told, and how many descriptors he is given."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as line:
+        line.settimeout(10)
+        line.connect(f"\0{name}")
+        with suppress(BrokenPipeError, ConnectionResetError):
+            line.send(request)
+        try:
+            data, given, _, _ = socket.recv_fds(line, 64, 4)
+        except ConnectionResetError:
+            return b"", 0
+        return data, len(given)
+
+
+def request(what: int, sequence: int, start_ns: int) -> bytes:
+    return REQUEST.pack(b"TACHASK1", what, sequence, start_ns, 4096 + (128 << 10), MEBIBYTE)
+
+
+def as_user(user: int, *requests: tuple[str, bytes]) -> list[tuple[bytes, int]]:
+    """What a process that is no part of the recording is answered, as this user."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with suppress(BaseException):
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            os.write(writer, repr([answer_to(*each) for each in requests]).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as file:
+        text = file.read().decode()
+    os.waitpid(pid, 0)
+    found: list[tuple[bytes, int]] = eval(text)  # noqa: S307 - our own list
+    return found
+
+
+@pytest.mark.parametrize("user", [0, NOBODY])
+def test_nobody_else_is_given_anything(folder: Path, user: int) -> None:
+    """Who is not of the recording is sent away, whatever he asks for: another's files, or some of his own."""
+    others = names_of_providers()
+    recording = folder / "run.tacho"
+    with support.start([PROGRAM, "setuid", "20", folder, "pause"], folder) as command:
+        program = wait_until_ready(folder)
+        (name,) = names_of_providers() - others
+        spool = recording / "spool"
+        (control,) = (path for path in spool.iterdir() if path.name.startswith(f"{program}-") and path.suffix == ".ctl")
+        before = {path.name for path in spool.iterdir()}
+        start_ns = int(control.stem.partition("-")[2])
+        requests = [
+            (name, request(SEGMENT, 2, start_ns)),
+            (name, request(PROCESS, 0, time.monotonic_ns())),
+            (name, b""),
+            (name, b"TACHASK1"),
+        ]
+        assert as_user(user, *requests) == [(b"", 0)] * len(requests)
+        assert {path.name for path in spool.iterdir()} - before <= {"processes.log", "recorder.json"}
+        (folder / "on").touch()
+        command.communicate(timeout=60)
+    assert command.returncode == 0
+    assert lost(recording).keys().isdisjoint({"recording_stopped", "records_dropped"})
+
+
+@contextmanager
+def impostor(name: str) -> Iterator[tuple[int, int]]:
+    """Another user's process that listens at this name, and says what the first who comes tells it."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        with suppress(BaseException):
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            listener.bind(f"\0{name}")
+            listener.listen()
+            listener.settimeout(60)
+            os.write(writer, b"ready")
+            victim, _ = listener.accept()
+            victim.settimeout(60)
+            os.write(writer, f"told {victim.recv(1024)!r}".encode())
+            status = 0
+        os._exit(status)
+    os.close(writer)
+    try:
+        yield reader, pid
+    finally:
+        os.close(reader)
+        support.kill_quietly(pid)
+
+
+def test_an_impostor_is_told_nothing(folder: Path) -> None:
+    """Once the recording command is dead, anybody may take the name; a process believes only root."""
+    others = names_of_providers()
+    with support.start([PROGRAM, "setuid", str(MANY), folder, "wait"], folder) as command:
+        program = wait_until_ready(folder)
+        (name,) = names_of_providers() - others
+        os.kill(command.pid, signal.SIGKILL)
+        command.wait(timeout=10)
+        support.wait_for(lambda: name not in names_of_providers(), "the end of its socket")
+        with impostor(name) as (reader, pid):
+            assert os.read(reader, 64) == b"ready"
+            (folder / "go").touch()
+            support.wait_for(lambda: not support.is_running(program), "the program's own end", timeout=60)
+            assert os.read(reader, 64) == b"told b''"
+            assert os.waitpid(pid, 0)[1] == 0
+    assert support.tachograph("recover", folder / "run.tacho", cwd=folder).returncode == 0
+    assert lost(folder / "run.tacho")["recording_stopped"] == 1
