@@ -82,6 +82,18 @@ def test_recorded_to_its_end(folder: Path, how: str) -> None:
     assert process["user_ns"] > told["cpu_ns"] / 2  # from the row that it wrote as another user
 
 
+def test_in_windows(folder: Path) -> None:
+    """The recording command also takes the segments away while it makes new ones."""
+    done = support.record([PROGRAM, "setuid", str(2 * MANY), folder], folder, "--rotate", "1s", "--keep", "99")
+    assert (done.status, done.stderr) == (0, "")
+    recordings = [*folder.glob("run.[0-9]*.tacho"), folder / "run.tacho"]
+    assert len(recordings) > 1
+    losses = [lost(recording) for recording in recordings]
+    assert not any("recording_stopped" in each for each in losses)
+    dropped = sum(each.get("records_dropped", 0) for each in losses)
+    assert sum(spans(recording, "s") for recording in recordings) >= 2 * MANY - dropped
+
+
 @pytest.mark.parametrize("how", ["plain", "chroot"])
 def test_children_of_another_user(folder: Path, how: str) -> None:
     """Forked after the program has become another user, also in another root: each with files of its own."""
