@@ -55,6 +55,17 @@ void write_definitions() {
     stack->code = 22;
     stack->instruction = -1;
     spool::commit(ticket);
+    TaskStackRecord* task;
+    const char32_t name[] = U"\u2260\U0001F642";
+    ticket = take(Kind::task_stack, &task, 2 * sizeof *name);
+    task->stack.stack = 23;
+    task->stack.parent = 21;
+    task->stack.code = 24;
+    task->stack.instruction = 26;
+    task->name_length = 2;
+    task->name_width = sizeof *name;
+    memcpy(task + 1, name, 2 * sizeof *name);
+    spool::commit(ticket);
     ModuleRecord* module;
     ticket = take(Kind::module, &module, 2 + 5);
     module->module = 31;

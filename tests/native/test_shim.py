@@ -57,14 +57,15 @@ def every_kind(folder: Path, _: str) -> None:
     start = (segments.THREAD_START, (3, 4711, 11, True))
     name = (segments.THREAD_NAME, (3, 2, "Fäden"))
     end = (segments.THREAD_END, (3, 12, 13))
-    stack = (segments.STACK, (21, 0xFFFFFFFF, 22, -1))
+    stack = (segments.STACK, (21, 0xFFFFFFFF, 22, -1, None))
+    task = (segments.TASK_STACK, (23, 21, 24, 26, "≠🙂"))
     module = (segments.MODULE, (31, True, 0x7F0000001000, 0x7F0000002000, 0x3000, 32, "abcd", "/a/b/"))
     cpu = (segments.CPU, (41, 42, -1, 0xFFFFFFFF00000001, 43, 44, 45, 1, 46, 1, 3))
     wait = (segments.WAIT, (51, 52, 53, 54, 55, 0xFFFFFFFF, -1, 4, 2))
     state = (segments.STATE, (61, 4, 62))
     meta = (segments.META, ("key", "word"))
     assert [(kind, tuple(fields)) for kind, fields in records] == [
-        start, name, end, stack, module, cpu, wait, state, meta,
+        start, name, end, stack, task, module, cpu, wait, state, meta,
     ]  # fmt: skip
     assert segments.torn(folder) == 0
     assert segments.losses(folder)["forks_unrecorded"] == 5
