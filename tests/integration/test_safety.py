@@ -3,7 +3,6 @@
 import os
 import stat
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -40,24 +39,13 @@ def shared(tmp_path: Path) -> Path:
 
 def as_nobody(code: str, target: Path) -> str:
     """What ``code`` leaves in ``done``, a list, when another user runs it; ``target`` is a path as text."""
-    reader, writer = os.pipe()
-    pid = os.fork()  # no other interpreter: nobody may not enter root's folders to start one
-    if pid == 0:
-        status = 1
-        with suppress(BaseException):
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            names: dict[str, object] = {"os": os, "target": str(target), "done": []}
-            exec(code, names)  # noqa: S102
-            os.write(writer, repr(names["done"]).encode())
-            status = 0
-        os._exit(status)
-    os.close(writer)
-    with open(reader, "rb") as file:
-        text = file.read().decode()
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    return text
+
+    def run() -> object:
+        names: dict[str, object] = {"os": os, "target": str(target), "done": []}
+        exec(code, names)  # noqa: S102
+        return names["done"]
+
+    return support.as_user(NOBODY, run)
 
 
 def test_private_while_it_is_written(tmp_path: Path, sampler: str) -> None:
