@@ -144,7 +144,6 @@ def run(options: Options, target: Target | None) -> None:
     program, arguments = target.invocation(sys.orig_argv)
     # Not before: where recording is not supported, these modules may not even be imported.
     from tachograph.recorder import launch, output
-    from tachograph.recorder.listening import listen
     from tachograph.recorder.manifests import new_manifest
 
     memory = options.sampler == "native" and not options.cpu_only
@@ -169,7 +168,12 @@ def run(options: Options, target: Target | None) -> None:
         path, spool = output.claim_numbered(target.recording_stem(), manifest)
     else:
         path, spool = options.path, output.claim(options.path, manifest, force=options.force)
-    listening = listen() if options.sampler == "native" else None
+    listening = None
+    # Only root's recordings have processes that become other users or call chroot.
+    if options.sampler == "native" and os.geteuid() == 0:
+        from tachograph.recorder.listening import listen
+
+        listening = listen()
     settings = launch.Settings(
         spool=spool,
         sampler=options.sampler,
