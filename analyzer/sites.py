@@ -51,9 +51,14 @@ class Sites:
         self._numbers: dict[str, int] = {}
         self._names = _native_names(recording)
         self._edges: Edges = find_edges(recording)
+        self._parents: _Ids = recording.table("stacks").column("parent").cast("int64").fill_null(-1).to_numpy()
 
     def __len__(self) -> int:
         return self.nodes + len(self.labels)
+
+    def callers(self) -> _Ids:
+        """By number, the node that called the function of a node (-1: nobody); labels have numbers below that."""
+        return np.concatenate((self._parents, -2 - np.arange(len(self.labels), dtype=np.int64)))
 
     def label(self, text: str) -> int:
         """The number of a label."""

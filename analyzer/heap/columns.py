@@ -22,7 +22,14 @@ MB = 1e6
 _BOUNDED = ("allocated", "freed", "net", "peak", "live_at_peak", "live_at_end")
 _TOTALS = ("allocated", "freed", "net", "live_at_peak", "live_at_end")
 INTERVALS = tuple(f"{name}_bytes{end}" for name in _BOUNDED for end in ("", "_low", "_high"))
-OTHERS = ("requested_bytes", "average_bytes", "python_fraction", "allocation_mb_per_s", "allocation_samples")
+OTHERS = (
+    "requested_bytes",
+    "requested_at_peak_bytes",
+    "average_bytes",
+    "python_fraction",
+    "allocation_mb_per_s",
+    "allocation_samples",
+)
 TOTALS = tuple(f"total_{name}_bytes" for name in _TOTALS)
 COLUMNS = (*INTERVALS, *OTHERS, *TOTALS)
 """The numbers; ``timeline`` is a column of curves."""
@@ -72,7 +79,7 @@ class HeapColumns:
         totals = {name: total[:, self.names.index(name)] for name in self.sums.sites.names}
         columns = _bounded(values, self.sums)
         columns.update(self._peaks(placement, values, self.heap))
-        columns["requested_bytes"] = values["requested_bytes"]
+        columns.update({name: values[name] for name in ("requested_bytes", "requested_at_peak_bytes")})
         columns["average_bytes"] = (
             self.averages.by_row(placement) if self.averages is not None else np.full(placement.rows, np.nan)
         )

@@ -122,7 +122,7 @@ def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | 
     gone = gone_ns(books, lives)
     present = np.zeros(len(gone), np.bool_)
     present[processes] = (lives.start_ns[processes] <= end_ns) & (gone[processes] >= start_ns)
-    held = _released(lasting(blocks), gone, processes)
+    held = _released(lasting(blocks, sites.callers()), gone, processes)
     ends_ns = _ends(recording, lives, end_ns)
     threads = np.bincount(recording.table("threads").column("process").to_numpy().astype(np.int64), minlength=len(gone))
     booked = np.intersect1d(books.process, np.flatnonzero(present))

@@ -24,6 +24,7 @@ MEASURES = (
     "live_at_end_bytes",
     "python_allocated_bytes",
     "requested_bytes",
+    "requested_at_peak_bytes",
     "allocation_samples",
     *(f"{name}_{what}" for name in ESTIMATED for what in ("beyond", "variance")),
     "allocated_kept_variance",
@@ -82,6 +83,8 @@ def sum_up(heap: Heap, threads: int, chosen: _Mask | None) -> HeapSums:
         _add(sums, f"{name}_bytes", site, total)
         _add(sums, f"{name}_beyond", site, beyond[kept])
         _add(sums, f"{name}_variance", site, variance[kept])
+        if name == "live_at_peak":
+            _add(sums, "requested_at_peak_bytes", site, total * blocks.requested[mask][kept])
         known = thread >= 0
         by_thread[f"{name}_bytes"] = summed(thread[known], total[known], threads)
         if name == "allocated":

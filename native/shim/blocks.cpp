@@ -26,6 +26,7 @@ constexpr uint8_t kSaturated = 255;
 constexpr int kTries = 10'000;
 constexpr int64_t kYoungNs = 1'000'000'000;
 constexpr uint32_t kLongRun = 1000;  // batches until the room that is left would be used up
+constexpr size_t kMostSpare = 60;
 constexpr uint32_t kGraves = 8192;
 constexpr uint32_t kDigs = 16;
 constexpr uintptr_t kTaken = 1;  // a place that is being filled or emptied: no block's address
@@ -65,6 +66,11 @@ struct Allowance {
         const double part = all ? left : left / 2;
         return static_cast<size_t>(part > per_second ? part : per_second);
     }
+    // Rows that are not needed at the end.
+    size_t spare() const {
+        const auto rest = static_cast<size_t>(left);
+        return rest < kMostSpare ? rest : kMostSpare;
+    }
     void spend(size_t rows) {
         left -= static_cast<double>(rows);
         if (left < 0) left = 0;
@@ -83,7 +89,7 @@ struct State {
     std::atomic_flag writing = ATOMIC_FLAG_INIT;
     thinning::Item* items = nullptr;
     Allowance dead{16, 80, 80};
-    Allowance living{24, 160, 160};
+    Allowance living{24, 120, 120};
     uint64_t random = 0;
 };
 constinit State g;
@@ -192,9 +198,17 @@ uint64_t place_of(const Block& what) {
     return uint64_t{what.stack} << 32 | where;
 }
 
-void add_item(size_t* count, uint32_t index, const Block& what) {
+// Alike: within a factor of 16.
+uint32_t kin_of(int64_t lived_ns) {
+    return lived_ns > 0
+               ? static_cast<uint32_t>(64 - __builtin_clzll(static_cast<uint64_t>(lived_ns))) / 4
+               : 0;
+}
+
+void add_item(size_t* count, uint32_t index, const Block& what, uint32_t kin = 0) {
     thinning::Item& item = g.items[(*count)++];
     item.place = place_of(what);
+    item.kin = kin;
     item.time_ns = what.time_ns;
     item.size = static_cast<double>(what.size);
     item.mean = static_cast<double>(what.mean);
@@ -239,14 +253,16 @@ void end(uint32_t place, uint8_t state) {
     release(place);
 }
 
-uint32_t write_dead(int64_t now_ns, bool all) {
+// With `spare` rows that others do not need.
+uint32_t write_dead(int64_t now_ns, bool all, size_t spare) {
     size_t count = 0;
     for (uint32_t index = 0; index < kGraves; ++index) {
         const Grave& grave = g.graves[index];
         if (grave.state.load(std::memory_order_acquire) != kDead) continue;
-        if (all || now_ns - grave.what.time_ns >= kYoungNs) add_item(&count, index, grave.what);
+        if (all || now_ns - grave.what.time_ns >= kYoungNs)
+            add_item(&count, index, grave.what, kin_of(grave.freed_ns - grave.what.time_ns));
     }
-    const uint32_t chosen = thin(g.dead, count, g.dead.take(now_ns, all));
+    const uint32_t chosen = thin(g.dead, count, g.dead.take(now_ns, all) + spare);
     for (size_t i = 0; i < count; ++i) {
         const thinning::Item& item = g.items[i];
         Grave& grave = g.graves[item.index];
@@ -399,7 +415,9 @@ uint32_t write(int64_t now_ns, bool all) {
         kernel::call(SYS_sched_yield);
     }
     if (g.random == 0) g.random = mix(static_cast<uint64_t>(now_ns));
-    const uint32_t written = write_dead(now_ns, all) + write_living(now_ns, all);
+    const uint32_t living = write_living(now_ns, all);
+    const size_t spare = all ? g.living.spare() : 0;
+    const uint32_t written = living + write_dead(now_ns, all, spare);
     g.writing.clear(std::memory_order_release);
     return written;
 }

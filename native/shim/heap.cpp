@@ -24,7 +24,7 @@ constexpr int64_t kCoarsestMean = int64_t{1} << 34;
 constexpr uint32_t kMostSamples = 1200;
 constexpr uint32_t kFewSamples = 300;
 // Large blocks have their row at once, unless there are many of them.
-constexpr int64_t kCertain = 16;  // means: all but 1 in 9 million such blocks are sampled
+constexpr int64_t kCertain = 16;  // means: such blocks are all sampled
 constexpr uint32_t kMostAtOnce = 10;
 constexpr uint32_t kFewAtOnce = 3;
 constexpr uint32_t kNearlyFull = 750;  // of 1000
@@ -36,6 +36,7 @@ struct State {
     std::atomic<uint32_t> samples{0};  // since the last adaptation
     std::atomic<uint32_t> written_at_once{0};
     std::atomic<int64_t> outside_to_sample{kFinestMean};
+    int64_t outside_rest = kFinestMean;
     std::atomic_flag outside_busy = ATOMIC_FLAG_INIT;
     uint64_t outside_random = 0;
     int64_t adapted_ns = 0;
@@ -111,7 +112,7 @@ void sample(const Sampled& sampled) {
 }
 
 void refill(Counters* counters) {
-    int64_t more = counters->to_sample < kBudget ? counters->to_sample : kBudget;
+    int64_t more = counters->points.next < kBudget ? counters->points.next : kBudget;
     if (footprint::looking(counters)) more = 0;
     counters->allocation_budget = counters->allocation_refill = more;
 }
@@ -132,11 +133,14 @@ bool adopt(Local* local) {
 void sample_outside(const Sampled& sampled) {
     if (g.outside_busy.test_and_set(std::memory_order_acquire)) return;
     if (g.outside_random == 0) g.outside_random = seed(1);
-    if (g.outside_to_sample.load(std::memory_order_relaxed) < 0) {
+    const int64_t next = g.outside_to_sample.load(std::memory_order_relaxed);
+    if (next < 0) {
         Sampled one = sampled;
         one.mean = kFinestMean;
         sample(one);
-        g.outside_to_sample.store(static_cast<int64_t>(draw(&g.outside_random, kFinestMean)));
+        const Points points = points_after({next, g.outside_rest}, &g.outside_random, kFinestMean);
+        g.outside_rest = points.rest;
+        g.outside_to_sample.store(points.next);
     }
     g.outside_busy.clear(std::memory_order_release);
 }
@@ -166,9 +170,9 @@ uint64_t draw(uint64_t* random, int64_t mean) {
 void took_slowly(Counters* counters, const void* block, size_t size, size_t requested,
                  const void* caller) {
     const int64_t consumed = counters->allocation_refill - counters->allocation_budget;
-    counters->to_sample -= consumed;
+    counters->points.next -= consumed;
     const bool due = footprint::publish(counters);
-    const bool drawn = counters->to_sample < 0;
+    const bool drawn = counters->points.next < 0;
     const Busy busy;
     if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed)) {
         if (footprint::looking(counters)) footprint::look(counters);
@@ -177,7 +181,7 @@ void took_slowly(Counters* counters, const void* block, size_t size, size_t requ
     }
     if (drawn) {
         counters->mean = g.mean.load(std::memory_order_relaxed);
-        counters->to_sample = static_cast<int64_t>(draw(&counters->random, counters->mean));
+        counters->points = points_after(counters->points, &counters->random, counters->mean);
     }
     refill(counters);
 }
@@ -227,7 +231,7 @@ void attach(uint32_t index, uint32_t thread) {
     if (counters->random == 0) counters->random = seed(index);
     counters->thread = thread;
     counters->mean = g.mean.load(std::memory_order_relaxed);
-    counters->to_sample = static_cast<int64_t>(draw(&counters->random, counters->mean));
+    counters->points = first_points(&counters->random, counters->mean);
     counters->free_budget = kBudget;
     refill(counters);
     copies::begin(counters);

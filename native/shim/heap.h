@@ -6,6 +6,7 @@
 
 #include "blocks.h"
 #include "layout.h"
+#include "points.h"
 #include "tachograph/api.h"
 
 #include <atomic>
@@ -22,8 +23,8 @@ struct alignas(128) Counters {
     int64_t allocation_refill;
     int64_t free_budget;
     int64_t published;  // how much of the net is in the process's total
-    int64_t to_sample;  // bytes until the next sampled one
-    int64_t mean;       // of the gap that `to_sample` was drawn from
+    Points points;      // of the blocks that are sampled
+    int64_t mean;       // that the next point was drawn with
     int64_t copied;
     int64_t copied_recorded;
     int64_t copy_budget;

@@ -7,16 +7,6 @@
 namespace tachograph::thinning {
 namespace {
 
-constexpr int kSquarings = 10;
-
-// exp(-x) for x > 0, to 9 digits: not libm's, of which new versions would bind us to new systems.
-double falling(double x) {
-    const double y = x / (1 << kSquarings);
-    double power = 1 - y * (1 - y / 2 * (1 - y / 3 * (1 - y / 4)));
-    for (int i = 0; i < kSquarings; ++i) power *= power;
-    return power;
-}
-
 // The weight from which on an item has a row of its own: the others share the rows that are left,
 // one for each step of their weights. It falls from round to round, so ever more have a row of
 // their own.
@@ -54,13 +44,54 @@ class Chooser {
     double passed_ = 0;
 };
 
+// Items that have no row of their own: those of one kin share as many rows as they are worth, and
+// kin that are worth none share them with the next.
+void share_place(Item* first, Item* last, double step, uint64_t* random) {
+    double left = 0;
+    for (const Item* item = first; item < last; ++item)
+        if (item->weight < step) left += item->weight;
+    while (first < last) {
+        double sum = 0;
+        Item* end = first;
+        // What remains behind it must be worth a row as well, or belongs to it.
+        while (end < last && (sum < step || left < step || end->kin == end[-1].kin)) {
+            if (end->weight < step) {
+                sum += end->weight;
+                left -= end->weight;
+            }
+            ++end;
+        }
+        const auto rows = static_cast<double>(static_cast<uint64_t>(sum / step));
+        Chooser chooser(rows > 0 ? sum / rows : sum, random);
+        for (; first < end; ++first) {
+            if (first->weight >= step) continue;
+            first->answer = 0;
+            chooser.pass(first);
+        }
+    }
+}
+
+// Those of a place that is worth no row: they share with other places.
+void share_all(Item* first, Item* last, double step, double sum, Chooser* shared) {
+    for (; first < last; ++first) {
+        if (first->weight >= step) continue;
+        first->answer = 0;
+        shared->pass(first);
+        // As unsure as its place: there by the chance sum / step, for its own and for the sample's.
+        first->mean += step - sum;
+    }
+}
+
 }  // namespace
 
 double stands_for(double size, double mean) {
     const double x = size / mean;
-    if (x > 40) return size;
-    // For small blocks 1 - exp(-x) would lose its digits.
-    return x < 1e-3 ? mean + size / 2 + size * x / 12 : size / (1 - falling(x));
+    if (x >= 2) return size;
+    // The chance that none of the two or three stretches that it lies in has its point in it, for
+    // each place of their borders.
+    if (x <= 1) return mean / (1 - x * x / 6);
+    const double rest = 2 - x;
+    return size / (1 - rest * rest * rest / 6);
 }
 
 void thin(Item* items, size_t count, size_t rows, uint64_t* random) {
@@ -69,25 +100,20 @@ void thin(Item* items, size_t count, size_t rows, uint64_t* random) {
     const double step = step_of(items, count, rows);
     // Not std::sort, which moves stretches by memmove: that is the program's, and would be counted.
     const auto before = [](const Item& a, const Item& b) {
-        return a.place != b.place ? a.place < b.place : a.time_ns < b.time_ns;
+        if (a.place != b.place) return a.place < b.place;
+        return a.kin != b.kin ? a.kin < b.kin : a.time_ns < b.time_ns;
     };
     std::make_heap(items, items + count, before);
     std::sort_heap(items, items + count, before);
     Chooser shared(step, random);
-    for (size_t first = 0, last = 0; first < count; first = last) {
+    for (Item *first = items, *last = items; first < items + count; first = last) {
         double sum = 0;
-        for (last = first; last < count && items[last].place == items[first].place; ++last)
-            if (items[last].weight < step) sum += items[last].weight;
-        const auto own = static_cast<double>(static_cast<uint64_t>(sum / step));  // rows
-        Chooser alone(own > 0 ? sum / own : sum, random);
-        for (size_t i = first; i < last; ++i) {
-            if (items[i].weight >= step) continue;
-            items[i].answer = 0;
-            (own > 0 ? alone : shared).pass(&items[i]);
-            // As unsure as its place: there by the chance sum / step, for its own and for the
-            // sample's.
-            if (own == 0) items[i].mean += step - sum;
-        }
+        for (; last < items + count && last->place == first->place; ++last)
+            if (last->weight < step) sum += last->weight;
+        if (sum >= step)
+            share_place(first, last, step, random);
+        else
+            share_all(first, last, step, sum, &shared);
     }
 }
 

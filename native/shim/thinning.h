@@ -2,10 +2,10 @@
 //
 // A block that was sampled stands for `weight` bytes of its like. Where there are more blocks than
 // rows may be written, some stand for the others: those of one place (allocator, stack, thread) for
-// just that place, so that its sum is kept exactly, as long as it is worth a row; those of the
-// places that are not share the remaining rows. Every block has the chance weight / step to be in,
-// so whatever is summed up over rows (of a place, of a stretch of time, of those that lived longer)
-// is as unbiased as the sample itself.
+// just that place, so that its sum is kept exactly, as long as it is worth a row, and so is that of
+// those which lived about as long; those of the places that are not share the remaining rows. Every
+// block has the chance weight / step to be in, so whatever is summed up over rows (of a place, of a
+// stretch of time, of those that lived longer) is as unbiased as the sample itself.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,18 @@ namespace tachograph::thinning {
 
 struct Item {
     uint64_t place;
-    int64_t time_ns;
+    uint32_t kin;  // of those of a place, which are alike in how long they lived
     double size;
     double weight;
-    double mean;     // of the sample that it was drawn for; then of one that would be as unsure
-    double answer;   // what it stands for now; 0: it is left out
+    double mean;    // of the sample that it was drawn for; then of one that would be as unsure
+    double answer;  // what it stands for now; 0: it is left out
+    int64_t time_ns;
     uint32_t index;  // the caller's
 };
 
-// Bytes that a block of `size` stands for if it was sampled with `mean`: size / (1 - exp(-size /
-// mean)).
+// Bytes that a block of `size` stands for if it was sampled with `mean` (points.h): size over the
+// chance that it holds a point, which is x - x^3 / 6 for x = size / mean up to 1, and 1 - (2 - x)^3
+// / 6 up to 2; larger blocks hold one for sure.
 double stands_for(double size, double mean);
 
 // Leaves at most `rows` of the items in, the order of which it changes.

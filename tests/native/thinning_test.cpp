@@ -1,5 +1,6 @@
 // Leaving sampled blocks out without a bias, on populations that are known.
 #include "thinning.h"
+#include "points.h"
 
 #include "check.h"
 #include "mixing.h"
@@ -25,6 +26,7 @@ std::vector<Item> population() {
         const uint64_t draw = next_random(&random);
         Item item{};
         item.place = draw % 10 < 6 ? draw % 3 : 3 + draw % 40;
+        item.kin = item.place == 1 ? i % 3 / 2 : 0;
         item.time_ns = static_cast<int64_t>(i);
         item.size = draw % 50 == 0 ? 4e6 : static_cast<double>(32 << (draw >> 8) % 8);
         item.mean = kMean;
@@ -45,14 +47,50 @@ constexpr Count kCounts[] = {
     [](const Item& item) { return item.place == 20; },
     [](const Item& item) { return item.place > 2 && item.time_ns > 700; },
     [](const Item& item) { return item.size > 1e6; },
+    [](const Item& item) { return item.place == 1 && item.kin == 1; },
 };
 
 }  // namespace
 
-TEST(thinning_weights_are_those_of_the_formula) {
-    for (const double size : {1.0, 16.0, 500.0, 530.0, 4096.0, 1e5, 5e5, 3e6, 2e7, 2.2e7, 1e12}) {
-        const double weight = thinning::stands_for(size, kMean);
-        CHECK(std::abs(weight / (size / -std::expm1(-size / kMean)) - 1) < 1e-7);
+// Blocks of one size among others, in a stream that begins anywhere: how often does one hold a
+// point, and what do those that do stand for together? Within five standard errors.
+TEST(thinning_weights_are_those_of_the_points) {
+    constexpr int64_t kStretch = 1000;
+    constexpr int kStreams = 200'000;
+    uint64_t random = 17;
+    for (const int64_t size : {1, 16, 300, 999, 1000, 1500, 1990, 2000, 7000}) {
+        int held = 0;
+        for (int stream = 0; stream < kStreams; ++stream) {
+            Points points = first_points(&random, kStretch);
+            // Another one before it, so that it begins behind a point that was passed.
+            for (const int64_t block : {int64_t{1300}, size}) {
+                points.next -= block;
+                const bool holds = points.next < 0;
+                if (holds) points = points_after(points, &random, kStretch);
+                held += holds && block == size ? 1 : 0;
+            }
+        }
+        const double chance =
+            static_cast<double>(size) / thinning::stands_for(static_cast<double>(size), kStretch);
+        const double error = std::sqrt(chance * (1 - chance) / kStreams);
+        CHECK(std::abs(held / double{kStreams} - chance) <= 5 * error);
+    }
+}
+
+// What is allocated in one go has as many points as stretches, give or take one.
+TEST(thinning_points_are_one_in_each_stretch) {
+    constexpr int64_t kStretch = 1000;
+    uint64_t random = 19;
+    Points points = first_points(&random, kStretch);
+    for (int phase = 0; phase < 1000; ++phase) {
+        int held = 0;
+        for (int block = 0; block < 50 * kStretch / 8; ++block) {
+            points.next -= 8;
+            if (points.next >= 0) continue;
+            ++held;
+            points = points_after(points, &random, kStretch);
+        }
+        CHECK(held >= 49 && held <= 51);
     }
 }
 
@@ -88,6 +126,7 @@ TEST(thinning_is_unbiased) {
             }
             CHECK(left <= rows && left + 1 + rows / 5 >= rows);
             CHECK(std::abs(found[1] / truth[1] - 1) < 1e-9);
+            if (rows >= 60) CHECK(std::abs(found[7] / truth[7] - 1) < 1e-9);
             for (size_t which = 0; which < std::size(kCounts); ++which) {
                 sums[which] += found[which];
                 squares[which] += found[which] * found[which];

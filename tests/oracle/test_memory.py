@@ -260,6 +260,19 @@ def test_ten_million_small_objects_agree_with_tracemalloc(recorded: Recorder, tm
     check_lines(small_objects(recorded, tmp_path, 10_000_000), "requested_bytes", NAMES, rel=0.05)
 
 
+@pytest.mark.parametrize("count", [300_000, 1_000_000])
+def test_what_is_held_for_a_moment_is_told_by_line(recorded: Recorder, tmp_path: Path, count: int) -> None:
+    """All of it dies within the second in which it was made, so some hundred rows stand for millions of blocks.
+
+    In 24 runs of a million the worst line of the worst run was off by 8 % (4 % where the count of rows is the limit).
+    """
+    run = recorded("held_together.py", str(count))
+    run.truth["sizes"] = support.run_bare(tmp_path, "held_together.py", str(count), "traced")["sizes"]
+    assert len(run.truth["sizes"]) == 4
+    for name in run.truth["sizes"]:
+        check_lines(run, "requested_at_peak_bytes", [name], rel=0.2)
+
+
 def arrays_are_pythons() -> bool:
     """Whether numpy has its arrays of PyMem_RawMalloc, as 2.5 does: then it has no use for malloc, as 2.4 had."""
     import numpy as np

@@ -356,6 +356,21 @@ def test_churn_is_no_peak(builder: Builder, profile: Callable[..., Profile]) -> 
     assert answer.lines[answer.lines["line"] == 2]["peak_bytes"].iloc[0] == 40 * MB
 
 
+def test_what_is_built_up_and_dropped_is_a_peak(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """Blocks that stand for many, each of which dies before those that were born before it: the last live shortly."""
+    (one,) = lines(builder, 1)
+    mean = 4 << 20
+    builder.memory("start", 0, 0)
+    for step in range(10):
+        builder.block(one, 64, 100 + 10 * step, 220 - 10 * step, mean=mean, requested_bytes=48)
+    held = sum(row["weight_bytes"] for row in builder.rows["allocations"])
+    builder.memory("tick", 196, held, obj_allocated_bytes=held)
+    builder.memory("end", 5000, 0, obj_freed_bytes=held, peak_bytes=held)
+    found = profile().lines.iloc[0]
+    assert found["peak_bytes"] == found["live_at_peak_bytes"] == pytest.approx(held)
+    assert found["requested_at_peak_bytes"] == pytest.approx(0.75 * held)
+
+
 def test_one_coarse_sample_is_no_peak_above_the_footprint(builder: Builder, profile: Callable[..., Profile]) -> None:
     (one,) = lines(builder, 1)
     builder.memory("start", 0, MB)
