@@ -43,7 +43,7 @@ STEPS = {
     "allocation": Step("allocation.py", ("--rounds", "3"), "", 10),
     "scaling": Step(
         "scaling.py",
-        ("--rounds", "3", "--seconds", "0.3", "--peers", "scalene,memray,py-spy", "--peer-rounds", "1"),
+        ("--rounds", "3", "--peers", "scalene,memray,py-spy", "--peer-rounds", "1"),
         "",
         20,
     ),

@@ -4,10 +4,12 @@
     python line_accuracy.py --peers scalene,py-spy
 
 One program does work of several kinds, each on lines of its own (programs/sections.py), and measures the CPU time of
-each by the clock of the thread that does it. The truth is the bare program's; all get the same number of passes.
-*Misplaced* is the share of the time that stands on the wrong line: half the sum of the absolute errors. The line that
-waits for a pipe takes next to no CPU time: what a profiler shows there is waiting that it counts as work. Where a
-profiler tells native time from Python's, its native share of the native lines and of the Python loop is shown as well.
+each by the clock of the thread that does it. The truth is what it measured in the very run that was profiled; all get
+the same number of passes. *Misplaced* is the share of the time that stands on the wrong line: half the sum of the
+absolute errors. *Moved* is the same between what was measured in that run and in the bare one: what the profiler itself
+changed, and noise, of which a second bare run tells how much there is. The line that waits for a pipe takes next to no
+CPU time: what a profiler shows there is waiting that it counts as work. Where a profiler tells native time from
+Python's, its native share of the native lines and of the Python loop is shown as well.
 """
 
 import json
@@ -30,6 +32,8 @@ TRIAL = dict.fromkeys(SECTIONS, 50) | {"read": 5}
 NAPS = 50
 """Blocked reads, of 20 ms each: a second of waiting."""
 QUESTION = "sections"
+AGAIN = "again"
+"""The question that is asked of the bare program alone."""
 
 
 @click.command()
@@ -40,7 +44,9 @@ def main(peers: str, timeout: float, results: Path, seconds: float, *, fresh: bo
     with complaints("line_accuracy"):
         survey = Survey(peers, Peer.tells_lines, timeout, results, fresh=fresh)
         passes = _passes(survey, seconds)
-        survey.ask_all([Question(QUESTION, [str(PROGRAM), json.dumps(passes)], {"passes": passes})], _read)
+        program = [str(PROGRAM), json.dumps(passes)]
+        survey.ask_all([Question(QUESTION, program, {"passes": passes})], _read)
+        survey.ask_all([Question(AGAIN, program, {"passes": passes})], _read, profilers=False)
     print(table(survey.known(), survey.profilers))
 
 
@@ -82,42 +88,58 @@ def native_share(said: dict[str, Any], names: tuple[str, ...]) -> float | None:
 
 def errors(known: dict[str, dict[str, Any]], profiler: str) -> float | None:
     """Percent of the time that the profiler puts on the wrong line; None if it did not answer."""
-    answer, true = known.get(key(QUESTION, profiler), {}), truth(known, profiler)
-    told = shares(answer["said"]["total"]) if answer.get("said") else None
+    answer = known.get(key(QUESTION, profiler), {})
+    told, true = _told(answer), _truth(answer)
     return misplaced(told, true) if told and true else None
 
 
-def truth(known: dict[str, dict[str, Any]], profiler: str = BARE) -> dict[str, float] | None:
-    """Percent of the bare program's time, under the profiler's interpreter; None if that was not measured."""
-    report = known.get(key(QUESTION, compared_with(known, profiler)), {}).get("report")
-    return shares(report) if report else None
+def moved(known: dict[str, dict[str, Any]], profiler: str, question: str = QUESTION) -> float | None:
+    """Percent of the time that was measured on other lines than in the bare run; None if one is not known."""
+    own = _truth(known.get(key(question, profiler), {}))
+    bare = _truth(known.get(key(QUESTION, compared_with(known, profiler)), {}))
+    return misplaced(own, bare) if own and bare else None
+
+
+def noise(known: dict[str, dict[str, Any]]) -> float:
+    """Percent of the time that was measured on other lines in a second bare run; 0 if there was none."""
+    return moved(known, BARE, AGAIN) or 0.0
+
+
+def _told(answer: dict[str, Any]) -> dict[str, float] | None:
+    """Percent of the time for each section, as the profiler says; None if it does not."""
+    return shares(answer["said"]["total"]) if answer.get("said") else None
+
+
+def _truth(answer: dict[str, Any]) -> dict[str, float] | None:
+    """Percent of the time for each section, by the clocks of the program in that very run; None if it told nothing."""
+    return shares(answer["report"]) if answer.get("report") else None
 
 
 def table(known: dict[str, dict[str, Any]], profilers: list[str]) -> str:
-    """Percent of the time by line: the truth, and what each profiler says."""
-    head = [*SECTIONS, "misplaced", "native of native", "native of Python"]
+    """Percent of the time by line: what each run measured, and what its profiler says."""
+    head = [*SECTIONS, "misplaced", "moved", "native of native", "native of Python"]
     lines = [f"{'':<22}" + "".join(f"{name:>18}" if len(name) > 10 else f"{name:>10}" for name in head)]
-    shown = BARE
-    if (true := truth(known)) is None:
+    if (true := _truth(known.get(key(QUESTION, BARE), {}))) is None:
         return "the bare program was not measured"
-    lines.append(f"{'(truth)':<22}" + "".join(f"{true[name]:>10.1f}" for name in SECTIONS))
+    lines.append(f"{BARE:<22}" + _cells(true, None, None))
+    if (again := _truth(known.get(key(AGAIN, BARE), {}))) is not None:
+        lines.append(f"{'bare again':<22}" + _cells(again, None, noise(known)))
     for profiler in profilers:
-        bare = compared_with(known, profiler)
-        if bare != shown and (other := truth(known, profiler)) is not None:
-            shown, true = bare, other
-            lines.append(
-                f"{bare.replace(BARE, '(truth', 1) + ')':<22}" + "".join(f"{true[n]:>10.1f}" for n in SECTIONS)
-            )
         answer = known.get(key(QUESTION, profiler), {})
-        told = shares(answer["said"]["total"]) if answer.get("said") else None
-        if told is None:
+        told, true = _told(answer), _truth(answer)
+        if told is None or true is None:
             lines.append(f"{profiler:<22}  {answer.get('outcome', '-')}")
             continue
         natives = [native_share(answer["said"], names) for names in (NATIVE, ("python",))]
-        cells = [f"{told[name]:>10.1f}" for name in SECTIONS] + [f"{misplaced(told, true):>10.1f}"]
-        cells += ["" if native is None else f"{native:>18.1f}" for native in natives]
-        lines.append(f"{profiler:<22}" + "".join(cells))
-    return "\n".join(lines)
+        said = _cells(told, misplaced(told, true), moved(known, profiler))
+        lines.append(f"{profiler:<22}" + said + "".join("" if each is None else f"{each:>18.1f}" for each in natives))
+        lines.append(f"{'  (measured)':<22}" + _cells(true, None, None))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cells(percent: dict[str, float], *more: float | None) -> str:
+    cells = [*(percent[name] for name in SECTIONS), *more]
+    return "".join(f"{'' if each is None else format(each, '.1f'):>10}" for each in cells)
 
 
 if __name__ == "__main__":

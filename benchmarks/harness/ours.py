@@ -31,8 +31,8 @@ def lines(recording: Path, _: Path, program: Path) -> Lines:
 
 
 def live_bytes(recording: Path, _: Path, program: Path) -> ByLine:
-    """What was held at the peak."""
-    return {line["line"]: line["live_at_peak_bytes"] or 0.0 for line in _lines(recording, program)}
+    """What was held at the peak, in bytes that were asked for: others do not count what allocators round up to."""
+    return {line["line"]: line["requested_at_peak_bytes"] or 0.0 for line in _lines(recording, program)}
 
 
 def copied_bytes(recording: Path, _: Path, program: Path) -> ByLine:

@@ -89,9 +89,9 @@ class Survey:
             raise BenchmarkError(f"{Path(program[0]).name} does not run bare")
         return report  # type: ignore[no-any-return]
 
-    def ask_all(self, questions: Iterable[Question], read: Read, *, bare: bool = True) -> None:
-        """Asks what has not been answered yet; the bare program only if it is wanted."""
-        who = [subject for subject in self.subjects if bare or not is_bare(subject.arm.name)]
+    def ask_all(self, questions: Iterable[Question], read: Read, *, bare: bool = True, profilers: bool = True) -> None:
+        """Asks what has not been answered yet; the bare program and the profilers only if they are wanted."""
+        who = [subject for subject in self.subjects if (bare if is_bare(subject.arm.name) else profilers)]
         steps = [(question, subject) for question in questions for subject in who]
         known = self.known()
         with progress(len(steps)) as show:

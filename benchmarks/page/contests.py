@@ -116,8 +116,12 @@ def _accuracy(results: Results) -> list[Contest]:
         values = {name: max(map(abs, each.values())) for name, each in errors.items() if each}
         found.append(Contest(name, values, form))
     known = results.known("line_accuracy")
-    lines = {name: line_accuracy.errors(known, name) for name in results.profilers("line_accuracy")}
-    found.append(Contest("time on the wrong line", {k: v for k, v in lines.items() if v is not None}, "{:.1f} %"))
+    for name, figure, noise in (
+        ("time on the wrong line", line_accuracy.errors, 0.0),
+        ("time moved to other lines by being profiled", line_accuracy.moved, line_accuracy.noise(known)),
+    ):
+        lines = {profiler: figure(known, profiler) for profiler in results.profilers("line_accuracy")}
+        found.append(Contest(name, {k: v for k, v in lines.items() if v is not None}, "{:.1f} %", noise))
     known = results.known("leak_detection")
     leaks = {name: leak_detection.wrong(known, name) for name in results.profilers("leak_detection")}
     found.append(Contest("wrong verdicts on leaks", {k: v for k, v in leaks.items() if v is not None}, "{:.0f} of 10"))

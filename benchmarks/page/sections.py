@@ -54,8 +54,9 @@ SECTIONS = (
         "Time by line",
         "",
         "Python, a built-in, an operator, a method, a library, a thread, and a blocked read, each on lines of its own"
-        " whose CPU time the program measures itself. Percent of the time; *misplaced* is what stands on the wrong "
-        "line.",
+        " whose CPU time the program measures itself, in the same run. Percent of the time; *misplaced* is what stands "
+        "on the wrong line, *moved* how far the run differs from the bare one: by the profiler, and by noise, of which "
+        "the second bare run tells how much there is.",
     ),
     Section(
         "native_share",

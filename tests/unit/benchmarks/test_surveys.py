@@ -60,14 +60,21 @@ def test_peers_tell_lines_as_they_write_them(tmp_path: Path) -> None:
 def test_time_on_the_wrong_line_is_counted_once() -> None:
     bare = dict.fromkeys(line_accuracy.SECTIONS, 1.0) | {"read": 0.0}
     told = bare | {"python": 2.0, "call": 0.0}
+    slowed = bare | {"python": 7.0}
     known: dict[str, dict[str, Any]] = {
         "sections bare": {"report": bare},
-        "sections a": {"said": {"total": told, "native": told}},
-        "sections b": {"said": None, "outcome": "never ended"},
+        "again bare": {"report": bare | {"thread": 0.4, "call": 1.6}},
+        "sections a": {"report": bare, "said": {"total": told, "native": told}},
+        "sections b": {"report": bare, "said": None, "outcome": "never ended"},
+        "sections c": {"report": slowed, "said": {"total": slowed}},
     }
     assert line_accuracy.errors(known, "a") == pytest.approx(100 / 6)
     assert line_accuracy.errors(known, "b") is None
-    text = line_accuracy.table(known, ["a", "b", "c"])
+    assert line_accuracy.errors(known, "c") == pytest.approx(0.0), "it tells what it has made of the program"
+    assert line_accuracy.moved(known, "a") == 0.0
+    assert line_accuracy.moved(known, "c") == pytest.approx(700 / 12 - 100 / 6)
+    assert line_accuracy.noise(known) == pytest.approx(10.0)
+    text = line_accuracy.table(known, ["a", "b", "c", "d"])
     assert "never ended" in text
     assert "16.7" in text
 
