@@ -241,7 +241,8 @@ def small_objects(recorded: Recorder, tmp_path: Path, count: int) -> support.Run
     run = recorded("small_objects.py", str(count))
     run.truth["sizes"] = support.run_bare(tmp_path, "small_objects.py", str(count), "traced")["sizes"]
     for name in NAMES:
-        assert line_bytes(run, "live_at_end_bytes", name) == pytest.approx(0, abs=1000), name
+        # Python keeps some 80 dicts and 100 floats for later: now and then one of them is in the sample.
+        assert line_bytes(run, "live_at_end_bytes", name) <= 2 * mean_of(run) < 0.1 * run.truth["sizes"][name], name
         assert all(row["python_fraction"] > 0.99 for row in line_rows(run, name)), name
     return run
 
