@@ -4,7 +4,8 @@
     python native_share.py --peers scalene
 
 One program runs Python code and native code by turns (programs/mixture.py) and measures the CPU time of each; the truth
-is the bare program's. Native is what is not the interpreter at work: time in the kernel counts as native as well.
+is what it measured in the very run that was profiled, which stands in brackets. Native is what is not the interpreter
+at work: time in the kernel counts as native as well.
 """
 
 from pathlib import Path
@@ -82,19 +83,20 @@ def answers(known: dict[str, dict[str, Any]], profiler: str) -> dict[int, float]
 
 def errors(known: dict[str, dict[str, Any]], profiler: str) -> dict[int, float]:
     """Wanted share -> reported minus true, in percentage points."""
-    true = truth(known)
+    true = true_shares(known, SHARES, measured, profiler)
     return {share: told - true[share] for share, told in answers(known, profiler).items() if share in true}
 
 
 def table(known: dict[str, dict[str, Any]], profilers: list[str]) -> str:
-    """What is reported, and the largest difference from the truth, in percentage points."""
-    true = truth(known)
-    lines = [f"{'(truth)':<22}" + "".join(f"{f'{value:.1f} %':>10}" for value in true.values()) + f"{'worst':>9}"]
+    """What is reported and what was measured, and the largest difference of the two, in percentage points."""
+    bare = truth(known)
+    lines = [f"{'bare':<22}" + "".join(f"{f'({value:.1f})':>14}" for value in bare.values()) + f"{'worst':>9}"]
     for profiler in profilers:
-        told, cells = answers(known, profiler), []
-        for share in true:
-            outcome = known.get(key(str(share), profiler), {}).get("outcome", "-")[:9]
-            cells.append(f"{f'{told[share]:.1f} %' if share in told else outcome:>10}")
+        told, true, cells = answers(known, profiler), true_shares(known, SHARES, measured, profiler), []
+        for share in bare:
+            outcome = known.get(key(str(share), profiler), {}).get("outcome", "-")[:13]
+            both = share in told and share in true
+            cells.append(f"{f'{told[share]:.1f} ({true[share]:.1f})' if both else outcome:>14}")
         lines.append(f"{profiler:<22}" + "".join(cells) + worst(errors(known, profiler), "9.1f"))
     return "\n".join(lines)
 

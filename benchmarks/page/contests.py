@@ -54,7 +54,7 @@ def contests(results: Results) -> list[Contest]:
     """All of them, as far as they were measured."""
     return [
         contest
-        for contest in (*_overhead(results), *_accuracy(results), *_reading(results))
+        for contest in (*_overhead(results), *_scaling(results), *_accuracy(results), *_reading(results))
         if contest.mine is not None
     ]
 
@@ -94,6 +94,24 @@ def _overhead(results: Results) -> list[Contest]:
             ),
             Contest(f"size on disk, {kind} profilers", _sizes(found, arms, "recording", 1024), "{:.0f} KiB", 1.0),
         ]
+    return contests
+
+
+def _scaling(results: Results) -> list[Contest]:
+    found = results.summary("scaling")
+    if found is None:
+        return []
+    _, noise = results.spread("scaling")
+    arms = results.arms("scaling")
+    contests = []
+    for kind, those in (
+        ("CPU", [arm for arm in arms if arm not in MEMORY_PROFILERS and arm != FULL]),
+        ("memory", [arm for arm in arms if arm in MEMORY_PROFILERS or arm == FULL]),
+    ):
+        times = {arm: found["ratios"][arm]["in_program"] for arm in those if "in_program" in found["ratios"][arm]}
+        for program in dict.fromkeys(program for each in times.values() for program in each):
+            values = {arm: each[program]["median"] for arm, each in times.items() if program in each}
+            contests.append(Contest(f"slowdown with {program}, {kind} profilers", values, "{:.2f}", noise))
     return contests
 
 

@@ -147,11 +147,11 @@ def scaling(results: Results) -> Figure | None:
 
 
 def native(results: Results) -> Figure | None:
-    """Reported against true native share."""
+    """Reported minus true native share."""
     known, profilers = results.known("native_share"), results.profilers("native_share")
     truth = native_share.truth(known)
-    lines = {name: native_share.answers(known, name) for name in profilers}
-    return _lines(truth, lines, "Native time", "true native share, %", "reported native share, %", diagonal=True)
+    lines = {name: native_share.errors(known, name) for name in profilers}
+    return _lines(truth, lines, "Native time: reported minus true", "native share, %", "percentage points")
 
 
 def array(results: Results) -> Figure | None:
@@ -191,8 +191,6 @@ def _lines(
     title: str,
     x: str,
     y: str,
-    *,
-    diagonal: bool = False,
 ) -> Figure | None:
     shown = {name: values for name, values in lines.items() if values}
     if not shown:
@@ -209,8 +207,6 @@ def _lines(
             color=COLOURS[number % len(COLOURS)],
             label=name,
         )
-    if diagonal:
-        axes.plot([0, 100], [0, 100], color=SOFT, linestyle=":", linewidth=1)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_title(title, loc="left", fontweight="bold")
