@@ -265,13 +265,16 @@ def test_ten_million_small_objects_agree_with_tracemalloc(recorded: Recorder, tm
 def test_what_is_held_for_a_moment_is_told_by_line(recorded: Recorder, tmp_path: Path, count: int) -> None:
     """All of it dies within the second in which it was made, so some hundred rows stand for millions of blocks.
 
-    In 24 runs of a million the worst line of the worst run was off by 8 % (4 % where the count of rows is the limit).
+    Some 3 % of the bytes are on the wrong line then; one row is 2 to 4 %.
     """
     run = recorded("held_together.py", str(count))
     run.truth["sizes"] = support.run_bare(tmp_path, "held_together.py", str(count), "traced")["sizes"]
-    assert len(run.truth["sizes"]) == 4
-    for name in run.truth["sizes"]:
-        check_lines(run, "requested_at_peak_bytes", [name], rel=0.2)
+    true = run.truth["sizes"]
+    assert len(true) == 4
+    told = {name: line_bytes(run, "requested_at_peak_bytes", name) for name in true}
+    misplaced = sum(abs(told[name] - true[name]) for name in true) / 2
+    assert misplaced < 0.1 * sum(true.values()), (told, true)
+    assert sum(told.values()) == pytest.approx(sum(true.values()), rel=0.1)
 
 
 def arrays_are_pythons() -> bool:
