@@ -54,6 +54,14 @@ _VALUES = {
     "--keep": "keep",
     "--snapshot-signal": "snapshot_signal",
 }
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "path": Path,
+    "interval_ms": float,
+    "memory_threshold": parse_threshold,
+    "rotate": parse_rotate,
+    "keep": parse_keep,
+    "snapshot_signal": parse_signal,
+}
 _LISTS = {"--include": "include", "--exclude": "exclude"}
 
 
@@ -92,18 +100,7 @@ def plain_options(arguments: Sequence[str]) -> tuple[Options, Target] | None:
     if found is None:
         return None
     try:
-        if "path" in found:
-            found["path"] = Path(found["path"])
-        if "interval_ms" in found:
-            found["interval_ms"] = float(found["interval_ms"])
-        if "memory_threshold" in found:
-            found["memory_threshold"] = parse_threshold(found["memory_threshold"])
-        if "rotate" in found:
-            found["rotate"] = parse_rotate(found["rotate"])
-        if "keep" in found:
-            found["keep"] = parse_keep(found["keep"])
-        if "snapshot_signal" in found:
-            found["snapshot_signal"] = parse_signal(found["snapshot_signal"])
+        found |= {name: parse(found[name]) for name, parse in _PARSERS.items() if name in found}
     except ValueError:
         return None
     options = Options(**found)

@@ -6,8 +6,9 @@ The command line as click sees it: help, mistakes, and whatever `plain_options` 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -16,8 +17,10 @@ from click.shell_completion import CompletionItem
 from tachograph.recorder.arguments import divide
 from tachograph.recorder.memory_settings import DEFAULT_THRESHOLD, parse_threshold
 from tachograph.recorder.record import LONGEST_MS, SHORTEST_MS, Options, run
-from tachograph.recorder.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
+from tachograph.recorder.rotation_settings import DEFAULT_KEEP, parse_keep, parse_rotate, parse_signal
 from tachograph.recorder.target import Target
+
+Value = TypeVar("Value")
 
 
 class RecordCommand(click.Command):
@@ -52,36 +55,18 @@ def check_interval(_: click.Context, __: click.Parameter, value: float) -> float
     return value
 
 
-def check_threshold(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
-    """The bytes that were typed; refuse what is no size."""
-    try:
-        return None if value is None else parse_threshold(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+def parsed(
+    parse: Callable[[str], Value],
+) -> Callable[[click.Context, click.Parameter, str | None], Value | None]:
+    """A callback that gives what was typed to ``parse``, and refuses what that refuses."""
 
+    def check(_: click.Context, __: click.Parameter, value: str | None) -> Value | None:
+        try:
+            return None if value is None else parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
 
-def check_rotate(_: click.Context, __: click.Parameter, value: str | None) -> Rotate | None:
-    """What was typed; refuse what is neither a time nor a size."""
-    try:
-        return None if value is None else parse_rotate(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def check_keep(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
-    """The number that was typed; refuse what is none."""
-    try:
-        return None if value is None else parse_keep(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def check_signal(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
-    """The number of the signal that was typed; refuse one that cannot be taken."""
-    try:
-        return None if value is None else parse_signal(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+    return check
 
 
 EXAMPLES = """\b
@@ -114,7 +99,7 @@ Examples:
     "--cpu-only/--with-memory", help="Record CPU time and waiting only, or memory and copies as well (the default)."
 )
 @click.option(
-    "--memory-threshold", metavar="BYTES", callback=check_threshold,
+    "--memory-threshold", metavar="BYTES", callback=parsed(parse_threshold),
     help="Write a row whenever the memory held has changed by so much: a number, or 64K, 1M, 2G; at least 64K. "
     f"[default: {DEFAULT_THRESHOLD}]",
 )  # fmt: skip
@@ -140,18 +125,18 @@ Examples:
     help="Do not record Python processes of this name. Can be repeated.",
 )  # fmt: skip
 @click.option(
-    "--rotate", metavar="TIME|SIZE", callback=check_rotate,
+    "--rotate", metavar="TIME|SIZE", callback=parsed(parse_rotate),
     help="For programs that run for days: begin a new window after so much time (30s, 10m, 1h, 1d) or after so much "
     "was written (500KB, 200MB, 1GB). DIR.tacho is the present window; closed ones are beside it as DIR.0001.tacho, "
     "DIR.0002.tacho and so on, each a whole recording.",
 )  # fmt: skip
 @click.option(
-    "--keep", metavar="N", callback=check_keep,
+    "--keep", metavar="N", callback=parsed(parse_keep),
     help="With --rotate: how many closed windows are kept; older ones of this run are deleted. "
     f"[default: {DEFAULT_KEEP}]",
 )  # fmt: skip
 @click.option(
-    "--snapshot-signal", metavar="NAME", callback=check_signal,
+    "--snapshot-signal", metavar="NAME", callback=parsed(parse_signal),
     help="With --rotate: when this signal (USR1, USR2, RTMIN+3) comes to this command, the present window is closed, "
     "and it and the kept ones are never deleted. The signal is not passed on to the program any more. "
     "tachograph.recorder.snapshot() does the same from inside the program.",

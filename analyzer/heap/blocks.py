@@ -96,7 +96,10 @@ class Blocks:
 
 
 def beyond(size: _Floats, mean: _Floats) -> _Floats:
-    """What a sampled block (or copy) of s bytes stands for beyond itself: s / p - s with p = 1 - exp(-s / mean)."""
+    """What a copy of s bytes stands for beyond itself: s / p - s with p = 1 - exp(-s / mean).
+
+    Of a block it is what it would stand for as one of independent samples, which its variance is taken from.
+    """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         rest = size / np.expm1(size / mean)
     return np.where(size > 0, rest, 0.0)

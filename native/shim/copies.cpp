@@ -1,6 +1,7 @@
 #include "copies.h"
 
 #include "kernel.h"
+#include "mixing.h"
 #include "modules.h"
 #include "recorder.h"
 #include "spool.h"
@@ -40,10 +41,23 @@ void write(heap::Counters* counters, int64_t size, const tg_walk& found, const v
 
 }  // namespace
 
+// Von Neumann's method (1951): exponential variates from comparisons of uniform ones alone.
+uint64_t draw(uint64_t* random, int64_t mean) {
+    for (double whole = 0;; whole += 1) {
+        const double first = uniform(random);
+        for (double last = first;;) {
+            const double odd = uniform(random);
+            if (last <= odd)
+                return static_cast<uint64_t>((whole + first) * static_cast<double>(mean));
+            last = uniform(random);
+            if (odd <= last) break;
+        }
+    }
+}
+
 void begin(heap::Counters* counters) {
     counters->copy_mean = g.mean.load(std::memory_order_relaxed);
-    counters->copy_budget =
-        static_cast<int64_t>(heap::draw(&counters->random, counters->copy_mean));
+    counters->copy_budget = static_cast<int64_t>(draw(&counters->random, counters->copy_mean));
 }
 
 void count_slowly(heap::Counters* counters, size_t size, const void* caller) {

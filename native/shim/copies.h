@@ -19,6 +19,9 @@ inline void count(size_t size, const void* caller) {
     if (__builtin_expect(counters->copy_budget < 0, 0)) count_slowly(counters, size, caller);
 }
 
+// A gap of exponential length.
+uint64_t draw(uint64_t* random, int64_t mean);
+
 // Draws the bytes until the thread's next row.
 void begin(heap::Counters* counters);
 // Before a pause what is not told yet is told; after it, what was copied meanwhile is forgotten.

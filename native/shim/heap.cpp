@@ -153,20 +153,6 @@ void write_remainders() {
 
 }  // namespace
 
-// Von Neumann's method (1951): exponential variates from comparisons of uniform ones alone.
-uint64_t draw(uint64_t* random, int64_t mean) {
-    for (double whole = 0;; whole += 1) {
-        const double first = uniform(random);
-        for (double last = first;;) {
-            const double odd = uniform(random);
-            if (last <= odd)
-                return static_cast<uint64_t>((whole + first) * static_cast<double>(mean));
-            last = uniform(random);
-            if (odd <= last) break;
-        }
-    }
-}
-
 void took_slowly(Counters* counters, const void* block, size_t size, size_t requested,
                  const void* caller) {
     const int64_t consumed = counters->allocation_refill - counters->allocation_budget;

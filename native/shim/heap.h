@@ -135,6 +135,4 @@ void finish();
 // What no row has told yet, before the process is replaced by another program.
 void tell();
 
-uint64_t draw(uint64_t* random, int64_t mean);
-
 }  // namespace tachograph::heap

@@ -127,10 +127,10 @@ def kill_quietly(pid: int, *, group: bool = False) -> None:
         return
 
 
-def as_user(user: int, function: Callable[[], object]) -> str:
-    """The repr of what ``function`` returns in a forked process of this user; only root can.
+def fork_as(user: int, function: Callable[[int], object]) -> tuple[int, int]:
+    """Run ``function`` in a forked process of this user, which only root can; its end of a pipe to us is passed to it.
 
-    No other interpreter: the user may not enter root's folders to start one.
+    Returned are its process id and our end. No other interpreter: the user may not enter root's folders to start one.
     """
     reader, writer = os.pipe()
     pid = os.fork()
@@ -140,10 +140,16 @@ def as_user(user: int, function: Callable[[], object]) -> str:
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
-            os.write(writer, repr(function()).encode())
+            function(writer)
             status = 0
         os._exit(status)
     os.close(writer)
+    return pid, reader
+
+
+def as_user(user: int, function: Callable[[], object]) -> str:
+    """The repr of what ``function`` returns in a forked process of this user; only root can."""
+    pid, reader = fork_as(user, lambda writer: os.write(writer, repr(function()).encode()))
     with open(reader, "rb") as file:
         text = file.read().decode()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

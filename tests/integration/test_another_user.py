@@ -277,25 +277,18 @@ def test_nobody_else_is_given_anything(folder: Path, user: int) -> None:
 @contextmanager
 def impostor(name: str) -> Iterator[tuple[int, int]]:
     """Another user's process that listens at this name, and says what the first who comes tells it."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        with suppress(BaseException):
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            listener.bind(f"\0{name}")
-            listener.listen()
-            listener.settimeout(60)
-            os.write(writer, b"ready")
-            victim, _ = listener.accept()
-            victim.settimeout(60)
-            os.write(writer, f"told {victim.recv(1024)!r}".encode())
-            status = 0
-        os._exit(status)
-    os.close(writer)
+
+    def listen(writer: int) -> None:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(f"\0{name}")
+        listener.listen()
+        listener.settimeout(60)
+        os.write(writer, b"ready")
+        victim, _ = listener.accept()
+        victim.settimeout(60)
+        os.write(writer, f"told {victim.recv(1024)!r}".encode())
+
+    pid, reader = support.fork_as(NOBODY, listen)
     try:
         yield reader, pid
     finally:

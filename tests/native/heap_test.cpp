@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "contexts.h"
+#include "copies.h"
 #include "footprint.h"
 #include "kernel.h"
 #include "layout.h"
@@ -34,7 +35,7 @@ const tg_walker kWalker{
     .position = [](tg_position*) { return 0; },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork = [] {},
-    .evaluation_loop = reinterpret_cast<const void*>(&heap::draw),
+    .evaluation_loop = reinterpret_cast<const void*>(&copies::draw),
 };
 
 void arm() {
@@ -60,7 +61,7 @@ void give(uint64_t number, size_t size) {
 
 }  // namespace
 
-TEST(heap_gaps_are_exponential) {
+TEST(heap_gaps_between_copies_are_exponential) {
     constexpr int kDraws = 1'000'000;
     constexpr int64_t kMean = 1 << 20;
     uint64_t random = 7;
@@ -68,7 +69,7 @@ TEST(heap_gaps_are_exponential) {
     double squares = 0;
     int beyond = 0;
     for (int i = 0; i < kDraws; ++i) {
-        const auto gap = static_cast<double>(heap::draw(&random, kMean)) / kMean;
+        const auto gap = static_cast<double>(copies::draw(&random, kMean)) / kMean;
         sum += gap;
         squares += gap * gap;
         beyond += gap > 3;

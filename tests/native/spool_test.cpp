@@ -67,6 +67,22 @@ uint64_t dropped() {
     return spool::control()->losses[static_cast<uint32_t>(Loss::records_dropped)];
 }
 
+// So many threads that append at the same time; what each of them did.
+std::vector<Tally> write_from(uint32_t threads) {
+    constexpr uint32_t kAppends = 2'500;
+    std::vector<Tally> tallies(threads);
+    std::vector<std::thread> writers;
+    for (uint32_t thread = 0; thread < threads; ++thread)
+        writers.emplace_back([thread, &tallies] {
+            Tally tally;
+            while (tally.committed < kAppends)
+                if (!append(thread, &tally)) usleep(50);
+            tallies[thread] = tally;
+        });
+    for (std::thread& writer : writers) writer.join();
+    return tallies;
+}
+
 int files_in_folder() {
     DIR* directory = opendir(tests::folder);
     CHECK(directory);
@@ -87,22 +103,12 @@ void limit_file_size(uint64_t bytes) {
 
 TEST(spool_concurrent_appends) {
     constexpr uint32_t kThreads = 8;
-    constexpr uint32_t kAppends = 2'500;
     CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
     std::atomic<bool> done{false};
     std::thread helper([&] {
         while (!done.load()) CHECK(spool::maintain() == 0);
     });
-    std::vector<Tally> tallies(kThreads);
-    std::vector<std::thread> writers;
-    for (uint32_t thread = 0; thread < kThreads; ++thread)
-        writers.emplace_back([thread, &tallies] {
-            Tally tally;
-            while (tally.committed < kAppends)
-                if (!append(thread, &tally)) usleep(50);
-            tallies[thread] = tally;
-        });
-    for (std::thread& writer : writers) writer.join();
+    const std::vector<Tally> tallies = write_from(kThreads);
     done.store(true);
     helper.join();
     uint64_t lost = 0;
@@ -141,7 +147,6 @@ TEST(spool_leaves_a_segment_when_asked) {
 
 TEST(spool_leaves_segments_beside_writers) {
     constexpr uint32_t kThreads = 4;
-    constexpr uint32_t kAppends = 2'500;
     CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
     std::atomic<bool> done{false};
     std::thread helper([&] {
@@ -156,16 +161,7 @@ TEST(spool_leaves_segments_beside_writers) {
             usleep(100);
         }
     });
-    std::vector<Tally> tallies(kThreads);
-    std::vector<std::thread> writers;
-    for (uint32_t thread = 0; thread < kThreads; ++thread)
-        writers.emplace_back([thread, &tallies] {
-            Tally tally;
-            while (tally.committed < kAppends)
-                if (!append(thread, &tally)) usleep(50);
-            tallies[thread] = tally;
-        });
-    for (std::thread& writer : writers) writer.join();
+    const std::vector<Tally> tallies = write_from(kThreads);
     done.store(true);
     helper.join();
     for (uint32_t thread = 0; thread < kThreads; ++thread) print(thread, tallies[thread]);

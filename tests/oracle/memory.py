@@ -26,8 +26,9 @@ BLOCK_MEAN = 512 << 10
 def sampling_error(count: int, size: int, mean: int = BLOCK_MEAN) -> float:
     """Three standard deviations, in bytes, of what ``count`` blocks of ``size`` are estimated at from their sample.
 
-    Each is in the sample with probability ``p = 1 - exp(-size / mean)`` and then stands for ``size / p`` bytes; the
-    variance of such a sum is ``count * size^2 * (1 - p) / p``.
+    As for independent samples, which those of the recorder are no worse than: each is there with probability
+    ``p = 1 - exp(-size / mean)`` and stands for ``size / p`` bytes; the variance of such a sum is
+    ``count * size^2 * (1 - p) / p``.
     """
     part = -math.expm1(-size / mean)
     return 3 * size * math.sqrt(count * (1 - part) / part)
