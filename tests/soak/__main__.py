@@ -25,11 +25,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3600, help="of the run with flat memory (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="another one makes other kills and recordings")
     parser.add_argument("--interpreter", nargs="*", metavar="MODULE", help="CPython's tests, e.g. test_os test_signal")
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="PATTERN", help="CPython's tests that are not to be run"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tachograph-soak-") as name:
         folder = Path(name)
         if options.interpreter is not None:
-            soak_interpreter(folder, options.interpreter)
+            soak_interpreter(folder, options.interpreter, options.ignore)
             return
         if options.kills and support.native_recorder():
             soak_kills(folder, options.kills, options.seed)
@@ -70,10 +73,10 @@ def soak_hostile(folder: Path, count: int, seed: int) -> None:
     print(f"{count} hostile recordings, no fault; at most {peak} MB resident; {took:.0f} s", flush=True)
 
 
-def soak_interpreter(folder: Path, modules: list[str]) -> None:
+def soak_interpreter(folder: Path, modules: list[str], ignored: list[str]) -> None:
     """Run CPython's tests."""
     begin = time.monotonic()
-    count, differences = interpreter.compare(folder, modules)
+    count, differences = interpreter.compare(folder, modules, ignored)
     for difference in differences:
         print(difference, flush=True)
     print(f"{count} tests, {len(differences)} differ; {time.monotonic() - begin:.0f} s", flush=True)

@@ -5,6 +5,7 @@ bare and recorded have nothing in common.
 """
 
 import os
+import resource
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -18,6 +19,9 @@ ARMS = ("bare", "recorded")
 ABSENT = "absent"
 MODULE_S = 1200
 """After so long regrtest ends a test module itself."""
+
+MOST_MEMORY = 8 << 30
+"""Bytes of address space of a process: some of CPython's tests take all that there is, and others are killed for it."""
 
 Results = Mapping[str, str]
 
@@ -34,16 +38,22 @@ class Difference:
         return f"{self.test}: {' or '.join(sorted(self.bare))} bare, {' or '.join(sorted(self.recorded))} recorded"
 
 
-def compare(folder: Path, modules: Sequence[str], again: int = 3) -> tuple[int, list[Difference]]:
-    """How many tests there are in the modules (none named: in all), and those that differ."""
-    first = {arm: outcomes(folder, arm, modules) for arm in ARMS}
+def compare(
+    folder: Path, modules: Sequence[str], ignored: Sequence[str] = (), again: int = 3
+) -> tuple[int, list[Difference]]:
+    """How many tests there are in the modules (none named: in all), and those that differ.
+
+    Those that match a pattern of ``ignored`` are not run.
+    """
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    first = {arm: outcomes(folder, arm, modules, ignored) for arm in ARMS}
     everything = first["bare"].keys() | first["recorded"].keys()
     suspects = sorted(test for test in everything if first["bare"].get(test) != first["recorded"].get(test))
     seen = {test: {arm: {first[arm].get(test, ABSENT)} for arm in ARMS} for test in suspects}
     for module in sorted({module_of(test) for test in suspects}):
         for _ in range(again):
             for arm in ARMS:
-                found = outcomes(folder, arm, [module])
+                found = outcomes(folder, arm, [module], ignored)
                 for test in suspects:
                     if module_of(test) == module:
                         seen[test][arm].add(found.get(test, ABSENT))
@@ -51,11 +61,12 @@ def compare(folder: Path, modules: Sequence[str], again: int = 3) -> tuple[int, 
     return len(everything), [each for each in differences if not each.bare & each.recorded]
 
 
-def outcomes(folder: Path, arm: str, modules: Sequence[str]) -> Results:
-    """Runs the modules; "passed", "skipped" or "failed" by test."""
+def outcomes(folder: Path, arm: str, modules: Sequence[str], ignored: Sequence[str]) -> Results:
+    """Runs the modules; "passed", "skipped" or "failed" by test. A module that was ended has none."""
     report = folder / f"{arm}.xml"
     report.unlink(missing_ok=True)
-    target = ["-m", "test", f"-j{os.cpu_count()}", f"--timeout={MODULE_S}", f"--junit-xml={report}", *modules]
+    target = ["-m", "test", f"-j{os.cpu_count()}", f"--timeout={MODULE_S}", f"--junit-xml={report}"]
+    target += [*(f"--ignore={pattern}" for pattern in ignored), *modules]
     command = [sys.executable, *target]
     if arm == "recorded":
         command = [*support.COMMAND, "record", "-q", "--force", "-o", str(folder / "run.tacho"), *target]
@@ -63,7 +74,8 @@ def outcomes(folder: Path, arm: str, modules: Sequence[str]) -> Results:
         subprocess.run(command, cwd=folder, env=support.environment(), stdout=output, stderr=output, check=False)
     if not report.exists():
         raise SystemExit(f"the test suite did not run {arm}: {(folder / f'{arm}.txt').read_text('utf-8')[-2000:]}")
-    return {test.attrib["name"]: result(test) for test in ET.parse(report).getroot().iter("testcase")}
+    tests = ET.parse(report).getroot().iter("testcase")
+    return {test.attrib["name"]: result(test) for test in tests if "name" in test.attrib}
 
 
 def result(test: ET.Element) -> str:
