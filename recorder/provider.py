@@ -142,7 +142,7 @@ class Provider:
             self._append(asked)
             return []
         known = asked.start_ns <= time.monotonic_ns() and was_running_at(asked.pid, asked.start_ns)
-        if not known or asked.segment_size != self._segment_size:
+        if not known:
             raise RefusedError
         if asked.what == _SEGMENT:
             return [self._segment(asked)]
@@ -152,7 +152,7 @@ class Provider:
 
     def _segment(self, asked: _Asked) -> Path:
         control = self._spool.control(asked.prefix)
-        if control is None or control.state != RECORDING:
+        if control is None or control.state != RECORDING or asked.segment_size != self._segment_size:
             raise RefusedError
         if not control.current_seq < asked.sequence <= control.current_seq + MOST_AHEAD:
             raise RefusedError
@@ -166,14 +166,13 @@ class Provider:
         return path
 
     def _process(self, asked: _Asked) -> list[Path]:
-        if asked.control_size != self._control_size:
+        if asked.control_size != self._control_size or not 0 < asked.segment_size <= self._segment_size:
             raise RefusedError
         made: list[Path] = []
         try:
             for end, size in (
                 ("ctl", asked.control_size),
                 ("000000.seg", asked.segment_size),
-                ("000001.seg", asked.segment_size),
             ):
                 path = self._path(asked.prefix, end)
                 _make_file(path, size)

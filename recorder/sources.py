@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tachograph.format.records import CODE, NONE, SEGMENT_HEADER, Code, decode_record, record_header
 from tachograph.format.spool import MAX_SEGMENT_SIZE, SpoolProcess
+from tachograph.recorder.source_rights import SourceRights
 
 MAX_FILE = 4 << 20
 """Bytes of the largest file that is read."""
@@ -34,6 +35,7 @@ class SourceStore:
         self._directory = directory
         self._not_after_ns = not_after_ns
         self._room = MAX_TOTAL
+        self.rights = SourceRights()
         self._files: dict[str, bytes | None] = {}
         if code is not None:
             self._files[CODE_FILE] = code.encode("utf-8", "surrogateescape")
@@ -43,14 +45,17 @@ class SourceStore:
         if path not in self._files:
             content = None
             if not path.startswith("<"):
-                content = read_bounded(self._directory / path, min(MAX_FILE, self._room), self._not_after_ns)
+                limit = min(MAX_FILE, self._room)
+                content = read_bounded(self._directory / path, limit, self._not_after_ns, self.rights)
             self._files[path] = content
             self._room -= len(content or b"")
         return self._files[path]
 
 
-def read_bounded(path: Path, limit: int, not_after_ns: int | None = None) -> bytes | None:
-    """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file or cannot be read."""
+def read_bounded(
+    path: Path, limit: int, not_after_ns: int | None = None, rights: SourceRights | None = None
+) -> bytes | None:
+    """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file or must not be read."""
     try:
         # Recordings are recovered on systems that lack these flags, too.
         flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -61,6 +66,8 @@ def read_bounded(path: Path, limit: int, not_after_ns: int | None = None) -> byt
         status = os.fstat(descriptor)
         changed = not_after_ns is not None and status.st_mtime_ns > not_after_ns
         if changed or not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            return None
+        if rights is not None and not rights.allow(descriptor):
             return None
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(limit + 1)
@@ -85,11 +92,12 @@ class SourceScout:
                 continue
             sequence, position = self._positions.get(process.prefix, (0, SEGMENT_HEADER))
             while True:
-                position = self._follow(process.segment_path(sequence), sequence, position)
+                position = self._follow(process, sequence, position)
                 if sequence >= process.control.current_seq:
                     break
                 sequence, position = sequence + 1, SEGMENT_HEADER
             self._positions[process.prefix] = sequence, position
+            self.store.rights.look_at(process.pid)
 
     def position(self, prefix: str) -> tuple[int, int]:
         """The segment of a process and the place in it up to which it was followed."""
@@ -99,13 +107,15 @@ class SourceScout:
         """A process will write no more."""
         self._positions.pop(prefix, None)
 
-    def _follow(self, path: Path, sequence: int, position: int) -> int:
+    def _follow(self, process: SpoolProcess, sequence: int, position: int) -> int:
         """Go through the committed records from ``position``; the position of the first that is not there yet."""
         try:
-            with path.open("rb", buffering=0) as file:
+            with process.segment_path(sequence).open("rb", buffering=0) as file:
                 wanted = CHUNK
                 while True:
                     data = os.pread(file.fileno(), wanted, position)
+                    # After what it says: it may have become another user before it said that, but not since.
+                    self.store.rights.look_at(process.pid)
                     used, needed = self._scan(data, position, sequence)
                     position += used
                     if len(data) < wanted or not needed:

@@ -33,6 +33,7 @@ constexpr int64_t kSurveyPeriodNs = 1'000'000'000;
 constexpr int64_t kFastestPaceNs = 5'000'000;
 constexpr int64_t kSlowestPace = 4;  // intervals
 constexpr int64_t kLongestRestNs = 50'000'000;
+constexpr int64_t kFirstRestNs = 3'000'000;
 constexpr int64_t kStopLimitNs = 500'000'000;
 
 struct State {
@@ -41,6 +42,7 @@ struct State {
     std::atomic<int> tid{0};      // while it works
     std::atomic<int> latest{0};   // kernel thread of the latest one, also when it has ended
     std::atomic<int> last{0};     // 1 = all threads of the program have ended
+    int64_t surveyed_ns = 0;      // of the one that works, or worked before a fork
 };
 constinit State g;
 
@@ -69,7 +71,6 @@ void rest(int64_t pause) {
 
 void work() {
     uint32_t random = 0x9E3779B9u ^ static_cast<uint32_t>(kernel::gettid());
-    int64_t surveyed = 0;
     const int64_t interval =
         recorder().interval_ns > kFastestPaceNs ? recorder().interval_ns : kFastestPaceNs;
     const int64_t earlier_cpu_ns = spool::control()->helper_cpu_ns;
@@ -88,10 +89,10 @@ void work() {
             break;
         }
         const int64_t now = kernel::monotonic_ns();
-        const bool survey = now - surveyed > kSurveyPeriodNs || !threads::any();
+        const bool survey = now - g.surveyed_ns > kSurveyPeriodNs || !threads::any();
         modules::refresh(survey);
         if (survey) {
-            surveyed = now;
+            g.surveyed_ns = now;
             own_memory::look();
             if (!lifecycle::sweep_threads(false)) {
                 g.last.store(1);  // nobody is left to end the process: it ends with this thread
@@ -110,7 +111,8 @@ void work() {
                          __ATOMIC_RELAXED);
 
         random = random * 1664525u + 1013904223u;
-        rest(pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024);
+        const int64_t pause = pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024;
+        rest(spool::in_first_moment() ? kFirstRestNs : pause);
     }
     waits::close_all();
 }
@@ -209,6 +211,7 @@ void forget() {
     g.tid.store(0);
     g.latest.store(0);
     g.last.store(0);
+    g.surveyed_ns = 0;
 }
 
 }  // namespace tachograph::helper

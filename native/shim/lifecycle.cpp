@@ -184,6 +184,12 @@ int start(const char* name, size_t length) {
     return 0;
 }
 
+void start_helper() {
+    if (helper::start()) return;
+    spool::count(Loss::helper_refused);
+    if (const int error = spool::prepare_second(); error != 0) stop_early(error);
+}
+
 // Nothing of what is known is this process's: it is all the parent's, but for the memory.
 void forget_parent() {
     helper::forget();
@@ -203,7 +209,7 @@ bool record_as_child(const char* name, size_t length) {
     if (g.recorder.paused.load()) write_state(StateEvent::paused);
     facts::tell_again();
     heap::begin_again();
-    if (!helper::start()) spool::count(Loss::helper_refused);
+    start_helper();
     return true;
 }
 
@@ -259,7 +265,7 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     }
     g.armed = true;
     sweep_threads(true);
-    if (!helper::start()) spool::count(Loss::helper_refused);
+    start_helper();
     return 0;
 }
 

@@ -16,7 +16,7 @@
 namespace tachograph::provider {
 namespace {
 
-constexpr uint32_t kMostFiles = 3;
+constexpr uint32_t kMostFiles = 2;
 // How long the helper waits for a segment, two of which are ahead; and how long a thread of the
 // program waits, at the start of a process and for a row of the process log. It takes milliseconds.
 constexpr int64_t kSegmentPatienceNs = 1'000'000'000;
@@ -101,7 +101,7 @@ class Line {
         const long got =
             in_time(SYS_recvmsg, SO_RCVTIMEO, kernel::address(&message), MSG_CMSG_CLOEXEC, 0);
         if (got < 0) return -got;
-        int received[kMostFiles] = {-1, -1, -1};
+        int received[kMostFiles] = {-1, -1};
         uint32_t number = 0;
         const cmsghdr* head = CMSG_FIRSTHDR(&message);
         if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
@@ -193,14 +193,14 @@ long segment(long error, int64_t start_ns, uint32_t sequence, uint64_t size, uin
     return ask(request, error, kSegmentPatienceNs, 1, &size, base);
 }
 
-long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)[3]) {
+long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)[2]) {
     Request request;
     request.what = static_cast<uint32_t>(What::process);
     request.start_ns = start_ns;
     request.control_size = sizes.control;
     request.segment_size = sizes.segment;
-    const uint64_t each[3] = {sizes.control, sizes.segment, sizes.segment};
-    return ask(request, error, kProcessPatienceNs, 3, each, bases);
+    const uint64_t each[2] = {sizes.control, sizes.segment};
+    return ask(request, error, kProcessPatienceNs, 2, each, bases);
 }
 
 void log(const ProcessRecord& record) {

@@ -18,12 +18,12 @@ bool may_help(long error);
 // nobody is there who could.
 long segment(long error, int64_t start_ns, uint32_t sequence, uint64_t size, uint8_t** base);
 
-// The control file and the first two segments, all or none. 0 or an errno, as above.
+// The control file and the first segment, both or none. 0 or an errno, as above.
 struct Sizes {
     uint64_t control;
     uint64_t segment;
 };
-long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)[3]);
+long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)[2]);
 
 // Appends to the process log.
 void log(const ProcessRecord& record);

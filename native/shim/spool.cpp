@@ -15,11 +15,16 @@ namespace {
 struct Segment {
     std::atomic<uint8_t*> base{nullptr};
     std::atomic<uint64_t> used{0};
-    uint32_t sequence = 0;
+    uint64_t size = 0;
 };
 
 // Current, next, and those that wait to be unmapped; more than three are never alive at once.
 constexpr uint32_t kSegments = 8;
+
+// Thousands of processes may live for a moment only, and a file's blocks are made before they are
+// needed: the first segment is small, and the second one made for a process that stays.
+constexpr uint64_t kFirstSegmentSize = 64 << 10;
+constexpr int64_t kMomentNs = 3'000'000;
 
 // How long a recording command that does not answer is asked again for a segment, and how often.
 constexpr int64_t kPatienceNs = 60'000'000'000;
@@ -39,6 +44,10 @@ struct State {
     char prefix[512] = {};
 };
 constinit State g;
+
+uint64_t size_of(uint32_t sequence) {
+    return sequence == 0 && g.segment_size > kFirstSegmentSize ? kFirstSegmentSize : g.segment_size;
+}
 
 Segment& slot(uint32_t sequence) { return g.segments[sequence % kSegments]; }
 
@@ -82,12 +91,12 @@ void use(uint32_t sequence, uint8_t* base) {
     auto* header = reinterpret_cast<SegmentHeader*>(base);
     memcpy(header->magic, "TACHSEG1", 8);
     header->sequence = sequence;
-    header->size = static_cast<uint32_t>(g.segment_size);
+    header->size = static_cast<uint32_t>(size_of(sequence));
     header->pid = g.control->pid;
     header->start_ns = g.control->start_ns;
 
     Segment& segment = slot(sequence);
-    segment.sequence = sequence;
+    segment.size = size_of(sequence);
     segment.used.store(kSegmentHeader, std::memory_order_relaxed);
     segment.base.store(base, std::memory_order_release);
     g.prepared.store(sequence, std::memory_order_release);
@@ -96,25 +105,23 @@ void use(uint32_t sequence, uint8_t* base) {
 int prepare(uint32_t sequence) {
     const Path path = segment_path(sequence);
     uint8_t* base = nullptr;
-    long error = mapped_file::create(path.text, g.segment_size, &base);
+    const uint64_t size = size_of(sequence);
+    long error = mapped_file::create(path.text, size, &base);
     if (provider::may_help(error))
-        error = provider::segment(error, g.control->start_ns, sequence, g.segment_size, &base);
+        error = provider::segment(error, g.control->start_ns, sequence, size, &base);
     if (error != 0) return static_cast<int>(error);
     use(sequence, base);
     return 0;
 }
 
-// The control file and the first two segments, all or none.
-long make_first(uint8_t* (&bases)[3]) {
-    const Path paths[3] = {control_path(), segment_path(0), segment_path(1)};
-    const uint64_t sizes[3] = {g.control_size, g.segment_size, g.segment_size};
-    for (int i = 0; i < 3; ++i) {
-        const long error = mapped_file::create(paths[i].text, sizes[i], &bases[i]);
-        if (error == 0) continue;
-        while (--i >= 0) mapped_file::discard(paths[i].text, bases[i], sizes[i]);
-        return error;
-    }
-    return 0;
+// The control file and the first segment, both or none.
+long make_first(uint8_t* (&bases)[2]) {
+    const Path control = control_path();
+    long error = mapped_file::create(control.text, g.control_size, &bases[0]);
+    if (error != 0) return error;
+    error = mapped_file::create(segment_path(0).text, size_of(0), &bases[1]);
+    if (error != 0) mapped_file::discard(control.text, bases[0], g.control_size);
+    return error;
 }
 
 // Somebody who does not answer may just be stopped or busy. Meanwhile there is room in the segments
@@ -137,7 +144,7 @@ BlockRecord* young() {
 uint64_t mapped_bytes() {
     uint64_t bytes = g.control_size;
     for (const Segment& segment : g.segments)
-        if (segment.base.load(std::memory_order_acquire)) bytes += g.segment_size;
+        if (segment.base.load(std::memory_order_acquire)) bytes += segment.size;
     return bytes;
 }
 
@@ -154,10 +161,10 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
                                 static_cast<long long>(start_ns));
     if (length < 0 || static_cast<size_t>(length) >= sizeof g.prefix) return ENAMETOOLONG;
 
-    uint8_t* bases[3] = {};
+    uint8_t* bases[2] = {};
     long error = make_first(bases);
     if (provider::may_help(error))
-        error = provider::process(error, start_ns, {g.control_size, g.segment_size}, bases);
+        error = provider::process(error, start_ns, {g.control_size, size_of(0)}, bases);
     if (error != 0) return static_cast<int>(error);
     auto* made = reinterpret_cast<Control*>(bases[0]);
     made->major = 1;
@@ -168,7 +175,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
     made->segment_size = g.segment_size;
     made->state = static_cast<uint32_t>(ControlState::recording);
     g.control = made;
-    for (uint32_t sequence = 0; sequence < 2; ++sequence) use(sequence, bases[sequence + 1]);
+    use(0, bases[1]);
     // The magic goes in last: a control file without it is not one.
     memcpy(made->magic, "TACHCTL1", 8);
     return 0;
@@ -177,7 +184,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
 Control* leave() {
     for (Segment& segment : g.segments) {
         uint8_t* base = segment.base.exchange(nullptr);
-        if (base) mapped_file::unmap(base, g.segment_size);
+        if (base) mapped_file::unmap(base, segment.size);
         segment.used.store(0, std::memory_order_relaxed);
     }
     Control* parents = g.control;
@@ -204,9 +211,9 @@ Ticket reserve(Kind kind, size_t size) {
         uint8_t* base = segment.base.load(std::memory_order_acquire);
         if (!base || length > g.segment_size - kSegmentHeader) break;
         // Looked at first, so that a full segment's counter cannot wander off.
-        if (segment.used.load(std::memory_order_relaxed) + length <= g.segment_size) {
+        if (segment.used.load(std::memory_order_relaxed) + length <= segment.size) {
             const uint64_t offset = segment.used.fetch_add(length, std::memory_order_relaxed);
-            if (offset + length <= g.segment_size)
+            if (offset + length <= segment.size)
                 return {base + offset,
                         record_header(kind, static_cast<uint32_t>(length), offset, sequence),
                         sequence};
@@ -228,19 +235,25 @@ void commit(const Ticket& ticket) {
 
 bool is_current(uint32_t sequence) { return g.current.load(std::memory_order_acquire) == sequence; }
 
+bool in_first_moment() {
+    return g.prepared.load(std::memory_order_relaxed) == 0 &&
+           kernel::monotonic_ns() - g.control->start_ns < kMomentNs;
+}
+
 int maintain() {
     const uint32_t current = g.current.load(std::memory_order_seq_cst);
     // Retired segments first: their places in the ring are needed again.
     while (g.unmapped < current && g.writers.load(std::memory_order_seq_cst) == 0) {
         Segment& segment = slot(g.unmapped);
         uint8_t* base = segment.base.exchange(nullptr);
-        if (base) mapped_file::unmap(base, g.segment_size);
+        if (base) mapped_file::unmap(base, segment.size);
         ++g.unmapped;
     }
     const uint32_t prepared = g.prepared.load(std::memory_order_acquire);
-    const bool wanted = prepared == current ||
-                        (prepared == current + 1 &&
-                         slot(current).used.load(std::memory_order_relaxed) > g.segment_size / 2);
+    const Segment& filled = slot(current);
+    const bool half = filled.used.load(std::memory_order_relaxed) > filled.size / 2;
+    const bool wanted = prepared == current ? half || !in_first_moment()
+                                            : prepared == current + 1 && half && current > 0;
     if (!wanted || prepared + 1 - g.unmapped >= kSegments) return 0;
     if (g.unanswered_ns != 0 && kernel::monotonic_ns() - g.asked_ns < kAskAgainNs) return 0;
     const int error = prepare(prepared + 1);
@@ -248,6 +261,8 @@ int maintain() {
     g.unanswered_ns = 0;
     return error;
 }
+
+int prepare_second() { return g.prepared.load() == 0 ? prepare(1) : 0; }
 
 bool can_turn() {
     const uint32_t current = g.current.load(std::memory_order_relaxed);

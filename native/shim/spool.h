@@ -8,8 +8,8 @@
 
 namespace tachograph::spool {
 
-// Makes the control file, with room for young blocks where memory is recorded, and the first two
-// segments. Returns 0 or errno.
+// Makes the control file, with room for young blocks where memory is recorded, and the first
+// segment. Returns 0 or errno.
 int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool memory = false);
 
 // In a forked child: what is mapped is the parent's. From here on this process has no spool; the
@@ -33,6 +33,10 @@ bool is_current(uint32_t sequence);
 // Helper thread: maps the next segment ahead of need, unmaps those that no writer can still hold.
 // Returns 0, or the errno of a failed allocation (the recording must then stop).
 int maintain();
+// Whether there is a small first segment only, because most processes so young soon end.
+bool in_first_moment();
+// Where there is no helper thread, so that there is a second segment at least. 0 or an errno.
+int prepare_second();
 
 // Whether the recording command wants the current segment to be left, so that it can take it away,
 // and the next one is ready.

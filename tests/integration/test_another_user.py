@@ -109,6 +109,39 @@ def test_children_of_another_user(folder: Path, how: str) -> None:
         assert spans(recording, letter) > ROOM
 
 
+NAMES_FILES = """
+import os, sys, time
+def busy(name):
+    text = "def f():\\n    end = time.thread_time() + 0.3\\n    while time.thread_time() < end: pass"
+    names = {"time": time}
+    exec(compile(text, name, "exec"), names)
+    names["f"]()
+busy(sys.argv[1])
+time.sleep(2)
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+time.sleep(2)
+for name in sys.argv[2:]:
+    busy(name)
+"""
+
+
+def test_names_files_that_it_may_not_read(folder: Path) -> None:
+    """What root alone may read is in the recording only if the program was root when it named it."""
+    names = ["before", "after", "everybody", "link"]
+    for name in names[:3]:
+        (folder / name).write_text(f"text of {name}")
+        (folder / name).chmod(0o644 if name == "everybody" else 0o600)
+    (folder / "link").symlink_to("after")
+    program = folder / "program.py"
+    program.write_text(NAMES_FILES)
+    arguments = [program, *(folder / name for name in names)]
+    done = support.record(arguments, folder, "--rotate", "1h")  # so it looks twice a second
+    assert (done.status, done.stderr) == (0, "")
+    sources = {row["path"]: row["source"] for row in support.rows(folder / "run.tacho", "files")}
+    kept = {name: sources[str(folder / name)] for name in names}
+    assert kept == {"before": "text of before", "after": None, "everybody": "text of everybody", "link": None}
+
+
 APP = """
 import os
 from tachograph.recorder import span
@@ -178,7 +211,7 @@ def test_recording_command_killed(folder: Path, moment: str) -> None:
         if moment == "after":
             support.wait_for(
                 lambda: any(
-                    path.name.startswith(prefix) and path.name.endswith(".000004.seg")
+                    path.name.startswith(prefix) and path.name.endswith(".000005.seg")
                     for path in (recording / "spool").iterdir()
                 ),
                 "a segment that was made for it",
@@ -223,10 +256,12 @@ def test_recording_command_that_stands_still(folder: Path) -> None:
     assert spans(recording, "s") > MANY // 2
 
 
-def names_of_providers() -> set[str]:
-    """The names at which recording commands of this machine answer."""
-    with open("/proc/net/unix", encoding="utf-8") as file:
-        return {line.split()[-1][1:] for line in file if " @tachograph-" in line}
+def name_of_provider(command: int) -> str:
+    """The name at which a recording command answers, by its process id."""
+    sockets = {os.readlink(path) for path in Path(f"/proc/{command}/fd").iterdir()}
+    rows = [line.split() for line in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()]
+    (name,) = (row[-1] for row in rows if f"socket:[{row[6]}]" in sockets and row[-1].startswith("@tachograph-"))
+    return name[1:]
 
 
 def answer_to(name: str, request: bytes) -> tuple[bytes, int]:
@@ -250,24 +285,24 @@ def request(what: int, sequence: int, start_ns: int) -> bytes:
 @pytest.mark.parametrize("user", [0, NOBODY])
 def test_nobody_else_is_given_anything(folder: Path, user: int) -> None:
     """Who is not of the recording is sent away, whatever he asks for: another's files, or some of his own."""
-    others = names_of_providers()
     recording = folder / "run.tacho"
-    with support.start([PROGRAM, "setuid", "20", folder, "pause"], folder) as command:
+    with support.start([PROGRAM, "setuid", "4", folder, "pause"], folder) as command:
         program = wait_until_ready(folder)
-        (name,) = names_of_providers() - others
+        name = name_of_provider(command.pid)
         spool = recording / "spool"
         (control,) = (path for path in spool.iterdir() if path.name.startswith(f"{program}-") and path.suffix == ".ctl")
         before = {path.name for path in spool.iterdir()}
         start_ns = int(control.stem.partition("-")[2])
         requests = [
-            (name, request(SEGMENT, 2, start_ns)),
+            (name, request(SEGMENT, 3, start_ns)),
             (name, request(PROCESS, 0, time.monotonic_ns())),
             (name, b""),
             (name, b"TACHASK1"),
         ]
         refused = [(b"", 0)] * len(requests)
         assert support.as_user(user, lambda: [answer_to(*each) for each in requests]) == repr(refused)
-        assert {path.name for path in spool.iterdir()} - before <= {"processes.log", "recorder.json"}
+        own = {f"{control.stem}.00000{number}.seg" for number in (1, 2)}  # which it made ahead of need
+        assert {path.name for path in spool.iterdir()} - before - own <= {"processes.log", "recorder.json"}
         (folder / "on").touch()
         command.communicate(timeout=60)
     assert command.returncode == 0
@@ -298,13 +333,14 @@ def impostor(name: str) -> Iterator[tuple[int, int]]:
 
 def test_an_impostor_is_told_nothing(folder: Path) -> None:
     """Once the recording command is dead, anybody may take the name; a process believes only root."""
-    others = names_of_providers()
     with support.start([PROGRAM, "setuid", str(MANY), folder, "wait"], folder) as command:
         program = wait_until_ready(folder)
-        (name,) = names_of_providers() - others
+        name = name_of_provider(command.pid)
         os.kill(command.pid, signal.SIGKILL)
         command.wait(timeout=10)
-        support.wait_for(lambda: name not in names_of_providers(), "the end of its socket")
+        support.wait_for(
+            lambda: f" @{name}\n" not in Path("/proc/net/unix").read_text(encoding="utf-8"), "the end of its socket"
+        )
         with impostor(name) as (reader, pid):
             assert os.read(reader, 64) == b"ready"
             (folder / "go").touch()

@@ -3,6 +3,7 @@
 // number counts up from 0 per thread.
 #include "spool.h"
 #include "check.h"
+#include "kernel.h"
 #include "layout.h"
 
 #include <dirent.h>
@@ -22,7 +23,8 @@ using namespace tachograph;
 
 namespace {
 
-constexpr uint64_t kSegmentSize = 65536;
+constexpr uint64_t kSegmentSize = 128 << 10;
+constexpr uint64_t kFirstSegmentSize = 64 << 10;
 constexpr auto kTestKind = static_cast<Kind>(200);
 
 struct TestRecord {
@@ -117,11 +119,39 @@ TEST(spool_concurrent_appends) {
         lost += tallies[thread].dropped;
     }
     CHECK(dropped() == lost);
-    CHECK(spool::control()->current_segment >= 20);
+    CHECK(spool::control()->current_segment >= 15);
+}
+
+TEST(spool_begins_with_little) {
+    CHECK(spool::open(tests::folder, kSegmentSize, kernel::monotonic_ns()) == 0);
+    CHECK(spool::mapped_bytes() == kControlSize + kFirstSegmentSize && files_in_folder() == 2);
+    // Either there is much to write, or the process stays.
+    Tally tally;
+    while (spool::in_first_moment()) {
+        CHECK(append(0, &tally));
+        CHECK(spool::maintain() == 0);
+    }
+    CHECK(spool::maintain() == 0 && files_in_folder() == 3);
+    CHECK(spool::mapped_bytes() == kControlSize + kFirstSegmentSize + kSegmentSize);
+    while (spool::is_current(0)) append(0, &tally);
+    CHECK(tally.dropped == 0);
+    print(0, tally);
+}
+
+TEST(spool_that_nobody_maintains) {
+    CHECK(spool::open(tests::folder, kSegmentSize, kernel::monotonic_ns()) == 0);
+    CHECK(spool::prepare_second() == 0 && spool::prepare_second() == 0);
+    CHECK(files_in_folder() == 3 && !spool::in_first_moment());
+    Tally tally;
+    while (append(0, &tally)) {
+    }
+    CHECK(spool::is_current(1));
+    print(0, tally);
 }
 
 TEST(spool_leaves_a_segment_when_asked) {
     CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    CHECK(spool::maintain() == 0);
     Tally tally;
     CHECK(append(0, &tally));
     spool::turn();
@@ -169,6 +199,7 @@ TEST(spool_leaves_segments_beside_writers) {
 
 TEST(spool_without_its_helper) {
     CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
+    CHECK(spool::maintain() == 0);
     Tally tally;
     while (append(0, &tally) || tally.dropped < 1000) {
     }
@@ -204,7 +235,7 @@ TEST(spool_refused_at_open) {
     // And it can be tried again.
     limit_file_size(RLIM_INFINITY);
     CHECK(spool::open(tests::folder, kSegmentSize, 4) == 0);
-    CHECK(files_in_folder() == 3);
+    CHECK(files_in_folder() == 2);
     Tally tally;
     CHECK(append(0, &tally));
     print(0, tally);
@@ -220,7 +251,7 @@ TEST(spool_disk_full) {
         if (error == 0) error = spool::maintain();
     }
     CHECK(error == EFBIG);
-    CHECK(files_in_folder() == 3);  // the segment that was refused is gone again
+    CHECK(files_in_folder() == 2);  // the segment that was refused is gone again
     CHECK(dropped() == tally.dropped);
     print(0, tally);
 }
