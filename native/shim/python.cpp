@@ -32,7 +32,9 @@ bool find(Api* api) {
            look_up(&api->tuple_item, "PyTuple_GetItem") && look_up(&api->release, "Py_DecRef") &&
            look_up(&api->error, "PyErr_Occurred") && look_up(&api->clear_error, "PyErr_Clear") &&
            look_up(&api->error_is, "PyErr_ExceptionMatches") &&
-           look_up(&api->interrupted, "PyExc_KeyboardInterrupt");
+           look_up(&api->interrupted, "PyExc_KeyboardInterrupt") &&
+           look_up(&api->check_signals, "PyErr_CheckSignals") &&
+           look_up(&api->interrupt, "PyErr_SetInterrupt");
 }
 
 bool Api::first_is(Object tuple, const char* text) const {
@@ -56,15 +58,22 @@ void Globals::set(const char* name, Object value) {
 }
 
 int Globals::run(const char* program, const char* file) {
+    bool interrupted = false;
+    if (python_.check_signals() != 0) {
+        if (!python_.error_is(*python_.interrupted)) return -1;
+        python_.clear_error();
+        interrupted = true;
+    }
     if (dict_ && !python_.error()) {
         const Object code = python_.compile(program, file, kFileInput);
         if (code) python_.release(python_.evaluate(code, dict_, dict_));
         python_.release(code);
     }
-    if (dict_ && !python_.error()) return 0;
-    if (python_.error_is(*python_.interrupted)) return -1;
+    const bool failed = !dict_ || python_.error();
+    if (failed) interrupted = python_.error_is(*python_.interrupted) || interrupted;
     python_.clear_error();
-    return 1;
+    if (interrupted) python_.interrupt();
+    return failed ? 1 : 0;
 }
 
 }  // namespace tachograph::python

@@ -31,6 +31,8 @@ struct Api {
     void (*clear_error)() = nullptr;
     int (*error_is)(Object) = nullptr;
     Object* interrupted = nullptr;  // where KeyboardInterrupt is
+    int (*check_signals)() = nullptr;
+    void (*interrupt)() = nullptr;
 
     // Whether the first item of a tuple is this string.
     bool first_is(Object tuple, const char* text) const;
@@ -49,7 +51,8 @@ class Globals {
 
     void set(const char* name, const char* path);
     void set(const char* name, Object value);  // takes the reference
-    // 0; 1 if it failed; -1 if it was interrupted, which is left for the caller to raise.
+    // 0; 1 if it failed; -1 if a signal handler's error is left for the caller to raise. An
+    // interrupt from the keyboard is the program's: it is raised there, at the next instruction.
     int run(const char* program, const char* file);
 
   private:

@@ -186,6 +186,13 @@ def test_embedded(embedding: Path, how: str, count: int) -> None:
         assert tree.row(name)["exit_status"] == 42
 
 
+def test_interrupted_while_it_is_armed(embedding: Path) -> None:
+    """Ctrl-C just before the program's first line is the program's, and shows nothing of ours."""
+    plain, tree = embedded(embedding, "interrupted")
+    assert "KeyboardInterrupt" in plain.stderr
+    assert tree.recorded == plain
+
+
 def test_embedded_main(embedding: Path) -> None:
     plain, tree = embedded(embedding, "main", str(support.PROGRAMS / "work.py"), "in_embedded_main")
     assert plain.status == tree.recorded.status == 0, tree.recorded.stderr

@@ -6,6 +6,7 @@ bare and recorded have nothing in common.
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -46,6 +47,8 @@ def compare(
     Those that match a pattern of ``ignored`` are not run.
     """
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    # In the background of a shell it is ignored, and there some tests never end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     first = {arm: outcomes(folder, arm, modules, ignored) for arm in ARMS}
     everything = first["bare"].keys() | first["recorded"].keys()
     suspects = sorted(test for test in everything if first["bare"].get(test) != first["recorded"].get(test))

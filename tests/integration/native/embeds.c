@@ -4,6 +4,7 @@
  */
 #include <Python.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
     const int lives = strcmp(argv[1], "twice") == 0 ? 2 : 1;
     for (int i = 0; i < lives; i++) {
         Py_Initialize();
+        if (strcmp(argv[1], "interrupted") == 0) raise(SIGINT);
         if (live(i == 0 ? "in_first_life" : "in_second_life") != 0) return 3;
         if (Py_FinalizeEx() != 0) return 4;
     }
