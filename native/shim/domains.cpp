@@ -40,8 +40,9 @@ const Wrapped& of(void* context) { return *static_cast<const Wrapped*>(context);
 bool nested(const Local& local) { return __builtin_expect(local.domain != TG_DOMAIN_NATIVE, 0); }
 
 // A block that did not come through malloc came from a pool.
-bool small(const heap::Recent& through_malloc, const void* block) {
-    return through_malloc.none() || !through_malloc.hold(block);
+bool small(const heap::Recent& through_malloc, const void* block, size_t size) {
+    return through_malloc.none() ||
+           (size <= kPools.unit * kPools.classes && !through_malloc.hold(block));
 }
 
 // What goes on in here is what millions of small blocks pay: each function is made for its domain,
@@ -54,7 +55,7 @@ void* allocate(void* context, size_t size) {
     local.domain = kDomain;
     local.allocated.count = 0;
     void* block = w.original.allocate(w.original.context, size);
-    if (kSmall && __builtin_expect(block != nullptr, 1) && small(local.allocated, block))
+    if (kSmall && __builtin_expect(block != nullptr, 1) && small(local.allocated, block, size))
         heap::took<kDomain>(local, block, size_in_pool(block), size, __builtin_return_address(0));
     local.domain = TG_DOMAIN_NATIVE;
     return block;
@@ -68,7 +69,8 @@ void* allocate_zeroed(void* context, size_t count, size_t size) {
     local.domain = kDomain;
     local.allocated.count = 0;
     void* block = w.original.allocate_zeroed(w.original.context, count, size);
-    if (kSmall && __builtin_expect(block != nullptr, 1) && small(local.allocated, block))
+    if (kSmall && __builtin_expect(block != nullptr, 1) &&
+        small(local.allocated, block, count * size))
         heap::took<kDomain>(local, block, size_in_pool(block), count * size,
                             __builtin_return_address(0));
     local.domain = TG_DOMAIN_NATIVE;
@@ -124,7 +126,7 @@ void* reallocate(void* context, void* block, size_t size) {
     if (moved && kSmall) {
         local.moved_ns = blocks::settle(followed);
         if (look) end_release<kDomain>(local, block);
-        if (small(local.allocated, moved))
+        if (small(local.allocated, moved, size))
             heap::took<kDomain>(local, moved, size_in_pool(moved), size,
                                 __builtin_return_address(0));
         local.moved_ns = 0;

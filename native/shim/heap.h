@@ -33,21 +33,27 @@ struct alignas(128) Counters {
     uint32_t thread;
 };
 
-// The last few blocks: which of an interpreter's blocks came through malloc is told by them.
+// The first and the last few blocks of a call: which of an interpreter's blocks came through malloc
+// is told by them. tracemalloc has a dozen for itself, behind the one that it returns.
 struct Recent {
-    const void* blocks[4] = {};
+    const void* first[4] = {};
+    const void* last[4] = {};
     uint32_t count = 0;
 
-    void add(const void* block) { blocks[count++ % 4] = block; }
+    void add(const void* block) {
+        if (const uint32_t there = count & ~kLook; there < 4) first[there] = block;
+        last[count++ % 4] = block;
+    }
     bool none() const { return __builtin_expect(count == 0, 1); }
     // Whether `block` is in one of them, behind a header of the interpreter's at most.
     bool hold(const void* block) const {
         const uint32_t there = count & ~kLook;
         for (uint32_t i = 0; i < there && i < 4; ++i)
-            if (reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(blocks[i]) <=
-                kHeader)
-                return true;
+            if (behind(block, first[i]) || behind(block, last[i])) return true;
         return false;
+    }
+    static bool behind(const void* block, const void* start) {
+        return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(start) <= kHeader;
     }
     static constexpr uintptr_t kHeader = 64;
     // In `count`: something else is there to be looked at.

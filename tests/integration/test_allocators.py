@@ -149,6 +149,24 @@ def test_tracemalloc(tmp_path: Path, before: str) -> None:
     check_seen_or_said(report, recording, ("raw", "mem", "obj"), KEPT, "allocator_unseen", "allocator_replaced")
 
 
+UNCLOSED = """
+def func():
+    f = open(__file__, "rb")
+    f = None
+func()
+"""
+
+
+def test_tracemalloc_that_needs_much_for_itself(tmp_path: Path) -> None:
+    """Where warnings tell the place of an allocation, tracemalloc allocates a dozen blocks behind the one asked for."""
+    program = tmp_path / "unclosed.py"
+    program.write_text(UNCLOSED)
+    command = [sys.executable, "-Wd", "-X", "tracemalloc=2", program]
+    recorded = support.record(command, tmp_path)
+    assert recorded == support.run(command, tmp_path)
+    assert "Object allocated at" in recorded.stderr
+
+
 def test_tracemalloc_to_the_end(tmp_path: Path) -> None:
     report, recording = run(tmp_path, "import tracemalloc\ntracemalloc.start()\n" + ALLOCATE)
     check_both(report, recording)

@@ -61,6 +61,21 @@ void give(uint64_t number, size_t size) {
 
 }  // namespace
 
+TEST(heap_knows_the_first_and_the_last_block_of_a_call) {
+    static const char memory[100][1024] = {};
+    heap::Recent recent;
+    CHECK(recent.none() && !recent.hold(memory[0]));
+    for (const auto& block : memory) recent.add(block);
+    CHECK(!recent.none());
+    for (const int known : {0, 1, 2, 3, 96, 97, 98, 99}) CHECK(recent.hold(memory[known] + 32));
+    CHECK(!recent.hold(memory[50]) && !recent.hold(memory[0] + 500));
+    // What else there is to be looked at does not count as a block.
+    recent.count = heap::Recent::kLook;
+    CHECK(!recent.none() && !recent.hold(memory[0]));
+    recent.add(memory[5]);
+    CHECK(recent.hold(memory[5]) && !recent.hold(memory[0]));
+}
+
 TEST(heap_gaps_between_copies_are_exponential) {
     constexpr int kDraws = 1'000'000;
     constexpr int64_t kMean = 1 << 20;
