@@ -161,7 +161,7 @@ def test_tracemalloc_that_needs_much_for_itself(tmp_path: Path) -> None:
     """Where warnings tell the place of an allocation, tracemalloc allocates a dozen blocks behind the one asked for."""
     program = tmp_path / "unclosed.py"
     program.write_text(UNCLOSED)
-    command = [sys.executable, "-Wd", "-X", "tracemalloc=2", program]
+    command = [sys.executable, "-Wd", "-X", "tracemalloc=2", str(program)]
     recorded = support.record(command, tmp_path)
     assert recorded == support.run(command, tmp_path)
     assert "Object allocated at" in recorded.stderr
