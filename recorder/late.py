@@ -37,9 +37,6 @@ def begin(
         arm = load_arm(home, beside)
     finally:
         sys.dont_write_bytecode = writes
-    if fits:
-        arm.at_start()
-        return
 
     def natively(_: str, config: "dict[str, str]") -> None:
         facts = {**arm.facts_of_interpreter(config), "recorded": "native"}
@@ -49,10 +46,10 @@ def begin(
 
         register_at_fork(before=before_fork, after_in_parent=after_fork_in_parent, after_in_child=after_fork_in_child)
 
-    arm.at_start(natively)
-    # The program has no tachograph of its own, or another one.
+    arm.at_start(None if fits else natively)
+    # The program imports for itself what it needs. Without our extension it has no tachograph, or another one.
     for name in sys.modules.keys() - names:
-        if name.partition(".")[0] == PACKAGE:
+        if not (fits and name.partition(".")[0] == PACKAGE):
             del sys.modules[name]
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 WORK = str(Path(__file__).with_name("work.py"))
 IN_A_MODULE = "import sys; sys.path.append(sys.argv[1]); from work import work; work('with_code')"
 SAY = (
-    "import json, os, sys, threading;"
+    "import sys; modules = sorted(name for name in sys.modules if name.partition('.')[0] != 'tachograph');"
+    "import json, os, threading;"
     "print(json.dumps({'name': 'state', 'pid': os.getpid(), 'path': sys.path, 'argv': sys.argv, 'flags': str(sys.flags),"
+    " 'modules': modules,"
     " 'main': sorted(vars(sys.modules['__main__'])), 'hooks': [sys.gettrace(), sys.getprofile(), len(sys.meta_path)],"
     " 'writes': sys.dont_write_bytecode, 'threads': threading.active_count(), 'environment': None}))"
 )
