@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t kThreads = 8;
 
 void open() {
-    CHECK(spool::open(tests::folder, 8 << 20, 1) == 0);
+    CHECK(spool::open(tests::folder, 8 << 20, 1) == 0 && spool::prepare_second() == 0);
     CHECK(contexts::open());
 }
 

@@ -16,7 +16,7 @@ using namespace tachograph;
 namespace {
 
 void open() {
-    CHECK(spool::open(tests::folder, 4 << 20, 1) == 0);
+    CHECK(spool::open(tests::folder, 4 << 20, 1) == 0 && spool::prepare_second() == 0);
     CHECK(threads::open());
 }
 
