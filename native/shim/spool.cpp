@@ -259,7 +259,7 @@ int maintain() {
     const int error = prepare(prepared + 1);
     if (error == EAGAIN) return wait_for_answer();
     g.unanswered_ns = 0;
-    return error;
+    return half ? error : 0;  // what there is is filled first
 }
 
 int prepare_second() { return g.prepared.load() == 0 ? prepare(1) : 0; }

@@ -46,6 +46,7 @@ def run(folder: Path, sampler: str, *options: str) -> dict[str, float]:
     return totals(folder)
 
 
+@pytest.mark.quiet
 def test_paused_time_is_left_out(tmp_path: Path, sampler: str) -> None:
     found = run(tmp_path, sampler)
     assert found.get("hidden", 0.0) < 0.03
@@ -53,6 +54,7 @@ def test_paused_time_is_left_out(tmp_path: Path, sampler: str) -> None:
     assert found["after"] == pytest.approx(0.4, abs=0.04)
 
 
+@pytest.mark.quiet
 def test_start_paused(tmp_path: Path, sampler: str) -> None:
     found = run(tmp_path, sampler, "--start-paused")
     assert set(found) <= {"after", "hidden"}
