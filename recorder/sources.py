@@ -97,7 +97,6 @@ class SourceScout:
                     break
                 sequence, position = sequence + 1, SEGMENT_HEADER
             self._positions[process.prefix] = sequence, position
-            self.store.rights.look_at(process.pid)
 
     def position(self, prefix: str) -> tuple[int, int]:
         """The segment of a process and the place in it up to which it was followed."""

@@ -33,7 +33,6 @@ constexpr int64_t kSurveyPeriodNs = 1'000'000'000;
 constexpr int64_t kFastestPaceNs = 5'000'000;
 constexpr int64_t kSlowestPace = 4;  // intervals
 constexpr int64_t kLongestRestNs = 50'000'000;
-constexpr int64_t kFirstRestNs = 3'000'000;
 constexpr int64_t kStopLimitNs = 500'000'000;
 
 struct State {
@@ -112,7 +111,7 @@ void work() {
 
         random = random * 1664525u + 1013904223u;
         const int64_t pause = pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024;
-        rest(spool::in_first_moment() ? kFirstRestNs : pause);
+        rest(spool::in_first_moment() ? spool::kMomentNs : pause);
     }
     waits::close_all();
 }

@@ -24,7 +24,6 @@ constexpr uint32_t kSegments = 8;
 // Thousands of processes may live for a moment only, and a file's blocks are made before they are
 // needed: the first segment is small, and the second one made for a process that stays.
 constexpr uint64_t kFirstSegmentSize = 64 << 10;
-constexpr int64_t kMomentNs = 3'000'000;
 
 // How long a recording command that does not answer is asked again for a segment, and how often.
 constexpr int64_t kPatienceNs = 60'000'000'000;

@@ -35,6 +35,7 @@ bool is_current(uint32_t sequence);
 int maintain();
 // Whether there is a small first segment only, because most processes so young soon end.
 bool in_first_moment();
+inline constexpr int64_t kMomentNs = 3'000'000;
 // Where there is no helper thread, so that there is a second segment at least. 0 or an errno.
 int prepare_second();
 
