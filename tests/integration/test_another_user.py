@@ -260,7 +260,9 @@ def name_of_provider(command: int) -> str:
     """The name at which a recording command answers, by its process id."""
     sockets = {os.readlink(path) for path in Path(f"/proc/{command}/fd").iterdir()}
     rows = [line.split() for line in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()]
-    (name,) = (row[-1] for row in rows if f"socket:[{row[6]}]" in sockets and row[-1].startswith("@tachograph-"))
+    # those of the lines that it has accepted are of the same name
+    listening = [row for row in rows if row[3] == "00010000" and f"socket:[{row[6]}]" in sockets]
+    (name,) = (row[-1] for row in listening if row[-1].startswith("@tachograph-"))
     return name[1:]
 
 

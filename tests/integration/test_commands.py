@@ -199,10 +199,10 @@ def test_a_descendant_that_outlives_the_program(folder: Path) -> None:
     started = f"{sys.executable} outlives.py {quietly} while [ ! -s pid ]; do sleep 0.05; done; sleep 0.5; exit 6"
     begin = time.monotonic()
     try:
-        done = support.tachograph("record", "-o", "run.tacho", "sh", "-c", started, cwd=folder)
+        command = support.tachograph("record", "-o", "run.tacho", "sh", "-c", started, cwd=folder)
         assert time.monotonic() - begin < 50  # it was not waited for
         pid = int((folder / "pid").read_text())
-        assert done.returncode == 6
+        assert command.returncode == 6
         assert support.is_running(pid)
         assert not (folder / "run.tacho" / "spool").exists()
         (row,) = [row for row in processes(folder) if row["pid"] == pid]
@@ -212,8 +212,8 @@ def test_a_descendant_that_outlives_the_program(folder: Path) -> None:
         assert support.analyze(folder / "run.tacho", cwd=folder)["totals"]["cpu_s"] > 0.1
     finally:
         (folder / "over").touch()
-    support.wait_for((folder / "done").exists, "the end of the descendant")
-    assert (folder / "done").read_text() == "whole"
+    done = folder / "done"
+    support.wait_for(lambda: done.exists() and done.read_text() == "whole", "the end of the descendant")
 
 
 def test_recover_after_the_recording_command_was_killed(folder: Path) -> None:
