@@ -1,6 +1,10 @@
 """What every test begins with: the signals of the keyboard and of a terminal that closes, as a shell has them."""
 
 import signal
+import tempfile
+from pathlib import Path
+
+import pytest
 
 
 def pytest_configure() -> None:
@@ -8,3 +12,12 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture
+def open_folder(tmp_path: Path) -> Path:
+    """The test's own folder, which other users may enter: pytest makes it for one alone."""
+    for each in (tmp_path, *tmp_path.parents):
+        if each.is_relative_to(tempfile.gettempdir()) and each != Path(tempfile.gettempdir()):
+            each.chmod(each.stat().st_mode | 0o711)
+    return tmp_path

@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=1000, metavar="N", help="runs that are killed (%(default)s)")
     parser.add_argument("--hostile", type=int, default=10_000, metavar="N", help="mutated recordings (%(default)s)")
     parser.add_argument("--seconds", type=float, default=3600, help="of the run with flat memory (%(default)s)")
+    parser.add_argument("--rotate", metavar="WHEN", help="let it begin a new window so often, and watch the disk too")
     parser.add_argument("--seed", type=int, default=0, help="another one makes other kills and recordings")
     parser.add_argument("--interpreter", nargs="*", metavar="MODULE", help="CPython's tests, e.g. test_os test_signal")
     parser.add_argument(
@@ -39,7 +40,7 @@ def main() -> None:
         if options.hostile:
             soak_hostile(folder, options.hostile, options.seed)
         if options.seconds and support.native_recorder():
-            soak_memory(folder, options.seconds)
+            soak_memory(folder, options.seconds, options.rotate)
 
 
 def soak_kills(folder: Path, rounds: int, seed: int) -> None:
@@ -84,9 +85,9 @@ def soak_interpreter(folder: Path, modules: list[str], ignored: list[str]) -> No
         raise SystemExit(1)
 
 
-def soak_memory(folder: Path, seconds: float) -> None:
+def soak_memory(folder: Path, seconds: float, rotate: str | None) -> None:
     """Record for so long."""
-    for name, growth in memory.run(folder, seconds).items():
+    for name, growth in memory.run(folder, seconds, rotate).items():
         first, most = growth.quarter >> 10, growth.most >> 10
         print(f"{name}: {first} KB after a quarter of {seconds:.0f} s, then at most {most} KB", flush=True)
 

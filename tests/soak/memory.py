@@ -1,15 +1,19 @@
-"""A long recording at the full rate: neither the recorder nor the program grows."""
+"""A long recording at the full rate: neither the recorder nor the program grows, nor under --rotate what is on disk."""
 
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from integration import support
 
 MOST_GROWTH = 16 << 20
-"""Bytes that either process may have more after the first quarter than at its end: buffers find their size, no more."""
+"""Bytes that each may have more after the first quarter than at its end: buffers find their size, no more."""
+
+KEEP = 3
+"""Windows that are kept under ``--rotate``."""
 
 STEADY = """
 import sys, threading, time
@@ -31,7 +35,7 @@ print(number > 0)
 
 @dataclass(frozen=True)
 class Growth:
-    """Resident bytes of a process: at the end of the first quarter, and the most after it."""
+    """Resident bytes of a process, or bytes on disk: at the end of the first quarter, and the most after it."""
 
     quarter: int
     most: int
@@ -50,13 +54,26 @@ def resident(pid: int) -> int:
     return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
-def run(folder: Path, seconds: float) -> dict[str, Growth]:
-    """Record a steady program for so long, every millisecond, and watch both processes."""
+def on_disk(folder: Path) -> int:
+    """Bytes that all recordings in a folder take, those of the moment's spool too."""
+    total = 0
+    for path in folder.glob("*.tacho/**/*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_blocks * 512
+    return total
+
+
+def run(folder: Path, seconds: float, rotate: str | None) -> dict[str, Growth]:
+    """Record a steady program for so long, every millisecond, and watch both processes and, if it rotates, the disk."""
     program = folder / "steady.py"
     program.write_text(STEADY, encoding="utf-8")
     seen: dict[str, list[tuple[float, int]]] = {"recorder": [], "program": []}
+    options = ["--interval", "1"]
+    if rotate is not None:
+        options += ["--rotate", rotate, "--keep", str(KEEP)]
+        seen["disk"] = []
     begin = time.monotonic()
-    with support.start([program, str(seconds)], folder, "--interval", "1") as command:
+    with support.start([program, str(seconds)], folder, *options) as command:
         while command.poll() is None and time.monotonic() - begin < seconds:
             time.sleep(min(1.0, seconds / 50))
             children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
@@ -64,6 +81,8 @@ def run(folder: Path, seconds: float) -> dict[str, Growth]:
             for name, pid in (("recorder", command.pid), *(("program", int(pid)) for pid in pids[:1])):
                 if (size := resident(pid)) > 0:
                     seen[name].append((time.monotonic() - begin, size))
+            if rotate is not None:
+                seen["disk"].append((time.monotonic() - begin, on_disk(folder)))
         command.communicate(timeout=600)
     assert command.returncode == 0, command.returncode
     growth = {}

@@ -16,15 +16,6 @@ USER = 65534
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder that others may enter."""
-    for each in (tmp_path, *tmp_path.parents):
-        if each.is_relative_to("/tmp") and each != Path("/tmp"):
-            each.chmod(each.stat().st_mode | 0o711)
-    return tmp_path
-
-
-@pytest.fixture
 def another_user() -> Iterator[int]:
     """The process id of a program of another user."""
     with subprocess.Popen(["sleep", "60"], user=USER, group=USER, extra_groups=[USER - 1]) as process:
@@ -46,32 +37,32 @@ def test_credentials(another_user: int) -> None:
     assert credentials_of(1 << 22) is None
 
 
-def test_root_alone_reads_everything(folder: Path) -> None:
+def test_root_alone_reads_everything(open_folder: Path) -> None:
     rights = SourceRights()
     rights.look_at(os.getpid())
     rights.look_at(1 << 22)
-    with make(folder / "a", 0o000).open("rb") as file:
+    with make(open_folder / "a", 0o000).open("rb") as file:
         assert rights.allow(file.fileno())
 
 
-def test_what_another_user_may_read(folder: Path, another_user: int) -> None:
+def test_what_another_user_may_read(open_folder: Path, another_user: int) -> None:
     allowed = [
-        make(folder / "everybody", 0o604),
-        make(folder / "his", 0o400, user=USER),
-        make(folder / "group", 0o640, group=USER - 1),
+        make(open_folder / "everybody", 0o604),
+        make(open_folder / "his", 0o400, user=USER),
+        make(open_folder / "group", 0o640, group=USER - 1),
     ]
     refused = [
-        make(folder / "root", 0o600),
-        make(folder / "roots_group", 0o640),
-        make(folder / "not_even_he", 0o040, user=USER),
-        make(folder / "closed" / "everybody", 0o644),
-        make(folder / "other", 0o600, user=USER - 2, group=USER - 2),
+        make(open_folder / "root", 0o600),
+        make(open_folder / "roots_group", 0o640),
+        make(open_folder / "not_even_he", 0o040, user=USER),
+        make(open_folder / "closed" / "everybody", 0o644),
+        make(open_folder / "other", 0o600, user=USER - 2, group=USER - 2),
     ]
-    (folder / "closed").chmod(0o700)
-    (folder / "link").symlink_to(refused[0])
-    before, store = SourceStore(folder), SourceStore(folder)
+    (open_folder / "closed").chmod(0o700)
+    (open_folder / "link").symlink_to(refused[0])
+    before, store = SourceStore(open_folder), SourceStore(open_folder)
     store.rights.look_at(another_user)
-    for path in [*allowed, *refused, folder / "link"]:
+    for path in [*allowed, *refused, open_folder / "link"]:
         assert before.read(str(path)) == b"text"
     assert [store.read(str(path)) for path in allowed] == [b"text"] * len(allowed)
-    assert [store.read(str(path)) for path in [*refused, folder / "link"]] == [None] * (len(refused) + 1)
+    assert [store.read(str(path)) for path in [*refused, open_folder / "link"]] == [None] * (len(refused) + 1)
