@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -19,7 +20,9 @@ CACHE = ROOT / "build" / "native-tests"
 """Objects by the digest of all that went into them; ``make clean`` takes them away."""
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
-SHIM_FLAGS = ("-std=c++20", "-g", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+HIDDEN = ("-g", "-fPIC", "-fvisibility=hidden")
+SHIM_FLAGS = ("-std=c++20", *HIDDEN, "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", *WARNINGS)
+SHIM_INCLUDE = (NATIVE / "include", NATIVE / "shim", HERE)
 
 
 class BuildError(Exception):
@@ -109,9 +112,7 @@ def test_program(variant: Variant, target: Path) -> Path:
     sources = shim_sources(without=["audit.cpp", "interpose*.cpp", "sandbox.cpp", "startup.cpp", "hooks_*.cpp"])
     sources += [HERE / "main.cpp", HERE / "real.cpp"]
     sources += sorted(HERE.glob("*_test.cpp"))
-    flags = [*SHIM_FLAGS, *WARNINGS, *variant.flags]
-    objects = compile_all(sources, flags, [NATIVE / "include", NATIVE / "shim", HERE])
-    return link(objects, target, variant.flags)
+    return link(compile_all(sources, [*SHIM_FLAGS, *variant.flags], SHIM_INCLUDE), target, variant.flags)
 
 
 def recorder(variant: Variant, folder: Path) -> Path:
@@ -122,15 +123,15 @@ def recorder(variant: Variant, folder: Path) -> Path:
         MissingError: pybind11 or Python's headers are not there.
     """
     include = [NATIVE / "include", NATIVE / "shim", NATIVE / "extension", *_python_headers()]
-    hidden = [*variant.flags, "-fvisibility=hidden", "-fPIC"]
-    shim = compile_all(shim_sources(), [*SHIM_FLAGS, *hidden], include)
+    shim = compile_all(shim_sources(), [*SHIM_FLAGS, *variant.flags], SHIM_INCLUDE)
     link(shim, folder / "libtachograph.so", [*variant.flags, "-shared"])
     sources = sorted((NATIVE / "extension").glob("*.cpp"))
     # What only talks to Python, in templates that take the sanitizers half a minute to compile, does without them.
     bindings = [source for source in sources if "pybind11" in source.read_text(encoding="utf-8")]
-    extension = compile_all(bindings, ["-std=c++20", "-g", "-O0", "-fPIC", "-fvisibility=hidden"], include)
-    extension += compile_all([s for s in sources if s not in bindings], ["-std=c++20", "-g", *hidden], include)
-    extension += compile_all([NATIVE / "extension" / "offsets.c"], ["-std=c17", "-g", *hidden], include)
+    extension = compile_all(bindings, ["-std=c++20", "-O0", *HIDDEN], include)
+    others = [source for source in sources if source not in bindings]
+    extension += compile_all(others, ["-std=c++20", *HIDDEN, *variant.flags], include)
+    extension += compile_all([NATIVE / "extension" / "offsets.c"], ["-std=c17", *HIDDEN, *variant.flags], include)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     link(extension, folder / f"_native{suffix}", [*variant.flags, "-shared"])
     return folder
@@ -154,8 +155,11 @@ def _compile(source: Path, flags: Sequence[str], include: Sequence[Path], common
     arguments = [*command, *flags, *(f"-I{folder}" for folder in include)]
     digest = hashlib.sha256(repr(arguments).encode() + common + source.read_bytes()).hexdigest()[:24]
     target = CACHE / f"{source.stem}-{digest}.o"
-    if not target.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with target.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # who runs beside us wants the same
+        if target.exists():
+            return target
         unfinished = target.with_suffix(f".{os.getpid()}.tmp")
         _run([*arguments, "-c", str(source), "-o", str(unfinished)])
         unfinished.rename(target)

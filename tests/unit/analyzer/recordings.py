@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tachograph.format import Manifest, load_specification, write_table
 
+SPEC = load_specification()
 START = 1_000_000_000_000
 MS = 1_000_000
 
@@ -41,7 +42,7 @@ class Builder:
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.rows = {name: [] for name in load_specification().tables}
+        self.rows = {name: [] for name in SPEC.tables}
         self.rows["processes"].append(
             {
                 "process": 0,
@@ -73,7 +74,7 @@ class Builder:
 
     def _add(self, table: str, **values: Any) -> int:
         rows = self.rows[table]
-        spec = load_specification().tables[table]
+        spec = SPEC.tables[table]
         if spec.id_column is not None:
             values = {spec.id_column: len(rows), **values}
         rows.append(values)
@@ -213,13 +214,12 @@ class Builder:
         self.parameters["memory"] = True
 
     def write(self) -> Path:
-        spec = load_specification()
         self.path.mkdir()
         sizes = {}
-        for name, table in spec.tables.items():
+        for name, table in SPEC.tables.items():
             rows = sorted(self.rows[name], key=lambda row: row[table.sort[0]]) if table.sort else self.rows[name]
             columns = [pa.array([row.get(each.name) for row in rows], each.type) for each in table.schema]
-            sizes[name] = write_table(pa.table(columns, schema=table.schema), self.path / f"{name}.parquet", spec, name)
+            sizes[name] = write_table(pa.table(columns, schema=table.schema), self.path / f"{name}.parquet", SPEC, name)
         Manifest(
             uuid="1" * 8,
             state=self.state,
