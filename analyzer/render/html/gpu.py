@@ -28,7 +28,7 @@ def gpu_document(picture: Picture) -> list[dict[str, Any]] | None:
         documents.append(
             {
                 "label": "GPU" if len(gpu.devices) == 1 else f"GPU {int(row.device)}",
-                "name": row.name,
+                "name": None if pd.isna(row.name) else row.name,
                 "share": number(row.busy_share),
                 "busy": [number(value, 4) for value in busy_by_span(mine, bins.start_s, bins.width_s, bins.count)],
                 "memory": [

@@ -51,6 +51,19 @@ def test_the_timeline_of_the_page(tmp_path: Path) -> None:
     assert "50.0 % busy, 3.22 GB" in " ".join(text.get_text() for text in figure.axes[0].texts)
 
 
+def test_a_gpu_without_a_name(tmp_path: Path) -> None:
+    """As from a driver that does not tell, beside one with a name."""
+    builder = Builder(tmp_path / "run.tacho")
+    builder.wait(builder.stack((builder.code(builder.file("/srv/a.py", "wait()\n")), 0)), 0, 10_000)
+    builder.gpu(0, None, memory_bytes=0)
+    builder.rows["gpu_devices"].append({"device": 1})
+    builder.gpu(10_000, None, memory_bytes=GIB)
+    with Recording(builder.write()) as recording:
+        drawn = draw_up(recording, build_profile(recording, Question()))
+    document, _ = read_block(report(drawn))
+    assert [(each["label"], each["name"]) for each in document["gpu"]] == [("GPU 0", "A GPU"), ("GPU 1", None)]
+
+
 def test_where_no_gpu_was_read(tmp_path: Path) -> None:
     drawn = picture(tmp_path / "run.tacho", gpu=False)
     assert gpu_document(drawn) is None
