@@ -19,6 +19,7 @@ from tachograph.format.carry import ClosedSpool, Turned
 from tachograph.format.process_log import CUT_LOG_NAME, LOG_NAME, Event
 from tachograph.recorder.descendants import RECORDING, ask_to_turn
 from tachograph.recorder.finish import UnfinishedError, make_tables
+from tachograph.recorder.kept_small import kept_small
 from tachograph.recorder.output import (
     MANIFEST,
     ROOM_AT_START,
@@ -271,7 +272,8 @@ class Rotation:
             notes=list(self._manifest.notes),
         )
         try:
-            make_tables(place, manifest, sources, spool=spool, ended_ns=journal.end_ns)
+            with kept_small():
+                make_tables(place, manifest, sources, spool=spool, ended_ns=journal.end_ns)
             journal.write(spool.path)
             if os.path.lexists(path):  # since the name was chosen
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

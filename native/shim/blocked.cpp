@@ -105,6 +105,12 @@ const char* skip_field(const char* at) {
     return at;
 }
 
+uint64_t decimal(const char* at) {
+    uint64_t value = 0;
+    for (; *at >= '0' && *at <= '9'; ++at) value = value * 10 + static_cast<uint64_t>(*at - '0');
+    return value;
+}
+
 uint64_t hexadecimal(const char* at) {
     uint64_t value = 0;
     if (at[0] == '0' && at[1] == 'x') at += 2;
@@ -146,6 +152,13 @@ size_t read_name(pid_t tid, char* to, size_t size) {
     return length;
 }
 
+int64_t ready_ns(pid_t tid) {
+    // "time on a processor, time ready to run, number of times"
+    char text[96];
+    if (!read_task_file(tid, "/schedstat", text, sizeof text)) return -1;
+    return static_cast<int64_t>(decimal(skip_field(text)));
+}
+
 bool is_dead(pid_t tid, int* status) {
     char text[1024];
     if (!read_task_file(tid, "/stat", text, sizeof text)) return false;
@@ -154,8 +167,7 @@ bool is_dead(pid_t tid, int* status) {
     if (status) {
         field += 2;
         for (int number = 3; number < 52; ++number) field = skip_field(field);
-        *status = 0;
-        for (; *field >= '0' && *field <= '9'; ++field) *status = *status * 10 + (*field - '0');
+        *status = static_cast<int>(decimal(field));
     }
     return true;
 }
@@ -169,11 +181,9 @@ Call look(pid_t tid) {
         return found;
     }
     // "number arg0 .. arg5 sp pc", or "-1 sp pc" when blocked outside a call (a page fault)
-    long number = 0;
     const char* field = text;
     const bool negative = *field == '-';
-    for (const char* digit = field + negative; *digit >= '0' && *digit <= '9'; ++digit)
-        number = number * 10 + (*digit - '0');
+    const auto number = static_cast<long>(decimal(field + negative));
     const char* arguments = skip_field(field);
     field = arguments;
     for (int fields = negative ? 1 : 7; fields > 0; --fields) field = skip_field(field);

@@ -17,6 +17,8 @@ struct Call {
 
 // Helper thread only. A thread that is runnable, not blocked, has target `cpu`.
 Call look(pid_t tid);
+// How long a thread was ready to run and had no processor, in all; -1 if the kernel does not tell.
+int64_t ready_ns(pid_t tid);
 // Whether a thread has ended and is still listed; then also its status, as wait() gives it.
 bool is_dead(pid_t tid, int* status = nullptr);
 // The system's name of a thread (at most 15 bytes); returns its length.

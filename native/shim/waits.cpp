@@ -6,6 +6,7 @@
 #include "recorder.h"
 #include "spool.h"
 #include "threads.h"
+#include "unplaced.h"
 
 #include <cstring>
 
@@ -36,7 +37,7 @@ struct Watched {
     int64_t start_ns = 0;
     int64_t seen_ns = 0;
     int64_t seen_cpu_ns = 0;
-    int64_t unplaced_ns = 0;  // off-CPU time seen on no stack yet
+    Unplaced unplaced;
     void* walk_hint = nullptr;
     OpenWait wait;
 };
@@ -54,7 +55,8 @@ WaitRecord* open_record(Watched* watched) {
     return reinterpret_cast<WaitRecord*>(watched->wait.record);
 }
 
-void grow(WaitRecord* record, int64_t now, int64_t off) {
+void grow(Watched* watched, WaitRecord* record, int64_t now, int64_t off) {
+    watched->unplaced.placed(off, static_cast<Target>(record->target));
     __atomic_store_n(&record->off_cpu_ns, record->off_cpu_ns + off, __ATOMIC_RELAXED);
     __atomic_store_n(&record->end_ns, now, __ATOMIC_RELEASE);
 }
@@ -94,13 +96,16 @@ OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
     return {ticket.record, ticket.sequence, look.cpu};
 }
 
-// Off-CPU time that fell between two looks, on no stack that we saw.
-void flush_unplaced(Watched* watched, const Look& look) {
-    if (watched->unplaced_ns < kLeastUnplacedNs) return;
+// One span of what nobody knows, and before it one of what the thread was ready to run.
+void flush_unplaced(Watched* watched, pid_t tid, const Look& look) {
+    if (watched->unplaced.off_ns() < kLeastUnplacedNs) return;
+    const Unplaced::Sum sum = watched->unplaced.take(tid);
     Place nowhere;
     nowhere.walk.state = TG_STACK_UNSEEN;
-    write_span(watched->id, nowhere, {look.now, look.cpu, watched->unplaced_ns});
-    watched->unplaced_ns = 0;
+    if (sum.unknown_ns > 0) write_span(watched->id, nowhere, {look.now, look.cpu, sum.unknown_ns});
+    nowhere.call.target = Target::cpu;
+    const int64_t end_ns = look.now - sum.unknown_ns;
+    if (sum.ready_ns > 0) write_span(watched->id, nowhere, {end_ns, look.cpu, sum.ready_ns});
 }
 
 // CPU time that the thread's own timer did not report for long: the thread blocks our signal.
@@ -152,30 +157,32 @@ bool find_place(Watched* watched, pid_t tid, int64_t cpu, Place* place) {
 
 void place_wait(Watched* watched, pid_t tid, Look look, int64_t wall) {
     WaitRecord* record = open_record(watched);
-    if (record && look.cpu == watched->wait.cpu_ns) return grow(record, look.now, look.off);
+    if (record && look.cpu == watched->wait.cpu_ns)
+        return grow(watched, record, look.now, look.off);
     Place place;
     const bool waited = look.off > wall / 8;
     if (waited || record) g.calm = false;
     const bool stands = waited && find_place(watched, tid, look.cpu, &place);
     if (!stands) {
         if (record)
-            grow(record, look.now, look.off);
+            grow(watched, record, look.now, look.off);
         else
-            watched->unplaced_ns += look.off;
+            watched->unplaced.add(look.off);
         watched->wait = {};
         return;
     }
     if (record && goes_on(*record, place, look.now)) {
-        grow(record, look.now, look.off);
+        grow(watched, record, look.now, look.off);
         watched->wait.cpu_ns = look.cpu;
         return;
     }
     if (record) {
         // It ran in between: half of the off-CPU time was the end of the last span, as far as
         // anyone knows.
-        grow(record, look.now - look.off / 2, look.off / 2);
+        grow(watched, record, look.now - look.off / 2, look.off / 2);
         look.off -= look.off / 2;
     }
+    watched->unplaced.placed(look.off, place.call.target);
     watched->wait = write_span(watched->id, place, look);
 }
 
@@ -200,6 +207,7 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
         watched->id = id;
         watched->start_ns = watched->seen_ns = start_ns;
         watched->seen_cpu_ns = start_cpu_ns;
+        watched->unplaced.begin(tid);
     }
     if (look.cpu < 0)
         return threads::end(thread, tid, now, watched->seen_cpu_ns);  // gone without a word
@@ -209,11 +217,12 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
     look.off = wall > ran ? wall - ran : 0;
     if (recorder().paused.load(std::memory_order_relaxed)) {
         watched->wait = {};
+        watched->unplaced.pause();
     } else {
         name_once(watched, tid, now);
         sample_from_outside(thread, *watched, tid, look);
         place_wait(watched, tid, look, wall);
-        flush_unplaced(watched, look);
+        flush_unplaced(watched, tid, look);
     }
     watched->seen_ns = now;
     watched->seen_cpu_ns = look.cpu;

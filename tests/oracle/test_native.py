@@ -241,6 +241,17 @@ def test_waiting_is_not_cpu(blocking: support.Run) -> None:
     assert blocking.totals.cpu_s < 0.1 * blocking.totals.wait_s
 
 
+def test_waiting_for_a_processor_is_no_waiting_for_the_world(recorded: Recorder) -> None:
+    """Also where nobody saw what the thread stood at: the kernel counts how long it was ready to run."""
+    run = recorded("one_processor.py")
+    facts, totals = run.truth["facts"], run.report["totals"]
+    wall, ready = facts["wall_ns"] / 1e9, facts["ready_ns"] / 1e9
+    world = wall - ready - facts["cpu_ns"] / 1e9
+    assert ready > 0.25 * wall
+    assert totals["main_cpu_wait_s"] == pytest.approx(ready, abs=0.05 * wall)
+    assert totals["main_wait_s"] == pytest.approx(world, abs=0.05 * wall)
+
+
 def test_kernel_time_is_the_kernels(recorded: Recorder) -> None:
     """Reads of /dev/zero are the kernel's copying; the Python loop beside them has none."""
     run = recorded("kernel.py")
