@@ -130,8 +130,11 @@ def test_the_first_thread_ends_first(tmp_path: Path, how: str) -> None:
 def test_green_threads_and_loops(tmp_path: Path, library: str) -> None:
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
-    # libuv's child takes back every signal, ours too, before it becomes another program.
-    same(tmp_path, "loops", library, may_lose=("signal_conflicts",) if library == "uvloop" else ())
+    # libuv's child takes back every signal, ours too, before it becomes another program. Greenlets change places in
+    # several steps: a sample in the midst of them is torn, and counted as that.
+    may_lose = "signal_conflicts" if library == "uvloop" else "stacks_torn"
+    manifest = same(tmp_path, "loops", library, may_lose=[may_lose])
+    assert sum(entry["count"] for entry in manifest["quality"] if entry["loss"] == "stacks_torn") <= 1
     report = support.analyze(tmp_path / "record" / "run.tacho", cwd=tmp_path)
     assert "burn" in {row["function"] for row in report["lines"] if row["cpu_s"]}
 
