@@ -10,7 +10,7 @@ from truth import Clocks, seconds
 SIDE = 160
 A = np.arange(SIDE * SIDE, dtype=np.float64).reshape(SIDE, SIDE) / SIDE
 B = A.T.copy()
-WIDE = np.arange(320 * 320, dtype=np.float64).reshape(320, 320)
+WIDE = np.arange(1280 * 1280, dtype=np.float64).reshape(1280, 1280)
 ACROSS = WIDE.astype(np.int32).T  # of another type and order, which makes sums slow
 
 
@@ -43,7 +43,7 @@ def main() -> None:
     clocks = Clocks()
     clocks.cycle(
         seconds(5.0),
-        [("product", product, 40), ("addition", addition, 120), ("call", call, 40), ("python", python, 50_000)],
+        [("product", product, 40), ("addition", addition, 5), ("call", call, 40), ("python", python, 50_000)],
     )
     clocks.write()
 
