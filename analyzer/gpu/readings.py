@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..recording import Recording
@@ -88,14 +89,17 @@ def read_readings(recording: Recording) -> Readings | None:
     """All readings of a recording, None if GPUs were not read."""
     if not recording.rows("gpu"):
         return None
-    parts = [batch.to_pandas() for batch in recording.batches("gpu", COLUMNS)]
+    # Floating point, which pandas would make of times where some are missing, has no room for all of them.
+    parts = [
+        batch.to_pandas().assign(since_ns=_nullable(batch.column("since_ns")))
+        for batch in recording.batches("gpu", COLUMNS)
+    ]
     rows = pd.concat(parts, ignore_index=True)
     rows["process"] = rows["process"].fillna(WHOLE).astype(np.int64)
     rows["device"] = rows["device"].astype(np.int64)
     for name in ("busy_percent", "memory_bytes", "power_mw", "temperature_c", "users"):
         rows[name] = rows[name].astype(np.float64)
     rows.loc[rows["busy_percent"] > 100, "busy_percent"] = np.nan
-    rows["since_ns"] = rows["since_ns"].astype("Int64")
     return Readings(rows, recording.table("gpu_devices").to_pandas())
 
 
@@ -106,6 +110,11 @@ def summed_memory(rows: pd.DataFrame) -> Held:
     table = rows.pivot_table(index="time_ns", columns="device", values="memory_bytes", aggfunc="last")
     table = table.sort_index().ffill().fillna(0.0)
     return Held(table.index.to_numpy(np.int64), table.sum(axis=1).to_numpy(np.float64))
+
+
+def _nullable(column: pa.Array) -> pd.arrays.IntegerArray:
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    return pd.arrays.IntegerArray(column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), missing)
 
 
 def _ns(column: pd.Series) -> Ids:

@@ -47,6 +47,17 @@ def test_memory_over_time() -> None:
     assert np.nan_to_num(found, nan=-1).tolist() == [-1, 1, 5, 5, 5, -1]
 
 
+def test_times_are_exact_where_some_are_missing(builder: Builder) -> None:
+    """Also those that floating point has no room for."""
+    builder.gpu(1, 50)
+    for odd in ((1 << 63) - 1, (1 << 53) + 1):
+        builder.gpu(2, 50, since_ns=odd)
+    with Recording(builder.write()) as recording:
+        readings = read_readings(recording)
+        assert readings is not None
+        assert readings.rows["since_ns"].dropna().tolist() == [(1 << 63) - 1, (1 << 53) + 1]
+
+
 def lines(answer: Profile) -> dict[int, tuple[float, float, float]]:
     """By line its own GPU seconds, its share, and its share with everything that it called."""
     frame = answer.lines[answer.lines["line"].notna()]
