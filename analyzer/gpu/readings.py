@@ -90,8 +90,9 @@ def read_readings(recording: Recording) -> Readings | None:
     if not recording.rows("gpu"):
         return None
     # Floating point, which pandas would make of times where some are missing, has no room for all of them.
+    exact = {pa.int64(): pd.Int64Dtype()}
     parts = [
-        batch.to_pandas().assign(since_ns=_nullable(batch.column("since_ns")))
+        batch.to_pandas().assign(since_ns=batch.column("since_ns").to_pandas(types_mapper=exact.get))
         for batch in recording.batches("gpu", COLUMNS)
     ]
     rows = pd.concat(parts, ignore_index=True)
@@ -110,11 +111,6 @@ def summed_memory(rows: pd.DataFrame) -> Held:
     table = rows.pivot_table(index="time_ns", columns="device", values="memory_bytes", aggfunc="last")
     table = table.sort_index().ffill().fillna(0.0)
     return Held(table.index.to_numpy(np.int64), table.sum(axis=1).to_numpy(np.float64))
-
-
-def _nullable(column: pa.Array) -> pd.arrays.IntegerArray:
-    missing = column.is_null().to_numpy(zero_copy_only=False)
-    return pd.arrays.IntegerArray(column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), missing)
 
 
 def _ns(column: pd.Series) -> Ids:

@@ -19,16 +19,26 @@ from unit.report.block import read_block
 GIB = 1 << 30
 
 
-def picture(path: Path, *, gpu: bool) -> Picture:
+def waiting(path: Path) -> Builder:
+    """A program that waits for ten seconds."""
     builder = Builder(path)
     builder.wait(builder.stack((builder.code(builder.file("/srv/a.py", "wait()\n")), 0)), 0, 10_000)
+    return builder
+
+
+def drawn_up(builder: Builder) -> Picture:
+    with Recording(builder.write()) as recording:
+        return draw_up(recording, build_profile(recording, Question()))
+
+
+def picture(path: Path, *, gpu: bool) -> Picture:
+    builder = waiting(path)
     if gpu:
         builder.gpu(0, None, memory_bytes=0)
         for ms in range(100, 10_100, 100):
             builder.gpu(ms, 100 if ms <= 5000 else 0, ms - 100)
         builder.gpu(10_000, None, memory_bytes=3 * GIB)
-    with Recording(builder.write()) as recording:
-        return draw_up(recording, build_profile(recording, Question()))
+    return drawn_up(builder)
 
 
 def test_the_timeline_of_the_page(tmp_path: Path) -> None:
@@ -53,14 +63,11 @@ def test_the_timeline_of_the_page(tmp_path: Path) -> None:
 
 def test_a_gpu_without_a_name(tmp_path: Path) -> None:
     """As from a driver that does not tell, beside one with a name."""
-    builder = Builder(tmp_path / "run.tacho")
-    builder.wait(builder.stack((builder.code(builder.file("/srv/a.py", "wait()\n")), 0)), 0, 10_000)
+    builder = waiting(tmp_path / "run.tacho")
     builder.gpu(0, None, memory_bytes=0)
     builder.rows["gpu_devices"].append({"device": 1})
     builder.gpu(10_000, None, memory_bytes=GIB)
-    with Recording(builder.write()) as recording:
-        drawn = draw_up(recording, build_profile(recording, Question()))
-    document, _ = read_block(report(drawn))
+    document, _ = read_block(report(drawn_up(builder)))
     assert [(each["label"], each["name"]) for each in document["gpu"]] == [("GPU 0", "A GPU"), ("GPU 1", None)]
 
 
