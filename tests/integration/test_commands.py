@@ -23,7 +23,8 @@ WORK = """
 import sys, time
 def work(seconds):
     end = time.process_time() + seconds
-    while time.process_time() < end: pass
+    while time.process_time() < end:
+        for _ in range(100_000): pass  # whoever reads such a clock may lose the processor
 work(float(sys.argv[1]))
 print("worked", sys.argv[1:])
 """
@@ -53,6 +54,7 @@ def processes(folder: Path) -> list[dict[str, object]]:
     return support.rows(folder / "run.tacho", "processes")
 
 
+@pytest.mark.quiet
 def test_a_shell_script(folder: Path) -> None:
     recorded = support.record(["./run.sh"], folder, "--interval", "5")
     assert recorded == run(["./run.sh"], folder)
@@ -216,6 +218,7 @@ def test_a_descendant_that_outlives_the_program(folder: Path) -> None:
     support.wait_for(lambda: done.exists() and done.read_text() == "whole", "the end of the descendant")
 
 
+@pytest.mark.quiet
 def test_recover_after_the_recording_command_was_killed(folder: Path) -> None:
     """With several processes: those of a script that goes on by itself."""
     (folder / "more.sh").write_text(f"{sys.executable} work.py 0.2 a\n{sys.executable} work.py 0.3 b\ntouch over\n")

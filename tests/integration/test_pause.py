@@ -84,6 +84,7 @@ def test_paused_waiting_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.native
+@pytest.mark.quiet
 def test_thread_cpu_leaves_paused_time_out(tmp_path: Path) -> None:
     run(tmp_path, "native")
     main = [row for row in support.rows(tmp_path / "run.tacho", "threads") if row["main"]]

@@ -72,7 +72,8 @@ POOL = """
 import concurrent.futures, multiprocessing, time
 def work(seconds):
     end = time.process_time() + seconds
-    while time.process_time() < end: pass
+    while time.process_time() < end:
+        for _ in range(100_000): pass  # whoever reads such a clock may lose the processor
     return 1
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
@@ -81,6 +82,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.quiet
 def test_a_pool_under_spawn(tmp_path: Path) -> None:
     (tmp_path / "pool.py").write_text(POOL, encoding="utf-8")
     recorded = support.record(["pool.py"], tmp_path)
@@ -97,7 +99,8 @@ TESTS = """
 import time, pytest
 def burn():
     end = time.process_time() + 0.1
-    while time.process_time() < end: pass
+    while time.process_time() < end:
+        for _ in range(100_000): pass
 @pytest.mark.parametrize("number", range(4))
 def test_it(number):
     burn()
@@ -105,6 +108,7 @@ def test_it(number):
 """
 
 
+@pytest.mark.quiet
 def test_pytest_with_workers(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
