@@ -19,7 +19,6 @@ from tachograph.format.carry import ClosedSpool, Turned
 from tachograph.format.process_log import CUT_LOG_NAME, LOG_NAME, Event
 from tachograph.recorder.descendants import RECORDING, ask_to_turn
 from tachograph.recorder.finish import UnfinishedError, make_tables
-from tachograph.recorder.kept_small import kept_small
 from tachograph.recorder.output import (
     MANIFEST,
     ROOM_AT_START,
@@ -31,6 +30,7 @@ from tachograph.recorder.output import (
 from tachograph.recorder.problems import reason
 from tachograph.recorder.rotation_journal import JOURNAL, Journal, replace_counters, settle, was_published
 from tachograph.recorder.running import was_running_at
+from tachograph.recorder.table_process import TableProcess
 from tachograph.recorder.window_names import discard_hidden, first_number, hidden, window_name
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Rotation:
         self._keep = keep
         self._turn_gpu = turn_gpu
         self._run = manifest.uuid
+        self._tables = TableProcess()
         discard_hidden(directory)
         self._first = self._number = first_number(directory)
         self._began = time.monotonic()
@@ -149,6 +150,8 @@ class Rotation:
             else:  # it is closed, and waits for room: the one after it becomes longer
                 self._next_note = note
             return None
+        finally:
+            self._tables.end()
 
     def end(self) -> str | None:
         """Make the last window ready to be finished; in a few words why that is not possible, if so."""
@@ -157,13 +160,15 @@ class Rotation:
         # The rows of the closed window are still in the spool: as they are, they would be told twice.
         try:
             self._go_on(SpoolDirectory(self._directory / "spool"), self._unsettled)
-        except (OSError, FormatError) as error:
+        except (OSError, FormatError, UnfinishedError) as error:
             return _why(error)
+        finally:
+            self._tables.end()
         return None
 
     def _go_on(self, spool: SpoolDirectory, closed: _Closed) -> set[str]:
         """Begin the next window, now that the recording of the one before it has its name."""
-        settle(spool, closed.journal)
+        self._tables.call(settle, spool, closed.journal, os.getpid())
         self._unsettled = None
         journal = closed.journal
         self.closed += 1
@@ -272,8 +277,7 @@ class Rotation:
             notes=list(self._manifest.notes),
         )
         try:
-            with kept_small():
-                make_tables(place, manifest, sources, spool=spool, ended_ns=journal.end_ns)
+            self._tables.call(make_tables, place, manifest, sources, spool=spool, ended_ns=journal.end_ns)
             journal.write(spool.path)
             if os.path.lexists(path):  # since the name was chosen
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

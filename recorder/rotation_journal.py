@@ -108,7 +108,7 @@ def go_on(directory: Path) -> None:
     discard_hidden(directory)
     journal = Journal.read(spool)
     if journal is not None and was_published(directory.parent / journal.name, journal.uuid):
-        settle(spool, journal)
+        settle(spool, journal, os.getpid())
     (spool.path / JOURNAL).unlink(missing_ok=True)
 
 
@@ -129,10 +129,11 @@ def was_published(path: Path, uuid: str) -> bool:
     return manifest.uuid == uuid and manifest.state == "complete" and not path.is_symlink()
 
 
-def settle(spool: SpoolDirectory, journal: Journal) -> None:
+def settle(spool: SpoolDirectory, journal: Journal, command: int) -> None:
     """Put what the next window needs in the place of what belongs to the one that was closed, and end the step.
 
-    What was done already is not done again. Raises OSError or FormatError.
+    ``command`` is the process id of the recording command, or of the one that recovers what it left. What was done
+    already is not done again. Raises OSError or FormatError.
     """
     if spool.parts_path.is_symlink():
         raise FormatError("the parts of its spool are a symbolic link")
@@ -147,11 +148,11 @@ def settle(spool: SpoolDirectory, journal: Journal) -> None:
     for sequence in spool.gpu_segments():
         if sequence < journal.gpu_before:
             (spool.path / f"gpu.{sequence:06}.seg").unlink()
-    _settle_log(spool, journal, set(listed))
+    _settle_log(spool, journal, set(listed), command)
     (spool.path / JOURNAL).unlink()
 
 
-def _settle_log(spool: SpoolDirectory, journal: Journal, prefixes: set[str]) -> None:
+def _settle_log(spool: SpoolDirectory, journal: Journal, prefixes: set[str], command: int) -> None:
     if (log := spool.process_log()).window_ns == journal.end_ns:
         (spool.path / CUT_LOG_NAME).unlink(missing_ok=True)
         return
@@ -162,7 +163,7 @@ def _settle_log(spool: SpoolDirectory, journal: Journal, prefixes: set[str]) -> 
         return record.pid in going_on or was_running_at(record.pid, record.time_ns)
 
     # What is in the log that is being written stays there: of what stands in both, one counts.
-    kept = carried_log(log, os.getpid(), journal.end_ns, journal.window + 1, lives)
+    kept = carried_log(log, command, journal.end_ns, journal.window + 1, lives)
     write_bytes(spool.path / KEPT_LOG_NAME, kept)
     with suppress(FileNotFoundError):
         (spool.path / CUT_LOG_NAME).unlink()

@@ -1,4 +1,6 @@
-"""A long recording at the full rate: neither the recorder nor the program grows, nor under --rotate what is on disk."""
+"""A long recording at the full rate: nothing grows: the recorder, the program, what --rotate leaves on disk, and the
+processes in which that makes tables.
+"""
 
 import os
 import sys
@@ -54,6 +56,25 @@ def resident(pid: int) -> int:
     return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
+def peak(pid: int) -> int:
+    """The most bytes that a process had in memory so far, those of files as well; 0 if it has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def children(pid: int) -> tuple[list[int], list[int]]:
+    """Child processes of the first thread of a process, and those of its other threads."""
+    found: tuple[list[int], list[int]] = ([], [])
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError):
+            text = (thread / "children").read_text(encoding="ascii")
+            found[thread.name != str(pid)].extend(map(int, text.split()))
+    return found
+
+
 def on_disk(folder: Path) -> int:
     """Bytes that all recordings in a folder take, those of the moment's spool too."""
     total = 0
@@ -64,34 +85,38 @@ def on_disk(folder: Path) -> int:
 
 
 def run(folder: Path, seconds: float, rotate: str | None) -> dict[str, Growth]:
-    """Record a steady program for so long, every millisecond, and watch both processes and, if it rotates, the disk."""
+    """Record a steady program for so long, every millisecond, and watch the processes and, if it rotates, the disk."""
     program = folder / "steady.py"
     program.write_text(STEADY, encoding="utf-8")
     seen: dict[str, list[tuple[float, int]]] = {"recorder": [], "program": []}
     options = ["--interval", "1"]
     if rotate is not None:
         options += ["--rotate", rotate, "--keep", str(KEEP)]
-        seen["disk"] = []
+        seen |= {"disk": [], "tables": []}
     begin = time.monotonic()
     with support.start([program, str(seconds)], folder, *options) as command:
         while command.poll() is None and time.monotonic() - begin < seconds:
             time.sleep(min(1.0, seconds / 50))
-            children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
-            pids = children.read_text(encoding="ascii").split() if children.exists() else []
-            for name, pid in (("recorder", command.pid), *(("program", int(pid)) for pid in pids[:1])):
-                if (size := resident(pid)) > 0:
-                    seen[name].append((time.monotonic() - begin, size))
+            program_pids, others = children(command.pid)
+            sizes = {
+                "recorder": resident(command.pid),
+                "program": max(map(resident, program_pids), default=0),
+                "tables": max(map(peak, others), default=0),
+            }
+            for name in seen.keys() & sizes.keys():
+                if sizes[name] > 0:
+                    seen[name].append((time.monotonic() - begin, sizes[name]))
             if rotate is not None:
                 seen["disk"].append((time.monotonic() - begin, on_disk(folder)))
         command.communicate(timeout=600)
     assert command.returncode == 0, command.returncode
     growth = {}
-    for name, sizes in seen.items():
-        early = [size for at, size in sizes if seconds / 8 <= at <= seconds / 4]
-        late = [size for at, size in sizes if at > seconds / 4]
+    for name, found in seen.items():
+        early = [size for at, size in found if seconds / 8 <= at <= seconds / 4]
+        late = [size for at, size in found if at > seconds / 4]
         assert early, f"the {name} was not seen"
         assert late, f"the {name} was not seen"
         growth[name] = Growth(max(early), max(late))
         if growth[name].bytes > MOST_GROWTH:
-            sys.exit(f"the {name} grew by {growth[name].bytes >> 10} KB: {sizes[:: max(1, len(sizes) // 20)]}")
+            sys.exit(f"the {name} grew by {growth[name].bytes >> 10} KB: {found[:: max(1, len(found) // 20)]}")
     return growth
