@@ -1,5 +1,6 @@
 #include "blocked.h"
 
+#include "digits.h"
 #include "kernel.h"
 #include "safe_read.h"
 
@@ -105,22 +106,21 @@ const char* skip_field(const char* at) {
     return at;
 }
 
-uint64_t decimal(const char* at) {
-    uint64_t value = 0;
-    for (; *at >= '0' && *at <= '9'; ++at) value = value * 10 + static_cast<uint64_t>(*at - '0');
+const char* skip_fields(const char* at, int count) {
+    while (count-- > 0) at = skip_field(at);
+    return at;
+}
+
+int64_t decimal(const char* at) {
+    int64_t value;
+    read_decimal(at, &value);
     return value;
 }
 
 uint64_t hexadecimal(const char* at) {
-    uint64_t value = 0;
-    if (at[0] == '0' && at[1] == 'x') at += 2;
-    for (;; ++at) {
-        const int digit = *at >= '0' && *at <= '9'   ? *at - '0'
-                          : *at >= 'a' && *at <= 'f' ? *at - 'a' + 10
-                                                     : -1;
-        if (digit < 0) return value;
-        value = value << 4 | static_cast<uint64_t>(digit);
-    }
+    uint64_t value;
+    read_hexadecimal(at + (at[0] == '0' && at[1] == 'x' ? 2 : 0), &value);
+    return value;
 }
 
 bool read_task_file(pid_t tid, const char* name, char* text, size_t size) {
@@ -156,19 +156,15 @@ int64_t ready_ns(pid_t tid) {
     // "time on a processor, time ready to run, number of times"
     char text[96];
     if (!read_task_file(tid, "/schedstat", text, sizeof text)) return -1;
-    return static_cast<int64_t>(decimal(skip_field(text)));
+    return decimal(skip_field(text));
 }
 
 bool is_dead(pid_t tid, int* status) {
     char text[1024];
     if (!read_task_file(tid, "/stat", text, sizeof text)) return false;
-    const char* field = strrchr(text, ')');
-    if (!field || (field[2] != 'Z' && field[2] != 'X')) return false;
-    if (status) {
-        field += 2;
-        for (int number = 3; number < 52; ++number) field = skip_field(field);
-        *status = static_cast<int>(decimal(field));
-    }
+    const char* name_end = strrchr(text, ')');
+    if (!name_end || (name_end[2] != 'Z' && name_end[2] != 'X')) return false;
+    if (status) *status = static_cast<int>(decimal(skip_fields(name_end, 50)));
     return true;
 }
 
@@ -181,13 +177,10 @@ Call look(pid_t tid) {
         return found;
     }
     // "number arg0 .. arg5 sp pc", or "-1 sp pc" when blocked outside a call (a page fault)
-    const char* field = text;
-    const bool negative = *field == '-';
-    const auto number = static_cast<long>(decimal(field + negative));
-    const char* arguments = skip_field(field);
-    field = arguments;
-    for (int fields = negative ? 1 : 7; fields > 0; --fields) field = skip_field(field);
-    found.pc = hexadecimal(field);
+    const bool negative = text[0] == '-';
+    const long number = decimal(text + negative);
+    const char* arguments = skip_field(text);
+    found.pc = hexadecimal(skip_fields(text, negative ? 1 : 7));
     if (negative) return found;
     found.number = static_cast<int32_t>(number);
     if (waits_for_descriptor(number)) found.target = target_of(tid, hexadecimal(arguments));

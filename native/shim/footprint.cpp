@@ -1,5 +1,6 @@
 #include "footprint.h"
 
+#include "digits.h"
 #include "kernel.h"
 #include "modules.h"
 #include "own_memory.h"
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <climits>
+#include <cstring>
 
 namespace tachograph::footprint {
 namespace {
@@ -202,17 +204,15 @@ int64_t resident_bytes() {
                                  O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -1;
     char text[128];
-    const long got = kernel::call(SYS_read, fd, kernel::address(text), sizeof text);
+    const long got =
+        kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(sizeof text - 1));
     kernel::call(SYS_close, fd);
+    text[got > 0 ? got : 0] = 0;
     // "size resident shared ...", in pages
-    long at = 0;
-    while (at < got && text[at] != ' ') ++at;
-    ++at;
-    int64_t pages = 0;
-    const long first = at;
-    for (; at < got && text[at] >= '0' && text[at] <= '9'; ++at)
-        pages = pages * 10 + text[at] - '0';
-    return at > first && at < got ? pages * 4096 : -1;
+    const char* resident = strchr(text, ' ');
+    if (!resident) return -1;
+    int64_t pages;
+    return read_decimal(resident + 1, &pages) > resident + 1 ? pages * 4096 : -1;
 }
 
 // The first row: what is held by then counts as allocated. What a domain has freed beyond what it

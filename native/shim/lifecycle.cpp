@@ -2,6 +2,7 @@
 
 #include "blocked.h"
 #include "contexts.h"
+#include "digits.h"
 #include "facts.h"
 #include "fault.h"
 #include "heap.h"
@@ -394,9 +395,9 @@ bool sweep_threads(bool at_once) {
         for (long at = 0; at < got;) {
             unsigned short length;
             memcpy(&length, buffer + at + 16, sizeof length);  // struct linux_dirent64
-            pid_t tid = 0;
-            for (const char* digit = buffer + at + 19; *digit >= '0' && *digit <= '9'; ++digit)
-                tid = tid * 10 + (*digit - '0');
+            int64_t name;
+            read_decimal(buffer + at + 19, &name);
+            const auto tid = static_cast<pid_t>(name);
             at += length;
             if (tid <= 0 || tid == helper::tid()) continue;
             ++others;

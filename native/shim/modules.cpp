@@ -1,5 +1,6 @@
 #include "modules.h"
 
+#include "digits.h"
 #include "kernel.h"
 #include "layout.h"
 #include "recorder.h"
@@ -48,25 +49,14 @@ uint64_t hash(const char* text, size_t length) {  // FNV-1a
     return h;
 }
 
-const char* hex(const char* at, const char* end, uint64_t* value) {
-    *value = 0;
-    for (; at < end; ++at) {
-        const char c = *at;
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (digit < 0) break;
-        *value = *value << 4 | static_cast<uint64_t>(digit);
-    }
-    return at;
-}
-
 // "start-end perms offset dev inode      path"
 bool parse(const char* line, const char* end, Mapping* mapping) {
-    const char* at = hex(line, end, &mapping->start);
+    const char* at = read_hexadecimal(line, &mapping->start);
     if (at >= end || *at != '-') return false;
-    at = hex(at + 1, end, &mapping->end);
+    at = read_hexadecimal(at + 1, &mapping->end);
     if (end - at < 7 || *at != ' ') return false;
     mapping->executable = at[3] == 'x';
-    at = hex(at + 6, end, &mapping->file_offset);
+    at = read_hexadecimal(at + 6, &mapping->file_offset);
     for (int fields = 0; fields < 2 && at < end; ++fields) {
         while (at < end && *at == ' ') ++at;
         while (at < end && *at != ' ') ++at;

@@ -1,5 +1,6 @@
 #include "process_log.h"
 
+#include "digits.h"
 #include "kernel.h"
 #include "layout.h"
 #include "provider.h"
@@ -85,10 +86,8 @@ int64_t most_resident() {
     const char* at = strstr(text, "VmHWM:");
     if (!at) return -1;
     at += strcspn(at, "0123456789\n");
-    int64_t kilobytes = 0;
-    const char* first = at;
-    for (; *at >= '0' && *at <= '9'; ++at) kilobytes = kilobytes * 10 + *at - '0';
-    return at > first ? kilobytes * 1024 : -1;
+    int64_t kilobytes;
+    return read_decimal(at, &kilobytes) > at ? kilobytes * 1024 : -1;
 }
 
 int64_t to_ns(const timeval& time) {

@@ -32,12 +32,6 @@ SEGMENT, PROCESS = 1, 2
 MEBIBYTE = 1 << 20
 
 
-@pytest.fixture
-def folder(open_folder: Path) -> Path:
-    """A working folder has to be one that the other user may enter."""
-    return open_folder
-
-
 def manifest(recording: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((recording / "manifest.json").read_text(encoding="utf-8"))
     return found
@@ -55,20 +49,20 @@ def spans(recording: Path, letter: str) -> int:
 
 
 @pytest.mark.parametrize("how", ["setuid", "setresuid", "back_and_forth"])
-def test_recorded_to_its_end(folder: Path, how: str) -> None:
+def test_recorded_to_its_end(open_folder: Path, how: str) -> None:
     """All that it wrote is there, or was counted. No thread keeps root's rights, and nothing of ours is open."""
-    arguments: list[str | Path] = [PROGRAM, how, str(MANY), folder]
-    recorded = support.record(arguments, folder)
+    arguments: list[str | Path] = [PROGRAM, how, str(MANY), open_folder]
+    recorded = support.record(arguments, open_folder)
     assert (recorded.status, recorded.stderr) == (0, "")
     assert recorded.stdout.startswith(f"['{NOBODY} {NOBODY} {NOBODY} {NOBODY}'] []")
-    recording = folder / "run.tacho"
+    recording = open_folder / "run.tacho"
     losses = lost(recording)
     assert "recording_stopped" not in losses
     assert spans(recording, "s") >= MANY - losses.get("records_dropped", 0)
     assert spans(recording, "s") > 3 * ROOM
     assert not (recording / "spool").exists()
 
-    told = json.loads((folder / "told.json").read_text(encoding="utf-8"))
+    told = json.loads((open_folder / "told.json").read_text(encoding="utf-8"))
     samples = [row for row in support.rows(recording, "cpu") if told["begin_ns"] < row["time_ns"] <= told["end_ns"]]
     weights = [row["cpu_ns"] for row in samples]
     if not losses.get("records_dropped"):
@@ -78,11 +72,13 @@ def test_recorded_to_its_end(folder: Path, how: str) -> None:
     assert process["user_ns"] > told["cpu_ns"] / 2  # from the row that it wrote as another user
 
 
-def test_in_windows(folder: Path) -> None:
+def test_in_windows(open_folder: Path) -> None:
     """The recording command also takes the segments away while it makes new ones."""
-    done = support.record([PROGRAM, "setuid", str(2 * MANY), folder], folder, "--rotate", "1s", "--keep", "99")
+    done = support.record(
+        [PROGRAM, "setuid", str(2 * MANY), open_folder], open_folder, "--rotate", "1s", "--keep", "99"
+    )
     assert (done.status, done.stderr) == (0, "")
-    recordings = [*folder.glob("run.[0-9]*.tacho"), folder / "run.tacho"]
+    recordings = [*open_folder.glob("run.[0-9]*.tacho"), open_folder / "run.tacho"]
     assert len(recordings) > 1
     losses = [lost(recording) for recording in recordings]
     assert not any("recording_stopped" in each for each in losses)
@@ -91,11 +87,11 @@ def test_in_windows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["plain", "chroot"])
-def test_children_of_another_user(folder: Path, how: str) -> None:
+def test_children_of_another_user(open_folder: Path, how: str) -> None:
     """Forked after the program has become another user, also in another root: each with files of its own."""
     arguments: list[str | Path] = [support.PROGRAMS / "users_children.py", how]
-    assert support.record(arguments, folder) == support.Outcome(0, "done\n", "")
-    recording = folder / "run.tacho"
+    assert support.record(arguments, open_folder) == support.Outcome(0, "done\n", "")
+    recording = open_folder / "run.tacho"
     losses = lost(recording)
     assert not {"recording_stopped", "forks_unrecorded"} & losses.keys()
     processes = [row for row in support.rows(recording, "processes") if row["recorded"] == "python"]
@@ -121,20 +117,20 @@ for name in sys.argv[2:]:
 """
 
 
-def test_names_files_that_it_may_not_read(folder: Path) -> None:
+def test_names_files_that_it_may_not_read(open_folder: Path) -> None:
     """What root alone may read is in the recording only if the program was root when it named it."""
     names = ["before", "after", "everybody", "link"]
     for name in names[:3]:
-        (folder / name).write_text(f"text of {name}")
-        (folder / name).chmod(0o644 if name == "everybody" else 0o600)
-    (folder / "link").symlink_to("after")
-    program = folder / "program.py"
+        (open_folder / name).write_text(f"text of {name}")
+        (open_folder / name).chmod(0o644 if name == "everybody" else 0o600)
+    (open_folder / "link").symlink_to("after")
+    program = open_folder / "program.py"
     program.write_text(NAMES_FILES)
-    arguments = [program, *(folder / name for name in names)]
-    done = support.record(arguments, folder, "--rotate", "1h")  # so it looks twice a second
+    arguments = [program, *(open_folder / name for name in names)]
+    done = support.record(arguments, open_folder, "--rotate", "1h")  # so it looks twice a second
     assert (done.status, done.stderr) == (0, "")
-    sources = {row["path"]: row["source"] for row in support.rows(folder / "run.tacho", "files")}
-    kept = {name: sources[str(folder / name)] for name in names}
+    sources = {row["path"]: row["source"] for row in support.rows(open_folder / "run.tacho", "files")}
+    kept = {name: sources[str(open_folder / name)] for name in names}
     assert kept == {"before": "text of before", "after": None, "everybody": "text of everybody", "link": None}
 
 
@@ -156,21 +152,21 @@ def app(environ, start_response):
 """
 
 
-def test_gunicorn(folder: Path) -> None:
+def test_gunicorn(open_folder: Path) -> None:
     """Its workers become another user each for itself, after the fork; the application is there before."""
     pytest.importorskip("gunicorn")
-    (folder / "app.py").write_text(APP, encoding="utf-8")
-    address, requests = folder / "address", 100
+    (open_folder / "app.py").write_text(APP, encoding="utf-8")
+    address, requests = open_folder / "address", 100
     server = ["-m", "gunicorn", "--user", str(NOBODY), "--group", str(NOBODY), "--workers", "2", "--preload"]
     server += ["--bind", f"unix:{address}", "--log-level", "warning", "--worker-tmp-dir", "/dev/shm", "app:app"]
-    with support.start(server, folder) as command:
+    with support.start(server, open_folder) as command:
         support.wait_for(address.exists, "the server")
         answers = [get(address) for _ in range(requests)]
         command.send_signal(signal.SIGTERM)
         _, complaints = command.communicate(timeout=60)
     assert set(answers) == {" ".join([str(NOBODY)] * 6)}
     assert command.returncode == 0, complaints
-    recording = folder / "run.tacho"
+    recording = open_folder / "run.tacho"
     losses = lost(recording)
     assert not {"recording_stopped", "forks_unrecorded"} & losses.keys()
     assert spans(recording, "request") >= requests * 20 - losses.get("records_dropped", 0)
@@ -189,20 +185,20 @@ def get(address: Path) -> str:
     return text.partition(b"\r\n\r\n")[2].decode()
 
 
-def wait_until_ready(folder: Path) -> int:
+def wait_until_ready(open_folder: Path) -> int:
     """The process id of the program, once it is there."""
-    ready = folder / "ready"
+    ready = open_folder / "ready"
     support.wait_for(lambda: ready.exists() and ready.read_text(encoding="utf-8") != "", "the program")
     return int(ready.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_recording_command_killed(folder: Path, moment: str) -> None:
+def test_recording_command_killed(open_folder: Path, moment: str) -> None:
     """Then nobody makes its files: recording stops, which is said, and all that was written until then is there."""
-    arguments: list[str | Path] = [PROGRAM, "setuid", str(MANY), folder, "wait" if moment == "before" else "pause"]
-    recording = folder / "run.tacho"
-    with support.start(arguments, folder) as command:
-        program = wait_until_ready(folder)
+    arguments: list[str | Path] = [PROGRAM, "setuid", str(MANY), open_folder, "wait" if moment == "before" else "pause"]
+    recording = open_folder / "run.tacho"
+    with support.start(arguments, open_folder) as command:
+        program = wait_until_ready(open_folder)
         prefix = f"{program}-"
         if moment == "after":
             support.wait_for(
@@ -214,10 +210,10 @@ def test_recording_command_killed(folder: Path, moment: str) -> None:
             )
         os.kill(command.pid, signal.SIGKILL)
         command.wait(timeout=10)
-        (folder / ("go" if moment == "before" else "on")).touch()
+        (open_folder / ("go" if moment == "before" else "on")).touch()
         support.wait_for(lambda: not support.is_running(program), "the program's own end", timeout=60)
-    assert (folder / "told.json").stat().st_size > 0
-    done = support.tachograph("recover", recording, cwd=folder)
+    assert (open_folder / "told.json").stat().st_size > 0
+    done = support.tachograph("recover", recording, cwd=open_folder)
     assert done.returncode == 0, done.stderr
     assert lost(recording)["recording_stopped"] == 1
     (note,) = (note for note in manifest(recording)["notes"] if "another user" in note)
@@ -230,19 +226,19 @@ def test_recording_command_killed(folder: Path, moment: str) -> None:
         assert found < ROOM
 
 
-def test_recording_command_that_stands_still(folder: Path) -> None:
+def test_recording_command_that_stands_still(open_folder: Path) -> None:
     """What finds no room meanwhile is counted, and the recording goes on when it does."""
-    arguments: list[str | Path] = [PROGRAM, "setuid", str(MANY), folder, "wait", "pause"]
-    recording, told = folder / "run.tacho", folder / "told.json"
-    with support.start(arguments, folder) as command:
-        wait_until_ready(folder)
+    arguments: list[str | Path] = [PROGRAM, "setuid", str(MANY), open_folder, "wait", "pause"]
+    recording, told = open_folder / "run.tacho", open_folder / "told.json"
+    with support.start(arguments, open_folder) as command:
+        wait_until_ready(open_folder)
         os.kill(command.pid, signal.SIGSTOP)
-        (folder / "go").touch()
+        (open_folder / "go").touch()
         support.wait_for(lambda: told.stat().st_size > 0, "the middle of the program", timeout=60)
         before = len(list((recording / "spool").glob("*.seg")))
         os.kill(command.pid, signal.SIGCONT)
         support.wait_for(lambda: len(list((recording / "spool").glob("*.seg"))) > before, "a segment that it asked for")
-        (folder / "on").touch()
+        (open_folder / "on").touch()
         command.communicate(timeout=60)
     assert command.returncode == 0
     losses = lost(recording)
@@ -281,11 +277,11 @@ def request(what: int, sequence: int, start_ns: int) -> bytes:
 
 
 @pytest.mark.parametrize("user", [0, NOBODY])
-def test_nobody_else_is_given_anything(folder: Path, user: int) -> None:
+def test_nobody_else_is_given_anything(open_folder: Path, user: int) -> None:
     """Who is not of the recording is sent away, whatever he asks for: another's files, or some of his own."""
-    recording = folder / "run.tacho"
-    with support.start([PROGRAM, "setuid", "4", folder, "pause"], folder) as command:
-        program = wait_until_ready(folder)
+    recording = open_folder / "run.tacho"
+    with support.start([PROGRAM, "setuid", "4", open_folder, "pause"], open_folder) as command:
+        program = wait_until_ready(open_folder)
         name = name_of_provider(command.pid)
         spool = recording / "spool"
         (control,) = (path for path in spool.iterdir() if path.name.startswith(f"{program}-") and path.suffix == ".ctl")
@@ -301,7 +297,7 @@ def test_nobody_else_is_given_anything(folder: Path, user: int) -> None:
         assert support.as_user(user, lambda: [answer_to(*each) for each in requests]) == repr(refused)
         own = {f"{control.stem}.00000{number}.seg" for number in (1, 2)}  # which it made ahead of need
         assert {path.name for path in spool.iterdir()} - before - own <= {"processes.log", "recorder.json"}
-        (folder / "on").touch()
+        (open_folder / "on").touch()
         command.communicate(timeout=60)
     assert command.returncode == 0
     assert lost(recording).keys().isdisjoint({"recording_stopped", "records_dropped"})
@@ -329,10 +325,10 @@ def impostor(name: str) -> Iterator[tuple[int, int]]:
         support.kill_quietly(pid)
 
 
-def test_an_impostor_is_told_nothing(folder: Path) -> None:
+def test_an_impostor_is_told_nothing(open_folder: Path) -> None:
     """Once the recording command is dead, anybody may take the name; a process believes only root."""
-    with support.start([PROGRAM, "setuid", str(MANY), folder, "wait"], folder) as command:
-        program = wait_until_ready(folder)
+    with support.start([PROGRAM, "setuid", str(MANY), open_folder, "wait"], open_folder) as command:
+        program = wait_until_ready(open_folder)
         name = name_of_provider(command.pid)
         os.kill(command.pid, signal.SIGKILL)
         command.wait(timeout=10)
@@ -341,9 +337,9 @@ def test_an_impostor_is_told_nothing(folder: Path) -> None:
         )
         with impostor(name) as (reader, pid):
             assert os.read(reader, 64) == b"ready"
-            (folder / "go").touch()
+            (open_folder / "go").touch()
             support.wait_for(lambda: not support.is_running(program), "the program's own end", timeout=60)
             assert os.read(reader, 64) == b"told b''"
             assert os.waitpid(pid, 0)[1] == 0
-    assert support.tachograph("recover", folder / "run.tacho", cwd=folder).returncode == 0
-    assert lost(folder / "run.tacho")["recording_stopped"] == 1
+    assert support.tachograph("recover", open_folder / "run.tacho", cwd=open_folder).returncode == 0
+    assert lost(open_folder / "run.tacho")["recording_stopped"] == 1
