@@ -20,7 +20,7 @@ from tachograph.recorder.finish import UnfinishedError
 
 _PR_SET_PDEATHSIG = 1
 
-# With -I nothing of the user's is imported, and the path is the command's own: it may have been found by PYTHONPATH.
+# The path is the command's own, which has found this package there; nothing is to come from the working folder.
 _CODE = """
 import pickle, sys
 sys.path[:] = pickle.load(sys.stdin.buffer)
@@ -69,7 +69,7 @@ class TableProcess:
 
 def _started() -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
-        [sys.executable, "-I", "-c", _CODE],
+        [sys.executable, "-I" if sys.flags.isolated else "-P", "-c", _CODE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

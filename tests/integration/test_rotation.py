@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,31 @@ def test_the_windows_together_are_the_whole_run(tmp_path: Path) -> None:
         length = (window.get("end_ns") or manifest(each)["ended_ns"]) - window["start_ns"]
         # The program has one thread, and its window may go on for a moment after the end.
         assert sum(row["off_cpu_ns"] for row in support.rows(each, "waits")) <= length + 3_000_000_000
+
+
+def tables_of(command: int) -> list[int]:
+    """The process in which tables are made just now: the program is a child of the first thread, this one is not."""
+    found = []
+    for thread in Path(f"/proc/{command}/task").glob("*"):
+        if thread.name != str(command):
+            with suppress(OSError):
+                found += map(int, (thread / "children").read_text(encoding="ascii").split())
+    return found
+
+
+def test_a_killed_process_of_tables_makes_a_window_longer_and_no_more(tmp_path: Path) -> None:
+    with running(tmp_path, "--rotate", "1s", "--keep", "100", "--interval", "5") as command:
+        wait_for_window(tmp_path, 1)
+        support.wait_for(lambda: bool(tables_of(command.pid)), "the next tables", 20)
+        os.kill(tables_of(command.pid)[0], signal.SIGKILL)
+        wait_for_window(tmp_path, len(windows(tmp_path)) + 2)
+        stop(tmp_path, command)
+    every = [*windows(tmp_path), tmp_path / "run.tacho"]
+    (note,) = (note for each in every for note in manifest(each)["notes"] if "could not be closed" in note)
+    assert "(the process that makes the tables ended with status -9)" in note
+    begin_ns, end_ns = json.loads((tmp_path / "truth.json").read_text(encoding="utf-8"))
+    heaviest = max(row["cpu_ns"] for each in every for row in support.rows(each, "cpu"))
+    assert end_ns - begin_ns - heaviest - 20_000_000 <= sum(map(cpu_ns, every)) <= end_ns + 100_000_000
 
 
 def test_memory_is_right_in_a_late_window(tmp_path: Path) -> None:
