@@ -24,7 +24,7 @@ import sys, time
 def work(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
-        for _ in range(100_000): pass  # whoever reads such a clock may lose the processor
+        for _ in range(200_000): pass  # whoever reads such a clock may lose the processor
 work(float(sys.argv[1]))
 print("worked", sys.argv[1:])
 """

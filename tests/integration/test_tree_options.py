@@ -17,7 +17,8 @@ BURN = """
 import subprocess, sys, time
 def {name}():
     end = time.process_time() + 0.15
-    while time.process_time() < end: pass
+    while time.process_time() < end:
+        for _ in range(200_000): pass
 {name}()
 for program in sys.argv[1:]: subprocess.run([sys.executable, program], check=True)
 """
@@ -73,7 +74,7 @@ import concurrent.futures, multiprocessing, time
 def work(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
-        for _ in range(100_000): pass  # whoever reads such a clock may lose the processor
+        for _ in range(200_000): pass  # whoever reads such a clock may lose the processor
     return 1
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
@@ -100,7 +101,7 @@ import time, pytest
 def burn():
     end = time.process_time() + 0.1
     while time.process_time() < end:
-        for _ in range(100_000): pass
+        for _ in range(200_000): pass
 @pytest.mark.parametrize("number", range(4))
 def test_it(number):
     burn()
