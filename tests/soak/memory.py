@@ -18,6 +18,8 @@ KEEP = 3
 """Windows that are kept under ``--rotate``."""
 
 STEADY = """
+# So many rounds a second, and no more where the machine has more to give: every window is to have as much in it.
+RATE = 3000
 import sys, threading, time
 def leaf(n): return sum(range(n))
 def deep(n): return leaf(200) if n == 0 else deep(n - 1)
@@ -25,9 +27,10 @@ def blocks(): return [bytearray(n * 97 % 50_000) for n in range(200)]
 def made(n):
     exec(compile("\\n" * (n % 60) + "def f(): return sum(range(500))\\nf()", f"<made {n % 60}>", "exec"), {})
 def short(): deep(5)
-end, number, kept = time.monotonic() + float(sys.argv[1]), 0, []
-while time.monotonic() < end:
+begin, number, kept = time.monotonic(), 0, []
+while time.monotonic() < begin + float(sys.argv[1]):
     number += 1
+    if number % 100 == 0: time.sleep(max(0, begin + number / RATE - time.monotonic()))
     deep(number % 40); made(number); kept = kept[-3:] + [blocks()]; bytes(1_000_000)
     if number % 20 == 0:
         thread = threading.Thread(target=short); thread.start(); thread.join()
