@@ -5,6 +5,7 @@
 #include <Python.h>
 
 #include <atomic>
+#include <initializer_list>
 
 namespace tachograph {
 namespace {
@@ -16,9 +17,19 @@ constexpr size_t kMostLineTable = 256 * 1024;
 constexpr size_t kMostCopy = 512;
 
 constexpr size_t kGenerations = 1 << 16;
+constexpr size_t kRemembered = 1 << 13;
+
+// What a code object that was met says, by its identity. Two threads may write one place at a time,
+// so the identity is kept mixed with the content: of two halves that do not belong together no
+// identity comes out (Hyatt and Mann, A lockless transposition table, 2002).
+struct Remembered {
+    std::atomic<uint64_t> check;
+    std::atomic<uint64_t> content;
+};
 
 struct State {
     std::atomic<uint32_t> deaths[kGenerations];  // of code objects, by hash of the address
+    Remembered remembered[kRemembered];
 };
 State g;
 
@@ -56,27 +67,74 @@ void watch_code_deaths() {
 
 bool Codes::intern(const uint8_t* code, uint32_t* id) const {
     uint8_t copy[kMostCopy];
-    if (at_->code_instructions > sizeof copy || !api_->read(copy, code, at_->code_instructions))
+    uint64_t here;
+    if (at_->code_instructions > sizeof copy || !api_->read(copy, code, at_->code_instructions) ||
+        !identity(code, copy, &here))
         return false;
-    uint64_t identity =
+    Remembered& place = g.remembered[here & (kRemembered - 1)];
+    uint64_t content = place.content.load(std::memory_order_relaxed);
+    if ((place.check.load(std::memory_order_relaxed) ^ content) != here) {
+        if (!hash_content(copy, &content)) return false;
+        place.content.store(content, std::memory_order_relaxed);
+        place.check.store(content ^ here, std::memory_order_relaxed);
+    }
+    int emit = 0;
+    *id = api_->intern_code(content, &emit);
+    if (!emit) return true;
+    const bool written = write(*id, copy);
+    api_->code_written(*id, written ? 1 : 0);
+    return true;
+}
+
+bool Codes::identity(const uint8_t* code, const uint8_t* copy, uint64_t* found) const {
+    uint64_t h =
         mix(reinterpret_cast<uint64_t>(code), deaths_at(code).load(std::memory_order_relaxed));
-    identity = mix(identity, field<uint64_t>(copy, at_->code_units));
-    identity = mix(identity, field<uint32_t>(copy, at_->code_first_line));
-    identity = mix(identity, field<uint64_t>(copy, at_->code_filename));
-    identity = mix(identity, field<uint64_t>(copy, at_->code_qualname));
+    h = mix(h, field<uint64_t>(copy, at_->code_units));
+    h = mix(h, field<uint32_t>(copy, at_->code_first_line));
+    h = mix(h, field<uint64_t>(copy, at_->code_filename));
+    h = mix(h, field<uint64_t>(copy, at_->code_qualname));
     const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
-    identity = mix(identity, reinterpret_cast<uint64_t>(line_table));
+    h = mix(h, reinterpret_cast<uint64_t>(line_table));
 #if PY_VERSION_HEX < 0x030C0000
     uint64_t content[4] = {};
     if (!api_->read(content, line_table + at_->bytes_data - sizeof(uint64_t), sizeof content))
         return false;
-    for (const uint64_t part : content) identity = mix(identity, part);
+    for (const uint64_t part : content) h = mix(h, part);
 #endif
-    int emit = 0;
-    *id = api_->intern_code(identity, &emit);
-    if (!emit) return true;
-    const bool written = write(*id, copy);
-    api_->code_written(*id, written ? 1 : 0);
+    *found = h;
+    return true;
+}
+
+bool Codes::hash_content(const uint8_t* copy, uint64_t* found) const {
+    uint64_t h =
+        mix(field<uint32_t>(copy, at_->code_first_line), field<uint32_t>(copy, at_->code_flags));
+    for (const size_t where : {at_->code_filename, at_->code_qualname}) {
+        Text text;
+        if (!find_text(api_, field<const uint8_t*>(copy, where), kMostCharacters, &text) ||
+            !hash_bytes(text.data, text.bytes(), &h))
+            return false;
+        h = mix(h, text.shape.width);
+    }
+    const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
+    uint64_t lines = 0;
+    if (!api_->read(&lines, line_table + at_->bytes_size, sizeof lines)) return false;
+    const size_t stored = lines <= kMostLineTable ? lines : 0;
+    if (!hash_bytes(line_table + at_->bytes_data, stored, &h)) return false;
+    *found = mix(h, lines);
+    return true;
+}
+
+bool Codes::hash_bytes(const uint8_t* data, size_t length, uint64_t* h) const {
+    uint64_t words[64];
+    *h = mix(*h, length);
+    while (length > 0) {
+        const size_t part = length < sizeof words ? length : sizeof words;
+        words[(part - 1) / sizeof(uint64_t)] = 0;
+        if (!api_->read(words, data, part)) return false;
+        for (size_t at = 0; at * sizeof(uint64_t) < part; ++at) *h = mix(*h, words[at]);
+        data += part;
+        length -= part;
+    }
     return true;
 }
 

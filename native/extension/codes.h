@@ -16,10 +16,16 @@ class Codes {
   public:
     Codes(const tg_api* api, const tg_offsets* offsets) : api_(api), at_(offsets) {}
 
-    // False if the object could not be read. The id is TG_NONE if the table is full.
+    // False if the object could not be read. The id is TG_NONE if the table is full. Objects that
+    // say the same have one id, so that a program may make one function again and again.
     bool intern(const uint8_t* code, uint32_t* id) const;
 
   private:
+    // Of the object in its place, at little cost; `copy` is the object as it was read.
+    bool identity(const uint8_t* code, const uint8_t* copy, uint64_t* found) const;
+    // Of all that its record holds.
+    bool hash_content(const uint8_t* copy, uint64_t* found) const;
+    bool hash_bytes(const uint8_t* data, size_t length, uint64_t* h) const;
     bool write(uint32_t id, const uint8_t* copy) const;
 
     const tg_api* api_;

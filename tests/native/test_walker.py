@@ -171,6 +171,29 @@ def test_tasks_that_come_and_go(recorder: Recorder, tmp_path: Path) -> None:
     assert not [(code, task) for code, task in tasks if task.split()[0] != code]
 
 
+MAKES = """
+import time
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    for line in range(3):
+        exec(compile("\\n" * line + "def made(): return sum(range(3000))\\nmade()", "<made>", "exec"), {})
+"""
+
+
+def test_a_function_that_is_made_again_and_again_is_one(recorder: Recorder, tmp_path: Path) -> None:
+    """And those that differ in a line number alone are several."""
+    (tmp_path / "makes.py").write_text(MAKES, encoding="utf-8")
+    done = recorder.run(tmp_path / "spool", tmp_path / "makes.py")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stderr[:6000]
+    records = segments.records(tmp_path / "spool")
+    codes = [code for kind, code in records if kind == segments.CODE and code.filename == "<made>"]
+    assert Counter(code.first_line for code in codes if code.qualname == "made") == {1: 1, 2: 1, 3: 1}
+    assert len([code for code in codes if code.qualname == "<module>"]) == 3
+    stacks = {stack.stack: stack.code for kind, stack in records if kind == segments.STACK}
+    made = {code.code for code in codes}
+    assert sum(stacks.get(sample.stack) in made for kind, sample in records if kind == segments.CPU) > 30
+
+
 FORKS = """
 import os, subprocess, sys, threading, time
 def worker():
