@@ -104,7 +104,7 @@ def test_the_windows_together_are_the_whole_run(tmp_path: Path) -> None:
 
 def tables_of(command: int) -> list[int]:
     """The process in which tables are made just now: the program is a child of the first thread, this one is not."""
-    found = []
+    found: list[int] = []
     for thread in Path(f"/proc/{command}/task").glob("*"):
         if thread.name != str(command):
             with suppress(OSError):
