@@ -78,6 +78,20 @@ def children(pid: int) -> tuple[list[int], list[int]]:
     return found
 
 
+def watch_tables(pid: int, seconds: float) -> tuple[list[int], int]:
+    """The program's process, and the largest size that a process of tables had in so many seconds (0: there was none).
+
+    Such a process is over within seconds, and largest in its last moments.
+    """
+    end, largest = time.monotonic() + seconds, 0
+    while True:
+        program, tables = children(pid)
+        largest = max([largest, *map(peak, tables)])
+        if time.monotonic() >= end:
+            return program, largest
+        time.sleep(0.02)
+
+
 def on_disk(folder: Path) -> int:
     """Bytes that all recordings in a folder take, those of the moment's spool too."""
     total = 0
@@ -99,12 +113,11 @@ def run(folder: Path, seconds: float, rotate: str | None) -> dict[str, Growth]:
     begin = time.monotonic()
     with support.start([program, str(seconds)], folder, *options) as command:
         while command.poll() is None and time.monotonic() - begin < seconds:
-            time.sleep(min(1.0, seconds / 50))
-            program_pids, others = children(command.pid)
+            program_pids, tables = watch_tables(command.pid, min(1.0, seconds / 50))
             sizes = {
                 "recorder": resident(command.pid),
                 "program": max(map(resident, program_pids), default=0),
-                "tables": max(map(peak, others), default=0),
+                "tables": tables,
             }
             for name in seen.keys() & sizes.keys():
                 if sizes[name] > 0:
