@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import ParamSpec
 
 from tachograph.format import FormatError
@@ -22,10 +21,10 @@ _PR_SET_PDEATHSIG = 1
 
 # The path is the command's own, which has found this package there; nothing is to come from the working folder.
 _CODE = """
-import pickle, sys
-sys.path[:] = pickle.load(sys.stdin.buffer)
+import sys
+sys.path[:] = sys.argv[2:]
 from tachograph.recorder.table_process import serve
-serve()
+serve(int(sys.argv[1]))
 """
 
 Arguments = ParamSpec("Arguments")
@@ -62,28 +61,21 @@ class TableProcess:
         process, self._process = self._process, None
         if process is None:
             return 0
-        with suppress(BrokenPipeError):  # it is dead, and left something unread
-            process.communicate()
-        return process.wait()
+        process.communicate()
+        return process.returncode
 
 
 def _started() -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-I" if sys.flags.isolated else "-P", "-c", _CODE],
+    return subprocess.Popen(
+        [sys.executable, "-I" if sys.flags.isolated else "-P", "-c", _CODE, str(os.getpid()), *sys.path],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert process.stdin is not None
-    with suppress(BrokenPipeError):  # the first call says so
-        pickle.dump(sys.path, process.stdin)
-        pickle.dump(os.getpid(), process.stdin)
-    return process
 
 
-def serve() -> None:
+def serve(parent: int) -> None:
     """The other process: calls the functions that standard input names, and writes what they raise, or None."""
-    parent = pickle.load(sys.stdin.buffer)
     # Nobody but the command may write into a spool: what it began is not to go on when it was killed.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     while os.getppid() == parent:

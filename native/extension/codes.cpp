@@ -65,6 +65,16 @@ void watch_code_deaths() {
 #endif
 }
 
+// Where the parts of a code object's record are.
+struct Codes::Content {
+    Text filename;
+    Text qualname;
+    const uint8_t* lines = nullptr;
+    uint64_t line_bytes = 0;
+    bool stored() const { return line_bytes <= kMostLineTable; }
+    size_t stored_bytes() const { return stored() ? line_bytes : 0; }
+};
+
 bool Codes::intern(const uint8_t* code, uint32_t* id) const {
     uint8_t copy[kMostCopy];
     uint64_t here;
@@ -105,22 +115,27 @@ bool Codes::identity(const uint8_t* code, const uint8_t* copy, uint64_t* found) 
     return true;
 }
 
+bool Codes::find_content(const uint8_t* copy, Content* found) const {
+    const auto* file = field<const uint8_t*>(copy, at_->code_filename);
+    const auto* name = field<const uint8_t*>(copy, at_->code_qualname);
+    const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
+    found->lines = line_table + at_->bytes_data;
+    return find_text(api_, file, kMostCharacters, &found->filename) &&
+           find_text(api_, name, kMostCharacters, &found->qualname) &&
+           api_->read(&found->line_bytes, line_table + at_->bytes_size, sizeof found->line_bytes);
+}
+
 bool Codes::hash_content(const uint8_t* copy, uint64_t* found) const {
+    Content content;
+    if (!find_content(copy, &content)) return false;
     uint64_t h =
         mix(field<uint32_t>(copy, at_->code_first_line), field<uint32_t>(copy, at_->code_flags));
-    for (const size_t where : {at_->code_filename, at_->code_qualname}) {
-        Text text;
-        if (!find_text(api_, field<const uint8_t*>(copy, where), kMostCharacters, &text) ||
-            !hash_bytes(text.data, text.bytes(), &h))
-            return false;
+    for (const Text& text : {content.filename, content.qualname}) {
+        if (!hash_bytes(text.data, text.bytes(), &h)) return false;
         h = mix(h, text.shape.width);
     }
-    const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
-    uint64_t lines = 0;
-    if (!api_->read(&lines, line_table + at_->bytes_size, sizeof lines)) return false;
-    const size_t stored = lines <= kMostLineTable ? lines : 0;
-    if (!hash_bytes(line_table + at_->bytes_data, stored, &h)) return false;
-    *found = mix(h, lines);
+    if (!hash_bytes(content.lines, content.stored_bytes(), &h)) return false;
+    *found = mix(h, content.line_bytes);
     return true;
 }
 
@@ -139,19 +154,10 @@ bool Codes::hash_bytes(const uint8_t* data, size_t length, uint64_t* h) const {
 }
 
 bool Codes::write(uint32_t id, const uint8_t* copy) const {
-    Text filename;
-    Text qualname;
-    const auto* file = field<const uint8_t*>(copy, at_->code_filename);
-    const auto* name = field<const uint8_t*>(copy, at_->code_qualname);
-    if (!find_text(api_, file, kMostCharacters, &filename) ||
-        !find_text(api_, name, kMostCharacters, &qualname))
-        return false;
-    const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
-    uint64_t lines = 0;
-    if (!api_->read(&lines, line_table + at_->bytes_size, sizeof lines)) return false;
-    const bool stored = lines <= kMostLineTable;
-    if (!stored) lines = 0;
-
+    Content content;
+    if (!find_content(copy, &content)) return false;
+    const Text &filename = content.filename, &qualname = content.qualname;
+    const size_t lines = content.stored_bytes();
     uint64_t ticket = 0;
     uint8_t* record = api_->reserve(
         kCodeRecord, kCodeHeader + filename.bytes() + qualname.bytes() + lines, &ticket);
@@ -159,7 +165,7 @@ bool Codes::write(uint32_t id, const uint8_t* copy) const {
     put(record, 8, id);
     put(record, 12, field<int32_t>(copy, at_->code_first_line));
     put(record, 16, field<uint32_t>(copy, at_->code_flags));
-    put(record, 20, stored ? static_cast<uint32_t>(lines) : TG_NONE);
+    put(record, 20, content.stored() ? static_cast<uint32_t>(lines) : TG_NONE);
     put(record, 24, static_cast<uint32_t>(filename.shape.length));
     put(record, 28, static_cast<uint8_t>(filename.shape.width));
     put(record, 29, static_cast<uint8_t>(qualname.shape.width));
@@ -169,7 +175,7 @@ bool Codes::write(uint32_t id, const uint8_t* copy) const {
     at += filename.bytes();
     whole = whole && api_->read(at, qualname.data, qualname.bytes()) != 0;
     at += qualname.bytes();
-    whole = whole && (lines == 0 || api_->read(at, line_table + at_->bytes_data, lines) != 0);
+    whole = whole && (lines == 0 || api_->read(at, content.lines, lines) != 0);
     api_->commit(record, ticket, whole ? 1 : 0);
     return whole;
 }

@@ -21,8 +21,11 @@ class Codes {
     bool intern(const uint8_t* code, uint32_t* id) const;
 
   private:
+    struct Content;
+
     // Of the object in its place, at little cost; `copy` is the object as it was read.
     bool identity(const uint8_t* code, const uint8_t* copy, uint64_t* found) const;
+    bool find_content(const uint8_t* copy, Content* found) const;
     // Of all that its record holds.
     bool hash_content(const uint8_t* copy, uint64_t* found) const;
     bool hash_bytes(const uint8_t* data, size_t length, uint64_t* h) const;

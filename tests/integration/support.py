@@ -170,6 +170,16 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
+def children(pid: int) -> tuple[list[int], list[int]]:
+    """Child processes of the first thread of a process, and those of its other threads."""
+    found: tuple[list[int], list[int]] = ([], [])
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError):
+            text = (thread / "children").read_text(encoding="ascii")
+            found[thread.name != str(pid)].extend(map(int, text.split()))
+    return found
+
+
 def wait_for(condition: Callable[[], bool], what: str, timeout: float = 30) -> None:
     """Return when ``condition`` holds; fail after ``timeout`` seconds."""
     end = time.monotonic() + timeout

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,15 @@ def cpu_ns(recording: Path) -> int:
     return sum(pq.read_table(recording / "cpu.parquet").column("cpu_ns").to_pylist())
 
 
+def check_sum(every: list[Path], folder: Path) -> int:
+    """The windows have the program's CPU time together; the heaviest of their samples."""
+    begin_ns, end_ns = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    heaviest: int = max(row["cpu_ns"] for each in every for row in support.rows(each, "cpu"))
+    # What came after the last sample is in none; what came before the program's first line is there as well.
+    assert end_ns - begin_ns - heaviest - 20_000_000 <= sum(map(cpu_ns, every)) <= end_ns + 100_000_000
+    return heaviest
+
+
 def check_window(recording: Path, folder: Path) -> dict[str, Any]:
     """A window is a whole recording, from which nothing is missing and which nothing in it contradicts."""
     about = manifest(recording)
@@ -86,11 +95,7 @@ def test_the_windows_together_are_the_whole_run(tmp_path: Path) -> None:
         assert manifest(before)["window"]["end_ns"] == manifest(after)["window"]["start_ns"]
     for each in every:
         check_window(each, tmp_path)
-    begin_ns, end_ns = json.loads((tmp_path / "truth.json").read_text(encoding="utf-8"))
-    total = sum(map(cpu_ns, every))
-    heaviest = max(row["cpu_ns"] for each in every for row in support.rows(each, "cpu"))
-    # What came after the last sample is in none; what came before the program's first line is there as well.
-    assert end_ns - begin_ns - heaviest - 20_000_000 <= total <= end_ns + 100_000_000
+    heaviest = check_sum(every, tmp_path)
     # The thread's own clock was read at its end: of the last window only what is in no other counts.
     (main,) = (row for row in support.rows(every[-1], "threads") if row["main"])
     assert main["cpu_ns"] == pytest.approx(cpu_ns(every[-1]), abs=2 * heaviest + 50_000_000)
@@ -102,29 +107,22 @@ def test_the_windows_together_are_the_whole_run(tmp_path: Path) -> None:
         assert sum(row["off_cpu_ns"] for row in support.rows(each, "waits")) <= length + 3_000_000_000
 
 
-def tables_of(command: int) -> list[int]:
+def tables_of(command: "subprocess.Popen[str]") -> list[int]:
     """The process in which tables are made just now: the program is a child of the first thread, this one is not."""
-    found: list[int] = []
-    for thread in Path(f"/proc/{command}/task").glob("*"):
-        if thread.name != str(command):
-            with suppress(OSError):
-                found += map(int, (thread / "children").read_text(encoding="ascii").split())
-    return found
+    return support.children(command.pid)[1]
 
 
 def test_a_killed_process_of_tables_makes_a_window_longer_and_no_more(tmp_path: Path) -> None:
     with running(tmp_path, "--rotate", "1s", "--keep", "100", "--interval", "5") as command:
         wait_for_window(tmp_path, 1)
-        support.wait_for(lambda: bool(tables_of(command.pid)), "the next tables", 20)
-        os.kill(tables_of(command.pid)[0], signal.SIGKILL)
+        support.wait_for(lambda: bool(tables_of(command)), "the next tables", 20)
+        os.kill(tables_of(command)[0], signal.SIGKILL)
         wait_for_window(tmp_path, len(windows(tmp_path)) + 2)
         stop(tmp_path, command)
     every = [*windows(tmp_path), tmp_path / "run.tacho"]
     (note,) = (note for each in every for note in manifest(each)["notes"] if "could not be closed" in note)
     assert "(the process that makes the tables ended with status -9)" in note
-    begin_ns, end_ns = json.loads((tmp_path / "truth.json").read_text(encoding="utf-8"))
-    heaviest = max(row["cpu_ns"] for each in every for row in support.rows(each, "cpu"))
-    assert end_ns - begin_ns - heaviest - 20_000_000 <= sum(map(cpu_ns, every)) <= end_ns + 100_000_000
+    check_sum(every, tmp_path)
 
 
 def test_memory_is_right_in_a_late_window(tmp_path: Path) -> None:

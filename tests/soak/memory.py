@@ -68,16 +68,6 @@ def peak(pid: int) -> int:
     return 0
 
 
-def children(pid: int) -> tuple[list[int], list[int]]:
-    """Child processes of the first thread of a process, and those of its other threads."""
-    found: tuple[list[int], list[int]] = ([], [])
-    for thread in Path(f"/proc/{pid}/task").glob("*"):
-        with suppress(OSError):
-            text = (thread / "children").read_text(encoding="ascii")
-            found[thread.name != str(pid)].extend(map(int, text.split()))
-    return found
-
-
 def watch_tables(pid: int, seconds: float) -> tuple[list[int], int]:
     """The program's process, and the largest size that a process of tables had in so many seconds (0: there was none).
 
@@ -85,7 +75,7 @@ def watch_tables(pid: int, seconds: float) -> tuple[list[int], int]:
     """
     end, largest = time.monotonic() + seconds, 0
     while True:
-        program, tables = children(pid)
+        program, tables = support.children(pid)
         largest = max([largest, *map(peak, tables)])
         if time.monotonic() >= end:
             return program, largest
