@@ -1,7 +1,7 @@
 // What the kernel says that a thread is blocked in.
-#include "blocked.h"
+#include "waits/blocked.h"
+#include "base/kernel.h"
 #include "check.h"
-#include "kernel.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>

@@ -1,8 +1,8 @@
 // Interning from many threads at once.
-#include "contexts.h"
+#include "stacks/contexts.h"
 #include "check.h"
-#include "layout.h"
-#include "spool.h"
+#include "spool/layout.h"
+#include "spool/spool.h"
 
 #include <sys/resource.h>
 #include <atomic>

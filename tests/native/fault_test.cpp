@@ -1,7 +1,7 @@
 // Standing in front of the program's SIGSEGV and SIGBUS handlers without being seen.
-#include "fault.h"
+#include "base/fault.h"
+#include "base/safe_read.h"
 #include "check.h"
-#include "safe_read.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

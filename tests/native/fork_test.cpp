@@ -1,16 +1,16 @@
 // A forked child that goes on is recorded as a process of its own.
+#include "base/kernel.h"
 #include "check.h"
-#include "contexts.h"
-#include "footprint.h"
-#include "heap.h"
-#include "helper.h"
-#include "kernel.h"
-#include "layout.h"
-#include "lifecycle.h"
-#include "mappings.h"
-#include "recorder.h"
-#include "spool.h"
-#include "threads.h"
+#include "memory/footprint.h"
+#include "memory/heap.h"
+#include "memory/mappings.h"
+#include "process/helper.h"
+#include "process/lifecycle.h"
+#include "spool/layout.h"
+#include "spool/spool.h"
+#include "stacks/contexts.h"
+#include "stacks/recorder.h"
+#include "stacks/threads.h"
 
 #include <dirent.h>
 #include <sys/wait.h>

@@ -1,17 +1,17 @@
 // Counting, sampling and following of blocks. The blocks here are addresses that nobody uses.
-#include "heap.h"
+#include "memory/heap.h"
 
+#include "base/kernel.h"
 #include "check.h"
-#include "contexts.h"
-#include "copies.h"
-#include "footprint.h"
-#include "kernel.h"
-#include "layout.h"
-#include "lifecycle.h"
-#include "mappings.h"
-#include "recorder.h"
-#include "spool.h"
-#include "threads.h"
+#include "copies/copies.h"
+#include "memory/footprint.h"
+#include "memory/mappings.h"
+#include "process/lifecycle.h"
+#include "spool/layout.h"
+#include "spool/spool.h"
+#include "stacks/contexts.h"
+#include "stacks/recorder.h"
+#include "stacks/threads.h"
 
 #include <atomic>
 #include <cmath>

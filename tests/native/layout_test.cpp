@@ -1,7 +1,7 @@
 // One record of every kind, with values that test_segments.py expects to read back.
-#include "layout.h"
+#include "spool/layout.h"
 #include "check.h"
-#include "spool.h"
+#include "spool/spool.h"
 #include "tachograph/api.h"
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // Stands in for interpose.cpp: in these tests nothing is interposed, the sanitizers' runtimes do
 // that.
-#include "interpose.h"
-#include "sandbox.h"
+#include "base/libc.h"
+#include "hooks/sandbox.h"
 
 namespace tachograph::real {
 

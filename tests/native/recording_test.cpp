@@ -1,13 +1,13 @@
 // All of the shim together, with a walker that knows no Python.
+#include "base/kernel.h"
 #include "check.h"
-#include "contexts.h"
-#include "helper.h"
-#include "kernel.h"
-#include "layout.h"
-#include "lifecycle.h"
-#include "recorder.h"
-#include "spool.h"
-#include "timers.h"
+#include "cpu/timers.h"
+#include "process/helper.h"
+#include "process/lifecycle.h"
+#include "spool/layout.h"
+#include "spool/spool.h"
+#include "stacks/contexts.h"
+#include "stacks/recorder.h"
 
 #include <dirent.h>
 #include <pthread.h>

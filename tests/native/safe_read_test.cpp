@@ -1,7 +1,7 @@
 // Guarded reads of everything that cannot be read, both ways: our fault handler, and the kernel.
-#include "safe_read.h"
+#include "base/safe_read.h"
+#include "base/fault.h"
 #include "check.h"
-#include "fault.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 // The spool under concurrent writers. The segments are read back by test_segments.py: each test
 // prints what it committed as lines "thread committed dropped", and of each of its records the
 // number counts up from 0 per thread.
-#include "spool.h"
+#include "spool/spool.h"
+#include "base/kernel.h"
 #include "check.h"
-#include "kernel.h"
-#include "layout.h"
+#include "spool/layout.h"
 
 #include <dirent.h>
 #include <fcntl.h>

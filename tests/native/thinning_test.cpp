@@ -1,9 +1,9 @@
 // Leaving sampled blocks out without a bias, on populations that are known.
-#include "thinning.h"
-#include "points.h"
+#include "memory/thinning.h"
+#include "memory/points.h"
 
+#include "base/mixing.h"
 #include "check.h"
-#include "mixing.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
 // The registry of threads: slots taken, given back and taken again.
-#include "threads.h"
+#include "stacks/threads.h"
+#include "base/kernel.h"
 #include "check.h"
-#include "kernel.h"
-#include "layout.h"
-#include "spool.h"
+#include "spool/layout.h"
+#include "spool/spool.h"
 
 #include <atomic>
 #include <cstring>

@@ -132,7 +132,7 @@ def many_sites(random: np.random.Generator) -> Population:
 
 
 def thinned(random: np.random.Generator, blocks: Blocks, rows: int) -> Blocks:
-    """What the recorder leaves of a sample (native/shim/thinning.cpp), which looks at the sampled blocks of each
+    """What the recorder leaves of a sample (native/shim/memory/thinning.cpp), which looks at the sampled blocks of each
     stretch of time together, apart at those that have died and those that live, and leaves ``rows`` of them in."""
     weight, mean = blocks.bytes.copy(), np.full(len(blocks), float(MEAN))
     stretch = (blocks.birth_ns // 200) * 2 + (blocks.death_ns == NEVER)

@@ -97,9 +97,9 @@ def test_the_manifest_is_told() -> None:
 @pytest.mark.parametrize(
     ("file", "constant", "value"),
     [
-        ("heap.cpp", "kFinestMean", BLOCK_MEAN_BYTES),
-        ("copies.cpp", "kFinestMean", COPIES_MEAN_BYTES),
-        ("copies.h", "kShortest", COPIES_MIN_BYTES),
+        ("memory/heap.cpp", "kFinestMean", BLOCK_MEAN_BYTES),
+        ("copies/copies.cpp", "kFinestMean", COPIES_MEAN_BYTES),
+        ("copies/copies.h", "kShortest", COPIES_MIN_BYTES),
     ],
 )
 def test_the_manifest_says_what_the_native_recorder_does(file: str, constant: str, value: int) -> None:

@@ -1,0 +1,59 @@
+#include "base/safe_read.h"
+
+#include "base/kernel.h"
+
+#include <sys/uio.h>
+
+// int tachograph_guarded_copy(void* to, const void* from, size_t size): one instruction can fault.
+extern "C" int tachograph_guarded_copy(void* to, const void* from, size_t size);
+extern "C" const char tachograph_guarded_copy_at[];
+extern "C" const char tachograph_guarded_copy_failed[];
+
+__asm__(R"(
+    .text
+    .globl tachograph_guarded_copy
+    .hidden tachograph_guarded_copy
+    .globl tachograph_guarded_copy_at
+    .hidden tachograph_guarded_copy_at
+    .globl tachograph_guarded_copy_failed
+    .hidden tachograph_guarded_copy_failed
+    .type tachograph_guarded_copy, @function
+tachograph_guarded_copy:
+    .cfi_startproc
+    movq %rdx, %rcx
+tachograph_guarded_copy_at:
+    rep movsb
+    movl $1, %eax
+    ret
+tachograph_guarded_copy_failed:
+    xorl %eax, %eax
+    ret
+    .cfi_endproc
+    .size tachograph_guarded_copy, .-tachograph_guarded_copy
+)");
+
+namespace tachograph::safe_read {
+namespace {
+// initial-exec: no allocation on first use, so it may be touched in a signal handler
+__thread bool t_kernel __attribute__((tls_model("initial-exec"))) = false;
+}  // namespace
+
+void use_kernel(bool yes) { t_kernel = yes; }
+bool kernel_chosen() { return t_kernel; }
+
+bool copy(void* to, const void* from, size_t size) {
+    if (reinterpret_cast<uintptr_t>(from) < 4096) return false;
+    if (!t_kernel) return tachograph_guarded_copy(to, from, size) != 0;
+    iovec local{to, size};
+    iovec remote{const_cast<void*>(from), size};
+    return kernel::call(SYS_process_vm_readv, kernel::getpid(), kernel::address(&local), 1,
+                        kernel::address(&remote), 1, 0) == static_cast<long>(size);
+}
+
+uintptr_t recovery(uintptr_t pc) {
+    if (pc == reinterpret_cast<uintptr_t>(tachograph_guarded_copy_at))
+        return reinterpret_cast<uintptr_t>(tachograph_guarded_copy_failed);
+    return 0;
+}
+
+}  // namespace tachograph::safe_read

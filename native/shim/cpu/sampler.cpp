@@ -1,0 +1,102 @@
+#include "cpu/sampler.h"
+
+#include "base/fault.h"
+#include "base/kernel.h"
+#include "cpu/timers.h"
+#include "spool/layout.h"
+#include "spool/spool.h"
+#include "stacks/modules.h"
+#include "stacks/recorder.h"
+#include "stacks/stack_capture.h"
+#include "stacks/threads.h"
+
+#include <sys/resource.h>
+#include <ucontext.h>
+#include <cerrno>
+
+namespace tachograph::sampler {
+namespace {
+
+// A nested fault needs two signal frames of up to 3.5 KB each; a small alternate stack has no room.
+constexpr size_t kSmallStack = 16 * 1024;
+
+int64_t system_ns() {
+    rusage usage{};
+    if (kernel::call(SYS_getrusage, RUSAGE_THREAD, kernel::address(&usage)) != 0) return -1;
+    return static_cast<int64_t>(usage.ru_stime.tv_sec) * 1'000'000'000 +
+           static_cast<int64_t>(usage.ru_stime.tv_usec) * 1'000;
+}
+
+bool fault_gets_through(const ucontext_t* context) {
+    if (!fault::trusted()) return false;
+    if (sigismember(&context->uc_sigmask, SIGSEGV) || sigismember(&context->uc_sigmask, SIGBUS))
+        return false;
+    const stack_t& stack = context->uc_stack;
+    return (stack.ss_flags & SS_DISABLE) != 0 || stack.ss_size == 0 || stack.ss_size >= kSmallStack;
+}
+
+void sample(threads::Thread* thread, const ucontext_t* context) {
+    const int64_t cpu = kernel::own_cpu_ns();
+    const int64_t time = kernel::monotonic_ns();
+    const int64_t system = system_ns();
+    // Taken, not read: the helper may be about to report the same time from outside.
+    const int64_t weight = cpu - thread->sampled_cpu_ns.exchange(cpu, std::memory_order_relaxed);
+    const uint32_t overruns = timers::schedule_next(thread, cpu);
+
+    if (!recorder().paused.load(std::memory_order_relaxed) && weight > 0) {
+        tg_walk found = kNotWalked;
+        witness::walk(fault_gets_through(context), &found);
+        const spool::Ticket ticket = spool::reserve(Kind::cpu, sizeof(CpuRecord));
+        if (ticket.record) {
+            auto* record = reinterpret_cast<CpuRecord*>(ticket.record);
+            record->time_ns = time;
+            record->cpu_ns = weight;
+            record->system_ns = -1;
+            if (system >= 0 && thread->sampled_system_ns >= 0) {
+                const int64_t part = system - thread->sampled_system_ns;
+                record->system_ns = part < 0 ? 0 : part > weight ? weight : part;
+            }
+            record->pc = static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]);
+            record->thread = thread->id;
+            record->stack = found.stack;
+            record->overruns = overruns;
+            record->gil = found.gil;
+            record->opcode = found.opcode;
+            record->origin = static_cast<uint8_t>(Origin::timer);
+            record->stack_state = found.state;
+            modules::saw(record->pc);
+            spool::commit(ticket);
+            __atomic_fetch_add(&spool::control()->samples, 1, __ATOMIC_RELAXED);
+        }
+    } else if (weight > 0) {
+        thread->unrecorded_cpu_ns.fetch_add(weight, std::memory_order_relaxed);
+    }
+
+    // Our own time is not charged to the program.
+    const int64_t after = kernel::own_cpu_ns();
+    thread->sampled_cpu_ns.store(after, std::memory_order_relaxed);
+    thread->sampled_system_ns = system;
+    thread->unrecorded_cpu_ns.fetch_add(after - cpu, std::memory_order_relaxed);
+    __atomic_fetch_add(&spool::control()->handler_cpu_ns, after - cpu, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
+void begin(threads::Thread* own) {
+    own->sampled_system_ns = system_ns();
+    own->sampled_cpu_ns.store(kernel::own_cpu_ns(), std::memory_order_relaxed);
+}
+
+void on_timer(int, siginfo_t* info, void* context) {
+    const int saved = errno;
+    void* value = info->si_value.sival_ptr;
+    // A late signal of a timer that is gone must find nothing: the slot may be another thread's.
+    if (recording() && info->si_code == SI_TIMER && threads::is_slot(value)) {
+        auto* thread = static_cast<threads::Thread*>(value);
+        if (thread->tid.load(std::memory_order_acquire) == kernel::gettid())
+            sample(thread, static_cast<const ucontext_t*>(context));
+    }
+    errno = saved;
+}
+
+}  // namespace tachograph::sampler

@@ -1,0 +1,25 @@
+// One CPU-time timer per thread, jittered, delivering the sampling signal to that thread.
+#pragma once
+
+#include "stacks/threads.h"
+
+#include <csignal>
+
+namespace tachograph::timers {
+
+// Chooses a signal that nobody uses and installs the sampling handler. 0 or errno.
+int install();
+// In a forked child: puts back what was there before us.
+void remove();
+
+// Makes and starts the thread's timer; counts a refusal (the helper then samples from outside).
+void arm(threads::Thread* thread);
+void disarm(threads::Thread* thread);
+// For the handler: draws the next expiry; returns how many were missed until `cpu_ns`.
+uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns);
+
+int signal_number();
+// The program takes our signal for itself: all timers move to another one.
+void yield_signal();
+
+}  // namespace tachograph::timers

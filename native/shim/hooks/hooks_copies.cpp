@@ -1,0 +1,85 @@
+// What stands in front of memcpy and its kin: libc's own code does the copying, always.
+// Compiled so that nothing in here becomes a call of memcpy again.
+#include "copies/copies.h"
+#include "hooks/interposed.h"
+
+#include <dlfcn.h>
+
+#define TG_CALLER __builtin_return_address(0)
+
+using namespace tachograph;
+
+namespace {
+
+using Move = void* (*)(void*, const void*, size_t);
+using Checked = void* (*)(void*, const void*, size_t, size_t);
+
+// Before libc's are known: correct, and fast enough for the few calls of that time.
+void* plain_move(void* to, const void* from, size_t size) {
+    void* result = to;
+    if (reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from) >= size) {
+        __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+        return result;
+    }
+    auto* last = static_cast<uint8_t*>(to) + size - 1;
+    const auto* source = static_cast<const uint8_t*>(from) + size - 1;
+    __asm__ volatile("std\n\trep movsb\n\tcld" : "+D"(last), "+S"(source), "+c"(size) : : "memory");
+    return result;
+}
+
+struct Real {
+    // memmove for memcpy as well: on x86-64 they are the same code, and a program that was linked
+    // against a memcpy of before 2.14 may count on its way with overlapping ranges.
+    Move move = plain_move;
+    Checked memcpy_checked = nullptr;
+    Checked memmove_checked = nullptr;
+    Checked mempcpy_checked = nullptr;
+};
+constinit Real g;
+
+template <typename F>
+void find(F* place, const char* name) {
+    if (void* symbol = dlsym(RTLD_NEXT, name)) *place = reinterpret_cast<F>(symbol);
+}
+
+__attribute__((constructor)) void look_up() {
+    find(&g.memcpy_checked, "__memcpy_chk");
+    find(&g.memmove_checked, "__memmove_chk");
+    find(&g.mempcpy_checked, "__mempcpy_chk");
+    find(&g.move, "memmove");
+}
+
+}  // namespace
+
+TG_EXPORT void* memcpy(void* to, const void* from, size_t size) {
+    copies::count(size, TG_CALLER);
+    return g.move(to, from, size);
+}
+
+TG_EXPORT void* memmove(void* to, const void* from, size_t size) {
+    copies::count(size, TG_CALLER);
+    return g.move(to, from, size);
+}
+
+TG_EXPORT void* mempcpy(void* to, const void* from, size_t size) {
+    copies::count(size, TG_CALLER);
+    return static_cast<uint8_t*>(g.move(to, from, size)) + size;
+}
+
+TG_EXPORT void* __memcpy_chk(void* to, const void* from, size_t size, size_t room) {
+    copies::count(size, TG_CALLER);
+    if (size > room) return g.memcpy_checked(to, from, size, room);
+    return g.move(to, from, size);
+}
+
+TG_EXPORT void* __memmove_chk(void* to, const void* from, size_t size, size_t room) {
+    copies::count(size, TG_CALLER);
+    if (size > room) return g.memmove_checked(to, from, size, room);
+    return g.move(to, from, size);
+}
+
+TG_EXPORT void* __mempcpy_chk(void* to, const void* from, size_t size, size_t room) {
+    copies::count(size, TG_CALLER);
+    if (size > room) return g.mempcpy_checked(to, from, size, room);
+    return static_cast<uint8_t*>(g.move(to, from, size)) + size;
+}

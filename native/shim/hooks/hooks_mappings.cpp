@@ -1,0 +1,98 @@
+// What stands in front of mmap, munmap and mremap: anonymous memory that the program maps itself is
+// counted like a block. Address space that was only reserved (PROT_NONE, MAP_NORESERVE) is not
+// memory: allocators take a gigabyte of it to begin with.
+#include "hooks/interposed.h"
+#include "memory/heap.h"
+#include "memory/libc_allocators.h"
+#include "memory/mappings.h"
+
+#include <sys/mman.h>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+
+using namespace tachograph;
+using real_memory::g_real;
+
+namespace {
+
+constexpr size_t kPage = 4096;
+
+bool counting() {
+    return !heap::t_local.uncounted &&
+           heap::g_mode.load(std::memory_order_relaxed) != heap::Mode::off;
+}
+
+size_t whole_pages(size_t size) { return (size + kPage - 1) / kPage * kPage; }
+
+// A mapping is in a domain of its own, wherever it is made.
+class Mapped {
+  public:
+    Mapped() : before_(heap::t_local.domain) { heap::t_local.domain = TG_DOMAIN_MAPPED; }
+    ~Mapped() { heap::t_local.domain = before_; }
+    Mapped(const Mapped&) = delete;
+    Mapped& operator=(const Mapped&) = delete;
+
+  private:
+    uint8_t before_;
+};
+
+void book(const mappings::Change& change, const void* at, size_t requested, const void* caller) {
+    const Mapped domain;
+    if (change.unmapped > 0) heap::gave(heap::t_local, change.unmapped);
+    if (change.mapped > 0) heap::took(heap::t_local, at, change.mapped, requested, caller);
+}
+
+void* map(void* at, size_t size, int protection, int flags, int fd, off_t offset,
+          const void* caller) {
+    void* got = g_real.mmap(at, size, protection, flags, fd, offset);
+    if (got == MAP_FAILED || !counting()) return got;
+    const int error = errno;
+    const auto address = reinterpret_cast<uintptr_t>(got);
+    const bool memory = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_NORESERVE) == 0;
+    if (memory && protection != PROT_NONE)
+        book(mappings::add(address, whole_pages(size)), got, size, caller);
+    else if ((flags & MAP_FIXED) != 0)
+        book(mappings::remove(address, whole_pages(size)), got, size, caller);
+    errno = error;
+    return got;
+}
+
+}  // namespace
+
+TG_EXPORT void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) {
+    return map(at, size, protection, flags, fd, offset, __builtin_return_address(0));
+}
+
+TG_EXPORT void* mmap64(void* at, size_t size, int protection, int flags, int fd, off_t offset) {
+    return map(at, size, protection, flags, fd, offset, __builtin_return_address(0));
+}
+
+TG_EXPORT int munmap(void* at, size_t size) {
+    // Before it is gone: afterwards the address may be another thread's.
+    const bool ours = counting();
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    if (ours && address % kPage == 0 && size > 0)
+        book(mappings::remove(address, whole_pages(size)), at, size, nullptr);
+    return g_real.munmap(at, size);
+}
+
+TG_EXPORT void* mremap(void* at, size_t old_size, size_t size, int flags, ...) {
+    void* to = nullptr;
+    if ((flags & MREMAP_FIXED) != 0) {
+        va_list arguments;
+        va_start(arguments, flags);
+        to = va_arg(arguments, void*);
+        va_end(arguments);
+    }
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    const bool ours = counting() && old_size > 0 && mappings::holds(address, whole_pages(old_size));
+    void* got = g_real.mremap(at, old_size, size, flags, to);
+    if (got == MAP_FAILED || !ours) return got;
+    const int error = errno;
+    book(mappings::remove(address, whole_pages(old_size)), at, old_size, nullptr);
+    book(mappings::add(reinterpret_cast<uintptr_t>(got), whole_pages(size)), got, size,
+         __builtin_return_address(0));
+    errno = error;
+    return got;
+}

@@ -1,0 +1,109 @@
+// What stands in front of malloc and its kin. The rule: the program gets the very block that it
+// would have got, and the same errno.
+//
+// A block is counted by what it occupies (malloc_usable_size), so that what is counted when it is
+// freed is what was counted when it was allocated. It is counted after it was got and before it is
+// given back: in between it is no one else's.
+#include "hooks/interposed.h"
+#include "memory/heap.h"
+#include "memory/libc_allocators.h"
+
+#include <cerrno>
+#include <cstdint>
+
+#define TG_CALLER __builtin_return_address(0)
+
+using namespace tachograph;
+using real_memory::g_real;
+
+namespace {
+
+size_t occupied(void* block) {
+    return __builtin_expect(real_memory::g_libc_chunks, 1) ? real_memory::chunk_size(block)
+                                                           : g_real.malloc_usable_size(block);
+}
+
+void* counted(void* block, size_t requested, const void* caller) {
+    if (__builtin_expect(block != nullptr, 1) && !real_memory::lent(block)) {
+        heap::Local& local = heap::t_local;
+        local.allocated.add(block);
+        heap::took(local, block, occupied(block), requested, caller);
+    }
+    return block;
+}
+
+void* move_lent(void* block, size_t size, const void* caller) {
+    void* moved = counted(g_real.malloc(size), size, caller);
+    if (!moved) return nullptr;
+    const size_t old = real_memory::lent_size(block);
+    __builtin_memcpy(moved, block, old < size ? old : size);
+    return moved;
+}
+
+void* resize(void* block, size_t size, const void* caller) {
+    if (!block) return counted(g_real.malloc(size), size, caller);
+    if (real_memory::lent(block)) return move_lent(block, size, caller);
+    const size_t old = occupied(block);
+    const uint32_t followed = blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
+    heap::t_local.freed.add(block);
+    void* moved = g_real.realloc(block, size);
+    if (!moved && size != 0) {
+        blocks::restore(followed, block);
+        return nullptr;
+    }
+    const int error = errno;
+    heap::t_local.moved_ns = blocks::settle(followed);
+    heap::gave(heap::t_local, old);
+    counted(moved, size, caller);
+    heap::t_local.moved_ns = 0;
+    errno = error;
+    return moved;
+}
+
+}  // namespace
+
+TG_EXPORT void* malloc(size_t size) { return counted(g_real.malloc(size), size, TG_CALLER); }
+
+TG_EXPORT void* calloc(size_t count, size_t size) {
+    return counted(g_real.calloc(count, size), count * size, TG_CALLER);
+}
+
+TG_EXPORT void* realloc(void* block, size_t size) { return resize(block, size, TG_CALLER); }
+
+TG_EXPORT void* reallocarray(void* block, size_t count, size_t size) {
+    size_t whole;
+    if (__builtin_mul_overflow(count, size, &whole)) {
+        errno = ENOMEM;
+        return nullptr;
+    }
+    return resize(block, whole, TG_CALLER);
+}
+
+TG_EXPORT void free(void* block) {
+    if (!block || real_memory::lent(block)) return;
+    heap::Local& local = heap::t_local;
+    heap::gives(block);
+    local.freed.add(block);
+    heap::gave(local, occupied(block));
+    g_real.free(block);
+}
+
+TG_EXPORT void free_sized(void* block, size_t) { free(block); }
+TG_EXPORT void free_aligned_sized(void* block, size_t, size_t) { free(block); }
+
+TG_EXPORT int posix_memalign(void** place, size_t alignment, size_t size) {
+    const int failed = g_real.posix_memalign(place, alignment, size);
+    if (failed == 0) counted(*place, size, TG_CALLER);
+    return failed;
+}
+
+TG_EXPORT void* aligned_alloc(size_t alignment, size_t size) {
+    return counted(g_real.aligned_alloc(alignment, size), size, TG_CALLER);
+}
+
+TG_EXPORT void* memalign(size_t alignment, size_t size) {
+    return counted(g_real.memalign(alignment, size), size, TG_CALLER);
+}
+
+TG_EXPORT void* valloc(size_t size) { return counted(g_real.valloc(size), size, TG_CALLER); }
+TG_EXPORT void* pvalloc(size_t size) { return counted(g_real.pvalloc(size), size, TG_CALLER); }

@@ -1,0 +1,157 @@
+// What the preloaded library stands in front of, and the rule for each: the program must see what
+// it would have seen without us. Before arming, and in unrecorded children, all pass straight on.
+#include "base/libc.h"
+
+#include "base/fault.h"
+#include "cpu/timers.h"
+#include "hooks/interposed.h"
+#include "memory/libc_allocators.h"
+#include "process/lifecycle.h"
+#include "stacks/recorder.h"
+
+#include <sys/types.h>
+#include <cerrno>
+#include <cstring>
+
+namespace tachograph {
+namespace {
+
+// Filled by the constructor, or by the first call that comes before it.
+struct Real {
+    int (*sigaction)(int, const struct sigaction*, struct sigaction*) = nullptr;
+    sighandler_t (*signal)(int, sighandler_t) = nullptr;
+    int (*pthread_sigmask)(int, const sigset_t*, sigset_t*) = nullptr;
+    int (*sigprocmask)(int, const sigset_t*, sigset_t*) = nullptr;
+    int (*pthread_create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = nullptr;
+};
+constinit Real g;
+
+#define TG_REAL(name) next_function(&g.name, #name)
+
+__attribute__((constructor)) void resolve() {
+    TG_REAL(sigaction);
+    TG_REAL(signal);
+    TG_REAL(pthread_sigmask);
+    TG_REAL(sigprocmask);
+    TG_REAL(pthread_create);
+}
+
+// Whether the program believes that it blocks the signal that is ours.
+__thread bool t_believes_blocked __attribute__((tls_model("initial-exec"))) = false;
+
+// The sampling signal is never blocked: a thread that blocks all signals is sampled like any other,
+// and sigwait, signalfd and sigpending never see it. Asked for its mask, the thread gets its own.
+template <typename F>
+int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
+    const int ours = recording() ? timers::signal_number() : 0;
+    if (ours == 0) return real(how, set, old);
+    const bool believed = t_believes_blocked;
+    sigset_t reduced;
+    const sigset_t* given = set;
+    if (set) {
+        const bool named = sigismember(set, ours) == 1;
+        reduced = *set;
+        if (how == SIG_BLOCK || how == SIG_SETMASK) {
+            sigdelset(&reduced, ours);
+            given = &reduced;
+        }
+        if (how == SIG_SETMASK) t_believes_blocked = named;
+        if (how == SIG_BLOCK && named) t_believes_blocked = true;
+        if (how == SIG_UNBLOCK && named) t_believes_blocked = false;
+    }
+    const int result = real(how, given, old);
+    if (result != 0) t_believes_blocked = believed;
+    if (result == 0 && old && believed) sigaddset(old, ours);
+    return result;
+}
+
+struct Start {
+    void* (*function)(void*);
+    void* argument;
+    size_t name_length;
+    char name[256];
+};
+
+void* run_thread(void* value) {
+    const Start start = *static_cast<Start*>(value);
+    real_memory::g_real.free(value);
+    if (recording()) {
+        sigset_t ours;
+        sigset_t before;
+        sigemptyset(&ours);
+        sigaddset(&ours, timers::signal_number());
+        real::pthread_sigmask(SIG_UNBLOCK, &ours, &before);
+        t_believes_blocked = sigismember(&before, timers::signal_number()) == 1;
+        lifecycle::begin_thread(start.name, start.name_length);
+    }
+    return start.function(start.argument);
+}
+
+}  // namespace
+
+namespace real {
+
+int sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
+    return TG_REAL(sigaction)(signal, action, old);
+}
+int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
+    return TG_REAL(pthread_sigmask)(how, set, old);
+}
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                   void* argument) {
+    return TG_REAL(pthread_create)(thread, attributes, start, argument);
+}
+
+}  // namespace real
+}  // namespace tachograph
+
+using namespace tachograph;
+
+TG_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
+    if (fault::fronts(signal)) return fault::set_program_action(signal, action, old);
+    if (recording() && signal == timers::signal_number()) {
+        if (!action) {
+            if (old) memset(old, 0, sizeof *old);  // SIG_DFL, as before us
+            return 0;
+        }
+        timers::yield_signal();
+        const int result = real::sigaction(signal, action, old);
+        if (result == 0 && old) memset(old, 0, sizeof *old);
+        return result;
+    }
+    return real::sigaction(signal, action, old);
+}
+
+TG_EXPORT sighandler_t signal(int number, sighandler_t handler) {
+    if (!fault::fronts(number) && !(recording() && number == timers::signal_number()))
+        return TG_REAL(signal)(number, handler);
+    struct sigaction action;
+    struct sigaction old;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;  // as glibc's signal does
+    sigaddset(&action.sa_mask, number);
+    if (::sigaction(number, &action, &old) != 0) return SIG_ERR;
+    return old.sa_handler;
+}
+
+TG_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
+    return change_mask(TG_REAL(pthread_sigmask), how, set, old);
+}
+
+TG_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) {
+    return change_mask(TG_REAL(sigprocmask), how, set, old);
+}
+
+TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                             void* (*function)(void*), void* argument) {
+    if (!recording()) return real::pthread_create(thread, attributes, function, argument);
+    auto* start = static_cast<Start*>(real_memory::g_real.malloc(sizeof(Start)));
+    if (!start) return real::pthread_create(thread, attributes, function, argument);
+    start->function = function;
+    start->argument = argument;
+    start->name_length = recorder().walker.thread_name(start->name, sizeof start->name);
+    const int result = real::pthread_create(thread, attributes, run_thread, start);
+    if (result != 0) real_memory::g_real.free(start);
+    return result;
+}

@@ -1,0 +1,430 @@
+#include "memory/blocks.h"
+
+#include "base/kernel.h"
+#include "base/mixing.h"
+#include "memory/pending_blocks.h"
+#include "memory/thinning.h"
+#include "spool/layout.h"
+#include "spool/own_memory.h"
+#include "spool/spool.h"
+#include "stacks/recorder.h"
+#include "stacks/threads.h"
+
+#include <initializer_list>
+
+namespace tachograph::blocks {
+
+std::atomic<uint8_t> g_pages[1u << kPageBits];
+std::atomic<uint8_t> g_filter[1u << kFilterBits];
+
+namespace {
+
+constexpr uint32_t kWays = 16;
+constexpr uint32_t kSets = 1u << (kFilterBits - 4);
+constexpr uint32_t kPlaces = kSets * kWays;
+constexpr uint8_t kSaturated = 255;
+constexpr int kTries = 10'000;
+constexpr int64_t kYoungNs = 1'000'000'000;
+constexpr uint32_t kLongRun = 1000;  // batches until the room that is left would be used up
+constexpr size_t kMostSpare = 60;
+constexpr uint32_t kGraves = 8192;
+constexpr uint32_t kDigs = 16;
+constexpr uintptr_t kTaken = 1;  // a place that is being filled or emptied: no block's address
+
+enum : uint8_t { kEmpty, kYoung, kWriting, kWritten, kDropped, kDead };
+
+struct Entry {
+    Block what;
+    int64_t freed_ns;
+    uint32_t freed_thread;
+    uint32_t id;
+    uint16_t young;  // its place while it waits for its row
+    std::atomic<uint8_t> state;
+};
+
+// Blocks that have died and were not looked at. Not in the table of those that are alive: there one
+// that comes and goes at one address would fill its set.
+struct Grave {
+    Block what;
+    int64_t freed_ns;
+    uint32_t freed_thread;
+    std::atomic<uint8_t> state;  // kEmpty, kWriting, kDead
+};
+
+// How many rows may be written: so many a second, and some more to begin with and after a pause.
+struct Allowance {
+    double per_second;
+    double most;
+    double left;
+    int64_t earned_ns = 0;
+
+    // Half of what is there, so that the next second has some too; in the end all of it.
+    size_t take(int64_t now_ns, bool all) {
+        if (earned_ns != 0) left += per_second * 1e-9 * static_cast<double>(now_ns - earned_ns);
+        earned_ns = now_ns;
+        if (left > most) left = most;
+        const double part = all ? left : left / 2;
+        return static_cast<size_t>(part > per_second ? part : per_second);
+    }
+    // Rows that are not needed at the end.
+    size_t spare() const {
+        const auto rest = static_cast<size_t>(left);
+        return rest < kMostSpare ? rest : kMostSpare;
+    }
+    void spend(size_t rows) {
+        left -= static_cast<double>(rows);
+        if (left < 0) left = 0;
+    }
+};
+
+struct State {
+    std::atomic<uintptr_t>* addresses = nullptr;
+    Entry* entries = nullptr;
+    Grave* graves = nullptr;
+    std::atomic<uint32_t> next_grave{0};
+    std::atomic<uint32_t> next_id{0};
+    std::atomic<uint32_t> alive{0};
+
+    // Held by whoever writes.
+    std::atomic_flag writing = ATOMIC_FLAG_INIT;
+    thinning::Item* items = nullptr;
+    Allowance dead{16, 80, 80};
+    Allowance living{24, 120, 120};
+    uint64_t random = 0;
+};
+constinit State g;
+
+uint32_t own_thread() {
+    const threads::Thread* own = threads::own();
+    return own ? own->id.load(std::memory_order_relaxed) : kNone;
+}
+
+uint32_t next_id() { return g.next_id.fetch_add(1, std::memory_order_relaxed); }
+
+// Eight numbers for each power of two: what says how sure something is need not be surer itself,
+// and few different numbers take little room on the disk.
+int64_t rounded(double mean) {
+    if (mean < 16) return mean > 1 ? static_cast<int64_t>(mean) : 1;
+    const auto whole = static_cast<uint64_t>(mean);
+    const int unit = 60 - __builtin_clzll(whole);  // of the highest bit and the three behind it
+    return static_cast<int64_t>((whole + (uint64_t{1} << unit) / 2) >> unit << unit);
+}
+
+bool write_block(uint32_t id, const Block& what, double weight, double mean, bool followed) {
+    const spool::Ticket ticket = spool::reserve(Kind::block, sizeof(BlockRecord));
+    if (!ticket.record) return false;
+    auto* record = reinterpret_cast<BlockRecord*>(ticket.record);
+    record->time_ns = what.time_ns;
+    record->size = what.size;
+    record->requested = what.requested;
+    record->mean = rounded(mean);
+    record->weight = static_cast<int64_t>(weight + 0.5);
+    record->pc = what.pc;
+    record->block = id;
+    record->thread = what.thread;
+    record->stack = what.stack;
+    record->domain = what.domain;
+    record->stack_state = what.stack_state;
+    record->followed = followed ? 1 : 0;
+    spool::commit(ticket);
+    return true;
+}
+
+double weight_of(const Block& what) {
+    return thinning::stands_for(static_cast<double>(what.size), static_cast<double>(what.mean));
+}
+
+// As it was sampled.
+bool write_sampled(uint32_t id, const Block& what, bool followed) {
+    return write_block(id, what, weight_of(what), static_cast<double>(what.mean), followed);
+}
+
+void write_freed(uint32_t id, int64_t time_ns, uint32_t thread) {
+    const spool::Ticket ticket = spool::reserve(Kind::freed, sizeof(FreedRecord));
+    if (!ticket.record) return;
+    auto* record = reinterpret_cast<FreedRecord*>(ticket.record);
+    record->time_ns = time_ns;
+    record->block = id;
+    record->thread = thread;
+    spool::commit(ticket);
+}
+
+// A count that has once been saturated stays: then nobody knows when it is 0 again.
+void change(std::atomic<uint8_t>& count, int by) {
+    uint8_t seen = count.load(std::memory_order_relaxed);
+    while (seen != kSaturated && !count.compare_exchange_weak(seen, static_cast<uint8_t>(seen + by),
+                                                              std::memory_order_relaxed)) {
+    }
+}
+
+void forget(const void* block) {
+    change(g_pages[page_of(block)], -1);
+    change(g_filter[hash_of(block)], -1);
+}
+
+void remember(const void* block) {
+    change(g_filter[hash_of(block)], 1);
+    change(g_pages[page_of(block)], 1);
+}
+
+// The log tells of it, or nobody will. Not in a child of a fork that has not begun anew: there the
+// table is still the parent's.
+void grow_up(Entry& entry) {
+    if (recording()) young::drop(entry.young);
+    entry.young = young::kNoPlace;
+}
+
+void release(uint32_t place) {
+    grow_up(g.entries[place]);
+    g.entries[place].state.store(kEmpty, std::memory_order_relaxed);
+    g.alive.fetch_sub(1, std::memory_order_relaxed);
+    g.addresses[place].store(0, std::memory_order_release);
+}
+
+// The block goes on living, and is none of ours any more.
+void unfollow(uint32_t place, uintptr_t address) {
+    if (address <= kTaken ||
+        !g.addresses[place].compare_exchange_strong(address, kTaken, std::memory_order_acq_rel))
+        return;  // whoever frees it just now gives the place back, or has done so
+    forget(reinterpret_cast<const void*>(address));
+    release(place);
+}
+
+// Blocks of one place in the program: in this order those of similar stacks lie together.
+uint64_t place_of(const Block& what) {
+    const uint32_t where = what.stack != kNone
+                               ? what.thread << 3 | what.domain
+                               : static_cast<uint32_t>(mix(what.pc ^ uint64_t{what.thread} << 40));
+    return uint64_t{what.stack} << 32 | where;
+}
+
+// Alike: within a factor of 16.
+uint32_t kin_of(int64_t lived_ns) {
+    return lived_ns > 0
+               ? static_cast<uint32_t>(64 - __builtin_clzll(static_cast<uint64_t>(lived_ns))) / 4
+               : 0;
+}
+
+void add_item(size_t* count, uint32_t index, const Block& what, uint32_t kin = 0) {
+    thinning::Item& item = g.items[(*count)++];
+    item.place = place_of(what);
+    item.kin = kin;
+    item.time_ns = what.time_ns;
+    item.size = static_cast<double>(what.size);
+    item.mean = static_cast<double>(what.mean);
+    item.weight = thinning::stands_for(item.size, item.mean);
+    item.index = index;
+}
+
+uint32_t thin(Allowance& allowance, size_t count, size_t rows) {
+    thinning::thin(g.items, count, rows, &g.random);
+    uint32_t chosen = 0;
+    for (size_t i = 0; i < count; ++i) chosen += g.items[i].answer > 0 ? 1 : 0;
+    allowance.spend(chosen);
+    return chosen;
+}
+
+// For the next time that somebody looks; if there is no room it has a row of its own.
+void bury(const Entry& entry) {
+    const uint32_t first = g.next_grave.fetch_add(1, std::memory_order_relaxed);
+    for (uint32_t dig = 0; dig < kDigs; ++dig) {
+        Grave& grave = g.graves[(first + dig) % kGraves];
+        uint8_t state = kEmpty;
+        if (grave.state.load(std::memory_order_relaxed) != kEmpty ||
+            !grave.state.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel))
+            continue;
+        grave.what = entry.what;
+        grave.freed_ns = entry.freed_ns;
+        grave.freed_thread = entry.freed_thread;
+        grave.state.store(kDead, std::memory_order_release);
+        return;
+    }
+    const uint32_t id = next_id();
+    if (write_sampled(id, entry.what, true)) write_freed(id, entry.freed_ns, entry.freed_thread);
+}
+
+// A block has died that was in `state`.
+void end(uint32_t place, uint8_t state) {
+    const Entry& entry = g.entries[place];
+    if (recording()) {
+        if (state == kYoung) bury(entry);
+        if (state == kWritten) write_freed(entry.id, entry.freed_ns, entry.freed_thread);
+    }
+    release(place);
+}
+
+// With `spare` rows that others do not need.
+uint32_t write_dead(int64_t now_ns, bool all, size_t spare) {
+    size_t count = 0;
+    for (uint32_t index = 0; index < kGraves; ++index) {
+        const Grave& grave = g.graves[index];
+        if (grave.state.load(std::memory_order_acquire) != kDead) continue;
+        if (all || now_ns - grave.what.time_ns >= kYoungNs)
+            add_item(&count, index, grave.what, kin_of(grave.freed_ns - grave.what.time_ns));
+    }
+    const uint32_t chosen = thin(g.dead, count, g.dead.take(now_ns, all) + spare);
+    for (size_t i = 0; i < count; ++i) {
+        const thinning::Item& item = g.items[i];
+        Grave& grave = g.graves[item.index];
+        if (item.answer > 0) {
+            const uint32_t id = next_id();
+            // A death without a birth would say nothing.
+            if (write_block(id, grave.what, item.answer, item.mean, true))
+                write_freed(id, grave.freed_ns, grave.freed_thread);
+        }
+        grave.state.store(kEmpty, std::memory_order_release);
+    }
+    return chosen;
+}
+
+// From kWriting on; false if the block has died meanwhile, and its place is left to us.
+bool leave(Entry& entry, uint8_t state) {
+    uint8_t writing = kWriting;
+    return entry.state.compare_exchange_strong(writing, state, std::memory_order_acq_rel);
+}
+
+uint32_t write_living(int64_t now_ns, bool all) {
+    size_t count = 0;
+    for (uint32_t place = 0; place < kPlaces; ++place) {
+        const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
+        if (address <= kTaken) continue;
+        Entry& entry = g.entries[place];
+        uint8_t young = kYoung;
+        if (!entry.state.compare_exchange_strong(young, kWriting, std::memory_order_acq_rel)) {
+            if (young == kDropped) unfollow(place, address);  // a failed realloc has put it back
+            continue;
+        }
+        if (all || now_ns - entry.what.time_ns >= kYoungNs)
+            add_item(&count, place, entry.what);
+        else if (!leave(entry, kYoung))
+            end(place, kYoung);
+    }
+    // What is written is followed: so it must leave room for as long as the program may run.
+    const uint32_t used = g.alive.load(std::memory_order_relaxed);
+    const size_t room = used < kPlaces / 2 ? (kPlaces / 2 - used) / kLongRun + 1 : 1;
+    size_t rows = g.living.take(now_ns, all);
+    if (!all && used > kPlaces / 4 && rows > room) rows = room;
+    const uint32_t chosen = thin(g.living, count, rows);
+    for (size_t i = 0; i < count; ++i) {
+        const uint32_t place = g.items[i].index;
+        Entry& entry = g.entries[place];
+        if (g.items[i].answer <= 0) {
+            const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
+            if (leave(entry, kDropped))
+                unfollow(place, address);
+            else
+                release(place);
+            continue;
+        }
+        // The number stands before anyone can find the block in the state that uses it.
+        entry.id = next_id();
+        // One that finds no room in the spool is tried again the next time.
+        const bool done =
+            write_block(entry.id, entry.what, g.items[i].answer, g.items[i].mean, true);
+        if (done) grow_up(entry);
+        if (!leave(entry, done ? kWritten : kYoung)) end(place, done ? kWritten : kYoung);
+    }
+    return chosen;
+}
+
+}  // namespace
+
+bool open() {
+    return (g.entries || own_memory::map(&g.entries, sizeof(Entry) * kPlaces)) &&
+           (g.addresses || own_memory::map(&g.addresses, sizeof(uintptr_t) * kPlaces)) &&
+           (g.graves || own_memory::map(&g.graves, sizeof(Grave) * kGraves)) &&
+           (g.items || own_memory::map(&g.items, sizeof(thinning::Item) * kPlaces));
+}
+
+void forget_all() {
+    kernel::clear(g.addresses, sizeof(uintptr_t) * kPlaces);
+    kernel::clear(g.entries, sizeof(Entry) * kPlaces);
+    for (std::atomic<uint8_t>& count : g_pages) count.store(0, std::memory_order_relaxed);
+    for (std::atomic<uint8_t>& count : g_filter) count.store(0, std::memory_order_relaxed);
+    g.next_id.store(0);
+    g.alive.store(0);
+    kernel::clear(g.graves, sizeof(Grave) * kGraves);
+    for (Allowance* rows : {&g.dead, &g.living}) *rows = {rows->per_second, rows->most, rows->most};
+    g.random = 0;
+    g.writing.clear();
+}
+
+void follow(const void* block, const Block& what) {
+    const uint32_t first = (hash_of(block) >> 4) * kWays;
+    for (uint32_t place = first; place < first + kWays; ++place) {
+        uintptr_t free = 0;
+        if (g.addresses[place].load(std::memory_order_relaxed) != 0 ||
+            !g.addresses[place].compare_exchange_strong(free, kTaken, std::memory_order_acq_rel))
+            continue;
+        Entry& entry = g.entries[place];
+        entry.what = what;
+        uint8_t state = kYoung;
+        if (what.at_once) {
+            entry.id = next_id();
+            if (write_sampled(entry.id, what, true)) state = kWritten;
+        }
+        entry.young = state == kYoung ? young::keep(what, weight_of(what)) : young::kNoPlace;
+        entry.state.store(state, std::memory_order_release);
+        g.alive.fetch_add(1, std::memory_order_relaxed);
+        g.addresses[place].store(reinterpret_cast<uintptr_t>(block), std::memory_order_release);
+        remember(block);
+        return;
+    }
+    spool::count(Loss::blocks_unfollowed);
+    write_sampled(next_id(), what, false);
+}
+
+uint32_t claim(const void* block) {
+    const auto address = reinterpret_cast<uintptr_t>(block);
+    const uint32_t first = (hash_of(block) >> 4) * kWays;
+    for (uint32_t place = first; place < first + kWays; ++place) {
+        uintptr_t found = g.addresses[place].load(std::memory_order_acquire);
+        if (found != address ||
+            !g.addresses[place].compare_exchange_strong(found, kTaken, std::memory_order_acq_rel))
+            continue;
+        forget(block);
+        return place;
+    }
+    return kNone;
+}
+
+void restore(uint32_t claimed, const void* block) {
+    if (claimed == kNone) return;
+    g.addresses[claimed].store(reinterpret_cast<uintptr_t>(block), std::memory_order_release);
+    remember(block);
+}
+
+int64_t settle(uint32_t claimed) {
+    if (claimed == kNone) return 0;
+    Entry& entry = g.entries[claimed];
+    const int64_t now = kernel::monotonic_ns();
+    entry.freed_ns = now;
+    entry.freed_thread = own_thread();
+    const uint8_t state = entry.state.exchange(kDead, std::memory_order_acq_rel);
+    if (state == kWriting) return now;  // whoever is at it will see, and give the place back
+    end(claimed, state);
+    return now;
+}
+
+void died(const void* block) { settle(claim(block)); }
+
+uint32_t write(int64_t now_ns, bool all) {
+    // One at a time: the recorder's own thread, or whoever ends the recording, who waits for it.
+    for (int tries = 0; g.writing.test_and_set(std::memory_order_acquire); ++tries) {
+        if (!all || tries > kTries) return 0;
+        kernel::call(SYS_sched_yield);
+    }
+    if (g.random == 0) g.random = mix(static_cast<uint64_t>(now_ns));
+    const uint32_t living = write_living(now_ns, all);
+    const size_t spare = all ? g.living.spare() : 0;
+    const uint32_t written = living + write_dead(now_ns, all, spare);
+    g.writing.clear(std::memory_order_release);
+    return written;
+}
+
+uint32_t filling() {
+    return static_cast<uint32_t>(uint64_t{g.alive.load(std::memory_order_relaxed)} * 1000 /
+                                 kPlaces);
+}
+
+}  // namespace tachograph::blocks

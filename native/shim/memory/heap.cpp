@@ -1,0 +1,310 @@
+#include "memory/heap.h"
+
+#include "base/kernel.h"
+#include "base/mixing.h"
+#include "copies/copies.h"
+#include "memory/footprint.h"
+#include "spool/spool.h"
+#include "stacks/modules.h"
+#include "stacks/recorder.h"
+#include "stacks/stack_capture.h"
+#include "stacks/threads.h"
+
+namespace tachograph::heap {
+
+__thread Local t_local __attribute__((tls_model("initial-exec")));
+std::atomic<Mode> g_mode{Mode::undecided};
+
+namespace {
+
+constexpr int64_t kBudget = 64 * 1024;
+constexpr int64_t kFinestMean = 512 * 1024;
+constexpr int64_t kCoarsestMean = int64_t{1} << 34;
+// Samples are walks, and have their price; rows are bytes on the disk (blocks.cpp). Per second.
+constexpr uint32_t kMostSamples = 1200;
+constexpr uint32_t kFewSamples = 300;
+// Large blocks have their row at once, unless there are many of them.
+constexpr int64_t kCertain = 16;  // means: such blocks are all sampled
+constexpr uint32_t kMostAtOnce = 10;
+constexpr uint32_t kFewAtOnce = 3;
+constexpr uint32_t kNearlyFull = 750;  // of 1000
+constexpr int64_t kAdaptNs = 1'000'000'000;
+
+struct State {
+    std::atomic<int64_t> mean{kFinestMean};
+    std::atomic<int64_t> at_once{kCertain * kFinestMean};
+    std::atomic<uint32_t> samples{0};  // since the last adaptation
+    std::atomic<uint32_t> written_at_once{0};
+    std::atomic<int64_t> outside_to_sample{kFinestMean};
+    int64_t outside_rest = kFinestMean;
+    std::atomic_flag outside_busy = ATOMIC_FLAG_INIT;
+    uint64_t outside_random = 0;
+    int64_t adapted_ns = 0;
+};
+constinit State g;
+
+uint64_t seed(uint64_t salt) {
+    uint64_t value = 0;
+    constexpr int kNonBlocking = 1;
+    if (kernel::call(SYS_getrandom, kernel::address(&value), sizeof value, kNonBlocking) ==
+        sizeof value)
+        return value;
+    return static_cast<uint64_t>(kernel::monotonic_ns()) ^ salt << 32;
+}
+
+// Whether this very process records: a vfork child shares all of this memory, but is not it.
+bool live() { return recording() && kernel::getpid() == spool::control()->pid; }
+
+class Busy {
+  public:
+    Busy() : was_(t_local.busy) { t_local.busy = true; }
+    ~Busy() { t_local.busy = was_; }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    bool again() const { return was_; }
+
+  private:
+    bool was_;
+};
+
+// Too much of either in less than a second: not waited for until the recorder's own thread looks.
+void slow_down(std::atomic<int64_t>& mean, std::atomic<uint32_t>& count, uint32_t most) {
+    if (count.fetch_add(1, std::memory_order_relaxed) + 1 < 2 * most) return;
+    count.store(0, std::memory_order_relaxed);
+    int64_t now = mean.load(std::memory_order_relaxed);
+    if (now < kCoarsestMean) mean.compare_exchange_strong(now, 2 * now);
+}
+
+struct Sampled {
+    const void* block;
+    size_t size;
+    size_t requested;
+    const void* caller;
+    int64_t mean;
+    uint32_t thread;
+};
+
+bool at_once(const Sampled& sampled) {
+    const auto size = static_cast<int64_t>(sampled.size);
+    if (size < g.at_once.load(std::memory_order_relaxed) || size < kCertain * sampled.mean)
+        return false;
+    slow_down(g.at_once, g.written_at_once, kMostAtOnce);
+    return true;
+}
+
+void sample(const Sampled& sampled) {
+    tg_walk found = kNotWalked;
+    witness::walk(&found);
+    blocks::Block block;
+    block.time_ns = t_local.moved_ns != 0 ? t_local.moved_ns : kernel::monotonic_ns();
+    block.size = static_cast<int64_t>(sampled.size);
+    block.requested = static_cast<int64_t>(sampled.requested);
+    block.mean = sampled.mean;
+    block.pc = witness::outside_caller(sampled.caller);
+    block.thread = sampled.thread;
+    block.stack = found.stack;
+    block.domain = t_local.domain;
+    block.stack_state = found.state;
+    block.at_once = at_once(sampled);
+    if (block.pc != 0) modules::saw(block.pc);
+    slow_down(g.mean, g.samples, kMostSamples);
+    blocks::follow(sampled.block, block);
+}
+
+void refill(Counters* counters) {
+    int64_t more = counters->points.next < kBudget ? counters->points.next : kBudget;
+    if (footprint::looking(counters)) more = 0;
+    counters->allocation_budget = counters->allocation_refill = more;
+}
+
+// A thread that nobody told us of when it began may have been found since.
+bool adopt(Local* local) {
+    const uint32_t calls = ++local->outside;
+    if (local->ended || local->busy || (calls & (calls - 1)) != 0 || !live()) return false;
+    const Busy busy;
+    threads::Thread* thread = threads::own();
+    if (!thread) thread = threads::find(kernel::gettid());
+    if (!thread) return false;
+    attach(static_cast<uint32_t>(thread - threads::at(0)),
+           thread->id.load(std::memory_order_relaxed));
+    return true;
+}
+
+void sample_outside(const Sampled& sampled) {
+    if (g.outside_busy.test_and_set(std::memory_order_acquire)) return;
+    if (g.outside_random == 0) g.outside_random = seed(1);
+    const int64_t next = g.outside_to_sample.load(std::memory_order_relaxed);
+    if (next < 0) {
+        Sampled one = sampled;
+        one.mean = kFinestMean;
+        sample(one);
+        const Points points = points_after({next, g.outside_rest}, &g.outside_random, kFinestMean);
+        g.outside_rest = points.rest;
+        g.outside_to_sample.store(points.next);
+    }
+    g.outside_busy.clear(std::memory_order_release);
+}
+
+void write_remainders() {
+    blocks::write(kernel::monotonic_ns(), true);
+    for (uint32_t index = 0; index < threads::high_water(); ++index)
+        copies::finish(footprint::counters(index));
+}
+
+}  // namespace
+
+void took_slowly(Counters* counters, const void* block, size_t size, size_t requested,
+                 const void* caller) {
+    const int64_t consumed = counters->allocation_refill - counters->allocation_budget;
+    counters->points.next -= consumed;
+    const bool due = footprint::publish(counters);
+    const bool drawn = counters->points.next < 0;
+    const Busy busy;
+    if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed)) {
+        if (footprint::looking(counters)) footprint::look(counters);
+        if (drawn) sample({block, size, requested, caller, counters->mean, counters->thread});
+        if (due) footprint::cross(counters, caller);
+    }
+    if (drawn) {
+        counters->mean = g.mean.load(std::memory_order_relaxed);
+        counters->points = points_after(counters->points, &counters->random, counters->mean);
+    }
+    refill(counters);
+}
+
+void gave_slowly(Counters* counters) {
+    counters->free_budget = kBudget;
+    const bool due = footprint::publish(counters);
+    if (!due) return;
+    const Busy busy;
+    if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed))
+        footprint::cross(counters, __builtin_return_address(0));
+}
+
+void took_outside(const void* block, size_t size, size_t requested, const void* caller) {
+    const Mode mode = g_mode.load(std::memory_order_relaxed);
+    if (mode == Mode::off) return;
+    Local& local = t_local;
+    if (mode == Mode::on && adopt(&local)) return took(local, block, size, requested, caller);
+    footprint::count_outside(local.domain, static_cast<int64_t>(size), 0);
+    if (mode != Mode::on) return;
+    const auto bytes = static_cast<int64_t>(size);
+    if (g.outside_to_sample.fetch_sub(bytes, std::memory_order_relaxed) >= bytes) return;
+    const Busy busy;
+    if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed))
+        sample_outside({block, size, requested, caller, 0, kNone});
+}
+
+void gave_outside(size_t size) {
+    const Mode mode = g_mode.load(std::memory_order_relaxed);
+    if (mode == Mode::off) return;
+    Local& local = t_local;
+    if (mode == Mode::on && adopt(&local)) return gave(local, size);
+    footprint::count_outside(local.domain, 0, static_cast<int64_t>(size));
+}
+
+bool open(uint64_t threshold) {
+    if (!footprint::open(static_cast<int64_t>(threshold)) || !blocks::open()) return false;
+    g_mode.store(Mode::on, std::memory_order_relaxed);
+    return true;
+}
+
+void never() { g_mode.store(Mode::off, std::memory_order_relaxed); }
+
+void attach(uint32_t index, uint32_t thread) {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    Counters* counters = footprint::counters(index);
+    if (counters->random == 0) counters->random = seed(index);
+    counters->thread = thread;
+    counters->mean = g.mean.load(std::memory_order_relaxed);
+    counters->points = first_points(&counters->random, counters->mean);
+    counters->free_budget = kBudget;
+    refill(counters);
+    copies::begin(counters);
+    t_local.counters = counters;
+}
+
+void detach() {
+    Local& local = t_local;
+    local.ended = true;
+    if (!local.counters) return;
+    footprint::publish(local.counters);
+    copies::finish(local.counters);
+    local.counters = nullptr;
+}
+
+void begin(int64_t small) {
+    if (t_local.counters) footprint::publish(t_local.counters);
+    footprint::begin(small);
+}
+
+void inherit() {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    t_local.counters = nullptr;
+    g.mean.store(kFinestMean);
+    g.at_once.store(kCertain * kFinestMean);
+    g.samples.store(0);
+    g.written_at_once.store(0);
+    g.outside_busy.clear();
+    g.outside_random = 0;
+    g.adapted_ns = 0;
+    blocks::forget_all();
+    footprint::inherit();
+}
+
+void begin_again() {
+    if (g_mode.load(std::memory_order_relaxed) == Mode::on) footprint::begin_again();
+}
+
+void tick(int64_t now_ns) {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    footprint::tick(now_ns);
+    copies::tick(now_ns);
+    if (now_ns - g.adapted_ns < kAdaptNs) return;
+    g.adapted_ns = now_ns;
+    blocks::write(now_ns, false);
+
+    const int64_t mean = g.mean.load(std::memory_order_relaxed);
+    const uint32_t samples = g.samples.exchange(0, std::memory_order_relaxed);
+    const bool full = blocks::filling() > kNearlyFull;
+    if ((samples > kMostSamples || full) && mean < kCoarsestMean)
+        g.mean.store(2 * mean, std::memory_order_relaxed);
+    else if (samples < kFewSamples && !full && mean > kFinestMean)
+        g.mean.store(mean / 2, std::memory_order_relaxed);
+
+    const int64_t least = g.at_once.load(std::memory_order_relaxed);
+    const uint32_t large = g.written_at_once.exchange(0, std::memory_order_relaxed);
+    if (large > kMostAtOnce && least < kCertain * kCoarsestMean)
+        g.at_once.store(2 * least, std::memory_order_relaxed);
+    else if (large < kFewAtOnce && least > kCertain * kFinestMean)
+        g.at_once.store(least / 2, std::memory_order_relaxed);
+}
+
+void exiting() {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on || !live()) return;
+    // What is still there has outlived the program's own part: whether it dies young from now on
+    // is the interpreter's doing.
+    blocks::write(kernel::monotonic_ns(), true);
+    footprint::mark();
+}
+
+void pause(bool yes) {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on || !live()) return;
+    for (uint32_t index = 0; index < threads::high_water(); ++index)
+        copies::pause(footprint::counters(index), yes);
+    footprint::mark();
+}
+
+void tell() {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    write_remainders();
+    footprint::mark();
+}
+
+void finish() {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    write_remainders();
+    footprint::finish();
+}
+
+}  // namespace tachograph::heap

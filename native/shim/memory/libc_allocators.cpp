@@ -1,0 +1,167 @@
+#include "memory/libc_allocators.h"
+
+#include "base/kernel.h"
+#include "memory/heap.h"
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <sys/mman.h>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+
+namespace tachograph::real_memory {
+namespace {
+
+constexpr size_t kLentSize = 16 * 1024;
+constexpr size_t kHeader = 16;
+constexpr size_t kAlignment = 16;
+
+struct State {
+    Functions foreign{};  // another allocator's, preloaded as well
+    bool looking_up = false;
+    size_t lent = 0;
+    alignas(kAlignment) uint8_t pool[kLentSize] = {};
+};
+constinit State g;
+
+template <typename F>
+void find(F* place, const char* name) {
+    if (void* symbol = dlsym(RTLD_NEXT, name)) *place = reinterpret_cast<F>(symbol);
+}
+
+// An allocator that is not libc's maps its memory through the functions that we stand in front of:
+// those mappings are not the program's, they hold its blocks.
+template <typename F, typename... A>
+auto uncounted(F function, A... arguments) {
+    heap::Local& local = heap::t_local;
+    const bool before = local.uncounted;
+    local.uncounted = true;
+    if constexpr (__is_same(decltype(function(arguments...)), void)) {
+        function(arguments...);
+        local.uncounted = before;
+    } else {
+        const auto result = function(arguments...);
+        local.uncounted = before;
+        return result;
+    }
+}
+
+void stand_before_foreign(Functions* f) {
+    g.foreign = *f;
+    f->malloc = [](size_t n) { return uncounted(g.foreign.malloc, n); };
+    f->calloc = [](size_t n, size_t m) { return uncounted(g.foreign.calloc, n, m); };
+    f->realloc = [](void* p, size_t n) { return uncounted(g.foreign.realloc, p, n); };
+    f->free = [](void* p) { uncounted(g.foreign.free, p); };
+    f->posix_memalign = [](void** p, size_t a, size_t n) {
+        return uncounted(g.foreign.posix_memalign, p, a, n);
+    };
+    f->aligned_alloc = [](size_t a, size_t n) { return uncounted(g.foreign.aligned_alloc, a, n); };
+    f->memalign = [](size_t a, size_t n) { return uncounted(g.foreign.memalign, a, n); };
+    f->valloc = [](size_t n) { return uncounted(g.foreign.valloc, n); };
+    f->pvalloc = [](size_t n) { return uncounted(g.foreign.pvalloc, n); };
+}
+
+bool same_library(void* a, void* b) {
+    Dl_info first;
+    Dl_info second;
+    return dladdr(a, &first) && dladdr(b, &second) && first.dli_fbase == second.dli_fbase;
+}
+
+// Not with large blocks: glibc learns from the first of them that is freed when to map them, and
+// the program's memory would lie differently from then on.
+bool sizes_agree(const Functions& f) {
+    for (const size_t size : {size_t{1}, size_t{24}, size_t{25}, size_t{1000}, size_t{70'000}}) {
+        void* block = f.malloc(size);
+        if (!block) return false;
+        const bool agree = chunk_size(block) == f.malloc_usable_size(block);
+        f.free(block);
+        if (!agree) return false;
+    }
+    return true;
+}
+
+// False while a lookup is under way.
+bool look_up() {
+    if (g.looking_up) return false;
+    g.looking_up = true;
+    Functions f = g_real;
+    find(&f.malloc, "malloc");
+    find(&f.calloc, "calloc");
+    find(&f.realloc, "realloc");
+    find(&f.free, "free");
+    find(&f.posix_memalign, "posix_memalign");
+    find(&f.aligned_alloc, "aligned_alloc");
+    find(&f.memalign, "memalign");
+    find(&f.valloc, "valloc");
+    find(&f.pvalloc, "pvalloc");
+    find(&f.malloc_usable_size, "malloc_usable_size");
+    find(&f.mmap, "mmap");
+    find(&f.munmap, "munmap");
+    find(&f.mremap, "mremap");
+    // A function of libc's that nobody has a reason to stand in front of.
+    if (!same_library(reinterpret_cast<void*>(f.malloc),
+                      reinterpret_cast<void*>(&gnu_get_libc_version)))
+        stand_before_foreign(&f);
+    else
+        g_libc_chunks = sizes_agree(f);
+    g_real = f;
+    g.looking_up = false;
+    return true;
+}
+
+void* lend(size_t size) {
+    const size_t whole = (size + kHeader + kAlignment - 1) / kAlignment * kAlignment;
+    if (whole > kLentSize - g.lent) {
+        errno = ENOMEM;
+        return nullptr;
+    }
+    uint8_t* block = g.pool + g.lent + kHeader;
+    memcpy(block - kHeader, &size, sizeof size);
+    g.lent += whole;
+    return block;
+}
+
+__attribute__((constructor)) void at_load() { look_up(); }
+
+}  // namespace
+
+bool g_libc_chunks = false;
+
+constinit Functions g_real = {
+    .malloc = [](size_t n) { return look_up() ? g_real.malloc(n) : lend(n); },
+    .calloc = [](size_t n, size_t m) { return look_up() ? g_real.calloc(n, m) : lend(n * m); },
+    .realloc = [](void* p, size_t n) { return look_up() ? g_real.realloc(p, n) : lend(n); },
+    .free =
+        [](void* p) {
+            if (look_up()) g_real.free(p);
+        },
+    .posix_memalign = [](void** p, size_t a,
+                         size_t n) { return look_up() ? g_real.posix_memalign(p, a, n) : ENOMEM; },
+    .aligned_alloc = [](size_t a,
+                        size_t n) { return look_up() ? g_real.aligned_alloc(a, n) : nullptr; },
+    .memalign = [](size_t a, size_t n) { return look_up() ? g_real.memalign(a, n) : nullptr; },
+    .valloc = [](size_t n) { return look_up() ? g_real.valloc(n) : nullptr; },
+    .pvalloc = [](size_t n) { return look_up() ? g_real.pvalloc(n) : nullptr; },
+    .malloc_usable_size = [](void* p) { return look_up() ? g_real.malloc_usable_size(p) : 0; },
+    .mmap =
+        [](void* at, size_t n, int protection, int flags, int fd, off_t offset) {
+            return look_up() ? g_real.mmap(at, n, protection, flags, fd, offset) : MAP_FAILED;
+        },
+    .munmap = [](void* at, size_t n) { return look_up() ? g_real.munmap(at, n) : -1; },
+    .mremap = [](void* at, size_t n, size_t m, int flags,
+                 void* to) { return look_up() ? g_real.mremap(at, n, m, flags, to) : MAP_FAILED; },
+};
+
+bool lent(const void* block) {
+    return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(g.pool) < kLentSize;
+}
+
+size_t lent_size(const void* block) {
+    size_t size;
+    memcpy(&size, static_cast<const uint8_t*>(block) - kHeader, sizeof size);
+    return size;
+}
+
+}  // namespace tachograph::real_memory

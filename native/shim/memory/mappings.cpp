@@ -1,0 +1,180 @@
+#include "memory/mappings.h"
+
+#include "base/kernel.h"
+#include "memory/blocks.h"
+#include "spool/layout.h"
+#include "spool/own_memory.h"
+#include "spool/spool.h"
+
+#include <atomic>
+#include <cstring>
+
+namespace tachograph::mappings {
+namespace {
+
+constexpr size_t kMost = 16 * 1024;
+constexpr int kTries = 1000;
+constexpr int kForkTries = 50'000;
+
+struct Range {
+    uintptr_t begin;
+    uintptr_t end;
+    bool whole;  // begins where it was mapped
+};
+
+struct State {
+    std::atomic_flag busy = ATOMIC_FLAG_INIT;
+    std::atomic<bool> forking{false};  // the one that has it takes its time
+    Range* ranges = nullptr;           // sorted, apart from each other
+    size_t count = 0;
+};
+constinit State g;
+
+__thread bool t_forking __attribute__((tls_model("initial-exec"))) = false;
+
+// Not waited for without end: a signal handler may have interrupted the holder on this very thread.
+class Hold {
+  public:
+    Hold() {
+        if (t_forking) return;
+        for (int tries = 0, forks = 0; tries < kTries && forks < kForkTries;) {
+            held_ = !g.busy.test_and_set(std::memory_order_acquire);
+            if (held_) return;
+            ++(g.forking.load(std::memory_order_relaxed) ? forks : tries);
+            kernel::call(SYS_sched_yield);
+        }
+        spool::count(Loss::mappings_untracked);
+    }
+    ~Hold() {
+        if (held_) g.busy.clear(std::memory_order_release);
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    explicit operator bool() const { return held_ || t_forking; }
+
+  private:
+    bool held_ = false;
+};
+
+bool ready() { return g.ranges || own_memory::map(&g.ranges, sizeof(Range) * kMost); }
+
+// The first range that ends behind `address`.
+size_t first_behind(uintptr_t address) {
+    size_t low = 0;
+    size_t high = g.count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (g.ranges[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool insert(size_t at, const Range& range) {
+    if (g.count >= kMost) return false;
+    memmove(g.ranges + at + 1, g.ranges + at, (g.count - at) * sizeof(Range));
+    g.ranges[at] = range;
+    ++g.count;
+    return true;
+}
+
+void erase(size_t at) {
+    --g.count;
+    memmove(g.ranges + at, g.ranges + at + 1, (g.count - at) * sizeof(Range));
+}
+
+void end_following(const Range& range) {
+    const auto* block = reinterpret_cast<const void*>(range.begin);
+    if (range.whole && blocks::maybe_followed(block)) blocks::died(block);
+}
+
+// Cuts [begin, end) out of the table; how many bytes of it were there.
+size_t cut(uintptr_t begin, uintptr_t end) {
+    size_t gone = 0;
+    size_t at = first_behind(begin);
+    while (at < g.count && g.ranges[at].begin < end) {
+        Range& range = g.ranges[at];
+        const uintptr_t from = range.begin > begin ? range.begin : begin;
+        const uintptr_t to = range.end < end ? range.end : end;
+        gone += to - from;
+        const Range rest{to, range.end, false};
+        if (from == range.begin) {
+            end_following(range);
+            if (rest.begin < rest.end) {
+                range = rest;
+                ++at;
+            } else {
+                erase(at);
+            }
+            continue;
+        }
+        range.end = from;
+        ++at;
+        if (rest.begin < rest.end && !insert(at, rest)) {
+            gone += rest.end - rest.begin;
+            spool::count(Loss::mappings_untracked);
+        }
+    }
+    return gone;
+}
+
+}  // namespace
+
+void before_fork() {
+    for (int tries = 0; tries < kForkTries; ++tries) {
+        t_forking = !g.busy.test_and_set(std::memory_order_acquire);
+        if (t_forking) return g.forking.store(true);
+        kernel::call(SYS_sched_yield);
+    }
+    spool::count(Loss::mappings_untracked);
+}
+
+void after_fork(bool in_child) {
+    // Whoever has it in the parent is not there in the child.
+    if (t_forking || in_child) g.busy.clear(std::memory_order_release);
+    if (t_forking || in_child) g.forking.store(false);
+    t_forking = false;
+}
+
+Change add(uintptr_t address, size_t size) {
+    const Hold hold;
+    Change change;
+    if (!hold || !ready()) return change;
+    change.unmapped = cut(address, address + size);
+    if (insert(first_behind(address), {address, address + size, true}))
+        change.mapped = size;
+    else
+        spool::count(Loss::mappings_untracked);
+    return change;
+}
+
+Change remove(uintptr_t address, size_t size) {
+    const Hold hold;
+    Change change;
+    if (hold && g.ranges) change.unmapped = cut(address, address + size);
+    return change;
+}
+
+bool holds(uintptr_t address, size_t size) {
+    const Hold hold;
+    if (!hold || !g.ranges) return false;
+    const size_t at = first_behind(address);
+    return at < g.count && g.ranges[at].begin <= address && address + size <= g.ranges[at].end;
+}
+
+size_t disown(size_t size, bool (*are)(uintptr_t address, void* context), void* context) {
+    const Hold hold;
+    if (!hold || !g.ranges) return 0;
+    size_t bytes = 0;
+    for (size_t at = g.count; at-- > 0;) {
+        const Range& range = g.ranges[at];
+        if (range.end - range.begin != size || !range.whole || !are(range.begin, context)) continue;
+        bytes += size;
+        erase(at);
+    }
+    return bytes;
+}
+
+}  // namespace tachograph::mappings

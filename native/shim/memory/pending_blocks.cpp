@@ -1,0 +1,67 @@
+#include "memory/pending_blocks.h"
+
+#include "spool/layout.h"
+#include "spool/spool.h"
+
+#include <atomic>
+
+namespace tachograph::young {
+namespace {
+
+constexpr uint16_t kUnkept = UINT16_MAX;
+constexpr uint64_t kFilling = 1;  // no header of a record: nobody reads what is half there
+constexpr uint32_t kProbes = 32;
+static_assert(kYoungPlaces < kUnkept);
+
+std::atomic<uint32_t> g_next{0};
+
+uint64_t header_of(uint32_t index) {
+    const uint64_t offset = kControlSize + uint64_t{index} * sizeof(BlockRecord);
+    return record_header(Kind::block, sizeof(BlockRecord), offset, 0);
+}
+
+void fill(BlockRecord* record, uint32_t index, const blocks::Block& what, double weight) {
+    record->time_ns = what.time_ns;
+    record->size = what.size;
+    record->requested = what.requested;
+    record->mean = what.mean;
+    record->weight = static_cast<int64_t>(weight + 0.5);
+    record->pc = what.pc;
+    record->block = kFirstYoung + index;
+    record->thread = what.thread;
+    record->stack = what.stack;
+    record->domain = what.domain;
+    record->stack_state = what.stack_state;
+    record->followed = 1;
+    __atomic_store_n(&record->header, header_of(index), __ATOMIC_RELEASE);
+}
+
+}  // namespace
+
+uint16_t keep(const blocks::Block& what, double weight) {
+    BlockRecord* places = spool::young();
+    if (!places) return kNoPlace;
+    const uint32_t first = g_next.fetch_add(1, std::memory_order_relaxed);
+    for (uint32_t probe = 0; probe < kProbes; ++probe) {
+        const uint32_t index = (first + probe) % kYoungPlaces;
+        uint64_t free = 0;
+        if (!__atomic_compare_exchange_n(&places[index].header, &free, kFilling, false,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        fill(&places[index], index, what, weight);
+        return static_cast<uint16_t>(index + 1);
+    }
+    __atomic_fetch_add(&spool::control()->young_unkept, 1, __ATOMIC_RELAXED);
+    return kUnkept;
+}
+
+void drop(uint16_t place) {
+    BlockRecord* places = spool::young();
+    if (!places || place == kNoPlace) return;
+    if (place == kUnkept)
+        __atomic_fetch_sub(&spool::control()->young_unkept, 1, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n(&places[place - 1].header, 0, __ATOMIC_RELEASE);
+}
+
+}  // namespace tachograph::young

@@ -1,0 +1,174 @@
+// The shim's side of tachograph/api.h.
+#include "tachograph/api.h"
+
+#include "base/kernel.h"
+#include "base/safe_read.h"
+#include "memory/domains.h"
+#include "memory/footprint.h"
+#include "memory/heap.h"
+#include "memory/mappings.h"
+#include "process/lifecycle.h"
+#include "spool/layout.h"
+#include "spool/process_metadata.h"
+#include "spool/settings.h"
+#include "spool/spool.h"
+#include "stacks/contexts.h"
+#include "stacks/recorder.h"
+#include "stacks/threads.h"
+
+#include <cstring>
+
+namespace tachograph {
+namespace {
+
+int api_arm(const tg_options* options, const tg_walker* walker, char* error, size_t size) {
+    return lifecycle::arm(*options, *walker, error, size);
+}
+
+int api_meta(const char* key, const char* value) {
+    return recording() && facts::tell(key, value) ? 0 : -1;
+}
+
+int api_span(const tg_span* span) {
+    const threads::Thread* own = threads::own();
+    if (!recording() || !own || recorder().paused.load(std::memory_order_relaxed)) return -1;
+    const size_t name_length = strlen(span->name);
+    const size_t fields_length = strlen(span->fields);
+    if (name_length > UINT16_MAX) return -1;
+    const spool::Ticket ticket =
+        spool::reserve(Kind::span, sizeof(SpanRecord) + name_length + fields_length);
+    if (!ticket.record) return -1;
+    auto* record = reinterpret_cast<SpanRecord*>(ticket.record);
+    record->start_ns = span->start_ns;
+    record->end_ns = span->end_ns;
+    record->thread = own->id.load(std::memory_order_relaxed);
+    record->span = span->span;
+    record->parent = span->parent;
+    record->name_length = static_cast<uint16_t>(name_length);
+    record->fields_length = static_cast<uint32_t>(fields_length);
+    memcpy(record + 1, span->name, name_length);
+    memcpy(reinterpret_cast<uint8_t*>(record + 1) + name_length, span->fields, fields_length);
+    spool::commit(ticket);
+    return 0;
+}
+
+int api_snapshot() {
+    const char* rotates = nullptr;
+    if (!recording() || settings::value("rotate", &rotates) != 1 || *rotates != '1') return 0;
+    __atomic_fetch_add(&spool::control()->snapshots_requested, 1, __ATOMIC_RELEASE);
+    return 1;
+}
+
+int api_read(void* to, const void* from, size_t size) {
+    if (recording()) return safe_read::copy(to, from, size) ? 1 : 0;
+    // Before arming (the check that we know this interpreter) nobody mends a fault.
+    const bool before = safe_read::kernel_chosen();
+    safe_read::use_kernel(true);
+    const bool read = safe_read::copy(to, from, size);
+    safe_read::use_kernel(before);
+    return read ? 1 : 0;
+}
+
+// A ticket packs into the header that will be written; the record is found again by address.
+uint8_t* api_reserve(uint8_t kind, size_t size, uint64_t* ticket) {
+    const spool::Ticket made = spool::reserve(static_cast<Kind>(kind), size);
+    *ticket = made.header;
+    return made.record;
+}
+
+void api_commit(uint8_t* record, uint64_t ticket, int filled) {
+    spool::commit({record, filled ? ticket : abandoned_header(ticket), 0});
+}
+
+// An arena begins with a pool, and its pools agree with what is known of them. What is used of them
+// is added up.
+struct Held {
+    const tg_pools* pools;
+    int64_t bytes;
+};
+
+bool is_arena(uintptr_t address, void* context) {
+    auto* held = static_cast<Held*>(context);
+    const tg_pools& pools = *held->pools;
+    const uintptr_t first = (address + pools.pool_size - 1) & ~(pools.pool_size - 1);
+    int64_t bytes = 0;
+    bool any = false;
+    for (uintptr_t pool = first; pool + pools.pool_size <= address + pools.arena_size;
+         pool += pools.pool_size) {
+        uint32_t used = 0;
+        uint32_t size_class = 0;
+        if (!api_read(&used, reinterpret_cast<const void*>(pool), sizeof used) ||
+            !api_read(&size_class, reinterpret_cast<const void*>(pool + pools.class_offset),
+                      sizeof size_class))
+            return false;
+        const uint64_t in_use = uint64_t{used} * pools.unit * (uint64_t{size_class} + 1);
+        if (used == 0) continue;
+        if (size_class >= pools.classes || in_use > pools.pool_size) return false;
+        any = true;
+        bytes += static_cast<int64_t>(in_use);
+    }
+    if (any) held->bytes += bytes;
+    return any;
+}
+
+void api_begin_memory(const tg_pools* pools, int complete) {
+    Held held{pools, 0};
+    if (pools) {
+        const size_t arenas = mappings::disown(pools->arena_size, is_arena, &held);
+        footprint::count_outside(TG_DOMAIN_MAPPED, 0, static_cast<int64_t>(arenas));
+    }
+    // An interpreter that runs already has small blocks somewhere.
+    const bool known = complete && (!pools || held.bytes > 0);
+    if (!known) spool::count(Loss::baseline_unknown);
+    heap::begin(known ? held.bytes : -1);
+}
+
+constexpr tg_api kApi = {
+    .version = TG_API_VERSION,
+    .arm = api_arm,
+    .pause = [] { lifecycle::pause(true); },
+    .resume = [] { lifecycle::pause(false); },
+    .active = [] { return recording() ? 1 : 0; },
+    .meta = api_meta,
+    .span = api_span,
+    .snapshot = api_snapshot,
+    .restart_helper = lifecycle::restart_helper,
+    .arm_again = lifecycle::arm_again,
+    .exiting =
+        [] {
+            heap::exiting();
+            lifecycle::exiting();
+        },
+    .knows_pools = [](const tg_pools* pools) { return domains::known(*pools) ? 1 : 0; },
+    .wrap_allocator =
+        [](int domain, const tg_allocator* original, const tg_pools* pools, tg_allocator* wrapper) {
+            return domains::wrap(domain, *original, pools, wrapper) ? 1 : 0;
+        },
+    .wrap_arenas =
+        [](const tg_arena_allocator* original, const tg_pools* pools, tg_arena_allocator* wrapper) {
+            return domains::wrap_arenas(*original, *pools, wrapper) ? 1 : 0;
+        },
+    .saw_block = [](const void* block) { return heap::t_local.allocated.hold(block) ? 1 : 0; },
+    .own_allocated =
+        [](int domain) {
+            const heap::Counters* counters = heap::t_local.counters;
+            return counters ? counters->flows[domain].allocated : int64_t{-1};
+        },
+    .begin_memory = api_begin_memory,
+    .count_loss = [](uint32_t cause) { spool::count(static_cast<Loss>(cause)); },
+    .read = api_read,
+    .intern_stack = contexts::intern_stack,
+    .intern_code = contexts::intern_code,
+    .code_written = [](uint32_t code, int written) { contexts::code_written(code, written != 0); },
+    .reserve = api_reserve,
+    .commit = api_commit,
+    .borrow_scratch = contexts::borrow_scratch,
+    .return_scratch = contexts::return_scratch,
+};
+
+}  // namespace
+}  // namespace tachograph
+
+extern "C" __attribute__((visibility("default"))) const tg_api* tachograph_api() {
+    return &tachograph::kApi;
+}

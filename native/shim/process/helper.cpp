@@ -1,0 +1,216 @@
+#include "process/helper.h"
+
+#include "base/fault.h"
+#include "base/kernel.h"
+#include "base/libc.h"
+#include "base/safe_read.h"
+#include "memory/heap.h"
+#include "process/lifecycle.h"
+#include "spool/layout.h"
+#include "spool/own_memory.h"
+#include "spool/spool.h"
+#include "stacks/modules.h"
+#include "stacks/recorder.h"
+#include "stacks/threads.h"
+#include "waits/blocked.h"
+#include "waits/waits.h"
+
+#include <linux/close_range.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <initializer_list>
+
+namespace tachograph::helper {
+namespace {
+
+constexpr int64_t kSurveyPeriodNs = 1'000'000'000;
+constexpr int64_t kFastestPaceNs = 5'000'000;
+constexpr int64_t kSlowestPace = 4;  // intervals
+constexpr int64_t kLongestRestNs = 50'000'000;
+constexpr int64_t kStopLimitNs = 500'000'000;
+
+struct State {
+    std::atomic<int> stop{0};     // futex: 1 = end
+    std::atomic<int> running{0};  // futex: 1 = the thread is there
+    std::atomic<int> tid{0};      // while it works
+    std::atomic<int> latest{0};   // kernel thread of the latest one, also when it has ended
+    std::atomic<int> last{0};     // 1 = all threads of the program have ended
+    int64_t surveyed_ns = 0;      // of the one that works, or worked before a fork
+};
+constinit State g;
+
+long futex(std::atomic<int>* word, int operation, int value, int64_t timeout_ns) {
+    const timespec timeout = kernel::to_timespec(timeout_ns);
+    return kernel::call(SYS_futex, kernel::address(word), operation | FUTEX_PRIVATE_FLAG, value,
+                        timeout_ns > 0 ? kernel::address(&timeout) : 0);
+}
+
+void separate_descriptors() {
+    if (kernel::call(SYS_close_range, 0, UINT_MAX, CLOSE_RANGE_UNSHARE) == 0) return;
+    // Before Linux 5.9: a table of our own, emptied one by one.
+    if (kernel::call(SYS_unshare, 0x00000400 /* CLONE_FILES */) != 0) return;
+    for (int fd = 0; fd < 65536; ++fd) kernel::call(SYS_close, fd);
+}
+
+// Not through a request of the recording command, nor through one to stop.
+void rest(int64_t pause) {
+    while (pause > 0 && g.stop.load(std::memory_order_acquire) == 0 &&
+           !lifecycle::asked_to_stop() && !spool::can_turn()) {
+        const int64_t part = pause < kLongestRestNs ? pause : kLongestRestNs;
+        futex(&g.stop, FUTEX_WAIT, 0, part);
+        pause -= part;
+    }
+}
+
+void work() {
+    uint32_t random = 0x9E3779B9u ^ static_cast<uint32_t>(kernel::gettid());
+    const int64_t interval =
+        recorder().interval_ns > kFastestPaceNs ? recorder().interval_ns : kFastestPaceNs;
+    const int64_t earlier_cpu_ns = spool::control()->helper_cpu_ns;
+    int64_t pace = interval;
+    int64_t last = kernel::monotonic_ns();
+    while (g.stop.load(std::memory_order_acquire) == 0 && recording()) {
+        safe_read::use_kernel(!fault::verify());
+        if (const int error = spool::maintain(); error != 0) {
+            stop_early(error);
+            break;
+        }
+        spool::turn();
+        if (lifecycle::asked_to_stop()) {
+            waits::close_all();
+            lifecycle::stop_as_asked();
+            break;
+        }
+        const int64_t now = kernel::monotonic_ns();
+        const bool survey = now - g.surveyed_ns > kSurveyPeriodNs || !threads::any();
+        modules::refresh(survey);
+        if (survey) {
+            g.surveyed_ns = now;
+            own_memory::look();
+            if (!lifecycle::sweep_threads(false)) {
+                g.last.store(1);  // nobody is left to end the process: it ends with this thread
+                break;
+            }
+        }
+        heap::tick(now);
+        if (now - last > 2 * pace + interval) spool::count(Loss::sampler_late);
+        last = now;
+        // Waking up is most of what a tick costs; while nothing changes there is less to see.
+        pace = !waits::tick(now)                        ? interval
+               : pace * 3 / 2 < kSlowestPace * interval ? pace * 3 / 2
+                                                        : kSlowestPace * interval;
+        // It is another thread after each fork, with a clock of its own.
+        __atomic_store_n(&spool::control()->helper_cpu_ns, earlier_cpu_ns + kernel::own_cpu_ns(),
+                         __ATOMIC_RELAXED);
+
+        random = random * 1664525u + 1013904223u;
+        const int64_t pause = pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024;
+        rest(spool::in_first_moment() ? spool::kMomentNs : pause);
+    }
+    waits::close_all();
+}
+
+void* run(void*) {
+    prctl(PR_SET_NAME, "tachograph");
+    const int own = kernel::gettid();
+    g.latest.store(own);
+    separate_descriptors();
+    // A root directory, a working folder and a umask that the program sets later are not ours.
+    kernel::call(SYS_unshare, 0x00000200 /* CLONE_FS */);
+    int expected = 0;
+    do {
+        g.tid.store(own);
+        work();
+        g.tid.store(0);
+        g.running.store(0);
+        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
+        // A start that came while we were still there has left the work to us.
+        expected = 0;
+    } while (g.stop.load() == 0 && g.last.load() == 0 && recording() &&
+             g.running.compare_exchange_strong(expected, 1));
+    // The status of a process is that of the thread that ends last: where that is none of the C
+    // library's exits, it is the program's thread that counts.
+    int status = 0;
+    if (g.last.load() != 0 && blocked::is_dead(kernel::getpid(), &status) && status != 0)
+        kernel::call(SYS_exit, status >> 8 & 0xFF);
+    return nullptr;
+}
+
+// The thread is among the process's threads, which CPython counts, until the kernel is done with
+// it.
+void wait_until_gone(int64_t limit) {
+    const int tid = g.latest.load();
+    while (tid != 0 && tid != kernel::gettid() &&
+           kernel::call(SYS_tgkill, kernel::getpid(), tid, 0) == 0 &&
+           kernel::monotonic_ns() < limit && g.running.load() == 0)
+        kernel::call(SYS_sched_yield);
+}
+
+}  // namespace
+
+int tid() { return g.tid.load(std::memory_order_acquire); }
+
+bool start() {
+    g.stop.store(0);  // before the next line: one that is about to end looks at it once more
+    int expected = 0;
+    if (!g.running.compare_exchange_strong(expected, 1)) {
+        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);  // nobody needs to wait for its end any more
+        return true;
+    }
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, 256 * 1024);
+    // The new thread inherits the mask: every signal is the program's, but faults are our own.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS}) sigdelset(&all, fault);
+    real::pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    int failed = real::pthread_create(&thread, &attributes, run, nullptr);
+    if (failed == EINVAL) {
+        // So small a stack does not hold the thread-local storage of this program's libraries.
+        pthread_attr_destroy(&attributes);
+        pthread_attr_init(&attributes);
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        failed = real::pthread_create(&thread, &attributes, run, nullptr);
+    }
+    real::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_attr_destroy(&attributes);
+    if (failed) {
+        g.running.store(0);
+        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
+    }
+    return failed == 0;
+}
+
+void stop() {
+    g.stop.store(1);
+    futex(&g.stop, FUTEX_WAKE, INT_MAX, 0);
+    const int64_t limit = kernel::monotonic_ns() + kStopLimitNs;
+    // Not if another thread, which was through with its fork, has called it back meanwhile.
+    while (g.running.load() != 0 && g.stop.load() != 0) {
+        const int64_t left = limit - kernel::monotonic_ns();
+        if (left <= 0) break;
+        futex(&g.running, FUTEX_WAIT, 1, left);
+    }
+    wait_until_gone(limit);
+}
+
+void forget() {
+    g.stop.store(0);
+    g.running.store(0);
+    g.tid.store(0);
+    g.latest.store(0);
+    g.last.store(0);
+    g.surveyed_ns = 0;
+}
+
+}  // namespace tachograph::helper

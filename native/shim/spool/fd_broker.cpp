@@ -1,0 +1,219 @@
+#include "spool/fd_broker.h"
+
+#include "base/kernel.h"
+#include "base/mapped_file.h"
+#include "spool/settings.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+namespace tachograph::provider {
+namespace {
+
+constexpr uint32_t kMostFiles = 2;
+// How long the helper waits for a segment, two of which are ahead; and how long a thread of the
+// program waits, at the start of a process and for a row of the process log. It takes milliseconds.
+constexpr int64_t kSegmentPatienceNs = 1'000'000'000;
+constexpr int64_t kProcessPatienceNs = 2'000'000'000;
+constexpr int64_t kLogPatienceNs = 500'000'000;
+
+enum class What : uint32_t { segment = 1, process = 2, log = 3 };
+
+struct Request {
+    char magic[8] = {'T', 'A', 'C', 'H', 'A', 'S', 'K', '1'};
+    uint32_t what = 0;
+    uint32_t sequence = 0;
+    int64_t start_ns = 0;
+    uint64_t control_size = 0;
+    uint64_t segment_size = 0;
+};
+static_assert(sizeof(Request) == 40);
+
+struct Answer {
+    char magic[8];
+    uint32_t error;
+    uint32_t files;
+};
+static_assert(sizeof(Answer) == 16);
+
+// Somebody who did not answer in time is not waited for again by the program's threads.
+constinit std::atomic<bool> g_silent{false};
+
+// The connection of one request.
+class Line {
+  public:
+    explicit Line(int64_t patience_ns) : limit_(kernel::monotonic_ns() + patience_ns) {}
+    ~Line() {
+        if (fd_ >= 0) kernel::call(SYS_close, fd_);
+    }
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+
+    // 0 or an errno; ECONNREFUSED: nobody is there, or somebody who is not root.
+    long open() {
+        sockaddr_un name{};
+        const char* text = nullptr;
+        const size_t length = settings::value("provider", &text);
+        // In the abstract namespace, whose names begin with a zero: no file, and the same whatever
+        // the root directory.
+        if (length == 0 || length >= sizeof name.sun_path) return ECONNREFUSED;
+        name.sun_family = AF_UNIX;
+        memcpy(name.sun_path + 1, text, length);
+        fd_ = kernel::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        if (fd_ < 0) return ECONNREFUSED;
+        const long size = static_cast<long>(offsetof(sockaddr_un, sun_path) + 1 + length);
+        if (const long failed = in_time(SYS_connect, SO_SNDTIMEO, kernel::address(&name), size, 0);
+            failed < 0)
+            return -failed;
+        // Once the recording command is gone, anybody may take its name.
+        ucred other{};
+        socklen_t room = sizeof other;
+        const bool known = kernel::call(SYS_getsockopt, fd_, SOL_SOCKET, SO_PEERCRED,
+                                        kernel::address(&other), kernel::address(&room)) == 0;
+        return known && other.uid == 0 ? 0 : ECONNREFUSED;
+    }
+
+    long send(const iovec* parts, size_t count) {
+        msghdr message{};
+        message.msg_iov = const_cast<iovec*>(parts);
+        message.msg_iovlen = count;
+        const long sent =
+            in_time(SYS_sendmsg, SO_SNDTIMEO, kernel::address(&message), MSG_NOSIGNAL, 0);
+        return sent < 0 ? -sent : 0;
+    }
+
+    // 0 and exactly `count` descriptors, or an errno and none.
+    long receive(int* fds, uint32_t count) {
+        Answer answer{};
+        iovec part = {&answer, sizeof answer};
+        alignas(cmsghdr) char control[CMSG_SPACE(kMostFiles * sizeof(int))];
+        msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        const long got =
+            in_time(SYS_recvmsg, SO_RCVTIMEO, kernel::address(&message), MSG_CMSG_CLOEXEC, 0);
+        if (got < 0) return -got;
+        int received[kMostFiles] = {-1, -1};
+        uint32_t number = 0;
+        const cmsghdr* head = CMSG_FIRSTHDR(&message);
+        if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+            number = static_cast<uint32_t>((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+            if (number > kMostFiles) number = kMostFiles;
+            memcpy(received, CMSG_DATA(head), number * sizeof(int));
+        }
+        const bool whole = got == static_cast<long>(sizeof answer) &&
+                           memcmp(answer.magic, "TACHGIV1", sizeof answer.magic) == 0;
+        if (whole && answer.error == 0 && number == count) {
+            if (count > 0) memcpy(fds, received, count * sizeof(int));
+            return 0;
+        }
+        for (uint32_t i = 0; i < number; ++i) kernel::call(SYS_close, received[i]);
+        // Cut off without a word: it does not take us for one of the recording.
+        return whole && answer.error != 0 ? static_cast<long>(answer.error) : ECONNREFUSED;
+    }
+
+    // Tells that the files are in use; false if nobody takes note any more.
+    bool confirm() {
+        char yes = 1;
+        const iovec part = {&yes, 1};
+        return send(&part, 1) == 0;
+    }
+
+  private:
+    // A call that may wait, also when the program's signals interrupt it, until the limit.
+    long in_time(long number, int option, long b, long c, long d) {
+        for (;;) {
+            const int64_t left = limit_ - kernel::monotonic_ns();
+            if (left < 1'000) return -EAGAIN;
+            const timeval timeout = {static_cast<time_t>(left / 1'000'000'000),
+                                     static_cast<suseconds_t>(left % 1'000'000'000 / 1'000)};
+            kernel::call(SYS_setsockopt, fd_, SOL_SOCKET, option, kernel::address(&timeout),
+                         sizeof timeout);
+            const long result = kernel::call(number, fd_, b, c, d);
+            if (result != -EINTR) return result;
+        }
+    }
+
+    long fd_ = -1;
+    int64_t limit_;
+};
+
+// The errno that ends a request: the one it began with where nobody is there, or not any more.
+long outcome(long failed, long error) {
+    return failed == ECONNREFUSED || failed == ECONNRESET || failed == EPIPE ? error : failed;
+}
+
+long ask(const Request& request, long error, int64_t patience_ns, uint32_t count,
+         const uint64_t* sizes, uint8_t** bases) {
+    Line line(patience_ns);
+    if (const long failed = line.open(); failed != 0) return outcome(failed, error);
+    const iovec part = {const_cast<Request*>(&request), sizeof request};
+    if (const long failed = line.send(&part, 1); failed != 0) return outcome(failed, error);
+    int fds[kMostFiles];
+    if (const long failed = line.receive(fds, count); failed != 0) return outcome(failed, error);
+    long failed = 0;
+    uint32_t mapped = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (failed != 0) {
+            kernel::call(SYS_close, fds[i]);
+            continue;
+        }
+        failed = mapped_file::map(fds[i], sizes[i], &bases[i]);
+        if (failed == 0) ++mapped;
+    }
+    if (failed == 0 && line.confirm()) return 0;
+    while (mapped > 0) {
+        --mapped;
+        mapped_file::unmap(bases[mapped], sizes[mapped]);
+        bases[mapped] = nullptr;
+    }
+    return failed != 0 ? failed : EAGAIN;
+}
+
+}  // namespace
+
+bool may_help(long error) {
+    return error == EACCES || error == EPERM || error == ENOENT || error == EROFS;
+}
+
+long segment(long error, int64_t start_ns, uint32_t sequence, uint64_t size, uint8_t** base) {
+    Request request;
+    request.what = static_cast<uint32_t>(What::segment);
+    request.sequence = sequence;
+    request.start_ns = start_ns;
+    request.segment_size = size;
+    return ask(request, error, kSegmentPatienceNs, 1, &size, base);
+}
+
+long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)[2]) {
+    Request request;
+    request.what = static_cast<uint32_t>(What::process);
+    request.start_ns = start_ns;
+    request.control_size = sizes.control;
+    request.segment_size = sizes.segment;
+    const uint64_t each[2] = {sizes.control, sizes.segment};
+    return ask(request, error, kProcessPatienceNs, 2, each, bases);
+}
+
+void log(const ProcessRecord& record) {
+    if (g_silent.load(std::memory_order_relaxed)) return;
+    Line line(kLogPatienceNs);
+    Request request;
+    request.what = static_cast<uint32_t>(What::log);
+    const iovec parts[2] = {{&request, sizeof request},
+                            {const_cast<ProcessRecord*>(&record), sizeof record}};
+    long failed = line.open();
+    if (failed == 0) failed = line.send(parts, 2);
+    if (failed == 0) failed = line.receive(nullptr, 0);
+    if (failed != 0) g_silent.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace tachograph::provider

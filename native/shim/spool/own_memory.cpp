@@ -1,0 +1,70 @@
+#include "spool/own_memory.h"
+
+#include "spool/layout.h"
+#include "spool/spool.h"
+
+#include <atomic>
+
+// What the linker has around this library's own variables.
+extern "C" __attribute__((visibility("hidden"))) char __bss_start[];
+extern "C" __attribute__((visibility("hidden"))) char _end[];
+
+namespace tachograph::own_memory {
+namespace {
+
+constexpr uint32_t kMostTables = 32;
+constexpr uintptr_t kPage = 4096;
+
+struct Table {
+    std::atomic<const void*> at{nullptr};
+    size_t bytes = 0;
+};
+
+struct State {
+    Table tables[kMostTables];
+    std::atomic<uint32_t> count{0};
+};
+constinit State g;
+
+// Pages that nobody has touched take no room: most of the tables is for programs larger than most.
+uint64_t resident(uintptr_t begin, uintptr_t end) {
+    unsigned char pages[2048];
+    uint64_t bytes = 0;
+    for (uintptr_t at = begin & ~(kPage - 1); at < end;) {
+        const uintptr_t left = (end - at + kPage - 1) / kPage;
+        const uintptr_t some = left < sizeof pages ? left : sizeof pages;
+        if (kernel::call(SYS_mincore, static_cast<long>(at), static_cast<long>(some * kPage),
+                         kernel::address(pages)) != 0)
+            break;
+        for (uintptr_t page = 0; page < some; ++page) bytes += pages[page] & 1 ? kPage : 0;
+        at += some * kPage;
+    }
+    return bytes;
+}
+
+uint64_t resident(const void* at, size_t bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(at);
+    return resident(begin, begin + bytes);
+}
+
+}  // namespace
+
+void note(const void* table, size_t bytes) {
+    const uint32_t index = g.count.fetch_add(1, std::memory_order_relaxed);
+    if (index >= kMostTables) return;
+    g.tables[index].bytes = bytes;
+    g.tables[index].at.store(table, std::memory_order_release);
+}
+
+void look() {
+    uint64_t bytes = spool::mapped_bytes() + resident(reinterpret_cast<uintptr_t>(__bss_start),
+                                                      reinterpret_cast<uintptr_t>(_end));
+    for (const Table& table : g.tables)
+        if (const void* at = table.at.load(std::memory_order_acquire); at)
+            bytes += resident(at, table.bytes);
+    uint64_t* most = &spool::control()->own_bytes;
+    if (bytes > __atomic_load_n(most, __ATOMIC_RELAXED))
+        __atomic_store_n(most, bytes, __ATOMIC_RELAXED);
+}
+
+}  // namespace tachograph::own_memory

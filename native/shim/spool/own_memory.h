@@ -1,0 +1,24 @@
+// What the recorder itself takes up in the program's memory.
+#pragma once
+
+#include "base/kernel.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph::own_memory {
+
+// A table of ours that is never given back.
+void note(const void* table, size_t bytes);
+
+template <typename T>
+bool map(T** to, size_t bytes) {
+    if (!kernel::map(to, bytes)) return false;
+    note(*to, bytes);
+    return true;
+}
+
+// Looks at what is in memory now, and keeps the most in the control file.
+void look();
+
+}  // namespace tachograph::own_memory

@@ -1,0 +1,157 @@
+#include "spool/process_log.h"
+
+#include "base/digits.h"
+#include "base/kernel.h"
+#include "hooks/sandbox.h"
+#include "spool/fd_broker.h"
+#include "spool/layout.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <cstdio>
+#include <cstring>
+
+namespace tachograph::process_log {
+namespace {
+
+struct State {
+    char path[560] = {};
+    char identity[48] = {};
+    Parent parent;
+    int32_t pid = 0;
+    int64_t start_ns = 0;
+};
+constinit State g;
+
+// Beyond the bound one byte says that there was one more.
+void append(const ProcessRecord& record) {
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(g.path),
+                                 O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        if (provider::may_help(-fd)) provider::log(record);
+        return;
+    }
+    struct stat status{};
+    const bool room = kernel::call(SYS_fstat, fd, kernel::address(&status)) == 0 &&
+                      status.st_size < kMostProcessLog;
+    const auto kind = static_cast<uint8_t>(record.kind);
+    if (room)
+        kernel::call(SYS_write, fd, kernel::address(&record), sizeof record);
+    else
+        kernel::call(SYS_write, fd, kernel::address(&kind), 1);
+    kernel::call(SYS_close, fd);
+}
+
+ProcessRecord make(ProcessKind kind) {
+    ProcessRecord record{};
+    memcpy(record.magic, "TACHPRC1", 8);
+    record.kind = static_cast<uint32_t>(kind);
+    record.pid = kernel::getpid();
+    record.parent_pid = static_cast<int32_t>(kernel::call(SYS_getppid));
+    record.exit_status = kStatusUnknown;
+    record.time_ns = kernel::monotonic_ns();
+    record.first = record.second = record.max_resident = -1;
+    return record;
+}
+
+size_t put(ProcessRecord* record, size_t at, const char* text, size_t length) {
+    const size_t room = sizeof record->text - at;
+    if (length > room) length = room;
+    memcpy(record->text + at, text, length);
+    return length;
+}
+
+void list(ProcessRecord* record) {
+    record->first = g.parent.pid;
+    record->second = g.parent.time_ns;
+    g.pid = record->pid;
+    g.start_ns = record->time_ns;
+    g.parent = {g.pid, g.start_ns};
+    snprintf(g.identity, sizeof g.identity, "%d-%lld", g.pid, static_cast<long long>(g.start_ns));
+    append(*record);
+}
+
+// The largest resident set of this program. getrusage's is of the process, and a child of vfork has
+// its parent's in it.
+int64_t most_resident() {
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/status"),
+                                 O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    char text[2048];
+    const long got =
+        kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(sizeof text - 1));
+    kernel::call(SYS_close, fd);
+    text[got > 0 ? got : 0] = 0;
+    const char* at = strstr(text, "VmHWM:");
+    if (!at) return -1;
+    at += strcspn(at, "0123456789\n");
+    int64_t kilobytes;
+    return read_decimal(at, &kilobytes) > at ? kilobytes * 1024 : -1;
+}
+
+int64_t to_ns(const timeval& time) {
+    return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 +
+           static_cast<int64_t>(time.tv_usec) * 1'000;
+}
+
+}  // namespace
+
+void open(const char* spool, const Parent& parent, int count, char* const* arguments) {
+    const int length = snprintf(g.path, sizeof g.path, "%s/processes.log", spool);
+    if (length < 0 || static_cast<size_t>(length) >= sizeof g.path) return;
+    g.parent = parent;
+    ProcessRecord record = make(ProcessKind::start);
+    char executable[sizeof record.text];
+    const long got = kernel::call(SYS_readlink, kernel::address("/proc/self/exe"),
+                                  kernel::address(executable), sizeof executable);
+    if (got > 0)
+        record.executable_length =
+            static_cast<uint32_t>(put(&record, 0, executable, static_cast<size_t>(got)));
+    size_t at = record.executable_length;
+    for (int i = 0; i < count && arguments[i] && at < sizeof record.text; ++i) {
+        if (i > 0) at += put(&record, at, "", 1);
+        at += put(&record, at, arguments[i], strlen(arguments[i]));
+    }
+    record.command_length = static_cast<uint32_t>(at) - record.executable_length;
+    list(&record);
+}
+
+void forked() {
+    if (g.path[0] == 0) return;
+    ProcessRecord record = make(ProcessKind::fork);
+    list(&record);
+}
+
+void replaced() {
+    if (listed()) append(make(ProcessKind::exec));
+}
+
+void ended(int status) {
+    if (!listed()) return;
+    ProcessRecord record = make(ProcessKind::end);
+    record.exit_status = status;
+    rusage usage{};
+    if (kernel::call(SYS_getrusage, RUSAGE_SELF, kernel::address(&usage)) == 0) {
+        record.first = to_ns(usage.ru_utime);
+        record.second = to_ns(usage.ru_stime);
+    }
+    record.max_resident = most_resident();
+    append(record);
+    g.pid = 0;
+}
+
+void refused(const char* reason) {
+    constexpr int32_t kFailed = 1;
+    if (!listed()) return;
+    ProcessRecord record = make(ProcessKind::refused);
+    record.exit_status = kFailed;
+    record.command_length = static_cast<uint32_t>(put(&record, 0, reason, strlen(reason)));
+    append(record);
+}
+
+bool listed() { return g.pid != 0 && !sandbox::entered() && g.pid == kernel::getpid(); }
+
+const char* identity() { return g.identity; }
+
+}  // namespace tachograph::process_log

@@ -1,0 +1,42 @@
+// What the recording command told this process in its environment, and how its children are told.
+//
+// The variables are taken out of the environment before the program's first line, and put into that
+// of every program that is started from here: nobody sees them, whoever reads or replaces it.
+#pragma once
+
+#include "spool/process_log.h"
+
+#include <cstddef>
+
+namespace tachograph::settings {
+
+// In the library's constructor. `parent`: what they say of the process that started this one.
+void take(char** environment, process_log::Parent* parent);
+
+// Whether this process belongs to a recording, and whether what it starts is to belong to it.
+bool known();
+bool children();
+void leave();  // the recording is over: from now on what is started does not belong to it
+const char* spool();
+const char* config();
+const char* library();
+// Whether Python code of ours has taken them already.
+bool taken();
+// The value of a key of the configuration; its length, 0 if there is none.
+size_t value(const char* key, const char** text);
+
+// What an environment with our variables needs: entries with the NULL at the end (0: it is used as
+// it is), and bytes for texts.
+struct Needs {
+    size_t entries = 0;
+    size_t text = 0;
+};
+Needs needs(char* const* environment);
+void fill(char* const* environment, char** entries, char* text);
+
+// Whether our library can be loaded by the program in this file: it may be of another C library, of
+// another processor, or see another file system. Asked before it is started, as the loader would
+// complain.
+bool loadable(const char* program);
+
+}  // namespace tachograph::settings

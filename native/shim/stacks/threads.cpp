@@ -1,0 +1,140 @@
+#include "stacks/threads.h"
+
+#include "base/kernel.h"
+#include "cpu/timers.h"
+#include "spool/layout.h"
+#include "spool/own_memory.h"
+#include "spool/spool.h"
+
+#include <cstring>
+
+namespace tachograph::threads {
+namespace {
+
+struct State {
+    Thread* slots = nullptr;
+    std::atomic<uint32_t> high_water{0};
+    std::atomic<uint32_t> next_id{0};
+};
+constinit State g;
+
+__thread Thread* t_own __attribute__((tls_model("initial-exec"))) = nullptr;
+
+// Marks a slot that is being filled: no kernel thread id is negative.
+constexpr pid_t kReserved = -1;
+
+}  // namespace
+
+bool open() { return g.slots || own_memory::map(&g.slots, sizeof(Thread) * kMostThreads); }
+
+Thread* add(pid_t tid, bool main, int64_t time_ns) {
+    for (uint32_t index = 0; index < kMostThreads; ++index) {
+        Thread& thread = g.slots[index];
+        pid_t free = 0;
+        if (thread.tid.load(std::memory_order_relaxed) != 0 ||
+            !thread.tid.compare_exchange_strong(free, kReserved, std::memory_order_acq_rel))
+            continue;
+        uint32_t high = g.high_water.load(std::memory_order_relaxed);
+        while (high < index + 1 &&
+               !g.high_water.compare_exchange_weak(high, index + 1, std::memory_order_release)) {
+        }
+        // Released one by one: whoever reads a new value here finds `tid` changed as well.
+        const uint32_t id = g.next_id.fetch_add(1, std::memory_order_relaxed);
+        thread.id.store(id, std::memory_order_release);
+        thread.start_ns.store(time_ns, std::memory_order_release);
+        thread.timer.store(-1, std::memory_order_relaxed);
+        const int64_t cpu = kernel::clock_ns(kernel::thread_clock(tid));
+        thread.start_cpu_ns.store(cpu, std::memory_order_release);
+        thread.sampled_cpu_ns.store(cpu, std::memory_order_relaxed);
+        thread.sampled_system_ns = -1;
+        thread.target_cpu_ns.store(cpu, std::memory_order_relaxed);
+        thread.unrecorded_cpu_ns.store(0, std::memory_order_relaxed);
+        thread.traced.store(false, std::memory_order_relaxed);
+        thread.random =
+            (static_cast<uint32_t>(tid) * 2654435761u ^ static_cast<uint32_t>(time_ns)) | 1u;
+
+        const spool::Ticket ticket = spool::reserve(Kind::thread_start, sizeof(ThreadStartRecord));
+        if (ticket.record) {
+            auto* record = reinterpret_cast<ThreadStartRecord*>(ticket.record);
+            record->thread = id;
+            record->tid = tid;
+            record->time_ns = time_ns;
+            record->flags = main ? 1 : 0;
+            spool::commit(ticket);
+        }
+        thread.tid.store(tid, std::memory_order_release);
+        return &thread;
+    }
+    spool::count(Loss::threads_missed);
+    return nullptr;
+}
+
+void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns) {
+    pid_t expected = tid;
+    if (tid <= 0 ||
+        !thread->tid.compare_exchange_strong(expected, kReserved, std::memory_order_acq_rel))
+        return;
+    // Also where the thread is gone: its timer would stay.
+    timers::disarm(thread);
+    // Its clock, or whoever read it last: the caller, or the thread in its last sample.
+    const int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_relaxed);
+    const int64_t now = kernel::clock_ns(kernel::thread_clock(tid));
+    cpu_ns = now >= 0 ? now : cpu_ns > sampled ? cpu_ns : sampled;
+    if (cpu_ns >= 0) {
+        const spool::Ticket ticket = spool::reserve(Kind::thread_end, sizeof(ThreadEndRecord));
+        if (ticket.record) {
+            auto* record = reinterpret_cast<ThreadEndRecord*>(ticket.record);
+            record->thread = thread->id;
+            record->time_ns = time_ns;
+            record->cpu_ns = cpu_ns - thread->start_cpu_ns -
+                             thread->unrecorded_cpu_ns.load(std::memory_order_relaxed);
+            spool::commit(ticket);
+        }
+    }
+    thread->tid.store(0, std::memory_order_release);
+}
+
+void forget() {
+    kernel::clear(g.slots, sizeof(Thread) * kMostThreads);
+    g.high_water.store(0);
+    g.next_id.store(0);
+    t_own = nullptr;
+}
+
+void write_name(uint32_t id, bool python, const char* name, size_t length) {
+    if (length == 0 || length > 4096) return;
+    const spool::Ticket ticket =
+        spool::reserve(Kind::thread_name, sizeof(ThreadNameRecord) + length);
+    if (!ticket.record) return;
+    auto* record = reinterpret_cast<ThreadNameRecord*>(ticket.record);
+    record->thread = id;
+    record->source = python ? 1 : 2;
+    record->length = static_cast<uint16_t>(length);
+    memcpy(record + 1, name, length);
+    spool::commit(ticket);
+}
+
+Thread* at(uint32_t index) { return &g.slots[index]; }
+uint32_t high_water() { return g.high_water.load(std::memory_order_acquire); }
+
+bool any() {
+    for (uint32_t index = 0; index < high_water(); ++index)
+        if (at(index)->tid.load(std::memory_order_acquire) != 0) return true;
+    return false;
+}
+
+Thread* find(pid_t tid) {
+    for (uint32_t index = 0; index < high_water(); ++index)
+        if (g.slots[index].tid.load(std::memory_order_acquire) == tid) return &g.slots[index];
+    return nullptr;
+}
+
+bool is_slot(const void* pointer) {
+    const auto offset = reinterpret_cast<uintptr_t>(pointer) - reinterpret_cast<uintptr_t>(g.slots);
+    return g.slots && offset < sizeof(Thread) * kMostThreads && offset % sizeof(Thread) == 0;
+}
+
+Thread* own() { return t_own; }
+void set_own(Thread* thread) { t_own = thread; }
+
+}  // namespace tachograph::threads

@@ -1,0 +1,261 @@
+#include "waits/waits.h"
+
+#include "base/kernel.h"
+#include "spool/layout.h"
+#include "spool/spool.h"
+#include "stacks/recorder.h"
+#include "stacks/threads.h"
+#include "waits/blocked.h"
+#include "waits/unobserved_wait.h"
+
+#include <cstring>
+
+namespace tachograph::waits {
+namespace {
+
+using threads::Thread;
+
+// Looks per tick are bounded; with more threads each is looked at in turn, over longer spans.
+constexpr uint32_t kLooksPerTick = 128;
+constexpr uint32_t kWalksPerTick = 48;
+constexpr int64_t kLongestSpanNs = 1'000'000'000;  // of spans that were woken in between
+constexpr int64_t kLeastUnplacedNs = 50'000'000;
+constexpr int64_t kRemoteAfterIntervals = 20;
+constexpr int64_t kNameAfterNs = 50'000'000;
+
+// An off-CPU span that is still growing in the spool.
+struct OpenWait {
+    uint8_t* record = nullptr;
+    uint32_t sequence = 0;  // its segment
+    int64_t cpu_ns = 0;     // the thread's CPU clock when it was last seen
+};
+
+// What the helper knows of a thread, beside the slot that the thread itself owns.
+struct Watched {
+    uint32_t id = kNone;
+    bool named = false;
+    int64_t start_ns = 0;
+    int64_t seen_ns = 0;
+    int64_t seen_cpu_ns = 0;
+    Unplaced unplaced;
+    void* walk_hint = nullptr;
+    OpenWait wait;
+};
+
+struct State {
+    Watched watched[threads::kMostThreads];
+    uint32_t cursor = 0;
+    uint32_t walks = 0;
+    bool calm = true;
+};
+constinit State g;
+
+WaitRecord* open_record(Watched* watched) {
+    if (!spool::is_current(watched->wait.sequence)) watched->wait.record = nullptr;
+    return reinterpret_cast<WaitRecord*>(watched->wait.record);
+}
+
+void grow(Watched* watched, WaitRecord* record, int64_t now, int64_t off) {
+    watched->unplaced.placed(off, static_cast<Target>(record->target));
+    __atomic_store_n(&record->off_cpu_ns, record->off_cpu_ns + off, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->end_ns, now, __ATOMIC_RELEASE);
+}
+
+struct Place {
+    tg_walk walk = kNotWalked;
+    blocked::Call call;
+};
+
+struct Look {
+    int64_t now;
+    int64_t cpu;  // the thread's CPU clock
+    int64_t off;  // off-CPU time since the last look
+};
+
+bool goes_on(const WaitRecord& record, const Place& place, int64_t now) {
+    return record.stack == place.walk.stack && record.stack_state == place.walk.state &&
+           record.syscall == place.call.number && record.pc == place.call.pc &&
+           record.target == static_cast<uint8_t>(place.call.target) &&
+           now - record.start_ns < kLongestSpanNs;
+}
+
+OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
+    const spool::Ticket ticket = spool::reserve(Kind::wait, sizeof(WaitRecord));
+    if (!ticket.record) return {};
+    auto* record = reinterpret_cast<WaitRecord*>(ticket.record);
+    record->start_ns = look.now - look.off;
+    record->end_ns = look.now;
+    record->off_cpu_ns = look.off;
+    record->pc = place.call.pc;
+    record->thread = thread;
+    record->stack = place.walk.stack;
+    record->syscall = place.call.number;
+    record->target = static_cast<uint8_t>(place.call.target);
+    record->stack_state = place.walk.state;
+    spool::commit(ticket);
+    return {ticket.record, ticket.sequence, look.cpu};
+}
+
+// One span of what nobody knows, and before it one of what the thread was ready to run.
+void flush_unplaced(Watched* watched, pid_t tid, const Look& look) {
+    if (watched->unplaced.off_ns() < kLeastUnplacedNs) return;
+    const Unplaced::Sum sum = watched->unplaced.take(tid);
+    Place nowhere;
+    nowhere.walk.state = TG_STACK_UNSEEN;
+    if (sum.unknown_ns > 0) write_span(watched->id, nowhere, {look.now, look.cpu, sum.unknown_ns});
+    nowhere.call.target = Target::cpu;
+    const int64_t end_ns = look.now - sum.unknown_ns;
+    if (sum.ready_ns > 0) write_span(watched->id, nowhere, {end_ns, look.cpu, sum.ready_ns});
+}
+
+// CPU time that the thread's own timer did not report for long: the thread blocks our signal.
+void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, const Look& look) {
+    int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_acquire);
+    if (thread->tid.load(std::memory_order_acquire) != tid) return;  // it was another thread's
+    const int64_t weight = look.cpu - sampled;
+    if (weight < kRemoteAfterIntervals * recorder().interval_ns) return;
+    if (!thread->sampled_cpu_ns.compare_exchange_strong(sampled, look.cpu,
+                                                        std::memory_order_relaxed))
+        return;
+    const spool::Ticket ticket = spool::reserve(Kind::cpu, sizeof(CpuRecord));
+    if (!ticket.record) return;
+    auto* record = reinterpret_cast<CpuRecord*>(ticket.record);
+    record->time_ns = look.now;
+    record->cpu_ns = weight;
+    record->system_ns = -1;
+    record->thread = watched.id;
+    record->stack = kNone;
+    record->gil = 2;
+    record->origin = static_cast<uint8_t>(Origin::remote);
+    record->stack_state = TG_STACK_UNSEEN;
+    spool::commit(ticket);
+    spool::count(Loss::samples_remote);
+}
+
+struct Standing {
+    pid_t tid;
+    int64_t cpu;
+};
+
+int stands(void* context) {
+    const auto* standing = static_cast<const Standing*>(context);
+    return kernel::clock_ns(kernel::thread_clock(standing->tid)) == standing->cpu;
+}
+
+// Where the thread stands, if it stands: its clock is the same before and after the walk.
+bool find_place(Watched* watched, pid_t tid, int64_t cpu, Place* place) {
+    Standing standing{tid, cpu};
+    // Most of those that do not stand are found out by this one call, without a look at /proc.
+    if (!stands(&standing) || g.walks >= kWalksPerTick) return false;
+    ++g.walks;
+    place->call = blocked::look(tid);
+    recorder().walker.walk_other(tid, &watched->walk_hint, stands, &standing, &place->walk);
+    if (!stands(&standing)) return false;
+    if (place->walk.state == TG_STACK_TORN) spool::count(Loss::waits_torn);
+    return true;
+}
+
+void place_wait(Watched* watched, pid_t tid, Look look, int64_t wall) {
+    WaitRecord* record = open_record(watched);
+    if (record && look.cpu == watched->wait.cpu_ns)
+        return grow(watched, record, look.now, look.off);
+    Place place;
+    const bool waited = look.off > wall / 8;
+    if (waited || record) g.calm = false;
+    const bool stands = waited && find_place(watched, tid, look.cpu, &place);
+    if (!stands) {
+        if (record)
+            grow(watched, record, look.now, look.off);
+        else
+            watched->unplaced.add(look.off);
+        watched->wait = {};
+        return;
+    }
+    if (record && goes_on(*record, place, look.now)) {
+        grow(watched, record, look.now, look.off);
+        watched->wait.cpu_ns = look.cpu;
+        return;
+    }
+    if (record) {
+        // It ran in between: half of the off-CPU time was the end of the last span, as far as
+        // anyone knows.
+        grow(watched, record, look.now - look.off / 2, look.off / 2);
+        look.off -= look.off / 2;
+    }
+    watched->unplaced.placed(look.off, place.call.target);
+    watched->wait = write_span(watched->id, place, look);
+}
+
+// Threads set their names soon after their start; Python's own name, where there is one, stays.
+void name_once(Watched* watched, pid_t tid, int64_t now) {
+    if (watched->named || now - watched->start_ns < kNameAfterNs) return;
+    watched->named = true;
+    char name[16];
+    const size_t length = blocked::read_name(tid, name, sizeof name);
+    threads::write_name(watched->id, false, name, length);
+}
+
+void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
+    Look look{now, kernel::clock_ns(kernel::thread_clock(tid)), 0};
+    const uint32_t id = thread->id.load(std::memory_order_acquire);
+    const int64_t start_ns = thread->start_ns.load(std::memory_order_acquire);
+    const int64_t start_cpu_ns = thread->start_cpu_ns.load(std::memory_order_acquire);
+    // The thread may have ended since, and its slot be another's: then all of this is of no use.
+    if (thread->tid.load(std::memory_order_acquire) != tid) return;
+    if (watched->id != id) {
+        *watched = Watched{};
+        watched->id = id;
+        watched->start_ns = watched->seen_ns = start_ns;
+        watched->seen_cpu_ns = start_cpu_ns;
+        watched->unplaced.begin(tid);
+    }
+    if (look.cpu < 0)
+        return threads::end(thread, tid, now, watched->seen_cpu_ns);  // gone without a word
+    const int64_t wall = now - watched->seen_ns;
+    if (wall <= 0) return;
+    const int64_t ran = look.cpu - watched->seen_cpu_ns;
+    look.off = wall > ran ? wall - ran : 0;
+    if (recorder().paused.load(std::memory_order_relaxed)) {
+        watched->wait = {};
+        watched->unplaced.pause();
+    } else {
+        name_once(watched, tid, now);
+        sample_from_outside(thread, *watched, tid, look);
+        place_wait(watched, tid, look, wall);
+        flush_unplaced(watched, tid, look);
+    }
+    watched->seen_ns = now;
+    watched->seen_cpu_ns = look.cpu;
+}
+
+}  // namespace
+
+bool tick(int64_t now_ns) {
+    if (!recorder().waits) return true;
+    g.calm = true;
+    __atomic_fetch_add(&spool::control()->wait_ticks, 1, __ATOMIC_RELAXED);
+    g.walks = 0;
+    const uint32_t high = threads::high_water();
+    uint32_t looks = 0;
+    for (uint32_t step = 0; step < high && looks < kLooksPerTick; ++step) {
+        if (g.cursor >= high) g.cursor = 0;
+        const uint32_t index = g.cursor++;
+        Thread* thread = threads::at(index);
+        const pid_t tid = thread->tid.load(std::memory_order_acquire);
+        if (tid <= 0) continue;
+        ++looks;
+        look_at(thread, &g.watched[index], tid, now_ns);
+    }
+    return g.calm;
+}
+
+void forget() {
+    for (uint32_t index = 0; index < threads::high_water(); ++index) g.watched[index] = Watched{};
+    g.cursor = 0;
+}
+
+void close_all() {
+    for (uint32_t index = 0; index < threads::high_water(); ++index) g.watched[index].wait = {};
+}
+
+}  // namespace tachograph::waits
