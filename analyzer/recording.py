@@ -91,7 +91,9 @@ class Recording:
 
     def recorded(self, name: str) -> bool:
         """Whether the facts of a table were recorded: if not, they are unknown, and not none."""
-        return self.rows(name) > 0 or self.specification.recorded(name, self.manifest.parameters)
+        return self.rows(name) > 0 or self.specification.recorded(
+            name, self.manifest.parameters, self.manifest.format_version
+        )
 
     @property
     def start_ns(self) -> int:

@@ -72,6 +72,8 @@ def narrowed(window: Window, recording: Recording, spans: Spans, wanted: str | N
     if not len(chosen):
         known = ", ".join(printable(name, 40) for name in spans.names[:20])
         there = f"there are: {known}" if known else "the program named none (with tachograph.recorder.span)"
+        if not recording.recorded("spans"):
+            there = f"format {recording.manifest.format_version} had no spans"
         raise FormatError(f"no span matches --span {printable(wanted, 80)!r}; {there}")
     start_ns, end_ns = max(window.start_ns, int(chosen.start_ns.min())), min(window.end_ns, int(chosen.end_ns.max()))
     _, united = _sweep(replace(chosen, name=np.zeros_like(chosen.name), names=[wanted]))

@@ -28,7 +28,8 @@ def finish(container: Container, manifest: Manifest, into: Path, specification: 
         raise FormatError(f"{container.path} was never finished, and its spool is missing: nothing is left to read")
     assembled = assemble(spool, specification)
     try:
-        finished = finished_manifest(manifest, assembled, write_recording(assembled, into), "recovered")
+        tables = write_recording(assembled, into, manifest.uuid)
+        finished = finished_manifest(manifest, assembled, tables, "recovered")
         finished.write(into / "manifest.json")
     except OSError as error:
         raise FormatError(f"cannot read an unfinished recording through {into}: {error.strerror or error}") from None

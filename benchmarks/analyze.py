@@ -28,6 +28,7 @@ from tachograph.format import Manifest, Specification, TableWriter, load_specifi
 PIECE = 1 << 20
 INTERVAL_NS = 10_000_000
 START_NS = 1_000_000_000_000
+UUID = "00000000-0000-4000-8000-000000000000"
 CORES = 2
 COMMAND = "from tachograph.cli import main; main(prog_name='tachograph')"
 TASKS = {
@@ -143,16 +144,16 @@ def make_recording(path: Path, count: int, shape: Shape, run: int = 0) -> None:
     spec = load_specification()
     path.mkdir(mode=0o700)
     tables = {
-        name: write_table(table, path / f"{name}.parquet", spec, name) for name, table in definitions(spec, shape)
+        name: write_table(table, path / f"{name}.parquet", spec, name, UUID) for name, table in definitions(spec, shape)
     }
-    with TableWriter(path / "cpu.parquet", spec, "cpu") as writer:
+    with TableWriter(path / "cpu.parquet", spec, "cpu", UUID) as writer:
         for piece in cpu_pieces(spec, count, shape, run):
             writer.write(piece)
     tables["cpu"] = {"rows": writer.rows, "bytes": writer.bytes}
     parameters = {"interval_ns": INTERVAL_NS, "sampler": "native", "waits": True}
     end = START_NS + (count // shape.threads + 1) * INTERVAL_NS
     Manifest(
-        uuid="00000000-0000-4000-8000-000000000000",
+        uuid=UUID,
         state="complete",
         argv=["synthetic.py"],
         clock={"monotonic_ns": START_NS, "utc_ns": 1_700_000_000_000_000_000},

@@ -12,7 +12,7 @@ from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
 from .text import clean_text
 
-FORMAT_VERSION = "1.1"
+FORMAT_VERSION = "1.2"
 MAX_MANIFEST_SIZE = 16 << 20
 MANIFEST_NAME = "manifest.json"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -22,15 +23,18 @@ class TableWriter:
 
     Use it as a context manager; leaving it by an exception leaves no file.
 
+    ``uuid`` is that of the recording; it stands in the file's own metadata (``file_metadata``).
+
     Errors:
         OSError: the file cannot be written.
         pyarrow.ArrowInvalid: a piece does not have the table's schema.
     """
 
-    def __init__(self, path: Path | str, spec: Specification, name: str) -> None:
+    def __init__(self, path: Path | str, spec: Specification, name: str, uuid: str) -> None:
         self.rows = 0
         self.bytes = 0
         self._table = spec.tables[name]
+        self._metadata = file_metadata(spec, name, uuid)
         self._path = Path(path)
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
@@ -62,20 +66,32 @@ class TableWriter:
 
         if self._writer is None:
             self._writer = _open_writer(self._file.stream, self._table)
+            self._writer.add_key_value_metadata(self._metadata)
         if self._pending_rows:
             table = pa.concat_tables(self._pending)
             self._pending, self._pending_rows = [], 0
             self._writer.write_table(table, row_group_size=ROW_GROUP)
 
 
-def write_table(table: pa.Table, path: Path | str, spec: Specification, name: str) -> dict[str, int]:
+def write_table(table: pa.Table, path: Path | str, spec: Specification, name: str, uuid: str) -> dict[str, int]:
     """Write a whole table of the specification; returns its ``rows`` and ``bytes`` for the manifest.
 
     Errors: as TableWriter.
     """
-    with TableWriter(path, spec, name) as writer:
+    with TableWriter(path, spec, name, uuid) as writer:
         writer.write(table)
     return {"rows": writer.rows, "bytes": writer.bytes}
+
+
+def file_metadata(spec: Specification, name: str, uuid: str) -> dict[str, str]:
+    """Key-value metadata with which a table's file says what it is, as in SPEC.md "Parquet"."""
+    units = {column.name: column.unit for column in spec.tables[name].columns if column.unit is not None}
+    return {
+        f"{spec.name}.format_version": spec.version,
+        f"{spec.name}.uuid": uuid,
+        f"{spec.name}.table": name,
+        f"{spec.name}.units": json.dumps(units, ensure_ascii=False, separators=(",", ":")),
+    }
 
 
 def write_plain(table: pa.Table, path: Path, time: str) -> None:

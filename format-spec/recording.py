@@ -11,8 +11,8 @@ from .manifest import Manifest
 from .parquet import TableWriter, write_table
 
 
-def write_recording(assembled: Assembled, directory: Path | str) -> dict[str, dict[str, int]]:
-    """Write the tables into ``directory``; returns ``rows`` and ``bytes`` of each, for the manifest.
+def write_recording(assembled: Assembled, directory: Path | str, uuid: str) -> dict[str, dict[str, int]]:
+    """Write the tables of recording ``uuid`` into ``directory``; returns ``rows`` and ``bytes`` of each, for the manifest.
 
     A table that came after version 1.0 is left out where it has no rows.
 
@@ -31,13 +31,13 @@ def write_recording(assembled: Assembled, directory: Path | str) -> dict[str, di
         if name in assembled.tables:
             if optional and not assembled.tables[name].num_rows:
                 continue
-            written[name] = write_table(assembled.tables[name], path, spec, name)
+            written[name] = write_table(assembled.tables[name], path, spec, name, uuid)
             continue
         batches = assembled.batches(name)
         first = next(batches, None)
         if first is None and optional:
             continue
-        with TableWriter(path, spec, name) as writer:
+        with TableWriter(path, spec, name, uuid) as writer:
             for batch in chain([] if first is None else [first], batches):
                 writer.write(batch)
         written[name] = {"rows": writer.rows, "bytes": writer.bytes}
@@ -50,6 +50,7 @@ def finished_manifest(
     """The manifest of a recording whose ``tables`` have been written; ``state`` is ``complete`` or ``recovered``."""
     return replace(
         manifest,
+        format_version=assembled.spec.version,
         state=state,
         tables=tables,
         quality=assembled.quality,

@@ -109,14 +109,17 @@ class Specification:
         """The version of the format, ``MAJOR.MINOR``."""
         return f"{self.major}.{self.minor}"
 
-    def recorded(self, table: str, parameters: Mapping[str, Any]) -> bool:
-        """Whether the facts of a table were recorded, by the ``parameters`` of a manifest.
+    def recorded(self, table: str, parameters: Mapping[str, Any], version: str) -> bool:
+        """Whether the facts of a table were recorded, by the ``parameters`` and the ``format_version`` of a manifest.
 
         A recording may lack a table that came later than 1.0. If this says True the table then has no rows (nothing
         happened); if it says False nothing is known.
         """
         key = self.tables[table].recorded_if
-        return key is None or parameters.get(key) is True
+        if key is not None:
+            return parameters.get(key) is True
+        major, _, minor = version.partition(".")
+        return (int(major), int(minor)) >= (self.major, self.tables[table].since)
 
 
 def load_specification() -> Specification:

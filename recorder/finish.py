@@ -90,7 +90,7 @@ def make_tables(
             store_sources=bool(manifest.parameters.get("sources", True)),
             exit_statuses=exit_statuses or {},
         )
-        tables = write_recording(assembled, directory)
+        tables = write_recording(assembled, directory, manifest.uuid)
         finished = finished_manifest(manifest, assembled, tables, state)
         finished.ended_ns = finished.ended_ns if ended_ns is None else ended_ns
         finished.write(directory / MANIFEST)

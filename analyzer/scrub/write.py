@@ -69,21 +69,21 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
     numbering.forbid("threads", request.threads)
     _use_interpreters(recording, numbering, request)
     numbering.close()
-    sizes = {}
+    sizes, identity = {}, str(uuid.uuid4())
     if spans.num_rows:
         spans = numbering.renumber(spans, spec.tables["spans"])
         masked = without_texts(spans) if "names" in request.drop else spans
-        sizes["spans"] = write_table(masked, folder / "spans.parquet", spec, "spans")
+        sizes["spans"] = write_table(masked, folder / "spans.parquet", spec, "spans", identity)
     for name, table in _definitions(recording, numbering, request).items():
-        sizes[name] = write_table(table, folder / f"{name}.parquet", spec, name)
+        sizes[name] = write_table(table, folder / f"{name}.parquet", spec, name, identity)
     for name in long:
         if name in request.tables_left_out and spec.tables[name].recorded_if is not None:
             continue
-        with TableWriter(folder / f"{name}.parquet", spec, name) as writer:
+        with TableWriter(folder / f"{name}.parquet", spec, name, identity) as writer:
             for table in kept_rows(recording, name, request):
                 writer.write(numbering.renumber(table, spec.tables[name]))
         sizes[name] = {"rows": writer.rows, "bytes": writer.bytes}
-    manifest(recording, numbering, request, sizes).write(folder / "manifest.json")
+    manifest(recording, numbering, request, sizes, identity).write(folder / "manifest.json")
 
 
 def _alive(recording: Recording, request: Request, processes: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -137,9 +137,9 @@ def _cut(recording: Recording, request: Request) -> tuple[int, int]:
 
 
 def manifest(
-    recording: Recording, numbering: Numbering, request: Request, sizes: dict[str, dict[str, int]]
+    recording: Recording, numbering: Numbering, request: Request, sizes: dict[str, dict[str, int]], identity: str
 ) -> Manifest:
-    """The manifest of what is left. It is another recording, so it has another uuid."""
+    """The manifest of what is left. It is another recording, so ``identity``, its uuid, is another one."""
     old = recording.manifest
     processes = np.flatnonzero(numbering.kept("processes")).tolist()
     number: dict[int | None, int | None] = {process: place for place, process in enumerate(processes)}
@@ -156,7 +156,7 @@ def manifest(
     ]
     return replace(
         old,
-        uuid=str(uuid.uuid4()),
+        uuid=identity,
         state="recovered" if recording.unfinished else old.state,
         format_version=recording.specification.version,
         host=None if "host" in request.drop else old.host,

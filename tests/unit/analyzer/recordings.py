@@ -22,6 +22,7 @@ PYTHON_FRAME, OTHER_FRAME, NATIVE_FRAME, MACHINERY_FRAME, GPU_FRAME = range(5)
 """Native frames of every recording: evaluation loop, rest of the interpreter, outside, call machinery, GPU driver."""
 
 DOMAINS = ("native", "mapped", "raw", "mem", "obj")
+UUID = "1" * 8
 
 CALL, CALL_BUILTIN, BINARY_OP, LIST_APPEND = 53, 168, 45, 80
 """Opcodes of CPython 3.13: an unspecialised call, a call of a C function, no call, and one without foreign code."""
@@ -219,9 +220,10 @@ class Builder:
         for name, table in SPEC.tables.items():
             rows = sorted(self.rows[name], key=lambda row: row[table.sort[0]]) if table.sort else self.rows[name]
             columns = [pa.array([row.get(each.name) for row in rows], each.type) for each in table.schema]
-            sizes[name] = write_table(pa.table(columns, schema=table.schema), self.path / f"{name}.parquet", SPEC, name)
+            content = pa.table(columns, schema=table.schema)
+            sizes[name] = write_table(content, self.path / f"{name}.parquet", SPEC, name, UUID)
         Manifest(
-            uuid="1" * 8,
+            uuid=UUID,
             state=self.state,
             argv=["program.py"],
             clock={"monotonic_ns": START, "utc_ns": 1_700_000_000_000_000_000},

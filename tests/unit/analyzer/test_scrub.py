@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import tachograph.analyzer
@@ -192,6 +193,8 @@ def test_the_manifest_says_what_was_removed(scrubbed: Callable[..., Recording], 
         "this recording was scrubbed: without argv, host; without waits; only a part of the time"
     ]
     assert result.manifest.uuid != Recording.open(made.path).manifest.uuid
+    for path in result.path.glob("*.parquet"):
+        assert pq.read_metadata(path).metadata[b"tachograph.uuid"].decode() == result.manifest.uuid
     assert result.manifest.os == "Linux"
 
 

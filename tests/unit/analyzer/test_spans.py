@@ -20,6 +20,7 @@ from tachograph.format import FormatError
 
 from .recordings import MS, START, Builder, table
 
+VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
 SPAN = ("name", "count", "duration_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s")
 
 
@@ -62,6 +63,13 @@ def test_sums_by_name(tmp_path: Path) -> None:
     ]
     assert profile.spans["cpu_s"].sum() == pytest.approx(profile.totals.cpu_s)
     assert profile.spans["wait_s"].sum() == pytest.approx(profile.totals.wait_s)
+
+
+def test_spans_of_format_1_0_are_unknown() -> None:
+    with Recording.open(VECTORS / "whole.tacho") as recording:
+        assert not recording.recorded("spans")
+        with pytest.raises(FormatError, match="had no spans"):
+            build_profile(recording, Question(span="epoch"))
 
 
 def test_no_spans(tmp_path: Path) -> None:

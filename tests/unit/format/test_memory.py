@@ -25,6 +25,7 @@ from unit.format.builder import NONE, SegmentBuilder, control, write_spool, youn
 from unit.format.test_assembly import assembled, counts, of, rows
 
 SPEC = load_specification()
+UUID = "a uuid"
 
 
 def test_unknown_is_null_in_memory(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def test_tables_without_rows_are_left_out(tmp_path: Path) -> None:
     segment = SegmentBuilder(0)
     segment.copy(5, 100, 60)
     write_spool(tmp_path / "spool", of(segment), control())
-    written = write_recording(assembled(tmp_path / "spool"), tmp_path)
+    written = write_recording(assembled(tmp_path / "spool"), tmp_path, UUID)
     assert set(SPEC.tables) - set(written) == {"memory", "allocations", "spans", "gpu_devices", "gpu"}
     assert sorted(each.name for each in tmp_path.glob("*.parquet")) == sorted(f"{name}.parquet" for name in written)
     assert written["copies"]["rows"] == 1
@@ -262,7 +263,7 @@ def quiet_ticks(count: int) -> pa.Table:
 
 
 def test_the_tables_are_small(tmp_path: Path) -> None:
-    written = write_table(some_allocations(3000), tmp_path / "allocations.parquet", SPEC, "allocations")
+    written = write_table(some_allocations(3000), tmp_path / "allocations.parquet", SPEC, "allocations", UUID)
     assert written["bytes"] < 16 * 3000
-    written = write_table(quiet_ticks(3600), tmp_path / "memory.parquet", SPEC, "memory")
+    written = write_table(quiet_ticks(3600), tmp_path / "memory.parquet", SPEC, "memory", UUID)
     assert written["bytes"] < 9 * 3600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ from tachograph.format import (
 from unit.format.builder import NONE, SegmentBuilder, control, write_spool
 
 SPEC = load_specification()
+UUID = "3f0c6d2e-0000-4000-8000-000000000000"
 PHYSICAL = {
     "bool": "BOOLEAN",
     "uint8": "INT32",
@@ -37,6 +39,14 @@ PHYSICAL = {
     "string": "BYTE_ARRAY",
     "binary": "BYTE_ARRAY",
 }
+
+
+def said_of_itself(metadata: pq.FileMetaData) -> dict[str, Any]:
+    """The key-value metadata of a table's file; there are none but tachograph's."""
+    pairs = {key.decode(): value.decode() for key, value in metadata.metadata.items()}
+    assert all(key.startswith("tachograph.") for key in pairs)
+    found: dict[str, Any] = {key.removeprefix("tachograph."): value for key, value in pairs.items()}
+    return {**found, "units": json.loads(found["units"])}
 
 
 def ten_seconds(spool: Path) -> None:
@@ -73,7 +83,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     path = tmp_path_factory.mktemp("recording")
     ten_seconds(path / "spool")
     assembled = assemble(SpoolDirectory(path / "spool"), SPEC, resolve=lambda _, offsets: [f"f_{o:x}" for o in offsets])
-    return path, write_recording(assembled, path)
+    return path, write_recording(assembled, path, UUID)
 
 
 def test_files_match_the_specification(recording: tuple[Path, dict[str, dict[str, int]]]) -> None:
@@ -88,9 +98,14 @@ def test_files_match_the_specification(recording: tuple[Path, dict[str, dict[str
         assert file.stat().st_size == written[name]["bytes"]
         assert file.stat().st_mode & 0o777 == 0o600
         with pq.ParquetFile(file) as opened:
-            assert opened.schema_arrow.equals(table.schema, check_metadata=True)
+            assert opened.schema_arrow.remove_metadata().equals(table.schema, check_metadata=True)
             assert opened.metadata.num_rows == rows[name]
-            assert opened.metadata.metadata is None
+            assert said_of_itself(opened.metadata) == {
+                "format_version": SPEC.version,
+                "uuid": UUID,
+                "table": name,
+                "units": {column.name: column.unit for column in table.columns if column.unit},
+            }
             for column in table.columns:
                 found = opened.schema.column(list(table.by_name).index(column.name))
                 assert (found.name, found.physical_type) == (column.name, PHYSICAL[column.type])
@@ -109,7 +124,7 @@ def test_finalising_is_quick(recording: tuple[Path, dict[str, dict[str, int]]], 
     times = []
     for _ in range(5):
         start = time.perf_counter()
-        write_recording(assemble(SpoolDirectory(recording[0] / "spool"), SPEC), tmp_path)
+        write_recording(assemble(SpoolDirectory(recording[0] / "spool"), SPEC), tmp_path, UUID)
         times.append(time.perf_counter() - start)
     assert min(times) < 0.2
 
@@ -117,7 +132,7 @@ def test_finalising_is_quick(recording: tuple[Path, dict[str, dict[str, int]]], 
 def test_finalising_does_not_import_pandas(recording: tuple[Path, dict[str, dict[str, int]]], tmp_path: Path) -> None:
     code = (
         "import sys; from tachograph.format import *\n"
-        "write_recording(assemble(SpoolDirectory(sys.argv[1]), load_specification()), sys.argv[2])\n"
+        "write_recording(assemble(SpoolDirectory(sys.argv[1]), load_specification()), sys.argv[2], 'a uuid')\n"
         "assert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, recording[0] / "spool", tmp_path], check=True, timeout=60, cwd=tmp_path)
@@ -151,15 +166,15 @@ def test_plain_pandas_reads_the_types(recording: tuple[Path, dict[str, dict[str,
 
 def test_empty_tables(tmp_path: Path) -> None:
     for name, table in SPEC.tables.items():
-        assert write_table(table.schema.empty_table(), tmp_path / "t.parquet", SPEC, name)["rows"] == 0
+        assert write_table(table.schema.empty_table(), tmp_path / "t.parquet", SPEC, name, UUID)["rows"] == 0
         assert pq.read_table(tmp_path / "t.parquet").schema.equals(table.schema)
 
 
 def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), TableWriter(tmp_path / "cpu.parquet", SPEC, "cpu"):
+    with pytest.raises(RuntimeError), TableWriter(tmp_path / "cpu.parquet", SPEC, "cpu", UUID):
         raise RuntimeError
     with pytest.raises((pa.ArrowInvalid, ValueError)):
-        write_table(pa.table({"x": [1]}), tmp_path / "cpu.parquet", SPEC, "cpu")
+        write_table(pa.table({"x": [1]}), tmp_path / "cpu.parquet", SPEC, "cpu", UUID)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -216,7 +231,7 @@ def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
         "n = range(9999); table = pa.table({'native_frame': n, 'module': [None] * 9999,\n"
         " 'offset': [k * k for k in n], 'symbol': [str(k * 7919) for k in n]}, schema=schema)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))\n"
-        "try: write_table(table, sys.argv[1] + '/native_frames.parquet', spec, 'native_frames')\n"
+        "try: write_table(table, sys.argv[1] + '/native_frames.parquet', spec, 'native_frames', 'a uuid')\n"
         "except OSError as error: print(error.strerror)\n"
     )
     for limit in ("0", "10", "5000", "20000"):

@@ -93,16 +93,17 @@ def test_a_recording_without_spans_has_no_table(tmp_path: Path) -> None:
     segment = SegmentBuilder(start_ns=START)
     segment.thread_start(0, 4242, START, main=True)
     assembled = assemble(spool_of(tmp_path / "spool", segment), SPEC)
-    assert "spans" not in write_recording(assembled, tmp_path)
+    assert "spans" not in write_recording(assembled, tmp_path, "a uuid")
     assert not (tmp_path / "spans.parquet").exists()
-    assert SPEC.recorded("spans", {})  # so it has none, rather than unknown ones
+    assert SPEC.recorded("spans", {}, "1.1")  # so it has none, rather than unknown ones
+    assert not SPEC.recorded("spans", {}, "1.0")  # spans could not be recorded then
 
 
 def test_written_and_read_back(tmp_path: Path) -> None:
     segment = SegmentBuilder(start_ns=START)
     segment.span(0, START + 10, START + 40, "epoch", '{"n": 3}')
     assembled = assemble(spool_of(tmp_path / "spool", segment), SPEC)
-    written = write_recording(assembled, tmp_path)
+    written = write_recording(assembled, tmp_path, "a uuid")
     assert written["spans"]["rows"] == 1
     (tmp_path / "manifest.json").write_text("{}")
     with open_container(tmp_path) as container, container.parquet("spans.parquet") as file:

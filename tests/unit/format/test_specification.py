@@ -132,9 +132,10 @@ def test_a_table_that_is_missing(spec: Specification) -> None:
     """It is empty only where it was recorded; what is no plain true is no yes."""
     for name, table in spec.tables.items():
         always, key = table.recorded_if is None, table.recorded_if or "memory"
-        assert spec.recorded(name, {key: True})
+        assert spec.recorded(name, {key: True}, spec.version)
         for parameters in ({}, {key: False}, {key: None}, {key: "true"}, {key: 1}):
-            assert spec.recorded(name, parameters) == always
+            assert spec.recorded(name, parameters, spec.version) == always
+            assert spec.recorded(name, parameters, "1.0") == (always and not table.since)
 
 
 def test_importing_costs_no_pyarrow(tmp_path: Path) -> None:

@@ -109,11 +109,13 @@ def test_the_books_of_memory_balance() -> None:
 @pytest.mark.parametrize(("name", "recorded"), [("whole", False), ("extra", False), ("memory", True)])
 def test_whether_memory_was_recorded(name: str, recorded: bool) -> None:
     with open_container(VECTORS / f"{name}.tacho") as container:
-        parameters = container.manifest().parameters
+        manifest = container.manifest()
         tables = read_tables(container)
     for table in SPEC.tables:
         about = SPEC.tables[table].recorded_if
-        assert SPEC.recorded(table, parameters) == (about is None or (recorded and about == "memory"))
+        possible = SPEC.tables[table].since <= int(manifest.format_version.partition(".")[2])
+        told = possible if about is None else recorded and about == "memory"
+        assert SPEC.recorded(table, manifest.parameters, manifest.format_version) == told
     assert ("memory" in tables) == recorded
     exiting = tables["processes"]["exiting_ns"].to_pylist()
     assert exiting == ([5_000_650_000_000] if recorded else [None])
@@ -134,7 +136,8 @@ def test_finishing_the_killed_one_leaves_it_alone(tmp_path: Path) -> None:
         manifest, spool = container.manifest(), container.spool()
     assert spool is not None
     assembled = assemble(spool, SPEC)
-    finished = finished_manifest(manifest, assembled, write_recording(assembled, target), "recovered")
+    tables = write_recording(assembled, target, manifest.uuid)
+    finished = finished_manifest(manifest, assembled, tables, "recovered")
     finished.write(target / "manifest.json")
     assert (manifest.state, manifest.quality) == ("recording", [])
     assert {path: path.read_bytes() for path in source.rglob("*") if path.is_file()} == before
@@ -142,6 +145,7 @@ def test_finishing_the_killed_one_leaves_it_alone(tmp_path: Path) -> None:
         check_values(read_tables(container), expected("killed"))
         found = container.manifest()
     assert (found.state, found.quality, found.uuid) == ("recovered", expected("killed")["quality"], manifest.uuid)
+    assert found.format_version == SPEC.version  # of what was written, not of what was found
     assert found.clock == {"monotonic_ns": 5_000_000_000_000, "utc_ns": 1_800_000_000_000_000_000}
     assert found.parameters == manifest.parameters
     assert found.sampler_cost["helper_cpu_ns"] == 5_000_000
