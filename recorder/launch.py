@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -39,6 +40,9 @@ _WATCHED = signal.valid_signals() - _NOT_PASSED_ON
 # What python itself sets to SIG_IGN at its start; the program's python does so again.
 _IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+IMPATIENCE_S = 0.5
+"""A signal that comes so soon after the program's end was still meant for the program: a second Ctrl-C, for example."""
 
 
 class _Change(IntEnum):
@@ -109,6 +113,28 @@ class Program:
 def hold_signals() -> set[int]:
     """Block the signals that are to be passed on, so that none is lost; the mask as it was, for the program."""
     return {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)}
+
+
+def release_signals() -> None:
+    """Let signals that ask to end do so again, at once, whatever is being done; those that came until now are over.
+
+    For what is done after the program's end: these signals were the program's until then. What the caller had ignored
+    stays ignored.
+    """
+    for number in _ENDINGS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_IGN)  # discards what is pending
+            signal.signal(number, signal.SIG_DFL)
+    threading.Thread(target=_unblock_endings, name="tachograph signals", daemon=True).start()
+
+
+def _unblock_endings() -> None:
+    # A signal for the whole process ends it when one thread does not block it, even if others hold the interpreter.
+    time.sleep(IMPATIENCE_S)
+    while signal.sigtimedwait(_ENDINGS, 0) is not None:
+        pass
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
+    threading.Event().wait()
 
 
 def interrupted() -> int | None:

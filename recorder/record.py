@@ -256,6 +256,7 @@ def _accompany(
     if options.snapshot_signal is not None:
         own[options.snapshot_signal] = session.snapshot
     status = launch.exit_status(launch.Watch(program.pid, own).until_end())
+    launch.release_signals()
     try:
         outcome = session.end(status)
         if not options.quiet or outcome.unfinished or outcome.not_recorded:
