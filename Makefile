@@ -33,10 +33,11 @@ test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
 soak: $(VENV)/.with-dev ## kills, hostile recordings and flat memory for hours; ARGS='--kills 50 --hostile 500 --seconds 60' is short
 	cd tests && $(abspath $(BIN))/python -m soak $(ARGS)
 
-lint: $(VENV)/.with-dev ## ruff, clang-format and mypy --strict
+lint: $(VENV)/.with-dev ## ruff, clang-format, the direction of includes and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@$(if $(strip $(OUR_CPP)),$(BIN)/clang-format --dry-run -Werror $(OUR_CPP))
+	$(BIN)/python tools/check_includes.py
 	@$(BIN)/python tools/source_tree.py >/dev/null
 	$(BIN)/mypy -p tachograph
 	$(BIN)/mypy $(OUR_PYTHON)

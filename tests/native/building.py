@@ -108,9 +108,9 @@ def link(objects: Sequence[Path], target: Path, flags: Sequence[str]) -> Path:
 
 
 def test_program(variant: Variant, target: Path) -> Path:
-    """The program that holds all tests of tests/native; it interposes nothing: real.cpp is there for hooks/."""
+    """The program that holds all tests of tests/native; it interposes nothing, as the sanitizers' runtimes do that."""
     sources = shim_sources(without=["hooks/*.cpp", "audit.cpp", "startup.cpp"])
-    sources += [HERE / "main.cpp", HERE / "real.cpp"]
+    sources += [HERE / "main.cpp"]
     sources += sorted(HERE.glob("*_test.cpp"))
     return link(compile_all(sources, [*SHIM_FLAGS, *variant.flags], SHIM_INCLUDE), target, variant.flags)
 

@@ -40,7 +40,7 @@ void be_recorded(const char* name) {
     snprintf(config, sizeof config, "TACHOGRAPH_CONFIG=interval_ns=1%s%s", name ? ",provider=" : "",
              name ? name : "");
     char* environment[] = {spool, config, nullptr};  // our entries are taken out of it
-    process_log::Parent parent;
+    settings::Parent parent;
     settings::take(environment, &parent);
     CHECK(settings::known());
 }
@@ -103,7 +103,7 @@ long asked(const char* name, const std::function<void(int)>& behave, uint8_t** b
         behave(line);
         close(line);
     });
-    const long result = provider::segment(EACCES, 17, 3, kSize, base);
+    const long result = fd_broker::segment(EACCES, 17, 3, kSize, base);
     other.join();
     close(listener);
     return result;
@@ -120,9 +120,9 @@ void need_root() {
 TEST(provider_is_not_there) {
     uint8_t* base = nullptr;
     be_recorded(nullptr);
-    CHECK(provider::segment(EACCES, 17, 3, kSize, &base) == EACCES && !base);
+    CHECK(fd_broker::segment(EACCES, 17, 3, kSize, &base) == EACCES && !base);
     be_recorded("tachograph-test-nobody");
-    CHECK(provider::segment(EROFS, 17, 3, kSize, &base) == EROFS && !base);
+    CHECK(fd_broker::segment(EROFS, 17, 3, kSize, &base) == EROFS && !base);
 }
 
 TEST(provider_gives_a_segment) {
@@ -166,7 +166,7 @@ TEST(provider_gives_all_of_a_process_or_nothing) {
             close(line);
         });
         uint8_t* bases[2] = {};
-        const long result = provider::process(EACCES, 17, {kControl, kSize}, bases);
+        const long result = fd_broker::process(EACCES, 17, {kControl, kSize}, bases);
         other.join();
         close(listener);
         CHECK(result == (last == kSize ? 0 : EINVAL));
@@ -208,10 +208,10 @@ TEST(provider_does_not_answer) {
     be_recorded(name);
     const int listener = listen_at(name);
     uint8_t* base = nullptr;
-    CHECK(provider::segment(EACCES, 17, 3, kSize, &base) == EAGAIN && !base);
+    CHECK(fd_broker::segment(EACCES, 17, 3, kSize, &base) == EAGAIN && !base);
     // A row of the process log is waited for once: a thousand times would not end in time.
     ProcessRecord record{};
-    for (int i = 0; i < 1000; ++i) provider::log(record);
+    for (int i = 0; i < 1000; ++i) fd_broker::log(record);
     close(listener);
 }
 
@@ -234,7 +234,7 @@ TEST(provider_is_somebody_else) {
     char byte = 0;
     CHECK(read(ready[0], &byte, 1) == 1);
     uint8_t* base = nullptr;
-    CHECK(provider::segment(EACCES, 17, 3, kSize, &base) == EACCES && !base);
+    CHECK(fd_broker::segment(EACCES, 17, 3, kSize, &base) == EACCES && !base);
     int status = 0;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }

@@ -207,7 +207,7 @@ TEST(fork_child_finds_no_room) {
 
 // What the parent holds the child holds, too: its books begin there, and what it frees of it is not
 // the death of a block that it has allocated.
-TEST(fork_books_go_on) {
+TEST(fork_counters_go_on) {
     skip_if_threads_cannot_be();
     arm(1);
     std::atomic<bool> done{false};

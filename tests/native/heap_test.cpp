@@ -96,7 +96,7 @@ TEST(heap_gaps_between_copies_are_exponential) {
 }
 
 // Four threads allocate, each frees what another one has allocated; what was counted is printed.
-TEST(heap_books_balance) {
+TEST(heap_counters_balance) {
     arm();
     constexpr int kThreads = 4;
     constexpr uint64_t kBlocks = 20'000;
@@ -180,7 +180,7 @@ TEST(heap_blocks_die_while_they_are_written) {
 
 // What is not in the log yet is in its table, and nothing else is: also where the table is too
 // small.
-TEST(heap_young_blocks_have_places_in_the_spool) {
+TEST(heap_pending_blocks_have_places_in_the_spool) {
     arm();
     const int64_t later = kernel::monotonic_ns() + 3'600'000'000'000;  // young for all the test
     const auto follow = [&](uint64_t number) {
@@ -193,7 +193,8 @@ TEST(heap_young_blocks_have_places_in_the_spool) {
     };
     const auto places = [] {
         uint32_t used = 0;
-        for (uint32_t i = 0; i < kYoungPlaces; ++i) used += spool::young()[i].header != 0 ? 1 : 0;
+        for (uint32_t i = 0; i < kYoungPlaces; ++i)
+            used += spool::pending_blocks()[i].header != 0 ? 1 : 0;
         return used;
     };
     for (uint64_t i = 0; i < 100; ++i) follow(i);

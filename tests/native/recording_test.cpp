@@ -4,6 +4,7 @@
 #include "cpu/timers.h"
 #include "process/helper.h"
 #include "process/lifecycle.h"
+#include "process/survey.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/contexts.h"
@@ -140,10 +141,10 @@ TEST(recording_threads_gone_without_waits) {
     CHECK(arm(tests::folder, error, sizeof error, false) == 0);
     helper::stop();
     spend(80 * kMillisecond);
-    lifecycle::sweep_threads(false);
+    survey::look(false, helper::tid());
     done.store(true);
     busy.join();
-    lifecycle::sweep_threads(false);
+    survey::look(false, helper::tid());
     CHECK(loss(Loss::threads_missed) == 0);
     print_threads(2);
 }

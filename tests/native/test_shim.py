@@ -119,7 +119,7 @@ def pauses(folder: Path, _: str) -> None:
 Check = Callable[[Path, str], None]
 
 
-def books(folder: Path, output: str) -> None:
+def counters(folder: Path, output: str) -> None:
     """The flows of all rows add up to what the program counted itself, and so does the last footprint."""
     allocated, freed = map(int, output.split())
     rows = [fields for kind, fields in segments.records(folder) if kind == segments.MEMORY]
@@ -170,7 +170,7 @@ def families(folder: Path, _: str) -> None:
     assert names == {"MainThread", "child", "grandchild"}
 
 
-def inherited_books(folder: Path, output: str) -> None:
+def inherited_counters(folder: Path, output: str) -> None:
     """A child's footprint begins at its parent's and ends with what it did; only its own blocks die in it."""
     size = int(output)
     children = 0
@@ -196,8 +196,8 @@ def inherited_books(folder: Path, output: str) -> None:
 
 CHECKS: dict[str, Check] = {
     "fork_children_are_recorded": families,
-    "fork_books_go_on": inherited_books,
-    "heap_books_balance": books,
+    "fork_counters_go_on": inherited_counters,
+    "heap_counters_balance": counters,
     "heap_estimates_are_unbiased": estimates,
     "heap_blocks_die_while_they_are_written": deaths,
     "layout_every_kind": every_kind,

@@ -1,13 +1,28 @@
 // The C library's own functions behind the ones that the shim interposes.
 #pragma once
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <csignal>
+
+namespace tachograph {
+
+// The next function of this name in the order of loading, looked up by the first call that needs it
+// and kept in `place`.
+template <typename F>
+F next_function(F* place, const char* name) {
+    if (!*place) *place = reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
+    return *place;
+}
+
+}  // namespace tachograph
 
 namespace tachograph::real {
 
 int sigaction(int signal, const struct sigaction* action, struct sigaction* old);
+sighandler_t signal(int number, sighandler_t handler);
 int pthread_sigmask(int how, const sigset_t* set, sigset_t* old);
+int sigprocmask(int how, const sigset_t* set, sigset_t* old);
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                    void* argument);
 

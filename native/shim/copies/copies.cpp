@@ -2,10 +2,15 @@
 
 #include "base/kernel.h"
 #include "base/mixing.h"
+#include "memory/footprint.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
 #include "stacks/recorder.h"
+#include "stacks/sources.h"
 #include "stacks/stack_capture.h"
+#include "stacks/threads.h"
+
+#include <atomic>
 
 namespace tachograph::copies {
 namespace {
@@ -20,6 +25,7 @@ struct State {
     std::atomic<int64_t> mean{kFinestMean};
     std::atomic<uint32_t> rows{0};
     int64_t adapted_ns = 0;
+    bool wanted = false;
 };
 constinit State g;
 
@@ -39,6 +45,65 @@ void write(heap::Counters* counters, int64_t size, const tg_walk& found, const v
     counters->copied_recorded = counters->copied;
 }
 
+// Draws the bytes until the thread's next row.
+void begin(heap::Counters* counters) {
+    counters->copy_mean = g.mean.load(std::memory_order_relaxed);
+    counters->copy_budget = static_cast<int64_t>(draw(&counters->random, counters->copy_mean));
+}
+
+// What no row has told yet.
+void finish(heap::Counters* counters) {
+    if (counters->copied == counters->copied_recorded || !recording()) return;
+    tg_walk unseen = kNotWalked;
+    unseen.state = TG_STACK_UNSEEN;
+    write(counters, 0, unseen, nullptr);
+}
+
+void finish_all() {
+    if (!g.wanted) return;
+    for (uint32_t slot = 0; slot < threads::high_water(); ++slot) finish(footprint::counters(slot));
+}
+
+// Before a pause what is not told yet is told; after it, what was copied meanwhile is forgotten.
+void pause(bool yes) {
+    if (yes) return finish_all();
+    for (uint32_t slot = 0; g.wanted && slot < threads::high_water(); ++slot) {
+        heap::Counters* counters = footprint::counters(slot);
+        counters->copied_recorded = counters->copied;
+    }
+}
+
+// Keeps the number of rows bounded.
+bool tick(int64_t now_ns) {
+    if (!g.wanted || now_ns - g.adapted_ns < kAdaptNs) return true;
+    g.adapted_ns = now_ns;
+    const int64_t mean = g.mean.load(std::memory_order_relaxed);
+    const uint32_t rows = g.rows.exchange(0, std::memory_order_relaxed);
+    if (rows > kMostRows && mean < kCoarsestMean)
+        g.mean.store(2 * mean, std::memory_order_relaxed);
+    else if (rows < kFewRows && mean > kFinestMean)
+        g.mean.store(mean / 2, std::memory_order_relaxed);
+    return true;
+}
+
+constexpr Source kSource{
+    .name = "copies",
+    .prepare =
+        [](const tg_options& options) {
+            g.wanted = options.memory != 0;
+            return true;
+        },
+    .pause = pause,
+    .tick = tick,
+    .flush = finish_all,
+    .finish = finish_all,
+    .leave =
+        [](threads::Thread* own) {
+            if (g.wanted) finish(footprint::counters(threads::slot_of(own)));
+        },
+};
+TG_REGISTER_SOURCE(kSource);
+
 }  // namespace
 
 // Von Neumann's method (1951): exponential variates from comparisons of uniform ones alone.
@@ -55,19 +120,22 @@ uint64_t draw(uint64_t* random, int64_t mean) {
     }
 }
 
-void begin(heap::Counters* counters) {
-    counters->copy_mean = g.mean.load(std::memory_order_relaxed);
-    counters->copy_budget = static_cast<int64_t>(draw(&counters->random, counters->copy_mean));
-}
-
 void count_slowly(heap::Counters* counters, size_t size, const void* caller) {
     heap::Local& local = heap::t_local;
     if (local.busy) return;
     local.busy = true;
+    if (counters->copy_mean == 0) {  // the thread's first copy
+        begin(counters);
+        counters->copy_budget -= static_cast<int64_t>(size);
+        if (counters->copy_budget >= 0) {
+            local.busy = false;
+            return;
+        }
+    }
     if (recording() && kernel::getpid() == spool::control()->pid &&
         !recorder().paused.load(std::memory_order_relaxed)) {
         tg_walk found = kNotWalked;
-        witness::walk(&found);
+        stack_capture::walk(&found);
         modules::saw(reinterpret_cast<uint64_t>(caller));
         write(counters, static_cast<int64_t>(size), found, caller);
         const uint32_t rows = g.rows.fetch_add(1, std::memory_order_relaxed);
@@ -78,31 +146,6 @@ void count_slowly(heap::Counters* counters, size_t size, const void* caller) {
     }
     begin(counters);
     local.busy = false;
-}
-
-void finish(heap::Counters* counters) {
-    if (!counters || counters->copied == counters->copied_recorded || !recording()) return;
-    tg_walk unseen = kNotWalked;
-    unseen.state = TG_STACK_UNSEEN;
-    write(counters, 0, unseen, nullptr);
-}
-
-void pause(heap::Counters* counters, bool yes) {
-    if (yes)
-        finish(counters);
-    else
-        counters->copied_recorded = counters->copied;
-}
-
-void tick(int64_t now_ns) {
-    if (now_ns - g.adapted_ns < kAdaptNs) return;
-    g.adapted_ns = now_ns;
-    const int64_t mean = g.mean.load(std::memory_order_relaxed);
-    const uint32_t rows = g.rows.exchange(0, std::memory_order_relaxed);
-    if (rows > kMostRows && mean < kCoarsestMean)
-        g.mean.store(2 * mean, std::memory_order_relaxed);
-    else if (rows < kFewRows && mean > kFinestMean)
-        g.mean.store(mean / 2, std::memory_order_relaxed);
 }
 
 }  // namespace tachograph::copies

@@ -1,7 +1,7 @@
 // Copies of memory: every one of a size that matters is counted, some are seen with their stack.
 #pragma once
 
-#include "memory/heap.h"
+#include "memory/counters.h"
 
 namespace tachograph::copies {
 
@@ -21,14 +21,5 @@ inline void count(size_t size, const void* caller) {
 
 // A gap of exponential length.
 uint64_t draw(uint64_t* random, int64_t mean);
-
-// Draws the bytes until the thread's next row.
-void begin(heap::Counters* counters);
-// Before a pause what is not told yet is told; after it, what was copied meanwhile is forgotten.
-void pause(heap::Counters* counters, bool yes);
-// The remainder of a thread that ends, which no row has told yet.
-void finish(heap::Counters* counters);
-// The recorder's own thread: keeps the number of rows bounded.
-void tick(int64_t now_ns);
 
 }  // namespace tachograph::copies

@@ -1,5 +1,4 @@
-#include "cpu/sampler.h"
-
+// The CPU sampler: what happens when a thread's CPU timer expires.
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "cpu/timers.h"
@@ -7,6 +6,7 @@
 #include "spool/spool.h"
 #include "stacks/modules.h"
 #include "stacks/recorder.h"
+#include "stacks/sources.h"
 #include "stacks/stack_capture.h"
 #include "stacks/threads.h"
 
@@ -45,7 +45,7 @@ void sample(threads::Thread* thread, const ucontext_t* context) {
 
     if (!recorder().paused.load(std::memory_order_relaxed) && weight > 0) {
         tg_walk found = kNotWalked;
-        witness::walk(fault_gets_through(context), &found);
+        stack_capture::walk(fault_gets_through(context), &found);
         const spool::Ticket ticket = spool::reserve(Kind::cpu, sizeof(CpuRecord));
         if (ticket.record) {
             auto* record = reinterpret_cast<CpuRecord*>(ticket.record);
@@ -80,13 +80,14 @@ void sample(threads::Thread* thread, const ucontext_t* context) {
     __atomic_fetch_add(&spool::control()->handler_cpu_ns, after - cpu, __ATOMIC_RELAXED);
 }
 
-}  // namespace
-
-void begin(threads::Thread* own) {
+// Takes the calling thread's clocks as the beginning of its first sample.
+void enter(threads::Thread* own, bool known) {
+    if (known) return;  // its time counts from when it was found
     own->sampled_system_ns = system_ns();
     own->sampled_cpu_ns.store(kernel::own_cpu_ns(), std::memory_order_relaxed);
 }
 
+// The sampling signal's handler. Allocates nothing, takes no lock, calls nothing that could.
 void on_timer(int, siginfo_t* info, void* context) {
     const int saved = errno;
     void* value = info->si_value.sival_ptr;
@@ -99,4 +100,19 @@ void on_timer(int, siginfo_t* info, void* context) {
     errno = saved;
 }
 
+constexpr Source kSource{
+    .name = "cpu",
+    .start = [] { return timers::install(on_timer); },
+    .stop = timers::disarm_all,
+    .watch = timers::arm,
+    .unwatch = timers::disarm,
+    .enter = enter,
+    .after_fork =
+        [](bool in_child) {
+            if (in_child) timers::remove();
+        },
+};
+TG_REGISTER_SOURCE(kSource);
+
+}  // namespace
 }  // namespace tachograph::sampler

@@ -2,7 +2,6 @@
 
 #include "base/kernel.h"
 #include "base/libc.h"
-#include "cpu/sampler.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
@@ -17,6 +16,7 @@ namespace {
 
 struct State {
     std::atomic<int> signal{0};
+    Handler handler = nullptr;
     struct sigaction before{};
 };
 constinit State g;
@@ -135,7 +135,7 @@ bool take(int signal) {
     if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return false;
     struct sigaction ours;
     memset(&ours, 0, sizeof ours);
-    ours.sa_sigaction = sampler::on_timer;
+    ours.sa_sigaction = g.handler;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     // No handler of the program's may run, and jump, in the middle of ours; faults must get
     // through.
@@ -152,7 +152,8 @@ bool take(int signal) {
 
 int signal_number() { return g.signal.load(std::memory_order_acquire); }
 
-int install() {
+int install(Handler handler) {
+    g.handler = handler;
     for (int index = 0; index < kCandidates; ++index)
         if (take(candidate(index))) return 0;
     return EBUSY;
@@ -176,10 +177,17 @@ void disarm(threads::Thread* thread) {
     destroy(thread);
 }
 
+void disarm_all() {
+    for (uint32_t index = 0; index < threads::high_water(); ++index)
+        if (threads::Thread* thread = threads::at(index);
+            thread->tid.load(std::memory_order_acquire) > 0)
+            disarm(thread);
+}
+
 uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns) {
     // The schedule is absolute in CPU time, so the kernel's tick delays samples but does not thin
     // them.
-    // Whoever made the timer left the schedule behind it.
+    // The thread that made the timer left the schedule behind it.
     const int timer = thread->timer.load(std::memory_order_acquire);
     int64_t target = thread->target_cpu_ns.load(std::memory_order_relaxed);
     uint32_t passed = 0;

@@ -7,14 +7,16 @@
 
 namespace tachograph::timers {
 
-// Chooses a signal that nobody uses and installs the sampling handler. 0 or errno.
-int install();
+// Chooses a signal that the program does not use and installs `handler` for it. 0 or errno.
+using Handler = void (*)(int signal, siginfo_t* info, void* context);
+int install(Handler handler);
 // In a forked child: puts back what was there before us.
 void remove();
 
 // Makes and starts the thread's timer; counts a refusal (the helper then samples from outside).
 void arm(threads::Thread* thread);
 void disarm(threads::Thread* thread);
+void disarm_all();
 // For the handler: draws the next expiry; returns how many were missed until `cpu_ns`.
 uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns);
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 using namespace tachograph;
-using real_memory::g_real;
+using libc_allocators::g_real;
 
 namespace {
 

@@ -14,17 +14,17 @@
 #define TG_CALLER __builtin_return_address(0)
 
 using namespace tachograph;
-using real_memory::g_real;
+using libc_allocators::g_real;
 
 namespace {
 
 size_t occupied(void* block) {
-    return __builtin_expect(real_memory::g_libc_chunks, 1) ? real_memory::chunk_size(block)
-                                                           : g_real.malloc_usable_size(block);
+    return __builtin_expect(libc_allocators::g_libc_chunks, 1) ? libc_allocators::chunk_size(block)
+                                                               : g_real.malloc_usable_size(block);
 }
 
 void* counted(void* block, size_t requested, const void* caller) {
-    if (__builtin_expect(block != nullptr, 1) && !real_memory::lent(block)) {
+    if (__builtin_expect(block != nullptr, 1) && !libc_allocators::lent(block)) {
         heap::Local& local = heap::t_local;
         local.allocated.add(block);
         heap::took(local, block, occupied(block), requested, caller);
@@ -35,14 +35,14 @@ void* counted(void* block, size_t requested, const void* caller) {
 void* move_lent(void* block, size_t size, const void* caller) {
     void* moved = counted(g_real.malloc(size), size, caller);
     if (!moved) return nullptr;
-    const size_t old = real_memory::lent_size(block);
+    const size_t old = libc_allocators::lent_size(block);
     __builtin_memcpy(moved, block, old < size ? old : size);
     return moved;
 }
 
 void* resize(void* block, size_t size, const void* caller) {
     if (!block) return counted(g_real.malloc(size), size, caller);
-    if (real_memory::lent(block)) return move_lent(block, size, caller);
+    if (libc_allocators::lent(block)) return move_lent(block, size, caller);
     const size_t old = occupied(block);
     const uint32_t followed = blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
     heap::t_local.freed.add(block);
@@ -80,7 +80,7 @@ TG_EXPORT void* reallocarray(void* block, size_t count, size_t size) {
 }
 
 TG_EXPORT void free(void* block) {
-    if (!block || real_memory::lent(block)) return;
+    if (!block || libc_allocators::lent(block)) return;
     heap::Local& local = heap::t_local;
     heap::gives(block);
     local.freed.add(block);

@@ -1,8 +1,7 @@
 // What the preloaded library stands in front of, and the rule for each: the program must see what
 // it would have seen without us. Before arming, and in unrecorded children, all pass straight on.
-#include "base/libc.h"
-
 #include "base/fault.h"
+#include "base/libc.h"
 #include "cpu/timers.h"
 #include "hooks/interposed.h"
 #include "memory/libc_allocators.h"
@@ -15,26 +14,6 @@
 
 namespace tachograph {
 namespace {
-
-// Filled by the constructor, or by the first call that comes before it.
-struct Real {
-    int (*sigaction)(int, const struct sigaction*, struct sigaction*) = nullptr;
-    sighandler_t (*signal)(int, sighandler_t) = nullptr;
-    int (*pthread_sigmask)(int, const sigset_t*, sigset_t*) = nullptr;
-    int (*sigprocmask)(int, const sigset_t*, sigset_t*) = nullptr;
-    int (*pthread_create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = nullptr;
-};
-constinit Real g;
-
-#define TG_REAL(name) next_function(&g.name, #name)
-
-__attribute__((constructor)) void resolve() {
-    TG_REAL(sigaction);
-    TG_REAL(signal);
-    TG_REAL(pthread_sigmask);
-    TG_REAL(sigprocmask);
-    TG_REAL(pthread_create);
-}
 
 // Whether the program believes that it blocks the signal that is ours.
 __thread bool t_believes_blocked __attribute__((tls_model("initial-exec"))) = false;
@@ -74,7 +53,7 @@ struct Start {
 
 void* run_thread(void* value) {
     const Start start = *static_cast<Start*>(value);
-    real_memory::g_real.free(value);
+    libc_allocators::g_real.free(value);
     if (recording()) {
         sigset_t ours;
         sigset_t before;
@@ -89,20 +68,6 @@ void* run_thread(void* value) {
 
 }  // namespace
 
-namespace real {
-
-int sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
-    return TG_REAL(sigaction)(signal, action, old);
-}
-int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
-    return TG_REAL(pthread_sigmask)(how, set, old);
-}
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
-                   void* argument) {
-    return TG_REAL(pthread_create)(thread, attributes, start, argument);
-}
-
-}  // namespace real
 }  // namespace tachograph
 
 using namespace tachograph;
@@ -124,7 +89,7 @@ TG_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigac
 
 TG_EXPORT sighandler_t signal(int number, sighandler_t handler) {
     if (!fault::fronts(number) && !(recording() && number == timers::signal_number()))
-        return TG_REAL(signal)(number, handler);
+        return real::signal(number, handler);
     struct sigaction action;
     struct sigaction old;
     memset(&action, 0, sizeof action);
@@ -136,22 +101,22 @@ TG_EXPORT sighandler_t signal(int number, sighandler_t handler) {
 }
 
 TG_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
-    return change_mask(TG_REAL(pthread_sigmask), how, set, old);
+    return change_mask(real::pthread_sigmask, how, set, old);
 }
 
 TG_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) {
-    return change_mask(TG_REAL(sigprocmask), how, set, old);
+    return change_mask(real::sigprocmask, how, set, old);
 }
 
 TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                              void* (*function)(void*), void* argument) {
     if (!recording()) return real::pthread_create(thread, attributes, function, argument);
-    auto* start = static_cast<Start*>(real_memory::g_real.malloc(sizeof(Start)));
+    auto* start = static_cast<Start*>(libc_allocators::g_real.malloc(sizeof(Start)));
     if (!start) return real::pthread_create(thread, attributes, function, argument);
     start->function = function;
     start->argument = argument;
     start->name_length = recorder().walker.thread_name(start->name, sizeof start->name);
     const int result = real::pthread_create(thread, attributes, run_thread, start);
-    if (result != 0) real_memory::g_real.free(start);
+    if (result != 0) libc_allocators::g_real.free(start);
     return result;
 }

@@ -91,7 +91,7 @@ FILE* with_settings(const char* command, const char* type) {
     const size_t length = strlen("export") + length_of_ours(entries) + strlen(run) +
                           quoted_length(command) + strlen(kName) + 1;
     if (length > kMostText) return g_popen(command, type);
-    auto* whole = static_cast<char*>(real_memory::g_real.malloc(length));
+    auto* whole = static_cast<char*>(libc_allocators::g_real.malloc(length));
     if (!whole) return g_popen(command, type);
     Text text(whole);
     text.add("export");
@@ -101,7 +101,7 @@ FILE* with_settings(const char* command, const char* type) {
     text.add(kName);
     FILE* stream = g_popen(whole, type);
     const int error = errno;
-    real_memory::g_real.free(whole);
+    libc_allocators::g_real.free(whole);
     errno = error;
     return stream;
 }

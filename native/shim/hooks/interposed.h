@@ -1,7 +1,8 @@
 // For functions that stand in front of libc's: how they are seen, and the ones behind them.
 #pragma once
 
-#include <dlfcn.h>
+#include "base/libc.h"
+
 #include <gnu/libc-version.h>
 #include <cstdlib>
 #include <cstring>
@@ -9,13 +10,6 @@
 #define TG_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace tachograph {
-
-// Looked up by the first call that needs it; kept in `place`.
-template <typename F>
-F next_function(F* place, const char* name) {
-    if (!*place) *place = reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
-    return *place;
-}
 
 // Whether libc's system() and popen() give the shell "--" before a command, which may then begin
 // with a minus sign: since glibc 2.38.

@@ -24,27 +24,27 @@ constexpr uint32_t kSets = 1u << (kFilterBits - 4);
 constexpr uint32_t kPlaces = kSets * kWays;
 constexpr uint8_t kSaturated = 255;
 constexpr int kTries = 10'000;
-constexpr int64_t kYoungNs = 1'000'000'000;
+constexpr int64_t kPendingNs = 1'000'000'000;
 constexpr uint32_t kLongRun = 1000;  // batches until the room that is left would be used up
 constexpr size_t kMostSpare = 60;
-constexpr uint32_t kGraves = 8192;
-constexpr uint32_t kDigs = 16;
+constexpr uint32_t kDeadSlots = 8192;
+constexpr uint32_t kProbes = 16;
 constexpr uintptr_t kTaken = 1;  // a place that is being filled or emptied: no block's address
 
-enum : uint8_t { kEmpty, kYoung, kWriting, kWritten, kDropped, kDead };
+enum : uint8_t { kEmpty, kPending, kWriting, kWritten, kDropped, kDead };
 
 struct Entry {
     Block what;
     int64_t freed_ns;
     uint32_t freed_thread;
     uint32_t id;
-    uint16_t young;  // its place while it waits for its row
+    uint16_t pending_place;  // in pending_blocks, while it waits for its row
     std::atomic<uint8_t> state;
 };
 
 // Blocks that have died and were not looked at. Not in the table of those that are alive: there one
 // that comes and goes at one address would fill its set.
-struct Grave {
+struct DeadBlock {
     Block what;
     int64_t freed_ns;
     uint32_t freed_thread;
@@ -80,8 +80,8 @@ struct Allowance {
 struct State {
     std::atomic<uintptr_t>* addresses = nullptr;
     Entry* entries = nullptr;
-    Grave* graves = nullptr;
-    std::atomic<uint32_t> next_grave{0};
+    DeadBlock* dead_blocks = nullptr;
+    std::atomic<uint32_t> next_dead_slot{0};
     std::atomic<uint32_t> next_id{0};
     std::atomic<uint32_t> alive{0};
 
@@ -169,13 +169,13 @@ void remember(const void* block) {
 
 // The log tells of it, or nobody will. Not in a child of a fork that has not begun anew: there the
 // table is still the parent's.
-void grow_up(Entry& entry) {
-    if (recording()) young::drop(entry.young);
-    entry.young = young::kNoPlace;
+void end_pending(Entry& entry) {
+    if (recording()) pending_blocks::drop(entry.pending_place);
+    entry.pending_place = pending_blocks::kNoPlace;
 }
 
 void release(uint32_t place) {
-    grow_up(g.entries[place]);
+    end_pending(g.entries[place]);
     g.entries[place].state.store(kEmpty, std::memory_order_relaxed);
     g.alive.fetch_sub(1, std::memory_order_relaxed);
     g.addresses[place].store(0, std::memory_order_release);
@@ -225,18 +225,18 @@ uint32_t thin(Allowance& allowance, size_t count, size_t rows) {
 }
 
 // For the next time that somebody looks; if there is no room it has a row of its own.
-void bury(const Entry& entry) {
-    const uint32_t first = g.next_grave.fetch_add(1, std::memory_order_relaxed);
-    for (uint32_t dig = 0; dig < kDigs; ++dig) {
-        Grave& grave = g.graves[(first + dig) % kGraves];
+void keep_dead(const Entry& entry) {
+    const uint32_t first = g.next_dead_slot.fetch_add(1, std::memory_order_relaxed);
+    for (uint32_t probe = 0; probe < kProbes; ++probe) {
+        DeadBlock& dead = g.dead_blocks[(first + probe) % kDeadSlots];
         uint8_t state = kEmpty;
-        if (grave.state.load(std::memory_order_relaxed) != kEmpty ||
-            !grave.state.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel))
+        if (dead.state.load(std::memory_order_relaxed) != kEmpty ||
+            !dead.state.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel))
             continue;
-        grave.what = entry.what;
-        grave.freed_ns = entry.freed_ns;
-        grave.freed_thread = entry.freed_thread;
-        grave.state.store(kDead, std::memory_order_release);
+        dead.what = entry.what;
+        dead.freed_ns = entry.freed_ns;
+        dead.freed_thread = entry.freed_thread;
+        dead.state.store(kDead, std::memory_order_release);
         return;
     }
     const uint32_t id = next_id();
@@ -247,7 +247,7 @@ void bury(const Entry& entry) {
 void end(uint32_t place, uint8_t state) {
     const Entry& entry = g.entries[place];
     if (recording()) {
-        if (state == kYoung) bury(entry);
+        if (state == kPending) keep_dead(entry);
         if (state == kWritten) write_freed(entry.id, entry.freed_ns, entry.freed_thread);
     }
     release(place);
@@ -256,23 +256,23 @@ void end(uint32_t place, uint8_t state) {
 // With `spare` rows that others do not need.
 uint32_t write_dead(int64_t now_ns, bool all, size_t spare) {
     size_t count = 0;
-    for (uint32_t index = 0; index < kGraves; ++index) {
-        const Grave& grave = g.graves[index];
-        if (grave.state.load(std::memory_order_acquire) != kDead) continue;
-        if (all || now_ns - grave.what.time_ns >= kYoungNs)
-            add_item(&count, index, grave.what, kin_of(grave.freed_ns - grave.what.time_ns));
+    for (uint32_t index = 0; index < kDeadSlots; ++index) {
+        const DeadBlock& dead = g.dead_blocks[index];
+        if (dead.state.load(std::memory_order_acquire) != kDead) continue;
+        if (all || now_ns - dead.what.time_ns >= kPendingNs)
+            add_item(&count, index, dead.what, kin_of(dead.freed_ns - dead.what.time_ns));
     }
     const uint32_t chosen = thin(g.dead, count, g.dead.take(now_ns, all) + spare);
     for (size_t i = 0; i < count; ++i) {
         const thinning::Item& item = g.items[i];
-        Grave& grave = g.graves[item.index];
+        DeadBlock& dead = g.dead_blocks[item.index];
         if (item.answer > 0) {
             const uint32_t id = next_id();
             // A death without a birth would say nothing.
-            if (write_block(id, grave.what, item.answer, item.mean, true))
-                write_freed(id, grave.freed_ns, grave.freed_thread);
+            if (write_block(id, dead.what, item.answer, item.mean, true))
+                write_freed(id, dead.freed_ns, dead.freed_thread);
         }
-        grave.state.store(kEmpty, std::memory_order_release);
+        dead.state.store(kEmpty, std::memory_order_release);
     }
     return chosen;
 }
@@ -289,15 +289,15 @@ uint32_t write_living(int64_t now_ns, bool all) {
         const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
         if (address <= kTaken) continue;
         Entry& entry = g.entries[place];
-        uint8_t young = kYoung;
-        if (!entry.state.compare_exchange_strong(young, kWriting, std::memory_order_acq_rel)) {
-            if (young == kDropped) unfollow(place, address);  // a failed realloc has put it back
+        uint8_t pending = kPending;
+        if (!entry.state.compare_exchange_strong(pending, kWriting, std::memory_order_acq_rel)) {
+            if (pending == kDropped) unfollow(place, address);  // a failed realloc has put it back
             continue;
         }
-        if (all || now_ns - entry.what.time_ns >= kYoungNs)
+        if (all || now_ns - entry.what.time_ns >= kPendingNs)
             add_item(&count, place, entry.what);
-        else if (!leave(entry, kYoung))
-            end(place, kYoung);
+        else if (!leave(entry, kPending))
+            end(place, kPending);
     }
     // What is written is followed: so it must leave room for as long as the program may run.
     const uint32_t used = g.alive.load(std::memory_order_relaxed);
@@ -321,8 +321,8 @@ uint32_t write_living(int64_t now_ns, bool all) {
         // One that finds no room in the spool is tried again the next time.
         const bool done =
             write_block(entry.id, entry.what, g.items[i].answer, g.items[i].mean, true);
-        if (done) grow_up(entry);
-        if (!leave(entry, done ? kWritten : kYoung)) end(place, done ? kWritten : kYoung);
+        if (done) end_pending(entry);
+        if (!leave(entry, done ? kWritten : kPending)) end(place, done ? kWritten : kPending);
     }
     return chosen;
 }
@@ -332,7 +332,7 @@ uint32_t write_living(int64_t now_ns, bool all) {
 bool open() {
     return (g.entries || own_memory::map(&g.entries, sizeof(Entry) * kPlaces)) &&
            (g.addresses || own_memory::map(&g.addresses, sizeof(uintptr_t) * kPlaces)) &&
-           (g.graves || own_memory::map(&g.graves, sizeof(Grave) * kGraves)) &&
+           (g.dead_blocks || own_memory::map(&g.dead_blocks, sizeof(DeadBlock) * kDeadSlots)) &&
            (g.items || own_memory::map(&g.items, sizeof(thinning::Item) * kPlaces));
 }
 
@@ -343,7 +343,7 @@ void forget_all() {
     for (std::atomic<uint8_t>& count : g_filter) count.store(0, std::memory_order_relaxed);
     g.next_id.store(0);
     g.alive.store(0);
-    kernel::clear(g.graves, sizeof(Grave) * kGraves);
+    kernel::clear(g.dead_blocks, sizeof(DeadBlock) * kDeadSlots);
     for (Allowance* rows : {&g.dead, &g.living}) *rows = {rows->per_second, rows->most, rows->most};
     g.random = 0;
     g.writing.clear();
@@ -358,12 +358,13 @@ void follow(const void* block, const Block& what) {
             continue;
         Entry& entry = g.entries[place];
         entry.what = what;
-        uint8_t state = kYoung;
+        uint8_t state = kPending;
         if (what.at_once) {
             entry.id = next_id();
             if (write_sampled(entry.id, what, true)) state = kWritten;
         }
-        entry.young = state == kYoung ? young::keep(what, weight_of(what)) : young::kNoPlace;
+        entry.pending_place = state == kPending ? pending_blocks::keep(what, weight_of(what))
+                                                : pending_blocks::kNoPlace;
         entry.state.store(state, std::memory_order_release);
         g.alive.fetch_add(1, std::memory_order_relaxed);
         g.addresses[place].store(reinterpret_cast<uintptr_t>(block), std::memory_order_release);

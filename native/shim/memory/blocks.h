@@ -5,6 +5,8 @@
 // that it leaves out are forgotten, and those that it writes are followed on.
 #pragma once
 
+#include "memory/block.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -12,20 +14,6 @@
 namespace tachograph::blocks {
 
 inline constexpr uint32_t kFilterBits = 15;
-
-struct Block {
-    int64_t time_ns;
-    int64_t size;
-    int64_t requested;
-    int64_t mean;  // of the sample that it is in
-    uint64_t pc;
-    uint32_t thread;
-    uint32_t stack;
-    uint8_t domain;
-    uint8_t stack_state;
-    bool
-        at_once;  // certain to be sampled, and worth a row: written now, there after a kill as well
-};
 
 // How many followed blocks share a page's place, and how many share a block's: 0 for nearly every
 // block that is freed. The first table is small, and blocks that are freed one after the other are

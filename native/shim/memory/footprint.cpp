@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <atomic>
 #include <climits>
 #include <cstring>
 
@@ -286,11 +287,11 @@ void cross(heap::Counters* counters, const void* caller) {
     tg_walk found = kNotWalked;
     found.positions = frames;
     found.room = kPathFrames;
-    witness::walk(&found);
+    stack_capture::walk(&found);
     row.thread = counters->thread;
     row.stack = found.stack;
     row.stack_state = found.state;
-    row.pc = witness::outside_caller(caller);
+    row.pc = stack_capture::outside_caller(caller);
     if (row.pc != 0) modules::saw(row.pc);
     Path* path = path_of(counters);
     if (found.depth > 0) {

@@ -2,7 +2,7 @@
 // much, exactly, and on whose stack (Scalene 2023, section 3.2).
 #pragma once
 
-#include "memory/heap.h"
+#include "memory/counters.h"
 
 namespace tachograph::footprint {
 

@@ -2,11 +2,12 @@
 
 #include "base/kernel.h"
 #include "base/mixing.h"
-#include "copies/copies.h"
 #include "memory/footprint.h"
+#include "memory/mappings.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
 #include "stacks/recorder.h"
+#include "stacks/sources.h"
 #include "stacks/stack_capture.h"
 #include "stacks/threads.h"
 
@@ -40,6 +41,7 @@ struct State {
     std::atomic_flag outside_busy = ATOMIC_FLAG_INIT;
     uint64_t outside_random = 0;
     int64_t adapted_ns = 0;
+    bool inherited = false;  // the first row of a forked child is due
 };
 constinit State g;
 
@@ -94,13 +96,13 @@ bool at_once(const Sampled& sampled) {
 
 void sample(const Sampled& sampled) {
     tg_walk found = kNotWalked;
-    witness::walk(&found);
+    stack_capture::walk(&found);
     blocks::Block block;
     block.time_ns = t_local.moved_ns != 0 ? t_local.moved_ns : kernel::monotonic_ns();
     block.size = static_cast<int64_t>(sampled.size);
     block.requested = static_cast<int64_t>(sampled.requested);
     block.mean = sampled.mean;
-    block.pc = witness::outside_caller(sampled.caller);
+    block.pc = stack_capture::outside_caller(sampled.caller);
     block.thread = sampled.thread;
     block.stack = found.stack;
     block.domain = t_local.domain;
@@ -117,7 +119,20 @@ void refill(Counters* counters) {
     counters->allocation_budget = counters->allocation_refill = more;
 }
 
-// A thread that nobody told us of when it began may have been found since.
+// The thread counts in slot `index`; `thread` is its id in the recording.
+void attach(uint32_t index, uint32_t thread) {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    Counters* counters = footprint::counters(index);
+    if (counters->random == 0) counters->random = seed(index);
+    counters->thread = thread;
+    counters->mean = g.mean.load(std::memory_order_relaxed);
+    counters->points = first_points(&counters->random, counters->mean);
+    counters->free_budget = kBudget;
+    refill(counters);
+    t_local.counters = counters;
+}
+
+// A thread whose beginning was not seen may have been found since.
 bool adopt(Local* local) {
     const uint32_t calls = ++local->outside;
     if (local->ended || local->busy || (calls & (calls - 1)) != 0 || !live()) return false;
@@ -125,8 +140,7 @@ bool adopt(Local* local) {
     threads::Thread* thread = threads::own();
     if (!thread) thread = threads::find(kernel::gettid());
     if (!thread) return false;
-    attach(static_cast<uint32_t>(thread - threads::at(0)),
-           thread->id.load(std::memory_order_relaxed));
+    attach(threads::slot_of(thread), thread->id.load(std::memory_order_relaxed));
     return true;
 }
 
@@ -143,12 +157,6 @@ void sample_outside(const Sampled& sampled) {
         g.outside_to_sample.store(points.next);
     }
     g.outside_busy.clear(std::memory_order_release);
-}
-
-void write_remainders() {
-    blocks::write(kernel::monotonic_ns(), true);
-    for (uint32_t index = 0; index < threads::high_water(); ++index)
-        copies::finish(footprint::counters(index));
 }
 
 }  // namespace
@@ -203,25 +211,27 @@ void gave_outside(size_t size) {
     footprint::count_outside(local.domain, 0, static_cast<int64_t>(size));
 }
 
-bool open(uint64_t threshold) {
-    if (!footprint::open(static_cast<int64_t>(threshold)) || !blocks::open()) return false;
-    g_mode.store(Mode::on, std::memory_order_relaxed);
-    return true;
+void begin(int64_t small) {
+    if (t_local.counters) footprint::publish(t_local.counters);
+    footprint::begin(small);
 }
 
-void never() { g_mode.store(Mode::off, std::memory_order_relaxed); }
+namespace {
 
-void attach(uint32_t index, uint32_t thread) {
-    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
-    Counters* counters = footprint::counters(index);
-    if (counters->random == 0) counters->random = seed(index);
-    counters->thread = thread;
-    counters->mean = g.mean.load(std::memory_order_relaxed);
-    counters->points = first_points(&counters->random, counters->mean);
-    counters->free_budget = kBudget;
-    refill(counters);
-    copies::begin(counters);
-    t_local.counters = counters;
+bool on() { return g_mode.load(std::memory_order_relaxed) == Mode::on; }
+
+bool prepare(const tg_options& options) {
+    const bool ready = options.memory != 0 &&
+                       footprint::open(static_cast<int64_t>(options.memory_threshold)) &&
+                       blocks::open();
+    g_mode.store(ready ? Mode::on : Mode::off, std::memory_order_relaxed);
+    return ready || options.memory == 0;
+}
+
+int start() {
+    if (on() && g.inherited) footprint::begin_again();
+    g.inherited = false;
+    return 0;
 }
 
 void detach() {
@@ -229,17 +239,12 @@ void detach() {
     local.ended = true;
     if (!local.counters) return;
     footprint::publish(local.counters);
-    copies::finish(local.counters);
     local.counters = nullptr;
-}
-
-void begin(int64_t small) {
-    if (t_local.counters) footprint::publish(t_local.counters);
-    footprint::begin(small);
 }
 
 void inherit() {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    g.inherited = true;
     t_local.counters = nullptr;
     g.mean.store(kFinestMean);
     g.at_once.store(kCertain * kFinestMean);
@@ -252,15 +257,10 @@ void inherit() {
     footprint::inherit();
 }
 
-void begin_again() {
-    if (g_mode.load(std::memory_order_relaxed) == Mode::on) footprint::begin_again();
-}
-
-void tick(int64_t now_ns) {
-    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+bool tick(int64_t now_ns) {
+    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return true;
     footprint::tick(now_ns);
-    copies::tick(now_ns);
-    if (now_ns - g.adapted_ns < kAdaptNs) return;
+    if (now_ns - g.adapted_ns < kAdaptNs) return true;
     g.adapted_ns = now_ns;
     blocks::write(now_ns, false);
 
@@ -278,33 +278,41 @@ void tick(int64_t now_ns) {
         g.at_once.store(2 * least, std::memory_order_relaxed);
     else if (large < kFewAtOnce && least > kCertain * kFinestMean)
         g.at_once.store(least / 2, std::memory_order_relaxed);
+    return true;
 }
 
-void exiting() {
-    if (g_mode.load(std::memory_order_relaxed) != Mode::on || !live()) return;
-    // What is still there has outlived the program's own part: whether it dies young from now on
-    // is the interpreter's doing.
+// What is still there at a flush has outlived the program's own part: whether it dies young from
+// then on is the interpreter's doing.
+void flush() {
+    if (!on()) return;
     blocks::write(kernel::monotonic_ns(), true);
     footprint::mark();
 }
 
-void pause(bool yes) {
-    if (g_mode.load(std::memory_order_relaxed) != Mode::on || !live()) return;
-    for (uint32_t index = 0; index < threads::high_water(); ++index)
-        copies::pause(footprint::counters(index), yes);
-    footprint::mark();
-}
+constexpr Source kSource{
+    .name = "memory",
+    .prepare = prepare,
+    .start = start,
+    .pause =
+        [](bool) {
+            if (on()) footprint::mark();  // a row between what is recorded and what is not
+        },
+    .tick = tick,
+    .flush = flush,
+    .finish =
+        [] {
+            if (!on()) return;
+            blocks::write(kernel::monotonic_ns(), true);
+            footprint::finish();
+        },
+    .enter = [](threads::Thread* own,
+                bool) { attach(threads::slot_of(own), own->id.load(std::memory_order_relaxed)); },
+    .leave = [](threads::Thread*) { detach(); },
+    .before_fork = mappings::before_fork,
+    .after_fork = mappings::after_fork,
+    .forget = inherit,
+};
+TG_REGISTER_SOURCE(kSource);
 
-void tell() {
-    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
-    write_remainders();
-    footprint::mark();
-}
-
-void finish() {
-    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
-    write_remainders();
-    footprint::finish();
-}
-
+}  // namespace
 }  // namespace tachograph::heap

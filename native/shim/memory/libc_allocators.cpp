@@ -11,7 +11,7 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace tachograph::real_memory {
+namespace tachograph::libc_allocators {
 namespace {
 
 constexpr size_t kLentSize = 16 * 1024;
@@ -164,4 +164,4 @@ size_t lent_size(const void* block) {
     return size;
 }
 
-}  // namespace tachograph::real_memory
+}  // namespace tachograph::libc_allocators

@@ -4,7 +4,7 @@
 #include <sys/types.h>
 #include <cstddef>
 
-namespace tachograph::real_memory {
+namespace tachograph::libc_allocators {
 
 struct Functions {
     void* (*malloc)(size_t);
@@ -41,4 +41,4 @@ inline size_t chunk_size(const void* block) {
 bool lent(const void* block);
 size_t lent_size(const void* block);
 
-}  // namespace tachograph::real_memory
+}  // namespace tachograph::libc_allocators

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-namespace tachograph::young {
+namespace tachograph::pending_blocks {
 namespace {
 
 constexpr uint16_t kUnkept = UINT16_MAX;
@@ -39,7 +39,7 @@ void fill(BlockRecord* record, uint32_t index, const blocks::Block& what, double
 }  // namespace
 
 uint16_t keep(const blocks::Block& what, double weight) {
-    BlockRecord* places = spool::young();
+    BlockRecord* places = spool::pending_blocks();
     if (!places) return kNoPlace;
     const uint32_t first = g_next.fetch_add(1, std::memory_order_relaxed);
     for (uint32_t probe = 0; probe < kProbes; ++probe) {
@@ -56,7 +56,7 @@ uint16_t keep(const blocks::Block& what, double weight) {
 }
 
 void drop(uint16_t place) {
-    BlockRecord* places = spool::young();
+    BlockRecord* places = spool::pending_blocks();
     if (!places || place == kNoPlace) return;
     if (place == kUnkept)
         __atomic_fetch_sub(&spool::control()->young_unkept, 1, __ATOMIC_RELAXED);
@@ -64,4 +64,4 @@ void drop(uint16_t place) {
         __atomic_store_n(&places[place - 1].header, 0, __ATOMIC_RELEASE);
 }
 
-}  // namespace tachograph::young
+}  // namespace tachograph::pending_blocks

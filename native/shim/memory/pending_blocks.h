@@ -6,11 +6,11 @@
 // there.
 #pragma once
 
-#include "memory/blocks.h"
+#include "memory/block.h"
 
 #include <cstdint>
 
-namespace tachograph::young {
+namespace tachograph::pending_blocks {
 
 inline constexpr uint16_t kNoPlace = 0;
 
@@ -19,4 +19,4 @@ uint16_t keep(const blocks::Block& what, double weight);
 // It has a row now, is dead, or is not followed any more.
 void drop(uint16_t place);
 
-}  // namespace tachograph::young
+}  // namespace tachograph::pending_blocks

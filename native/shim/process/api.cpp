@@ -26,7 +26,7 @@ int api_arm(const tg_options* options, const tg_walker* walker, char* error, siz
 }
 
 int api_meta(const char* key, const char* value) {
-    return recording() && facts::tell(key, value) ? 0 : -1;
+    return recording() && process_metadata::tell(key, value) ? 0 : -1;
 }
 
 int api_span(const tg_span* span) {
@@ -134,11 +134,7 @@ constexpr tg_api kApi = {
     .snapshot = api_snapshot,
     .restart_helper = lifecycle::restart_helper,
     .arm_again = lifecycle::arm_again,
-    .exiting =
-        [] {
-            heap::exiting();
-            lifecycle::exiting();
-        },
+    .exiting = lifecycle::exiting,
     .knows_pools = [](const tg_pools* pools) { return domains::known(*pools) ? 1 : 0; },
     .wrap_allocator =
         [](int domain, const tg_allocator* original, const tg_pools* pools, tg_allocator* wrapper) {

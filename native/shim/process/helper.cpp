@@ -4,16 +4,16 @@
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/safe_read.h"
-#include "memory/heap.h"
-#include "process/lifecycle.h"
+#include "process/survey.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
+#include "spool/settings.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
 #include "stacks/recorder.h"
+#include "stacks/sources.h"
 #include "stacks/threads.h"
 #include "waits/blocked.h"
-#include "waits/waits.h"
 
 #include <linux/close_range.h>
 #include <linux/futex.h>
@@ -60,8 +60,8 @@ void separate_descriptors() {
 
 // Not through a request of the recording command, nor through one to stop.
 void rest(int64_t pause) {
-    while (pause > 0 && g.stop.load(std::memory_order_acquire) == 0 &&
-           !lifecycle::asked_to_stop() && !spool::can_turn()) {
+    while (pause > 0 && g.stop.load(std::memory_order_acquire) == 0 && !spool::stop_requested() &&
+           !spool::can_turn()) {
         const int64_t part = pause < kLongestRestNs ? pause : kLongestRestNs;
         futex(&g.stop, FUTEX_WAIT, 0, part);
         pause -= part;
@@ -82,9 +82,10 @@ void work() {
             break;
         }
         spool::turn();
-        if (lifecycle::asked_to_stop()) {
-            waits::close_all();
-            lifecycle::stop_as_asked();
+        if (spool::stop_requested()) {
+            // The recording has ended, and the process has not.
+            settings::leave();
+            end_recording(ControlState::ended);
             break;
         }
         const int64_t now = kernel::monotonic_ns();
@@ -93,16 +94,15 @@ void work() {
         if (survey) {
             g.surveyed_ns = now;
             own_memory::look();
-            if (!lifecycle::sweep_threads(false)) {
-                g.last.store(1);  // nobody is left to end the process: it ends with this thread
+            if (!survey::look(false, g.tid.load(std::memory_order_relaxed))) {
+                g.last.store(1);  // no other thread is left: the process ends with this one
                 break;
             }
         }
-        heap::tick(now);
         if (now - last > 2 * pace + interval) spool::count(Loss::sampler_late);
         last = now;
         // Waking up is most of what a tick costs; while nothing changes there is less to see.
-        pace = !waits::tick(now)                        ? interval
+        pace = !sources::tick(now)                      ? interval
                : pace * 3 / 2 < kSlowestPace * interval ? pace * 3 / 2
                                                         : kSlowestPace * interval;
         // It is another thread after each fork, with a clock of its own.
@@ -113,7 +113,6 @@ void work() {
         const int64_t pause = pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024;
         rest(spool::in_first_moment() ? spool::kMomentNs : pause);
     }
-    waits::close_all();
 }
 
 void* run(void*) {
@@ -160,7 +159,7 @@ bool start() {
     g.stop.store(0);  // before the next line: one that is about to end looks at it once more
     int expected = 0;
     if (!g.running.compare_exchange_strong(expected, 1)) {
-        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);  // nobody needs to wait for its end any more
+        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);  // its end need not be waited for any more
         return true;
     }
     pthread_attr_t attributes;

@@ -13,9 +13,6 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
 int arm_again(const char* name, size_t length);
 // The process ends now, or its recording does.
 void finish();
-// The recording has ended, and the process has not: the helper looks, and ends it.
-bool asked_to_stop();
-void stop_as_asked();
 void pause(bool yes);
 void restart_helper();
 // The interpreter begins to shut down.
@@ -37,9 +34,5 @@ void end_early(int error);
 // The calling thread is about to have itself traced: it must take no signal of ours any more.
 bool before_trace();  // whether that is new
 void after_failed_trace();
-
-// Finds threads that no pthread_create of ours made (`at_once`: all that are unknown now). Whether
-// any thread of the program lives.
-bool sweep_threads(bool at_once);
 
 }  // namespace tachograph::lifecycle

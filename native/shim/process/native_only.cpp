@@ -65,7 +65,7 @@ void tell(const char* line, size_t length) {
     char* sign = strchr(fact, '=');
     if (!sign) return;
     *sign = 0;
-    facts::tell(fact, sign + 1);
+    process_metadata::tell(fact, sign + 1);
 }
 
 bool start() {

@@ -19,7 +19,7 @@ void at_quick_exit() {
 }
 
 __attribute__((constructor)) void at_load(int count, char** arguments, char** environment) {
-    process_log::Parent parent;
+    settings::Parent parent;
     settings::take(environ, &parent);
     // Another library's constructor may have put an environment of its own in its place.
     if (environment != environ) settings::take(environment, &parent);

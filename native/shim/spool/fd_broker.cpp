@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace tachograph::provider {
+namespace tachograph::fd_broker {
 namespace {
 
 constexpr uint32_t kMostFiles = 2;
@@ -216,4 +216,4 @@ void log(const ProcessRecord& record) {
     if (failed != 0) g_silent.store(true, std::memory_order_relaxed);
 }
 
-}  // namespace tachograph::provider
+}  // namespace tachograph::fd_broker

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace tachograph::provider {
+namespace tachograph::fd_broker {
 
 // Whether somebody else may be able to do what this process could not: an errno of open.
 bool may_help(long error);
@@ -28,4 +28,4 @@ long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)
 // Appends to the process log.
 void log(const ProcessRecord& record);
 
-}  // namespace tachograph::provider
+}  // namespace tachograph::fd_broker

@@ -1,7 +1,7 @@
 #include "spool/settings.h"
 
 #include "base/kernel.h"
-#include "hooks/sandbox.h"
+#include "base/sandbox.h"
 
 #include <elf.h>
 #include <fcntl.h>

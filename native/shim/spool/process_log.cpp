@@ -2,7 +2,7 @@
 
 #include "base/digits.h"
 #include "base/kernel.h"
-#include "hooks/sandbox.h"
+#include "base/sandbox.h"
 #include "spool/fd_broker.h"
 #include "spool/layout.h"
 
@@ -17,8 +17,7 @@ namespace {
 
 struct State {
     char path[560] = {};
-    char identity[48] = {};
-    Parent parent;
+    settings::Parent parent;
     int32_t pid = 0;
     int64_t start_ns = 0;
 };
@@ -29,7 +28,7 @@ void append(const ProcessRecord& record) {
     const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(g.path),
                                  O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
-        if (provider::may_help(-fd)) provider::log(record);
+        if (fd_broker::may_help(-fd)) fd_broker::log(record);
         return;
     }
     struct stat status{};
@@ -68,7 +67,7 @@ void list(ProcessRecord* record) {
     g.pid = record->pid;
     g.start_ns = record->time_ns;
     g.parent = {g.pid, g.start_ns};
-    snprintf(g.identity, sizeof g.identity, "%d-%lld", g.pid, static_cast<long long>(g.start_ns));
+    settings::be_parent(g.parent);
     append(*record);
 }
 
@@ -97,7 +96,7 @@ int64_t to_ns(const timeval& time) {
 
 }  // namespace
 
-void open(const char* spool, const Parent& parent, int count, char* const* arguments) {
+void open(const char* spool, const settings::Parent& parent, int count, char* const* arguments) {
     const int length = snprintf(g.path, sizeof g.path, "%s/processes.log", spool);
     if (length < 0 || static_cast<size_t>(length) >= sizeof g.path) return;
     g.parent = parent;
@@ -151,7 +150,5 @@ void refused(const char* reason) {
 }
 
 bool listed() { return g.pid != 0 && !sandbox::entered() && g.pid == kernel::getpid(); }
-
-const char* identity() { return g.identity; }
 
 }  // namespace tachograph::process_log

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace tachograph::facts {
+namespace tachograph::process_metadata {
 namespace {
 
 // Pairs of texts, each with its NUL. What finds no room here is told once only.
@@ -58,4 +58,4 @@ void tell_again() {
     }
 }
 
-}  // namespace tachograph::facts
+}  // namespace tachograph::process_metadata

@@ -1,11 +1,11 @@
 // What is told of the process as META records: kept, so that a forked child can tell it again.
 #pragma once
 
-namespace tachograph::facts {
+namespace tachograph::process_metadata {
 
 // Writes a record. False if there is no room, or the text is too long.
 bool tell(const char* key, const char* value);
 // In a forked child with a spool of its own.
 void tell_again();
 
-}  // namespace tachograph::facts
+}  // namespace tachograph::process_metadata

@@ -1,7 +1,5 @@
 #include "spool/settings.h"
 
-#include "spool/process_log.h"
-
 #include <dlfcn.h>
 #include <atomic>
 #include <cstdint>
@@ -24,6 +22,7 @@ struct State {
     char spool[600] = {};  // with the name and the sign in front
     char config[16 * 1024] = {};
     char library[600] = {};  // the path only
+    char identity[48] = {};  // "PID-TIME" of the latest process that was listed, or empty
     std::atomic<bool> children{false};
 };
 constinit State g;
@@ -69,8 +68,8 @@ bool restore_preload(char* entry) {
     return true;
 }
 
-process_log::Parent parent_of(const char* text) {
-    process_log::Parent parent;
+Parent parent_of(const char* text) {
+    Parent parent;
     char* end = nullptr;
     const long long pid = strtoll(text, &end, 10);
     if (end == text || *end != '-') return parent;
@@ -82,7 +81,7 @@ process_log::Parent parent_of(const char* text) {
 
 }  // namespace
 
-void take(char** environment, process_log::Parent* parent) {
+void take(char** environment, Parent* parent) {
     if (!environment) return;
     Dl_info info;
     if (dladdr(&g, &info) && info.dli_fname) keep(g.library, info.dli_fname);
@@ -98,6 +97,11 @@ void take(char** environment, process_log::Parent* parent) {
     const char* text = nullptr;
     const bool off = value("children", &text) == 1 && *text == '0';
     g.children.store(known() && g.library[0] != 0 && !off, std::memory_order_relaxed);
+}
+
+void be_parent(const Parent& parent) {
+    snprintf(g.identity, sizeof g.identity, "%lld-%lld", static_cast<long long>(parent.pid),
+             static_cast<long long>(parent.time_ns));
 }
 
 bool known() { return g.spool[0] != 0 && g.config[0] != 0; }
@@ -135,7 +139,7 @@ Needs needs(char* const* environment) {
         needs.text += strlen(environment[count]) + strlen(g.library) + 2;
     }
     if (!preload) needs.text = strlen(kPreload) + strlen(g.library) + 1;
-    needs.text += strlen(kParent) + strlen(process_log::identity()) + 1;
+    needs.text += strlen(kParent) + strlen(g.identity) + 1;
     needs.entries = count + 5;  // at most four of ours, and the end
     return needs.entries > kMostEntries || needs.text > kMostPreload ? Needs{} : needs;
 }
@@ -173,10 +177,10 @@ void fill(char* const* environment, char** entries, char* text) {
     }
     *entries++ = g.spool;
     *entries++ = g.config;
-    if (process_log::identity()[0] != 0) {
+    if (g.identity[0] != 0) {
         begin();
         put(kParent);
-        put(process_log::identity());
+        put(g.identity);
         ++text;
     }
     *entries = nullptr;

@@ -4,14 +4,21 @@
 // of every program that is started from here: nobody sees them, whoever reads or replaces it.
 #pragma once
 
-#include "spool/process_log.h"
-
 #include <cstddef>
+#include <cstdint>
 
 namespace tachograph::settings {
 
+// The process of the process log that started this one; -1: it is not known.
+struct Parent {
+    int64_t pid = -1;
+    int64_t time_ns = -1;
+};
+
 // In the library's constructor. `parent`: what they say of the process that started this one.
-void take(char** environment, process_log::Parent* parent);
+void take(char** environment, Parent* parent);
+// This process, or an ancestor of it, is listed as this: what it starts is told so.
+void be_parent(const Parent& parent);
 
 // Whether this process belongs to a recording, and whether what it starts is to belong to it.
 bool known();

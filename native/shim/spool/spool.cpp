@@ -106,8 +106,8 @@ int prepare(uint32_t sequence) {
     uint8_t* base = nullptr;
     const uint64_t size = size_of(sequence);
     long error = mapped_file::create(path.text, size, &base);
-    if (provider::may_help(error))
-        error = provider::segment(error, g.control->start_ns, sequence, size, &base);
+    if (fd_broker::may_help(error))
+        error = fd_broker::segment(error, g.control->start_ns, sequence, size, &base);
     if (error != 0) return static_cast<int>(error);
     use(sequence, base);
     return 0;
@@ -135,7 +135,9 @@ int wait_for_answer() {
 
 Control* control() { return g.control; }
 
-BlockRecord* young() {
+bool stop_requested() { return __atomic_load_n(&g.control->stop_requested, __ATOMIC_ACQUIRE) != 0; }
+
+BlockRecord* pending_blocks() {
     if (!g.control || g.control_size == kControlSize) return nullptr;
     return reinterpret_cast<BlockRecord*>(reinterpret_cast<uint8_t*>(g.control) + kControlSize);
 }
@@ -162,8 +164,8 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
 
     uint8_t* bases[2] = {};
     long error = make_first(bases);
-    if (provider::may_help(error))
-        error = provider::process(error, start_ns, {g.control_size, size_of(0)}, bases);
+    if (fd_broker::may_help(error))
+        error = fd_broker::process(error, start_ns, {g.control_size, size_of(0)}, bases);
     if (error != 0) return static_cast<int>(error);
     auto* made = reinterpret_cast<Control*>(bases[0]);
     made->major = 1;

@@ -45,10 +45,13 @@ bool can_turn();
 // Helper thread: leaves it, if that is so.
 void turn();
 
+// Whether the recording command wants the recording of this process to end.
+bool stop_requested();
+
 void count(Loss loss, uint64_t n = 1);
 Control* control();
 // The places behind the control file; nullptr where memory is not recorded.
-BlockRecord* young();
+BlockRecord* pending_blocks();
 // Of the spool, in this process.
 uint64_t mapped_bytes();
 

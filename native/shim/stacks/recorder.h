@@ -1,6 +1,7 @@
 // What the parts of the shim share: whether we record, how, and who walks Python stacks.
 #pragma once
 
+#include "spool/layout.h"
 #include "tachograph/api.h"
 
 #include <atomic>
@@ -24,7 +25,11 @@ Recorder& recorder();
 
 inline bool recording() { return recorder().recording.load(std::memory_order_acquire); }
 
-// Ends recording because of `error` (an errno): the program goes on, the control file says why.
+// Ends recording at once because of `error` (an errno), with no row more: the program goes on, the
+// control file says why.
 void stop_early(int error);
+// Ends recording with its last rows: as `ended`, or as `stopped` because of `error`. Returns when
+// all is written. The recorder's own thread does not work any more, or calls it.
+void end_recording(ControlState state, int error = 0);
 
 }  // namespace tachograph

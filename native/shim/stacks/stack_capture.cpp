@@ -13,7 +13,7 @@
 extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern "C" const char etext[] __attribute__((visibility("hidden")));
 
-namespace tachograph::witness {
+namespace tachograph::stack_capture {
 namespace {
 
 bool fault_gets_through() {
@@ -51,4 +51,4 @@ void walk(bool fault_gets_through, tg_walk* found) {
     if (found->state == TG_STACK_LOST) spool::count(Loss::stacks_lost);
 }
 
-}  // namespace tachograph::witness
+}  // namespace tachograph::stack_capture

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace tachograph::witness {
+namespace tachograph::stack_capture {
 
 // As the walker's walk_self, with reads through the kernel where a fault would not reach our
 // handler. Counts what went wrong.
@@ -19,4 +19,4 @@ void walk(tg_walk* found);
 // through which the call came from the interpreter.
 uint64_t outside_caller(const void* caller);
 
-}  // namespace tachograph::witness
+}  // namespace tachograph::stack_capture

@@ -1,10 +1,10 @@
 #include "stacks/threads.h"
 
 #include "base/kernel.h"
-#include "cpu/timers.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
+#include "stacks/sources.h"
 
 #include <cstring>
 
@@ -75,7 +75,7 @@ void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns) {
         !thread->tid.compare_exchange_strong(expected, kReserved, std::memory_order_acq_rel))
         return;
     // Also where the thread is gone: its timer would stay.
-    timers::disarm(thread);
+    sources::unwatch(thread);
     // Its clock, or whoever read it last: the caller, or the thread in its last sample.
     const int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_relaxed);
     const int64_t now = kernel::clock_ns(kernel::thread_clock(tid));
@@ -128,6 +128,8 @@ Thread* find(pid_t tid) {
         if (g.slots[index].tid.load(std::memory_order_acquire) == tid) return &g.slots[index];
     return nullptr;
 }
+
+uint32_t slot_of(const Thread* thread) { return static_cast<uint32_t>(thread - g.slots); }
 
 bool is_slot(const void* pointer) {
     const auto offset = reinterpret_cast<uintptr_t>(pointer) - reinterpret_cast<uintptr_t>(g.slots);

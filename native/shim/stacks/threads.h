@@ -34,8 +34,8 @@ inline constexpr uint32_t kMostThreads = 8192;
 bool open();
 // Takes a slot for the calling thread or, at arming, for another one. nullptr when full (counted).
 Thread* add(pid_t tid, bool main, int64_t time_ns);
-// Ends thread `tid`, if the slot is still its: deletes its timer, writes THREAD_END, frees the
-// slot. `cpu_ns` is used where its clock is gone already.
+// Ends thread `tid`, if the slot is still its: no source watches it any more, writes THREAD_END,
+// frees the slot. `cpu_ns` is used where its clock is gone already.
 void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns = -1);
 // In a forked child: none of the parent's threads is here.
 void forget();
@@ -47,6 +47,8 @@ uint32_t high_water();
 Thread* find(pid_t tid);
 // Whether any slot is in use.
 bool any();
+// Its number among the slots.
+uint32_t slot_of(const Thread* thread);
 // Whether the pointer that a signal brought is one of our slots.
 bool is_slot(const void* pointer);
 

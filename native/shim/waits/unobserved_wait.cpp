@@ -6,9 +6,9 @@
 
 namespace tachograph {
 
-void Unplaced::begin(pid_t tid) { count_ns_ = blocked::ready_ns(tid); }
+void UnobservedWait::begin(pid_t tid) { count_ns_ = blocked::ready_ns(tid); }
 
-Unplaced::Sum Unplaced::take(pid_t tid) {
+UnobservedWait::Sum UnobservedWait::take(pid_t tid) {
     const int64_t before_ns = count_ns_;
     begin(tid);
     if (before_ns < 0 || count_ns_ < 0)

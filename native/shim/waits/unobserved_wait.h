@@ -10,7 +10,7 @@
 
 namespace tachograph {
 
-class Unplaced {
+class UnobservedWait {
   public:
     // What comes before the next reading of the count is not in it.
     void pause() { count_ns_ = -1; }

@@ -1,9 +1,14 @@
-#include "waits/waits.h"
-
+// The wait sampler: off-CPU time of every thread, on its Python stack, without a signal to any
+// thread.
+//
+// A thread's off-CPU time between two looks is wall time less the advance of its CPU clock, which
+// is exact; the sampling only decides which stack it belongs to. A thread whose clock has not moved
+// since its stack was read is still there, so its open span grows in place.
 #include "base/kernel.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
+#include "stacks/sources.h"
 #include "stacks/threads.h"
 #include "waits/blocked.h"
 #include "waits/unobserved_wait.h"
@@ -19,7 +24,7 @@ using threads::Thread;
 constexpr uint32_t kLooksPerTick = 128;
 constexpr uint32_t kWalksPerTick = 48;
 constexpr int64_t kLongestSpanNs = 1'000'000'000;  // of spans that were woken in between
-constexpr int64_t kLeastUnplacedNs = 50'000'000;
+constexpr int64_t kLeastUnobservedNs = 50'000'000;
 constexpr int64_t kRemoteAfterIntervals = 20;
 constexpr int64_t kNameAfterNs = 50'000'000;
 
@@ -37,7 +42,7 @@ struct Watched {
     int64_t start_ns = 0;
     int64_t seen_ns = 0;
     int64_t seen_cpu_ns = 0;
-    Unplaced unplaced;
+    UnobservedWait unobserved;
     void* walk_hint = nullptr;
     OpenWait wait;
 };
@@ -56,7 +61,7 @@ WaitRecord* open_record(Watched* watched) {
 }
 
 void grow(Watched* watched, WaitRecord* record, int64_t now, int64_t off) {
-    watched->unplaced.placed(off, static_cast<Target>(record->target));
+    watched->unobserved.placed(off, static_cast<Target>(record->target));
     __atomic_store_n(&record->off_cpu_ns, record->off_cpu_ns + off, __ATOMIC_RELAXED);
     __atomic_store_n(&record->end_ns, now, __ATOMIC_RELEASE);
 }
@@ -97,9 +102,9 @@ OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
 }
 
 // One span of what nobody knows, and before it one of what the thread was ready to run.
-void flush_unplaced(Watched* watched, pid_t tid, const Look& look) {
-    if (watched->unplaced.off_ns() < kLeastUnplacedNs) return;
-    const Unplaced::Sum sum = watched->unplaced.take(tid);
+void flush_unobserved(Watched* watched, pid_t tid, const Look& look) {
+    if (watched->unobserved.off_ns() < kLeastUnobservedNs) return;
+    const UnobservedWait::Sum sum = watched->unobserved.take(tid);
     Place nowhere;
     nowhere.walk.state = TG_STACK_UNSEEN;
     if (sum.unknown_ns > 0) write_span(watched->id, nowhere, {look.now, look.cpu, sum.unknown_ns});
@@ -167,7 +172,7 @@ void place_wait(Watched* watched, pid_t tid, Look look, int64_t wall) {
         if (record)
             grow(watched, record, look.now, look.off);
         else
-            watched->unplaced.add(look.off);
+            watched->unobserved.add(look.off);
         watched->wait = {};
         return;
     }
@@ -182,7 +187,7 @@ void place_wait(Watched* watched, pid_t tid, Look look, int64_t wall) {
         grow(watched, record, look.now - look.off / 2, look.off / 2);
         look.off -= look.off / 2;
     }
-    watched->unplaced.placed(look.off, place.call.target);
+    watched->unobserved.placed(look.off, place.call.target);
     watched->wait = write_span(watched->id, place, look);
 }
 
@@ -207,7 +212,7 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
         watched->id = id;
         watched->start_ns = watched->seen_ns = start_ns;
         watched->seen_cpu_ns = start_cpu_ns;
-        watched->unplaced.begin(tid);
+        watched->unobserved.begin(tid);
     }
     if (look.cpu < 0)
         return threads::end(thread, tid, now, watched->seen_cpu_ns);  // gone without a word
@@ -217,19 +222,18 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
     look.off = wall > ran ? wall - ran : 0;
     if (recorder().paused.load(std::memory_order_relaxed)) {
         watched->wait = {};
-        watched->unplaced.pause();
+        watched->unobserved.pause();
     } else {
         name_once(watched, tid, now);
         sample_from_outside(thread, *watched, tid, look);
         place_wait(watched, tid, look, wall);
-        flush_unplaced(watched, tid, look);
+        flush_unobserved(watched, tid, look);
     }
     watched->seen_ns = now;
     watched->seen_cpu_ns = look.cpu;
 }
 
-}  // namespace
-
+// Looks once at the threads. True if nothing changed: each either ran all the time or stood still.
 bool tick(int64_t now_ns) {
     if (!recorder().waits) return true;
     g.calm = true;
@@ -249,6 +253,7 @@ bool tick(int64_t now_ns) {
     return g.calm;
 }
 
+// In a forked child, before the threads are forgotten.
 void forget() {
     for (uint32_t index = 0; index < threads::high_water(); ++index) g.watched[index] = Watched{};
     g.cursor = 0;
@@ -258,4 +263,8 @@ void close_all() {
     for (uint32_t index = 0; index < threads::high_water(); ++index) g.watched[index].wait = {};
 }
 
+constexpr Source kSource{.name = "waits", .tick = tick, .finish = close_all, .forget = forget};
+TG_REGISTER_SOURCE(kSource);
+
+}  // namespace
 }  // namespace tachograph::waits

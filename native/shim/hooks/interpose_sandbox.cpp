@@ -1,9 +1,8 @@
 // A seccomp filter knows nothing of our system calls and kills the program at the first of them; a
 // thread that has itself traced stops at every signal, ours among them, until somebody lets it go
 // on. So recording ends before a filter comes, and a traced thread has no timer.
-#include "hooks/sandbox.h"
-
 #include "base/kernel.h"
+#include "base/sandbox.h"
 #include "hooks/interposed.h"
 #include "process/lifecycle.h"
 
@@ -12,14 +11,11 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 
 namespace tachograph::sandbox {
 namespace {
-
-constinit std::atomic<bool> g_entered{false};
 
 void enter() {
     lifecycle::end_early(EPERM);
@@ -38,9 +34,6 @@ void before_seccomp(long operation, long flags, long program) {
 }
 
 }  // namespace
-
-bool entered() { return g_entered.load(); }
-
 }  // namespace tachograph::sandbox
 
 using namespace tachograph;

@@ -1,0 +1,22 @@
+// One sampled block.
+#pragma once
+
+#include <cstdint>
+
+namespace tachograph::blocks {
+
+struct Block {
+    int64_t time_ns;
+    int64_t size;
+    int64_t requested;
+    int64_t mean;  // of the sample that it is in
+    uint64_t pc;
+    uint32_t thread;
+    uint32_t stack;
+    uint8_t domain;
+    uint8_t stack_state;
+    bool
+        at_once;  // certain to be sampled, and worth a row: written now, there after a kill as well
+};
+
+}  // namespace tachograph::blocks

@@ -1,0 +1,78 @@
+// What each thread counts of memory, in memory of its own that others may read.
+#pragma once
+
+#include "memory/points.h"
+#include "spool/layout.h"
+#include "tachograph/api.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph::heap {
+
+// What a thread counts. Written by the thread that has the slot, only ever growing: the next thread
+// in the slot goes on from there, so the sum over all slots is the process's.
+struct alignas(128) Counters {
+    Flow flows[kDomains];
+    int64_t allocation_budget;  // bytes until the slow way
+    int64_t allocation_refill;
+    int64_t free_budget;
+    int64_t published;  // how much of the net is in the process's total
+    Points points;      // of the blocks that are sampled
+    int64_t mean;       // that the next point was drawn with
+    int64_t copied;
+    int64_t copied_recorded;
+    int64_t copy_budget;
+    int64_t copy_mean;
+    uint64_t random;
+    uint32_t thread;
+};
+
+// The first and the last few blocks of a call: which of an interpreter's blocks came through malloc
+// is told by them. tracemalloc has a dozen for itself, behind the one that it returns.
+struct Recent {
+    const void* first[4] = {};
+    const void* last[4] = {};
+    uint32_t count = 0;
+
+    void add(const void* block) {
+        if (const uint32_t there = count & ~kLook; there < 4) first[there] = block;
+        last[count++ % 4] = block;
+    }
+    bool none() const { return __builtin_expect(count == 0, 1); }
+    // Whether `block` is in one of them, behind a header of the interpreter's at most.
+    bool hold(const void* block) const {
+        const uint32_t there = count & ~kLook;
+        for (uint32_t i = 0; i < there && i < 4; ++i)
+            if (behind(block, first[i]) || behind(block, last[i])) return true;
+        return false;
+    }
+    static bool behind(const void* block, const void* start) {
+        return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(start) <= kHeader;
+    }
+    static constexpr uintptr_t kHeader = 64;
+    // In `count`: something else is there to be looked at.
+    static constexpr uint32_t kLook = 1u << 31;
+};
+
+struct Local {
+    Counters* counters = nullptr;
+    uint8_t domain = TG_DOMAIN_NATIVE;
+    bool busy = false;              // in the slow way
+    bool ended = false;             // its slot is given back
+    bool uncounted = false;         // mappings of this moment are an allocator's own
+    uint32_t outside = 0;           // calls without counters
+    Recent allocated;               // what malloc and its kin gave to this thread
+    Recent freed;                   // what they took back
+    void* waiting_arena = nullptr;  // of the interpreter's: about to be released
+    int64_t moved_ns = 0;           // when a followed block was freed that goes on elsewhere
+};
+// initial-exec: no allocation on first use; zero-initialised, without a destructor.
+extern __thread Local t_local __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+// One instruction: whole for those who read it meanwhile, and for a signal handler on this thread.
+inline void add(int64_t* sum, int64_t more) {
+    __asm__ volatile("addq %1, %0" : "+m"(*sum) : "er"(more) : "cc");
+}
+
+}  // namespace tachograph::heap

@@ -1,0 +1,73 @@
+// The table of the sources of facts: CPU samples, waits, memory, copies.
+//
+// Each source registers itself, and is started, paused and stopped through the table: a new one is
+// a new file. They do not depend on each other, so their order in the table means nothing.
+#pragma once
+
+#include <cstdint>
+
+struct tg_options;
+
+namespace tachograph {
+
+namespace threads {
+struct Thread;
+}
+
+// What a source does not need stays empty.
+struct Source {
+    const char* name;
+
+    // Makes its tables, or learns from the options that it is not wanted. False: no memory.
+    bool (*prepare)(const tg_options& options) = nullptr;
+    // The process has a spool, and is recorded from now on. 0 or an errno.
+    int (*start)() = nullptr;
+    void (*pause)(bool yes) = nullptr;
+    // The recorder's own thread, every few milliseconds. True if nothing has changed.
+    bool (*tick)(int64_t now_ns) = nullptr;
+    // Writes what was counted and not written yet: another program may take this one's place.
+    void (*flush)() = nullptr;
+    // The last rows of a recording that ends in good order.
+    void (*finish)() = nullptr;
+    // Nothing is recorded any more, whatever the reason, and nothing can be written.
+    void (*stop)() = nullptr;
+
+    // From `watch` to `unwatch` the thread is one of the program's; any thread may say so.
+    void (*watch)(threads::Thread* thread) = nullptr;
+    void (*unwatch)(threads::Thread* thread) = nullptr;
+    // The calling thread has its slot; `known`: another thread has found it before, and watches it.
+    void (*enter)(threads::Thread* own, bool known) = nullptr;
+    // The calling thread ends.
+    void (*leave)(threads::Thread* own) = nullptr;
+
+    void (*before_fork)() = nullptr;
+    void (*after_fork)(bool in_child) = nullptr;
+    // A forked child is about to be recorded: all that is known is of its parent.
+    void (*forget)() = nullptr;
+};
+
+// Puts a source into the table, without a constructor: the linker collects them in a section.
+#define TG_REGISTER_SOURCE(source)                                  \
+    [[maybe_unused]] const ::tachograph::Source* const g_registered \
+        __attribute__((section("tg_sources"), used)) = &(source)
+
+// Each calls the same of every source.
+namespace sources {
+
+bool prepare(const tg_options& options);
+int start();
+void pause(bool yes);
+bool tick(int64_t now_ns);
+void flush();
+void finish();
+void stop();
+void watch(threads::Thread* thread);
+void unwatch(threads::Thread* thread);
+void enter(threads::Thread* own, bool known);
+void leave(threads::Thread* own);
+void before_fork();
+void after_fork(bool in_child);
+void forget();
+
+}  // namespace sources
+}  // namespace tachograph
