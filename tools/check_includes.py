@@ -1,7 +1,7 @@
-"""Checks the direction of includes in native/shim: a room includes what is left of it, and no circle of files is left.
+"""Checks the direction of includes in native/shim: a room includes what is left of it, and files form no circle.
 
-A file's unit is its path without the ending, so that ``spool/spool.h`` and ``spool/spool.cpp`` are one. What is wrong is
-printed, one line each, and the exit status is 1. Usage: ``check_includes.py [FOLDER]``.
+A file's unit is its path without the ending, so that ``spool/spool.h`` and ``spool/spool.cpp`` are one. What is wrong
+is printed, one line each, and the exit status is 1. Usage: ``check_includes.py [FOLDER]``.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def _walk(graph: Mapping[str, set[str]], unit: str, path: list[str], done: set[s
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Print what is wrong in the folder of ``arguments``, or in native/shim; the exit status."""
     includes = read_includes(Path(arguments[0]) if arguments else SHIM)
     wrong = [*forbidden(includes), *circles(includes)]
     for line in wrong:
