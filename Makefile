@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow soak lint format dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
+.PHONY: help demo test test-slow soak lint format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,9 @@ format: $(VENV)/.with-dev ## let ruff and clang-format rewrite the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	@$(if $(strip $(OUR_CPP)),$(BIN)/clang-format -i $(OUR_CPP))
+
+generate: $(VENV)/.with-dev ## make what follows from format-spec/tables.toml: tables of SPEC.md
+	$(BIN)/python tools/generate_format.py
 
 dev: $(BIN)/pip ## an editable install with all tools: edits to Python sources are live
 	@echo "installing tachograph, editable, and its tools into $(VENV) ..."

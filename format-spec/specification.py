@@ -81,6 +81,7 @@ class EnumValue:
 class LossSpec:
     """One cause of loss; ``index`` is its place in a control file's counters, ``severity`` is ``loss`` or ``note``.
 
+    ``of`` says whether the ledger tells of a process (``its``), of the whole recording (``null``), or ``its or null``.
     One that is ``lasting`` holds from when it was counted on, so it counts in all later windows of a rotation.
     """
 
@@ -89,6 +90,7 @@ class LossSpec:
     severity: str
     doc: str
     advice: str
+    of: str = "its"
     lasting: bool = False
 
 

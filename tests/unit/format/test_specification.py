@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tachograph.format import ColumnSpec, Specification, load_specification
+from tachograph.format import Specification, load_specification
 
+GENERATOR = Path(__file__).parents[3] / "tools" / "generate_format.py"
 SPEC_PATH = Path(__file__).parents[3] / "format-spec" / "SPEC.md"
 
 
@@ -37,53 +40,10 @@ def markdown_tables(text: str) -> dict[str, list[list[str]]]:
     return {name: rows[2:] for name, rows in found.items()}
 
 
-def least(column: ColumnSpec) -> str:
-    return "" if column.least is None else f"; at least {column.least}"
-
-
-def test_every_table_agrees_column_by_column(spec: Specification, text: str) -> None:
-    tables = markdown_tables(text)
-    for table in spec.tables.values():
-        expected = [
-            [
-                f"`{column.name}`",
-                column.type,
-                "yes" if column.nullable else "no",
-                column.unit or "",
-                f"`{column.references}`" if column.references else f"enum `{column.enum}`" if column.enum else "",
-                column.doc + least(column) + (f" (since 1.{column.since})" if column.since else ""),
-            ]
-            for column in table.columns
-        ]
-        assert tables[table.name] == expected, table.name
-
-
-def test_the_tables_section_has_no_other_table(spec: Specification, text: str) -> None:
-    section = text[text.index("\n## Tables\n") : text.index("### Notes on the tables")]
-    assert re.findall(r"^### (\w+)$", section, re.MULTILINE) == list(spec.tables)
-    for name, table in spec.tables.items():
-        start = section.index(f"### {name}\n")
-        body = section[start : section.find("|", start)]
-        assert table.doc in body
-        assert ("Sorted by" in body) == bool(table.sort)
-        assert ("Since" in body) == bool(table.since)
-        assert (f"`parameters.{table.recorded_if}`" in body) == bool(table.recorded_if)
-
-
-def test_enumerations_agree(spec: Specification, text: str) -> None:
-    tables = markdown_tables(text)
-    for name, values in spec.enums.items():
-        expected = [[str(index), f"`{value.name}`", value.doc] for index, value in enumerate(values)]
-        assert tables[f"Enumeration `{name}"] == expected
-    assert len(re.findall("^### Enumeration", text, re.MULTILINE)) == len(spec.enums)
-
-
-def test_losses_agree(spec: Specification, text: str) -> None:
-    expected = [
-        [str(loss.index), f"`{loss.name}`", loss.severity, loss.doc, loss.advice]  #
-        for loss in spec.losses
-    ]
-    assert markdown_tables(text)["Losses"] == expected
+def test_what_is_generated_is_up_to_date() -> None:
+    """SPEC.md's tables, enumerations and losses are those of tables.toml; ``make generate`` makes them so."""
+    made = subprocess.run([sys.executable, GENERATOR, "--check"], capture_output=True, text=True, timeout=60)
+    assert (made.stdout, made.returncode) == ("", 0), made.stderr
 
 
 def test_version_and_reserved_names_agree(spec: Specification, text: str) -> None:
@@ -139,9 +99,6 @@ def test_a_table_that_is_missing(spec: Specification) -> None:
 
 
 def test_importing_costs_no_pyarrow(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     code = "import sys, tachograph.format as f; f.load_specification(); f.Manifest; f.SpoolDirectory; f.FormatError\n"
     code += "assert 'pyarrow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=tmp_path)
