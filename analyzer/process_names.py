@@ -16,6 +16,8 @@ _MULTIPROCESSING = re.compile(r"from (multiprocessing\.\w+) import ")
 """What multiprocessing runs its own processes with: ``-c 'from multiprocessing.spawn import spawn_main; ...'``."""
 
 MAX_NAME = 60
+MAX_COMMAND = 4000
+"""Characters read of a command, which has at most 400 (SPEC.md, "processes")."""
 
 
 def process_names(processes: pa.Table, argv: Sequence[str]) -> list[str]:
@@ -23,7 +25,7 @@ def process_names(processes: pa.Table, argv: Sequence[str]) -> list[str]:
     columns = (processes.column(name).to_pylist() for name in ("parent", "command", "executable", "origin"))
     names: list[str] = []
     for number, (parent, command, executable, origin) in enumerate(zip(*columns, strict=True)):
-        words = _words(command) if command else []
+        words = _words(command[:MAX_COMMAND]) if command else []
         if not words and (origin == "first" or (origin is None and number == 0)):
             words = list(argv)
         name = name_of(words) if words else None
@@ -39,20 +41,21 @@ def name_of(words: Sequence[str]) -> str | None:
         return None
     if not (_PYTHON.search(_base(words[0])) or words[0].startswith("-")):
         return _base(words[0])
-    rest = list(words if words[0].startswith("-") else words[1:])
-    while rest and rest[0].startswith("-") and rest[0] != "-":
-        option = rest.pop(0)
+    rest = iter(words if words[0].startswith("-") else words[1:])
+    for option in rest:
+        if not option.startswith("-") or option == "-":
+            return _base(option)
         if option.startswith("--"):
-            if option in _WITH_VALUE and rest:
-                rest.pop(0)
+            if option in _WITH_VALUE:
+                next(rest, None)
             continue
         run = re.match(r"-[^cmWX]*(?:([WX])|([cm]))(.*)", option, re.DOTALL)
         if run is None:
             continue
-        value = run[3] or (rest.pop(0) if rest else "")
+        value = run[3] or next(rest, "")
         if run[2] is not None:
             return (value or None) if run[2] == "m" else _of_code(value)
-    return _base(rest[0]) if rest else "python"
+    return "python"
 
 
 def _of_code(text: str) -> str:

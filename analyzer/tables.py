@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tachograph.format import Container, FormatError, Specification, TableSpec, check_batch, check_schema, complete
+from tachograph.format import Container, FormatError, Specification, TableSpec, check_batch, check_depth, check_schema, complete
 
 BATCH_ROWS = 1 << 20
 """Rows that are in memory at a time while a long table is read."""
@@ -61,6 +61,8 @@ class Tables:
         with self._open(name) as file:
             table = complete(spec, _plain(file.read(columns=_present(file, spec.schema.names)), spec))
             check_batch(spec, table, self._limits(spec), _file(name))
+        if name == "stacks":
+            check_depth(table, _file(name))
         for column in spec.columns:
             if column.type in ("string", "binary"):
                 _check_text(table.column(column.name), f"{_file(name)}: the column {column.name}")

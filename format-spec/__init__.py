@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .segment import Segment, read_segment
     from .specification import ColumnSpec, EnumValue, LossSpec, Specification, TableSpec, load_specification
     from .spool import ControlFile, Part, SpoolDirectory, SpoolProcess, decode_control
-    from .validation import check_batch, check_schema, complete
+    from .validation import check_batch, check_depth, check_schema, complete
 
 _HOMES = {
     "assembly": ("Assembled", "assemble"),
@@ -33,7 +33,7 @@ _HOMES = {
     "segment": ("Segment", "read_segment"),
     "specification": ("ColumnSpec", "EnumValue", "LossSpec", "Specification", "TableSpec", "load_specification"),
     "spool": ("ControlFile", "Part", "SpoolDirectory", "SpoolProcess", "decode_control"),
-    "validation": ("check_batch", "check_schema", "complete"),
+    "validation": ("check_batch", "check_depth", "check_schema", "complete"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -55,6 +55,7 @@ __all__ = [
     "TableWriter",
     "assemble",
     "check_batch",
+    "check_depth",
     "check_schema",
     "complete",
     "decode_control",

@@ -14,6 +14,7 @@ from .line_table import reduce_line_table
 from .records import NONE, Code
 from .specification import Specification
 from .text import clean_text
+from .validation import MAX_STACK_DEPTH
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,7 @@ class ContextTree:
         self._files: dict[str, int] = {}
         self._codes: dict[tuple[str, str, int, int, bytes | None], int] = {}
         self._nodes: dict[_Node, int] = {}
+        self._depths: list[int] = []
 
     def add(self, process: ProcessFacts) -> dict[int, int]:
         """Add the stacks of a process that its rows mention, and their callers.
@@ -55,6 +57,10 @@ class ContextTree:
         process.references_lost += looped
         parent = None if node == NONE or looped else ids[node]
         for node in reversed(path):
+            if parent is not None and self._depths[parent] == MAX_STACK_DEPTH:
+                # No recorder writes stacks as deep as this; the innermost levels stay.
+                process.references_lost += 1
+                parent = None
             record = process.stacks.get(node)
             if record is None:
                 process.references_lost += 1
@@ -68,7 +74,10 @@ class ContextTree:
             parent = ids[node] = self._append((parent, codes[record.code], instruction, record.task))
 
     def _append(self, node: _Node) -> int:
-        return self._nodes.setdefault(node, len(self._nodes))
+        number = self._nodes.setdefault(node, len(self._nodes))
+        if number == len(self._depths):
+            self._depths.append(1 if node[0] is None else self._depths[node[0]] + 1)
+        return number
 
     def _code(self, code: Code | None) -> int | None:
         if code is None:

@@ -15,6 +15,8 @@ from .text import clean_text
 FORMAT_VERSION = "1.2"
 MAX_MANIFEST_SIZE = 16 << 20
 MANIFEST_NAME = "manifest.json"
+LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 63) - 1
+"""The integers that a manifest may hold: those of the tables' widest columns."""
 
 
 @dataclass
@@ -66,9 +68,9 @@ class Manifest:
             FormatError: as ``read``.
         """
         try:
-            document = _clean(json.loads(data.decode("utf-8")))
+            document = _clean(json.loads(data.decode("utf-8"), parse_int=_integer))
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"{where} is not JSON ({error}): this is no recording, or a damaged one") from None
+            raise FormatError(f"{where} is not JSON of a manifest ({error}): this is no recording, or a damaged one") from None
         if not isinstance(document, dict):
             raise FormatError(f"{where} is not a JSON object: this is no recording")
         _check_version(document.get("format_version"), where)
@@ -87,7 +89,8 @@ class Manifest:
         document = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "extra"}
         if self.window is None:
             del document["window"]
-        return (json.dumps(_clean({**document, **self.extra}), indent=1, ensure_ascii=False) + "\n").encode()
+        document = _storable(_clean({**document, **self.extra}))
+        return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
 
     def write(self, path: Path | str) -> None:
         """Write the file, readable by its owner only; it appears or changes at once.
@@ -116,6 +119,22 @@ def _clean(value: Any) -> Any:
     return value
 
 
+def _integer(digits: str) -> int:
+    """An integer of a manifest; a ValueError for one of more than 64 bits, which no field can have."""
+    if len(digits) > 20 or not LEAST_INTEGER <= (value := int(digits)) <= MOST_INTEGER:
+        raise ValueError(f"an integer has more than 64 bits: {digits[:24]}")
+    return value
+
+
+def _storable(value: Any) -> Any:
+    """The value with integers that are too large for a manifest, such as the counts of a damaged spool, at its limits."""
+    if isinstance(value, list):
+        return [_storable(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _storable(each) for key, each in value.items()}
+    return max(LEAST_INTEGER, min(MOST_INTEGER, value)) if type(value) is int else value
+
+
 def _check_version(version: object, where: str) -> None:
     if not isinstance(version, str):
         raise FormatError(f"{where} has no format_version: this is no tachograph recording")
@@ -138,7 +157,7 @@ def _check_value(name: str, value: Any, where: str) -> None:
     elif name == "state":
         good = value in STATES
     elif name in _INTEGERS:
-        good = value is None or (type(value) is int and 0 <= value < 1 << 63)
+        good = value is None or _is_count(value)
     elif name in _OBJECTS:
         good = value is None if not isinstance(value, dict) else _is_object(name, value)
         good = good and (value is not None or name not in _REQUIRED_OBJECTS)
@@ -158,8 +177,8 @@ def _is_object(name: str, value: dict[str, Any]) -> bool:
     if name == "window":
         times = [value.get(key) for key in ("start_ns", "end_ns")]
         numbers = [value.get(key) for key in ("number", "first")]
-        return all(type(number) is int for number in numbers) and all(
-            time is None or type(time) is int for time in times
+        return all(_is_count(number) for number in numbers) and all(
+            time is None or _is_count(time) for time in times
         )
     return name != "clock" or all(type(value.get(key)) is int for key in ("monotonic_ns", "utc_ns"))
 
@@ -174,7 +193,11 @@ def _is_loss(entry: Any) -> bool:
 
 
 def _is_table(entry: Any) -> bool:
-    return isinstance(entry, dict) and all(type(entry.get(key)) is int and entry[key] >= 0 for key in ("rows", "bytes"))
+    return isinstance(entry, dict) and all(_is_count(entry.get(key)) for key in ("rows", "bytes"))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _short(value: Any) -> str:

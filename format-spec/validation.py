@@ -11,6 +11,9 @@ from .specification import TableSpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MAX_STACK_DEPTH = 1 << 14
+"""Levels of the deepest stack (SPEC.md, "stacks"), a power of two."""
+
 
 def check_schema(table: TableSpec, schema: pa.Schema, where: str) -> list[str]:
     """The columns to read of a table that has ``schema``: those that the specification knows.
@@ -85,6 +88,25 @@ def check_batch(
         _check_ids(batch.column(table.id_column), first_row, f"{where}: the column {table.id_column}")
         if table.name == "stacks" and "parent" in present:
             _check_parents(batch, where)
+
+
+def check_depth(stacks: pa.Table, where: str) -> None:
+    """Check that no row of the whole table ``stacks`` has more than ``MAX_STACK_DEPTH`` levels.
+
+    Errors:
+        FormatError: one has.
+    """
+    import numpy as np
+
+    count = stacks.num_rows
+    # Each round doubles how far up an entry points; the last entry stands for "above the root".
+    above = np.append(stacks.column("parent").cast("int64").fill_null(count).to_numpy(), count)
+    for _ in range(MAX_STACK_DEPTH.bit_length() - 1):
+        if (above == count).all():
+            return
+        above = above[above]
+    if (above != count).any():
+        raise FormatError(f"{where}: a stack has more than the {MAX_STACK_DEPTH} levels that it may have")
 
 
 def _check_range(values: pa.ChunkedArray, limit: int, what: str, referenced: str) -> None:

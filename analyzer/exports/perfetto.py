@@ -54,12 +54,12 @@ def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
     if choice.metric.unit == "bytes":
         sums = choice.sums(tree)
         _write_tracks(choice, writer, sums["thread"].unique().tolist())
-        writer.packet(Message().message(12, _interned(tree)))
+        writer.packet(Message().message(12, _interned(tree, sums["node"].unique().tolist())))
         _write_heaps(choice, writer, sums)
     else:
         rows = choice.timeline(tree, LIMIT)
         _write_tracks(choice, writer, rows["thread"].unique().tolist())
-        writer.packet(Message().message(12, _interned(tree)))
+        writer.packet(Message().message(12, _interned(tree, rows["node"].unique().tolist())))
         (_write_samples if choice.metric is Metric.CPU else _write_slices)(choice, writer, tree, rows)
     _write_footprint(choice, writer)
     return []
@@ -121,8 +121,11 @@ def _tid(choice: Choice, number: int) -> int:
     return (1 << 22) + number if tid is None else tid
 
 
-def _interned(tree: FrameTree) -> Message:
-    """InternedData: names, files, frames and stacks; ids are numbers from 1 (a stack's is its node's)."""
+def _interned(tree: FrameTree, nodes: list[int]) -> Message:
+    """InternedData: names, files, frames and the stacks of ``nodes``; ids are numbers from 1 (a stack's is its node's).
+
+    Of the whole tree the stacks would be quadratic in its depth.
+    """
     data = Message().message(17, Message().number(1, _MAPPING).text(2, "Python"))
     data.message(16, Message().number(1, _MAPPING).blob(2, b"tachograph"))
     data.message(19, Message().number(1, _MAPPING).number(2, _MAPPING).number(7, _MAPPING))
@@ -141,7 +144,7 @@ def _interned(tree: FrameTree) -> Message:
         if function.first_line is not None and function.first_line > 0:
             interned.number(6, function.first_line)
         data.message(6, interned)
-    for node in range(len(tree.parent)):
+    for node in sorted(nodes):
         data.message(7, Message().number(1, node + 1).packed(2, [frame + 1 for frame in tree.path(node)]))
     return data
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,7 +12,7 @@ from functools import lru_cache
 GROWN, CUT, GATHERED = "grown", "cut", "gathered"
 """A name in a loop that is made anew with something added, without its beginning, or out of arrays joined."""
 
-_ARRAYS = re.compile(r"^\s*(import|from)\s+(numpy|pandas|torch)\b", re.MULTILINE)
+_ARRAYS = re.compile(r"^[ \t]*(import|from)[ \t]+(numpy|pandas|torch)\b", re.MULTILINE)
 _JOINING = ("concatenate", "append", "vstack", "hstack", "stack", "concat")
 
 
@@ -46,27 +47,41 @@ class Shapes:
 def shapes(text: str) -> Shapes:
     """The shapes of a file; none of a text that is no Python."""
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the text, not of ours
+            return _found(ast.parse(text), arrays=_ARRAYS.search(text) is not None)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Shapes({}, [])
+
+
+def _found(tree: ast.Module, *, arrays: bool) -> Shapes:
     copying: dict[int, tuple[str, str]] = {}
-    for loop in ast.walk(tree):
-        if isinstance(loop, ast.For | ast.While):
-            for line, found in _copying(loop):
-                copying.setdefault(line, found)
-    return Shapes(copying, list(_outermost(tree)) if _ARRAYS.search(text) else [])
+    for assignment in _assignments_in_loops(tree):
+        for line, found in _copying(assignment):
+            copying.setdefault(line, found)
+    return Shapes(copying, list(_outermost(tree)) if arrays else [])
 
 
-def _copying(loop: ast.For | ast.While) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Assignments of a loop's body that copy what they assign to."""
-    for node in (inside for statement in loop.body for inside in ast.walk(statement)):
-        if not (isinstance(node, ast.Assign) and len(node.targets) == 1):
-            continue
-        name = ast.unparse(node.targets[0])
-        shape = _shape(node.value, name) if isinstance(node.targets[0], ast.Name | ast.Attribute) else None
-        if shape:
-            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                yield line, (name, shape)
+def _assignments_in_loops(tree: ast.Module) -> Iterator[ast.Assign]:
+    """Assignments in the bodies of loops, each once."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, inside = waiting.pop()
+        if inside and isinstance(node, ast.Assign):
+            yield node
+        body = set(map(id, node.body)) if isinstance(node, ast.For | ast.While) else ()
+        waiting += ((child, inside or id(child) in body) for child in ast.iter_child_nodes(node))
+
+
+def _copying(node: ast.Assign) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The lines of an assignment that copies what it assigns to."""
+    if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name | ast.Attribute):
+        return
+    name = ast.unparse(node.targets[0])
+    shape = _shape(node.value, name)
+    if shape:
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+            yield line, (name, shape)
 
 
 def _shape(value: ast.expr, name: str) -> str | None:
@@ -89,22 +104,20 @@ def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-def _outermost(node: ast.AST) -> Iterator[Loop]:
+def _outermost(tree: ast.Module) -> Iterator[Loop]:
     """Loops that count and index, without those inside of others."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.For) and _counts(child):
-            yield _loop(child)
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.For) and _counts(node):
+            yield _loop(node)
         else:
-            yield from _outermost(child)
+            waiting += reversed(list(ast.iter_child_nodes(node)))
 
 
 def _loop(outer: ast.For) -> Loop:
     found = Loop(outer.lineno, outer.end_lineno or outer.lineno)
-    counters = [
-        {name.id for name in ast.walk(node.target) if isinstance(name, ast.Name)}
-        for node in ast.walk(outer)
-        if isinstance(node, ast.For) and _is_range(node)
-    ]
+    counted_by = _counters(outer)
     stored = {
         ast.unparse(node.value)
         for node in ast.walk(outer)
@@ -114,13 +127,25 @@ def _loop(outer: ast.For) -> Loop:
         if not isinstance(node, ast.Subscript):
             continue
         used = {name.id for name in ast.walk(node.slice) if isinstance(name, ast.Name)}
-        by = sum(bool(used & each) for each in counters)
+        by = len(set().union(*(counted_by.get(name, ()) for name in used)))
         if by:
             found.elements.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
         found.recurrent |= isinstance(node.ctx, ast.Load) and _earlier(node) and ast.unparse(node.value) in stored
         found.certain |= by >= 2 and bool(parts) and not any(isinstance(part, ast.Slice) for part in parts)
     return found
+
+
+def _counters(outer: ast.For) -> dict[str, list[int]]:
+    """The names that count in a loop and those inside of it, each with the first two loops (numbers) that it counts."""
+    counted_by: dict[str, list[int]] = {}
+    for number, node in enumerate(ast.walk(outer)):
+        if isinstance(node, ast.For) and _is_range(node):
+            for name in {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}:
+                loops = counted_by.setdefault(name, [])
+                if len(loops) < 2:
+                    loops.append(number)
+    return counted_by
 
 
 def _earlier(node: ast.Subscript) -> bool:

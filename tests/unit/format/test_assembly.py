@@ -16,11 +16,13 @@ from tachograph.format import (
     SpoolDirectory,
     assemble,
     check_batch,
+    check_depth,
     check_schema,
     load_specification,
     read_segment,
     write_part,
 )
+from tachograph.format.validation import MAX_STACK_DEPTH
 from unit.format.builder import NONE, SegmentBuilder, control, write_spool
 
 SPEC = load_specification()
@@ -87,6 +89,19 @@ def test_a_ring_of_parents_is_cut(tmp_path: Path) -> None:
     assert counts(result) == {"references_lost": 2}
 
 
+@pytest.mark.parametrize("more", [0, 1, 2 * MAX_STACK_DEPTH])
+def test_a_stack_without_end_loses_its_outermost_levels(tmp_path: Path, more: int) -> None:
+    segment = SegmentBuilder(0, size=1 << 24)
+    for stack in range(MAX_STACK_DEPTH + more):
+        segment.stack(stack, stack - 1 if stack else NONE, NONE, stack)
+    segment.cpu(10, 5, MAX_STACK_DEPTH + more - 1)
+    write_spool(tmp_path, of(segment), control())
+    result = assembled(tmp_path)
+    check_depth(result.table("stacks"), "stacks")
+    assert [each["parent"] for each in rows(result, "stacks")].count(None) == 1 + -(-more // MAX_STACK_DEPTH)
+    assert result.table("stacks").num_rows == MAX_STACK_DEPTH + more
+
+
 def test_stacks_that_no_row_refers_to_are_left_out(tmp_path: Path) -> None:
     """The callers of those that a row refers to are kept; of the others neither codes nor files are."""
     segment = SegmentBuilder(0)
@@ -108,7 +123,7 @@ def test_stacks_that_no_row_refers_to_are_left_out(tmp_path: Path) -> None:
 
 def test_deep_stacks_do_not_recurse(tmp_path: Path) -> None:
     segment = SegmentBuilder(0, size=1 << 20)
-    depth = 20_000
+    depth = MAX_STACK_DEPTH
     for stack in range(depth):
         segment.stack(stack, stack + 1 if stack + 1 < depth else NONE, NONE, 0)
     segment.block(100, 0, stack=0)

@@ -14,6 +14,15 @@ from tachograph.format import FormatError, Manifest
 MINIMAL = {"format_version": "1.0", "uuid": "u", "state": "complete"}
 
 
+def digits(number: int) -> str:
+    """The digits of a number of any size."""
+    return str(number) if abs(number) < 10**4000 else "1" + "0" * 5000
+
+
+def len_of(number: int) -> str:
+    return f"{number.bit_length()} bits{' below 0' if number < 0 else ''}"
+
+
 def parse(**changes: Any) -> Manifest:
     return Manifest.from_bytes(json.dumps({**MINIMAL, **changes}).encode())
 
@@ -88,7 +97,6 @@ def test_bad_manifests(data: bytes) -> None:
         {"cpu_count": "2"},
         {"cpu_count": True},
         {"ended_ns": -1},
-        {"ended_ns": 1 << 64},
         {"clock": {}},
         {"clock": {"monotonic_ns": 1.5, "utc_ns": 2}},
         {"argv": "python"},
@@ -99,12 +107,44 @@ def test_bad_manifests(data: bytes) -> None:
         {"tables": {"cpu": {"rows": -1, "bytes": 0}}},
         {"tables": []},
         {"host": 5},
+        {"window": {"number": 1, "first": 1, "start_ns": -1}},
+        {"window": {"number": -1, "first": 1}},
     ],
 )
 def test_values_of_other_types(changes: dict[str, Any]) -> None:
     with pytest.raises(FormatError, match=next(iter(changes))) as error:
         parse(**changes)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 63) - 1, 10**400, -(10**400), 10**5000], ids=len_of)
+@pytest.mark.parametrize(
+    "place",
+    [
+        '"window": {"number": 1, "first": 1, "start_ns": %s}',
+        '"window": {"number": %s, "first": 1}',
+        '"clock": {"monotonic_ns": %s, "utc_ns": 1}',
+        '"clock": {"monotonic_ns": 1, "utc_ns": %s}',
+        '"sampler_cost": {"handler_cpu_ns": %s}',
+        '"sampler_cost": {"processes": [{"process": 0, "own_bytes": %s}]}',
+        '"quality": [{"process": %s, "loss": "x", "count": 1}]',
+        '"quality": [{"process": 0, "loss": "x", "count": %s}]',
+        '"parameters": {"interval_ns": %s}',
+        '"ended_ns": %s',
+        '"what_a_later_version_adds": [%s]',
+    ],
+)
+def test_integers_of_more_than_64_bits(place: str, number: int) -> None:
+    text = json.dumps(MINIMAL)[:-1] + ", " + place % digits(number) + "}"
+    with pytest.raises(FormatError, match="more than 64 bits") as error:
+        Manifest.from_bytes(text.encode())
+    assert len(str(error.value)) < 300
+
+
+def test_counts_that_are_too_large_are_stored_at_the_limit() -> None:
+    """The counters of a damaged spool."""
+    manifest = Manifest("u", quality=[{"process": 0, "loss": "x", "count": (1 << 64) - 1}])
+    assert Manifest.from_bytes(manifest.to_bytes()).quality[0]["count"] == (1 << 63) - 1
 
 
 def test_newer_major_names_both_versions() -> None:
