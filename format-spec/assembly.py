@@ -13,6 +13,7 @@ from .definitions import ProcessFacts
 from .gpu import GpuFacts, read_gpu
 from .images import images_of
 from .lifetimes import Deaths
+from .manifest import MOST_INTEGER
 from .native_frames import NativeFrames, Resolve
 from .process_log import ProcessLog
 from .processes import losses_of_rows, processes_table, rows_of, threads_table
@@ -116,7 +117,9 @@ class Assembled:
             for name in ("records_torn", "segments_missing", "references_lost"):
                 counts[name] = counts.get(name, 0) + getattr(process, name)
             ledger += [
-                {"process": process.number, "loss": name, "count": count} for name, count in counts.items() if count
+                {"process": process.number, "loss": name, "count": min(count, MOST_INTEGER)}
+                for name, count in counts.items()
+                if count
             ]
         ledger += self._of_rows
         whole = {"records_torn": self._log.torn, "processes_unlisted": self._log.unlisted}
@@ -172,7 +175,8 @@ class Assembled:
             if process.control is not None
             for before in [process.carried]
         ]
-        total = {name: sum(entry[name] for entry in processes) for name in ("handler_cpu_ns", "helper_cpu_ns")}
+        names = ("handler_cpu_ns", "helper_cpu_ns")
+        total = {name: min(MOST_INTEGER, sum(entry[name] for entry in processes)) for name in names}
         return {**total, "processes": processes}
 
     def _deaths(self) -> dict[int, Deaths]:

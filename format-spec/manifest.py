@@ -70,7 +70,7 @@ class Manifest:
         try:
             document = _clean(json.loads(data.decode("utf-8"), parse_int=_integer))
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"{where} is not JSON of a manifest ({error}): this is no recording, or a damaged one") from None
+            raise FormatError(f"{where} is no manifest ({error}): this is no recording, or a damaged one") from None
         if not isinstance(document, dict):
             raise FormatError(f"{where} is not a JSON object: this is no recording")
         _check_version(document.get("format_version"), where)
@@ -89,8 +89,7 @@ class Manifest:
         document = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "extra"}
         if self.window is None:
             del document["window"]
-        document = _storable(_clean({**document, **self.extra}))
-        return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
+        return (json.dumps(_clean({**document, **self.extra}), indent=1, ensure_ascii=False) + "\n").encode()
 
     def write(self, path: Path | str) -> None:
         """Write the file, readable by its owner only; it appears or changes at once.
@@ -124,15 +123,6 @@ def _integer(digits: str) -> int:
     if len(digits) > 20 or not LEAST_INTEGER <= (value := int(digits)) <= MOST_INTEGER:
         raise ValueError(f"an integer has more than 64 bits: {digits[:24]}")
     return value
-
-
-def _storable(value: Any) -> Any:
-    """The value with integers that are too large for a manifest, such as the counts of a damaged spool, at its limits."""
-    if isinstance(value, list):
-        return [_storable(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _storable(each) for key, each in value.items()}
-    return max(LEAST_INTEGER, min(MOST_INTEGER, value)) if type(value) is int else value
 
 
 def _check_version(version: object, where: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
+from .manifest import MOST_INTEGER
 from .process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log, joined
 from .records import BLOCK, ROW_LENGTHS, record_header
 from .segment import Segment, read_segment
@@ -83,7 +84,9 @@ def decode_control(data: bytes) -> ControlFile:
         raise NewerVersionError(
             f"the spool has version {major}.{minor}, this tachograph reads 1.x: use a newer tachograph"
         )
-    losses = _LOSSES.unpack_from(data, _LOSSES_AT)
+    # A counter that no run can have reached is damaged; a manifest could not hold it.
+    losses = tuple(min(count, MOST_INTEGER) for count in _LOSSES.unpack_from(data, _LOSSES_AT))
+    fields = (fields[0], *(min(value, MOST_INTEGER) for value in fields[1:]))
     values = (*fields[3:11], bool(fields[11]), *fields[12:17], bool(fields[17]), *fields[18:], losses)
     return ControlFile(*values)
 

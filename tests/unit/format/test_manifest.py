@@ -141,12 +141,6 @@ def test_integers_of_more_than_64_bits(place: str, number: int) -> None:
     assert len(str(error.value)) < 300
 
 
-def test_counts_that_are_too_large_are_stored_at_the_limit() -> None:
-    """The counters of a damaged spool."""
-    manifest = Manifest("u", quality=[{"process": 0, "loss": "x", "count": (1 << 64) - 1}])
-    assert Manifest.from_bytes(manifest.to_bytes()).quality[0]["count"] == (1 << 63) - 1
-
-
 def test_newer_major_names_both_versions() -> None:
     with pytest.raises(FormatError, match=r"version 2\.3, this tachograph reads 1\.x"):
         parse(format_version="2.3")
