@@ -9,7 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tachograph.format import Container, FormatError, Specification, TableSpec, check_batch, check_depth, check_schema, complete
+from tachograph.format import (
+    Container,
+    FormatError,
+    Specification,
+    TableSpec,
+    check_batch,
+    check_depth,
+    check_schema,
+    complete,
+)
 
 BATCH_ROWS = 1 << 20
 """Rows that are in memory at a time while a long table is read."""

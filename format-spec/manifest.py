@@ -167,9 +167,7 @@ def _is_object(name: str, value: dict[str, Any]) -> bool:
     if name == "window":
         times = [value.get(key) for key in ("start_ns", "end_ns")]
         numbers = [value.get(key) for key in ("number", "first")]
-        return all(_is_count(number) for number in numbers) and all(
-            time is None or _is_count(time) for time in times
-        )
+        return all(_is_count(number) for number in numbers) and all(time is None or _is_count(time) for time in times)
     return name != "clock" or all(type(value.get(key)) is int for key in ("monotonic_ns", "utc_ns"))
 
 

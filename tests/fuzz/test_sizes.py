@@ -82,7 +82,9 @@ def deep_stacks(path: Path, nodes: int, depth: int) -> Path:
 
 
 def test_the_deepest_stacks(tmp_path: Path) -> None:
-    spent = seconds_of_each(deep_stacks(tmp_path / "deep.tacho", 2 * MAX_STACK_DEPTH, MAX_STACK_DEPTH), tmp_path / "out")
+    spent = seconds_of_each(
+        deep_stacks(tmp_path / "deep.tacho", 2 * MAX_STACK_DEPTH, MAX_STACK_DEPTH), tmp_path / "out"
+    )
     assert max(spent.values()) < 10, spent
 
 
