@@ -16,15 +16,16 @@ SHIM = Path(__file__).resolve().parents[1] / "native" / "shim"
 MAY_INCLUDE: Mapping[str, frozenset[str]] = {
     "base": frozenset(),
     "spool": frozenset({"base"}),
-    "stacks": frozenset({"base", "spool"}),
-    "cpu": frozenset({"base", "spool", "stacks"}),
+    "unwind": frozenset({"base", "spool"}),
+    "stacks": frozenset({"base", "spool", "unwind"}),
+    "cpu": frozenset({"base", "spool", "unwind", "stacks"}),
     "waits": frozenset({"base", "spool", "stacks"}),
     "memory": frozenset({"base", "spool", "stacks"}),
     "copies": frozenset({"base", "spool", "stacks", "memory"}),
     # It starts and stops the sources through their table in stacks/; what is not a source is used by name.
-    "process": frozenset({"base", "spool", "stacks", "waits", "memory"}),
+    "process": frozenset({"base", "spool", "unwind", "stacks", "waits", "memory"}),
     # A hook calls whatever it stands in front of something for; nothing calls a hook.
-    "hooks": frozenset({"base", "spool", "stacks", "cpu", "waits", "memory", "copies", "process"}),
+    "hooks": frozenset({"base", "spool", "unwind", "stacks", "cpu", "waits", "memory", "copies", "process"}),
 }
 """Each room of the shim, and the others that its files may include. ``tachograph/api.h`` is open to all."""
 

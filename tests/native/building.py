@@ -115,6 +115,15 @@ def test_program(variant: Variant, target: Path) -> Path:
     return link(compile_all(sources, [*SHIM_FLAGS, *variant.flags], SHIM_INCLUDE), target, variant.flags)
 
 
+def judge(folder: Path) -> tuple[Path, Path]:
+    """Build the judge of the unwinder, with the unwinder in it, and the code that it looks at."""
+    sources = [*shim_sources(without=["hooks/*.cpp", "audit.cpp", "startup.cpp"]), HERE / "judge" / "judge.cpp"]
+    library = link(compile_all(sources, [*SHIM_FLAGS, "-O2"], SHIM_INCLUDE), folder / "judge.so", ["-shared"])
+    flags = ["-std=c++20", *HIDDEN, "-O2", "-fomit-frame-pointer", *WARNINGS]
+    subjects = compile_all([HERE / "judge" / "subjects.cpp"], flags, [])
+    return library, link(subjects, folder / "subjects.so", ["-shared"])
+
+
 def recorder(variant: Variant, folder: Path) -> Path:
     """Build libtachograph.so and the extension module for this interpreter into ``folder``.
 

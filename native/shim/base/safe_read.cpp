@@ -4,10 +4,12 @@
 
 #include <sys/uio.h>
 
-// int tachograph_guarded_copy(void* to, const void* from, size_t size): one instruction can fault.
+// One instruction of each can fault.
 extern "C" int tachograph_guarded_copy(void* to, const void* from, size_t size);
 extern "C" const char tachograph_guarded_copy_at[];
 extern "C" const char tachograph_guarded_copy_failed[];
+extern "C" int tachograph_guarded_load(uint64_t* to, uint64_t from);
+extern "C" const char tachograph_guarded_load_at[];
 
 __asm__(R"(
     .text
@@ -30,6 +32,21 @@ tachograph_guarded_copy_failed:
     ret
     .cfi_endproc
     .size tachograph_guarded_copy, .-tachograph_guarded_copy
+
+    .globl tachograph_guarded_load
+    .hidden tachograph_guarded_load
+    .globl tachograph_guarded_load_at
+    .hidden tachograph_guarded_load_at
+    .type tachograph_guarded_load, @function
+tachograph_guarded_load:
+    .cfi_startproc
+tachograph_guarded_load_at:
+    movq (%rsi), %rax
+    movq %rax, (%rdi)
+    movl $1, %eax
+    ret
+    .cfi_endproc
+    .size tachograph_guarded_load, .-tachograph_guarded_load
 )");
 
 namespace tachograph::safe_read {
@@ -50,8 +67,14 @@ bool copy(void* to, const void* from, size_t size) {
                         kernel::address(&remote), 1, 0) == static_cast<long>(size);
 }
 
+bool load(uint64_t* to, uint64_t from) {
+    if (t_kernel) return copy(to, reinterpret_cast<const void*>(from), sizeof *to);
+    return from >= 4096 && tachograph_guarded_load(to, from) != 0;
+}
+
 uintptr_t recovery(uintptr_t pc) {
-    if (pc == reinterpret_cast<uintptr_t>(tachograph_guarded_copy_at))
+    if (pc == reinterpret_cast<uintptr_t>(tachograph_guarded_copy_at) ||
+        pc == reinterpret_cast<uintptr_t>(tachograph_guarded_load_at))
         return reinterpret_cast<uintptr_t>(tachograph_guarded_copy_failed);
     return 0;
 }

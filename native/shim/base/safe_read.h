@@ -13,6 +13,9 @@ namespace tachograph::safe_read {
 // Copies `size` bytes; false if any of them could not be read (then `to` is undefined).
 bool copy(void* to, const void* from, size_t size);
 
+// The 64-bit word at an address; false if it could not be read.
+bool load(uint64_t* to, uint64_t from);
+
 // Chooses the way for the calling thread's current walk: true = the kernel copies.
 void use_kernel(bool yes);
 bool kernel_chosen();

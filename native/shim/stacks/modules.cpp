@@ -1,19 +1,21 @@
 #include "stacks/modules.h"
 
-#include "base/digits.h"
 #include "base/kernel.h"
+#include "base/process_maps.h"
 #include "base/safe_read.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
+#include "unwind/images.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <atomic>
 #include <cstring>
 
 namespace tachograph::modules {
 namespace {
+
+using process_maps::Mapping;
 
 constexpr uint32_t kMostModules = 4096;
 constexpr size_t kBuffer = 64 * 1024;
@@ -33,39 +35,6 @@ struct State {
     char buffer[kBuffer] = {};
 };
 constinit State g;
-
-struct Mapping {
-    uint64_t start = 0;
-    uint64_t end = 0;
-    uint64_t file_offset = 0;
-    bool executable = false;
-    const char* path = "";
-    size_t path_length = 0;
-};
-
-uint64_t hash(const char* text, size_t length) {  // FNV-1a
-    uint64_t h = 0xCBF29CE484222325ull;
-    for (size_t i = 0; i < length; ++i) h = (h ^ static_cast<uint8_t>(text[i])) * 0x100000001B3ull;
-    return h;
-}
-
-// "start-end perms offset dev inode      path"
-bool parse(const char* line, const char* end, Mapping* mapping) {
-    const char* at = read_hexadecimal(line, &mapping->start);
-    if (at >= end || *at != '-') return false;
-    at = read_hexadecimal(at + 1, &mapping->end);
-    if (end - at < 7 || *at != ' ') return false;
-    mapping->executable = at[3] == 'x';
-    at = read_hexadecimal(at + 6, &mapping->file_offset);
-    for (int fields = 0; fields < 2 && at < end; ++fields) {
-        while (at < end && *at == ' ') ++at;
-        while (at < end && *at != ' ') ++at;
-    }
-    while (at < end && *at == ' ') ++at;
-    mapping->path = at;
-    mapping->path_length = static_cast<size_t>(end - at);
-    return true;
-}
 
 // GNU build id of the ELF image whose file offset 0 is mapped at `base`; 0 bytes if there is none.
 size_t build_id(uint64_t base, uint8_t* to) {
@@ -133,34 +102,22 @@ bool write(uint32_t id, const Mapping& mapping, uint64_t image) {
     return true;
 }
 
-class Reader {
-  public:
-    void line(const char* start, const char* end) {
-        Mapping mapping;
-        if (!parse(start, end, &mapping)) return;
-        const uint64_t path = hash(mapping.path, mapping.path_length);
-        if (mapping.file_offset == 0 && mapping.path_length > 0 && mapping.path[0] == '/') {
-            image_ = mapping.start;
-            image_path_ = path;
-        }
-        if (!mapping.executable) return;
-        const Module module{mapping.start, mapping.end, mapping.file_offset, path};
-        const uint32_t count = g.count.load(std::memory_order_relaxed);
-        if (count >= kMostModules || known(module, count)) return;
-        if (mapping.path_length == 0) {
-            mapping.path = "[anonymous]";
-            mapping.path_length = 11;
-        }
-        g.modules[count] = module;
-        // Without its record it stays unknown, and is met again.
-        if (write(count, mapping, image_path_ == path ? image_ : 0))
-            g.count.store(count + 1, std::memory_order_release);
+void visit(const Mapping& mapping, void* rows) {
+    if (!mapping.executable) return;
+    if (rows) unwind::images::add(mapping);
+    const Module module{mapping.start, mapping.end, mapping.file_offset, mapping.path_hash};
+    const uint32_t count = g.count.load(std::memory_order_relaxed);
+    if (count >= kMostModules || known(module, count)) return;
+    Mapping named = mapping;
+    if (named.path_length == 0) {
+        named.path = "[anonymous]";
+        named.path_length = 11;
     }
-
-  private:
-    uint64_t image_ = 0;
-    uint64_t image_path_ = 0;
-};
+    g.modules[count] = module;
+    // Without its record it stays unknown, and is met again.
+    if (write(count, named, named.path[0] == '/' ? named.image : 0))
+        g.count.store(count + 1, std::memory_order_release);
+}
 
 }  // namespace
 
@@ -175,27 +132,11 @@ void forget() { g.count.store(0); }
 
 void refresh(bool force) {
     if (!g.stale.exchange(false) && !force) return;
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/maps"),
-                                 O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    Reader reader;
-    size_t kept = 0;
-    for (;;) {
-        const long got = kernel::call(SYS_read, fd, kernel::address(g.buffer + kept),
-                                      static_cast<long>(kBuffer - kept));
-        if (got <= 0) break;
-        const char* end = g.buffer + kept + got;
-        const char* start = g.buffer;
-        while (const auto* newline = static_cast<const char*>(
-                   memchr(start, '\n', static_cast<size_t>(end - start)))) {
-            reader.line(start, newline);
-            start = newline + 1;
-        }
-        kept = static_cast<size_t>(end - start);
-        if (kept >= kBuffer) kept = 0;  // no mapping has so long a line
-        memmove(g.buffer, start, kept);
-    }
-    kernel::call(SYS_close, fd);
+    // Not while they are read by others, or a library is being closed: then at the next look.
+    bool rows = unwind::images::begin();
+    if (!rows && unwind::images::are_kept()) g.stale.store(true);
+    const bool read = process_maps::each(g.buffer, kBuffer, visit, rows ? &rows : nullptr);
+    if (rows && read) unwind::images::publish();
 }
 
 }  // namespace tachograph::modules

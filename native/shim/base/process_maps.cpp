@@ -1,0 +1,95 @@
+#include "base/process_maps.h"
+
+#include "base/digits.h"
+#include "base/kernel.h"
+
+#include <fcntl.h>
+#include <cstring>
+
+namespace tachograph::process_maps {
+namespace {
+
+uint64_t hash(const char* text, size_t length) {  // FNV-1a
+    uint64_t h = 0xCBF29CE484222325ull;
+    for (size_t i = 0; i < length; ++i) h = (h ^ static_cast<uint8_t>(text[i])) * 0x100000001B3ull;
+    return h;
+}
+
+// "start-end perms offset dev inode      path"
+bool parse(const char* line, const char* end, Mapping* mapping) {
+    const char* at = read_hexadecimal(line, &mapping->start);
+    if (at >= end || *at != '-') return false;
+    at = read_hexadecimal(at + 1, &mapping->end);
+    if (end - at < 7 || *at != ' ') return false;
+    mapping->executable = at[3] == 'x';
+    at = read_hexadecimal(at + 6, &mapping->file_offset);
+    for (int fields = 0; fields < 2 && at < end; ++fields) {
+        while (at < end && *at == ' ') ++at;
+        while (at < end && *at != ' ') ++at;
+    }
+    while (at < end && *at == ' ') ++at;
+    mapping->path = at;
+    mapping->path_length = static_cast<size_t>(end - at);
+    mapping->path_hash = hash(mapping->path, mapping->path_length);
+    return true;
+}
+
+bool is(const Mapping& mapping, const char* path) {
+    return mapping.path_length == strlen(path) &&
+           memcmp(mapping.path, path, mapping.path_length) == 0;
+}
+
+class Lines {
+  public:
+    Lines(void (*visit)(const Mapping& mapping, void* context), void* context)
+        : visit_(visit), context_(context) {}
+
+    void line(const char* start, const char* end) {
+        Mapping mapping;
+        if (!parse(start, end, &mapping)) return;
+        const bool file = mapping.path_length > 0 && mapping.path[0] == '/';
+        if (mapping.file_offset == 0 && (file || is(mapping, "[vdso]"))) {
+            image_ = mapping.start;
+            image_path_ = mapping.path_hash;
+        }
+        if (mapping.path_length > 0 && image_path_ == mapping.path_hash) mapping.image = image_;
+        visit_(mapping, context_);
+    }
+
+  private:
+    void (*visit_)(const Mapping& mapping, void* context);
+    void* context_;
+    uint64_t image_ = 0;
+    uint64_t image_path_ = 0;
+};
+
+}  // namespace
+
+bool each(char* buffer, size_t size, void (*visit)(const Mapping& mapping, void* context),
+          void* context) {
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/maps"),
+                                 O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    Lines lines(visit, context);
+    size_t kept = 0;
+    long got = 0;
+    for (;;) {
+        got = kernel::call(SYS_read, fd, kernel::address(buffer + kept),
+                           static_cast<long>(size - kept));
+        if (got <= 0) break;
+        const char* end = buffer + kept + got;
+        const char* start = buffer;
+        while (const auto* newline = static_cast<const char*>(
+                   memchr(start, '\n', static_cast<size_t>(end - start)))) {
+            lines.line(start, newline);
+            start = newline + 1;
+        }
+        kept = static_cast<size_t>(end - start);
+        if (kept >= size) kept = 0;  // no mapping has so long a line
+        memmove(buffer, start, kept);
+    }
+    kernel::call(SYS_close, fd);
+    return got == 0;
+}
+
+}  // namespace tachograph::process_maps

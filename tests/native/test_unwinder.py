@@ -1,0 +1,82 @@
+"""Native call paths against two judges: libgcc's unwinder at random moments, and, between instructions, all calls."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from native import building
+
+WALKS = Path(__file__).parent / "judge" / "walks.py"
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The judge, built together with the unwinder, and code for it to look at."""
+
+    module: Path
+    subjects: Path
+
+    def walks(self, name: str) -> dict[str, Any]:
+        # The kernels for this type of processor have no unwind rows; those for later ones have.
+        env = {**os.environ, "OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, str(WALKS), str(self.module), str(self.subjects), name]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    if building.compiler() is None:
+        pytest.skip("no C++ compiler")
+    return Judge(*building.judge(tmp_path_factory.mktemp("judge")))
+
+
+@pytest.mark.parametrize("name", ["pure", "standard", "numpy", "pandas", "pyarrow", "openblas"])
+def test_as_the_full_unwinder_says(judge: Judge, name: str) -> None:
+    module = {"pure": "sys", "standard": "json", "openblas": "numpy"}.get(name, name)
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"no {module} here")
+    found = judge.walks(f"interrupt:{name}")
+    with_rows = sum(count for state, count in found["others"].items() if state.endswith(", rows"))
+    assert found["wrong"] == 0, found
+    assert found["agree"] > 300, found
+    assert found["leaves"] > 50, found
+    assert found["agree"] >= 0.99 * (found["agree"] + with_rows), found
+
+
+@pytest.mark.parametrize("name", ["realigned", "exceptions", "tail_calls", "library", "python", "numpy"])
+def test_after_every_instruction(judge: Judge, name: str) -> None:
+    if name == "numpy" and importlib.util.find_spec("numpy") is None:
+        pytest.skip("no numpy here")
+    found = judge.walks(f"step:{name}")
+    assert found["wrong"] == 0, found
+    assert found["agree"] > 200, found
+    assert found["agree"] >= 0.99 * (found["agree"] + sum(found["others"].values())) or name == "numpy", found
+    # numpy calls OpenBLAS' kernels, which have no rows
+    right = found["agree"] + found["others"].get("guessed, right", 0)
+    assert right >= 0.99 * (right + sum(found["others"].values()) - found["others"].get("guessed, right", 0)), found
+
+
+def test_a_path_out_of_code_without_rows_is_called_guessed(judge: Judge) -> None:
+    found = judge.walks("step:without_rows")
+    assert found["wrong"] == 0, found
+    assert found["others"].get("guessed, right", 0) >= 10, found
+    assert set(found["others"]) == {"guessed, right"}, found
+
+
+def test_greenlets_end_where_they_begin(judge: Judge) -> None:
+    """What lies on the stack beyond a greenlet is not its callers: its paths are not whole."""
+    if importlib.util.find_spec("greenlet") is None:
+        pytest.skip("no greenlet here")
+    found = judge.walks("interrupt:greenlet")
+    states = found["others"]
+    assert states["truncated, no rows"] > 0.8 * sum(states.values()), found

@@ -1,0 +1,280 @@
+// The unwinder's parts, and what it does where a path cannot be had. Paths through real code are
+// judged by test_unwinder.py.
+#include "base/fault.h"
+#include "base/process_maps.h"
+#include "check.h"
+#include "unwind/calls.h"
+#include "unwind/images.h"
+#include "unwind/rule_cache.h"
+#include "unwind/rules.h"
+#include "unwind/unwinder.h"
+
+#include <pthread.h>
+#include <ucontext.h>
+#include <csignal>
+#include <cstring>
+#include <initializer_list>
+
+using namespace tachograph;
+using namespace tachograph::unwind;
+
+namespace {
+
+constexpr uint32_t kRoom = 256;
+
+struct Found {
+    Path path = Path::unrecorded;
+    uint32_t count = 0;
+    bool unknown = false;
+    Frame frames[kRoom];
+};
+
+char g_buffer[64 * 1024];
+
+bool read_images() {
+    if (!images::begin()) return false;
+    process_maps::each(
+        g_buffer, sizeof g_buffer,
+        [](const process_maps::Mapping& mapping, void*) {
+            if (mapping.executable) images::add(mapping);
+        },
+        nullptr);
+    images::publish();
+    return true;
+}
+
+void prepare() {
+    fault::install();
+    CHECK(open() && read_images());
+}
+
+__attribute__((noinline)) void walk_here(Found* found, uint32_t room = kRoom) {
+    ucontext_t context;
+    CHECK(getcontext(&context) == 0);
+    found->path = walk(registers_of(context.uc_mcontext.gregs), found->frames, room, &found->count,
+                       &found->unknown);
+}
+
+__attribute__((noinline)) int deeper(int levels, Found* found, uint32_t room) {
+    if (levels == 0) {
+        walk_here(found, room);
+        return 0;
+    }
+    volatile int inner = deeper(levels - 1, found, room);  // a call, whatever the optimiser thinks
+    return inner + 1;
+}
+
+}  // namespace
+
+TEST(unwind_rules_pack) {
+    Rule rule;
+    rule.step = Step::deref;
+    rule.base = kRbp;
+    rule.displacement = -24;
+    rule.offset = -8;
+    rule.rbp = {Saved::at_rbp, 0};
+    rule.rbx = {Saved::at_cfa, -56};
+    rule.after_call = true;
+    Rule back = unpack(pack(rule));
+    CHECK(back.step == Step::deref && back.base == kRbp && back.after_call && !back.switches);
+    CHECK(back.displacement == -24 && back.offset == -8);
+    CHECK(back.rbp.where == Saved::at_rbp && back.rbp.offset == 0);
+    CHECK(back.rbx.where == Saved::at_cfa && back.rbx.offset == -56);
+
+    rule = {};
+    rule.step = Step::offset;
+    rule.base = 15;
+    rule.offset = 3 << 20;
+    rule.switches = true;
+    back = unpack(pack(rule));
+    CHECK(back.step == Step::offset && back.base == 15 && back.offset == 3 << 20);
+    CHECK(back.rbp.where == Saved::same && !back.after_call && back.switches);
+
+    // What does not fit is not known, instead of another thing.
+    rule.rbx = {Saved::at_cfa, -1 << 20};
+    CHECK(unpack(pack(rule)).rbx.where == Saved::unknown);
+    rule.offset = 1 << 24;
+    CHECK(unpack(pack(rule)).step == Step::none);
+}
+
+TEST(unwind_calls_are_recognised) {
+    const auto ends = [](std::initializer_list<int> bytes, uint64_t* target) {
+        static uint8_t code[32];
+        memset(code, 0x90, sizeof code);
+        size_t at = 16 - bytes.size();
+        for (const int byte : bytes) code[at++] = static_cast<uint8_t>(byte);
+        const bool found = calls::end_at(reinterpret_cast<uint64_t>(code + 16), target);
+        if (*target != 0) *target -= reinterpret_cast<uint64_t>(code + 16);
+        return found;
+    };
+    uint64_t target = 0;
+    CHECK(ends({0xE8, 0x10, 0, 0, 0}, &target) && target == 0x10);
+    CHECK(ends({0xFF, 0xD0}, &target) && target == 0);           // call *%rax
+    CHECK(ends({0x41, 0xFF, 0xD2}, &target));                    // call *%r10
+    CHECK(ends({0xFF, 0x50, 0x18}, &target));                    // call *0x18(%rax)
+    CHECK(ends({0xFF, 0x90, 0x18, 1, 0, 0}, &target));           // call *0x118(%rax)
+    CHECK(ends({0xFF, 0x15, 0x18, 1, 0, 0}, &target));           // call *0x118(%rip)
+    CHECK(ends({0xFF, 0x54, 0x24, 0x08}, &target));              // call *8(%rsp)
+    CHECK(ends({0x42, 0xFF, 0x94, 0xE8, 0, 1, 0, 0}, &target));  // call *0x100(%rax,%r13,8)
+    CHECK(!ends({0x90, 0x90}, &target) && !ends({0xFF, 0xE0}, &target));  // a jump
+    CHECK(!calls::end_at(64, &target));
+}
+
+// Threads write the same places at once: a rule that is found is that of its key.
+TEST(unwind_cache_never_mixes_rules) {
+    CHECK(rule_cache::open());
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; ++i)
+        CHECK(pthread_create(
+                  &threads[i], nullptr,
+                  [](void* first) -> void* {
+                      auto number = reinterpret_cast<uint64_t>(first);
+                      for (int round = 0; round < 200'000; ++round) {
+                          number = number * 6364136223846793005ull + 1442695040888963407ull;
+                          const rule_cache::Key key{number >> 40, (number & 1) != 0, 3};
+                          const uint64_t own = key.address * 8 + (key.exact ? 1 : 0);
+                          uint64_t rule = 0;
+                          if (rule_cache::find(key, &rule)) CHECK(rule == own);
+                          rule_cache::keep(key, own);
+                          const rule_cache::Key other{key.address, key.exact, 4};
+                          CHECK(!rule_cache::find(other, &rule));
+                      }
+                      return nullptr;
+                  },
+                  reinterpret_cast<void*>(i + 1)) == 0);
+    for (const pthread_t thread : threads) CHECK(pthread_join(thread, nullptr) == 0);
+}
+
+TEST(unwind_nothing_is_believed_while_a_library_is_closed) {
+    prepare();
+    const auto here = reinterpret_cast<uint64_t>(&walk_here);
+    uint16_t before = 0;
+    {
+        const images::Reading reading;
+        CHECK(reading && reading.find(here) && reading.find(here)->entries > 0);
+        CHECK(!reading.find(1) && !reading.find(~uint64_t{0}));
+        before = reading.generation();
+    }
+    images::closing();
+    CHECK(!images::Reading());
+    CHECK(!images::begin());
+    Found found;
+    walk_here(&found);
+    CHECK(found.path == Path::truncated && found.count == 1);
+    images::closed();
+    CHECK(!images::Reading());
+    CHECK(read_images());
+    const images::Reading reading;
+    CHECK(reading && reading.generation() != before);
+}
+
+TEST(unwind_a_table_stays_as_long_as_it_is_read) {
+    prepare();
+    const auto here = reinterpret_cast<uint64_t>(&walk_here);
+    const images::Reading first;
+    const images::Image* image = first.find(here);
+    const uint64_t start = image->start;
+    CHECK(read_images());
+    const images::Reading second;
+    CHECK(second && second.generation() == first.generation());
+    CHECK(read_images());
+    const images::Reading third;
+    CHECK(!read_images());  // there is no fourth table
+    CHECK(image->start == start && first.find(here) == image);
+}
+
+TEST(unwind_to_the_first_frame) {
+    prepare();
+    Found found;
+    deeper(20, &found, kRoom);
+    CHECK(found.path == Path::whole && found.count > 22 && !found.unknown);
+    for (uint32_t i = 0; i + 1 < found.count; ++i) {
+        CHECK(found.frames[i].cfa == found.frames[i + 1].sp);
+        CHECK(found.frames[i].sp < found.frames[i].cfa);
+    }
+    // Another thread's path ends where the thread begins.
+    pthread_t thread;
+    CHECK(pthread_create(
+              &thread, nullptr,
+              [](void* to) -> void* {
+                  walk_here(static_cast<Found*>(to));
+                  return nullptr;
+              },
+              &found) == 0);
+    CHECK(pthread_join(thread, nullptr) == 0);
+    CHECK(found.path == Path::whole && found.count >= 3);
+}
+
+TEST(unwind_is_bounded) {
+    prepare();
+    Found found;
+    deeper(200, &found, 64);
+    CHECK(found.path == Path::truncated && found.count == 64);
+    deeper(200, &found, 1);
+    CHECK(found.path == Path::truncated && found.count == 1);
+}
+
+#if !TG_THREAD_SANITIZER
+static Found g_found;
+
+static void in_handler(int) { walk_here(&g_found); }
+
+TEST(unwind_through_signal_handlers) {
+    prepare();
+    alignas(16) static char other[64 * 1024];
+    stack_t stack{};
+    stack.ss_sp = other;
+    stack.ss_size = sizeof other;
+    CHECK(sigaltstack(&stack, nullptr) == 0);
+    for (const int flags : {0, SA_ONSTACK}) {
+        struct sigaction action{};
+        action.sa_handler = in_handler;
+        action.sa_flags = flags;
+        sigaction(SIGUSR1, &action, nullptr);
+        g_found = {};
+        raise(SIGUSR1);
+        CHECK(g_found.path == Path::whole);
+        bool found_test = false;
+        for (uint32_t i = 0; i < g_found.count; ++i) {
+            const auto sp = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+            found_test = found_test || (g_found.frames[i].sp <= sp && sp < g_found.frames[i].cfa);
+        }
+        CHECK(found_test);
+    }
+}
+#endif
+
+// A stack whose words are not what the code says must never pass for a whole path.
+TEST(unwind_contradictions_are_torn) {
+    prepare();
+    ucontext_t context;
+    CHECK(getcontext(&context) == 0);
+    const Registers good = registers_of(context.uc_mcontext.gregs);
+    Found found;
+    uint64_t state = 1;
+    alignas(16) static uint64_t words[4096];
+    for (int round = 0; round < 2000; ++round) {
+        for (uint64_t& word : words) {
+            state = state * 6364136223846793005ull + 1442695040888963407ull;
+            // plausible ones, too: code of ours, though not behind a call, and stack
+            word = (state >> 60) < 4   ? reinterpret_cast<uint64_t>(&walk_here) + (state >> 56 & 15)
+                   : (state >> 60) < 8 ? reinterpret_cast<uint64_t>(words + (state >> 40 & 4095))
+                                       : state >> (state >> 58);
+        }
+        Registers broken = good;
+        broken.set(kRsp, reinterpret_cast<uint64_t>(words + round));
+        broken.set(kRbp, reinterpret_cast<uint64_t>(words + (state >> 52 & 4095)));
+        found.path = walk(broken, found.frames, kRoom, &found.count, &found.unknown);
+        CHECK(found.path == Path::torn || found.path == Path::truncated);
+    }
+    for (const uint64_t sp : {uint64_t{0}, uint64_t{8}, ~uint64_t{0}, uint64_t{1} << 47}) {
+        Registers broken = good;
+        broken.set(kRsp, sp);
+        broken.set(kRbp, sp);
+        CHECK(walk(broken, found.frames, kRoom, &found.count, &found.unknown) == Path::torn);
+    }
+    Registers nowhere = good;
+    nowhere.set(kReturnAddress, 0x10);
+    CHECK(walk(nowhere, found.frames, kRoom, &found.count, &found.unknown) == Path::truncated);
+    CHECK(found.unknown && found.count == 1);
+}
