@@ -49,21 +49,11 @@ void put(uint8_t* record, size_t offset, T value) {
     memcpy(record + offset, &value, sizeof value);
 }
 
-#if PY_VERSION_HEX >= 0x030C0000
-int on_code_event(PyCodeEvent event, PyCodeObject* code) {
-    if (event == PY_CODE_EVENT_DESTROY) deaths_at(code).fetch_add(1, std::memory_order_relaxed);
-    return 0;
-}
-#endif
+void on_death(const void* code) { deaths_at(code).fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace
 
-void watch_code_deaths() {
-#if PY_VERSION_HEX >= 0x030C0000
-    if (PyCode_AddWatcher(on_code_event) < 0)
-        PyErr_Clear();  // all places taken: the fingerprint has to do
-#endif
-}
+void watch_code_deaths() { tg_watch_code_deaths(on_death); }
 
 // Where the parts of a code object's record are.
 struct Codes::Content {
@@ -105,13 +95,12 @@ bool Codes::identity(const uint8_t* code, const uint8_t* copy, uint64_t* found) 
     h = mix(h, field<uint64_t>(copy, at_->code_qualname));
     const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
     h = mix(h, reinterpret_cast<uint64_t>(line_table));
-#if PY_VERSION_HEX < 0x030C0000
+    *found = h;
+    if (at_->code_deaths_told) return true;
     uint64_t content[4] = {};
     if (!api_->read(content, line_table + at_->bytes_data - sizeof(uint64_t), sizeof content))
         return false;
-    for (const uint64_t part : content) h = mix(h, part);
-#endif
-    *found = h;
+    for (const uint64_t part : content) *found = mix(*found, part);
     return true;
 }
 

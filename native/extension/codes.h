@@ -1,7 +1,7 @@
 // Code objects as facts: an id for each, and one CODE record with what the analyzer needs of it.
 #pragma once
 
-#include "offsets.h"
+#include "compat.h"
 #include "tachograph/api.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The entries of a dict, read from outside.
 #pragma once
 
-#include "offsets.h"
+#include "compat.h"
 #include "tachograph/api.h"
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "memory.h"
 
-#include "offsets.h"
+#include "compat.h"
 
 #include <Python.h>
 

@@ -1,8 +1,8 @@
 // tachograph.recorder._native: what the recorder's Python side can ask of the native one.
 #include "codes.h"
+#include "compat.h"
 #include "memory.h"
 #include "names.h"
-#include "offsets.h"
 #include "symbols.h"
 #include "tachograph/api.h"
 #include "walker.h"
@@ -36,14 +36,13 @@ const tg_api* find_api() {
 
 // CPython counts the process's threads right after a fork of its own, and warns if there are
 // several: then the helper comes back when the interpreter is through with the fork. A fork by
-// native code is nobody's business, and nobody tells us when it is over.
+// native code counts no threads, and its end is not told: then the helper comes back at once.
 thread_local bool t_interpreter_forks = false;
 
 void after_fork() {
     if (!t_interpreter_forks) g_api->restart_helper();
 }
 
-#if PY_VERSION_HEX >= 0x030D0000
 // The frame of the main thread that has called os.fork, held until the helper is back.
 PyFrameObject* g_forking = nullptr;
 
@@ -72,23 +71,19 @@ int restart_when_fork_has_returned(void*) {
     g_api->restart_helper();
     return 0;
 }
-#endif
 
 void before_fork() {
     t_interpreter_forks = true;
-#if PY_VERSION_HEX >= 0x030D0000
-    if (getpid() == gettid()) Py_XSETREF(g_forking, PyThreadState_GetFrame(PyThreadState_Get()));
-#endif
+    if (tg_counts_threads_after_fork_functions && getpid() == gettid())
+        Py_XSETREF(g_forking, PyThreadState_GetFrame(PyThreadState_Get()));
 }
 
-// Since 3.13 the threads are counted behind the functions of register_at_fork: in the main thread
-// the helper comes back when os.fork has returned. In another one there are several threads anyway.
+// Where the threads are counted behind the functions of register_at_fork, the helper comes back in
+// the main thread when os.fork has returned. In another one there are several threads anyway.
 void restart_helper_after_fork() {
-#if PY_VERSION_HEX >= 0x030D0000
     if (getpid() == gettid() && g_forking &&
         Py_AddPendingCall(restart_when_fork_has_returned, nullptr) == 0)
         return;
-#endif
     g_api->restart_helper();
 }
 
@@ -101,9 +96,7 @@ void watch_forks() {
         }),
         py::arg("after_in_child") = py::cpp_function([] {
             t_interpreter_forks = false;
-#if PY_VERSION_HEX >= 0x030D0000
             Py_CLEAR(g_forking);
-#endif
             const std::string name = name_of_this_thread();
             g_api->arm_again(name.data(), name.size());
         }));
@@ -147,6 +140,7 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
          uint64_t segment_size, bool memory, uint64_t memory_threshold, bool children) {
     if (const auto reason = supported()) throw std::runtime_error(*reason);
     const tg_offsets* offsets = tg_offsets_of_runtime();
+    tg_find_thread_locals();
     const auto* walker = new Walker(g_api, offsets, &PyCode_Type);
     if (const auto reason = disagreement(*walker)) {
         delete walker;

@@ -1,6 +1,6 @@
 #include "names.h"
 
-#include "offsets.h"
+#include "compat.h"
 
 #include <Python.h>
 
@@ -14,17 +14,6 @@ namespace py = pybind11;
 namespace tachograph {
 namespace {
 
-py::object local_self(PyFrameObject* frame) {
-#if PY_VERSION_HEX >= 0x030C0000
-    return py::reinterpret_steal<py::object>(PyFrame_GetVarString(frame, "self"));
-#else
-    const auto locals = py::reinterpret_steal<py::object>(PyFrame_GetLocals(frame));
-    return locals ? py::reinterpret_steal<py::object>(
-                        PyObject_GetItem(locals.ptr(), py::str("self").ptr()))
-                  : py::object();
-#endif
-}
-
 bool is_text(PyObject* object, const char* text) {
     return object && PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, text) == 0;
 }
@@ -36,7 +25,7 @@ size_t read_name(char* buffer, size_t size) {
         py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
     const auto* fields = reinterpret_cast<PyCodeObject*>(code.ptr());
     if (!is_text(fields->co_qualname, "Thread.start")) return 0;
-    const py::object thread = local_self(frame);
+    const py::object thread = py::reinterpret_steal<py::object>(tg_local_variable(frame, "self"));
     if (!thread) return 0;
     const auto name =
         py::reinterpret_steal<py::object>(PyObject_GetAttrString(thread.ptr(), "_name"));
@@ -87,7 +76,7 @@ std::string name_of_this_thread() {
 }
 
 size_t name_of_starting_thread(char* buffer, size_t size) {
-    // Not PyGILState_Check: once a subinterpreter was made, it says yes to everybody.
+    // Not PyGILState_Check: once a subinterpreter was made, it says yes in every thread.
     int attached = 0;
     if (!Py_IsInitialized() || !tg_own_thread_state(&attached) || !attached) return 0;
     const py::error_scope keep;  // whatever exception is on its way stays as it is

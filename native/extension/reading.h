@@ -1,7 +1,7 @@
 // Guarded reads of the interpreter's objects, for all that looks at them from outside.
 #pragma once
 
-#include "offsets.h"
+#include "compat.h"
 #include "tachograph/api.h"
 
 #include <cstddef>

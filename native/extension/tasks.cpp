@@ -127,7 +127,7 @@ bool Tasks::is_task(const uint8_t* object) const {
     return false;
 }
 
-// Since 3.13 the name is a number until somebody asks for it.
+// Since 3.13 the name is a number until the program asks for it.
 bool Tasks::read_name(const uint8_t* string, TaskName* name) const {
     const void* type = nullptr;
     Text text;

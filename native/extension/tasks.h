@@ -1,7 +1,7 @@
 // Which task of asyncio a stack belongs to, and what the program calls it.
 #pragma once
 
-#include "offsets.h"
+#include "compat.h"
 #include "tachograph/api.h"
 
 #include <cstddef>

@@ -149,8 +149,10 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
 const uint8_t* Walker::own(int* attached) const {
     const auto* known = static_cast<const uint8_t*>(tg_own_thread_state(attached));
     if (*attached) return known;
+    const auto tid = static_cast<pid_t>(syscall(SYS_gettid));
+    if (!known && !tg_own_thread_state_is_found()) return find_thread_state(tid);
     const auto* running = static_cast<const uint8_t*>(tg_running_thread_state());
-    if (!running || !belongs(running, static_cast<pid_t>(syscall(SYS_gettid)))) return known;
+    if (!running || !belongs(running, tid)) return known;
     *attached = 1;
     return running;
 }

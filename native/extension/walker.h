@@ -2,7 +2,7 @@
 // interrupted, or from the helper thread for one that stands still.
 #pragma once
 
-#include "offsets.h"
+#include "compat.h"
 #include "tachograph/api.h"
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tachograph {
 
-// One frame as it was read; `code` may be freed by the time anybody looks.
+// One frame as it was read; `code` may be freed by the time it is looked at.
 struct RawFrame {
     const uint8_t* frame;
     const uint8_t* code;

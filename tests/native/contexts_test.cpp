@@ -120,7 +120,7 @@ TEST(contexts_one_code_is_written_once) {
             int emit = 0;
             ids[thread][i] = contexts::intern_code((i + 1) * 0x9E3779B97F4A7C15ull, &emit);
             if (!emit) continue;
-            // Every seventh cannot be written at the first try; somebody tries again.
+            // Every seventh cannot be written at the first try; another thread tries again.
             const bool failed = i % 7 == 0 && written[i].fetch_add(0x10000) < 0x10000;
             if (!failed) written[i].fetch_add(1);
             contexts::code_written(ids[thread][i], !failed);

@@ -93,7 +93,7 @@ int open_descriptors() {
     return count;
 }
 
-// Asks for a segment while somebody behaves so, who is given the connection; the result.
+// Asks for a segment of a broker that behaves so, given the connection; the result.
 long asked(const char* name, const std::function<void(int)>& behave, uint8_t** base) {
     be_recorded(name);
     const int listener = listen_at(name);
@@ -215,7 +215,7 @@ TEST(provider_does_not_answer) {
     close(listener);
 }
 
-// Root's name that somebody else has taken.
+// Root's name that another user has taken.
 TEST(provider_is_somebody_else) {
     need_root();
     const char* name = "tachograph-test-else";

@@ -205,8 +205,8 @@ TEST(fork_child_finds_no_room) {
     CHECK(loss(Loss::forks_unrecorded) == 1 && named_files(".ctl") == 1);
 }
 
-// What the parent holds the child holds, too: its books begin there, and what it frees of it is not
-// the death of a block that it has allocated.
+// What the parent holds the child holds, too: its counters begin there, and what it frees of it is
+// not the death of a block that it has allocated.
 TEST(fork_counters_go_on) {
     skip_if_threads_cannot_be();
     arm(1);
@@ -234,7 +234,7 @@ TEST(fork_counters_go_on) {
     printf("%zu\n", kBlock);
 }
 
-// Whoever holds the table of mappings in the parent is not there in the child.
+// The holder of the table of mappings in the parent is not there in the child.
 TEST(fork_in_the_middle_of_a_mapping) {
     arm(1);
     std::atomic<bool> done{false};

@@ -1,4 +1,4 @@
-// Counting, sampling and following of blocks. The blocks here are addresses that nobody uses.
+// Counting, sampling and following of blocks. The blocks here are addresses that are not in use.
 #include "memory/heap.h"
 
 #include "base/kernel.h"

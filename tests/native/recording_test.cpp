@@ -131,7 +131,7 @@ TEST(recording_threads_from_before) {
     print_threads(1 + kThreads);
 }
 
-// The same where nobody samples waits: the look at all threads finds them gone.
+// The same where waits are not sampled: the look at all threads finds them gone.
 TEST(recording_threads_gone_without_waits) {
     char error[200] = {};
     std::atomic<bool> done{false};
@@ -236,7 +236,7 @@ TEST(recording_helper_is_not_lost) {
     }
 }
 
-// The process ends while handlers run in threads that nobody waits for.
+// The process ends while handlers run in threads that are not waited for.
 TEST(recording_exit_while_threads_run) {
     arm();
     for (int i = 0; i < 6; ++i)
@@ -290,7 +290,7 @@ TEST(recording_refused_as_no_signal_is_free) {
     char error[200] = {};
     CHECK(arm(tests::folder, error, sizeof error) == -1 && strstr(error, "no signal is free"));
     CHECK(!recording() && helper::tid() == 0);
-    // The control file says so, for whoever looks.
+    // The control file says so to every reader.
     CHECK(spool::control()->state == 3 && spool::control()->stop_errno == EBUSY);
     CHECK(spool::control()->end_ns != 0);
     struct sigaction now{};
@@ -307,7 +307,7 @@ TEST(recording_refused_as_no_thread_key_is_free) {
     char error[200] = {};
     CHECK(arm(tests::folder, error, sizeof error) == -1 && strstr(error, "thread-specific"));
     CHECK(!recording() && timers::signal_number() == 0);
-    CHECK(pthread_getspecific(first) == &first);  // nobody else's key was touched
+    CHECK(pthread_getspecific(first) == &first);  // no other key was touched
 }
 
 TEST(recording_stops_when_the_disk_is_full) {

@@ -155,7 +155,7 @@ TEST(spool_leaves_a_segment_when_asked) {
     Tally tally;
     CHECK(append(0, &tally));
     spool::turn();
-    CHECK(spool::is_current(0));  // nobody has asked
+    CHECK(spool::is_current(0));  // there was no request
     spool::control()->segment_requested = 1;
     CHECK(spool::can_turn());
     spool::turn();

@@ -221,7 +221,7 @@ else:
 
 @pytest.mark.parametrize("where", ["main", "thread"])
 def test_the_helper_comes_back_after_forks(recorder: Recorder, tmp_path: Path, where: str) -> None:
-    """Nobody is warned of a second thread (CPython counts them after a fork), and waits are seen again afterwards."""
+    """No warning of a second thread comes (CPython counts them after a fork), and waits are seen again afterwards."""
     program = tmp_path / "forks.py"
     program.write_text(FORKS, encoding="utf-8")
     done = recorder.run(tmp_path / "spool", program, where)

@@ -20,7 +20,7 @@ void open() {
     CHECK(threads::open());
 }
 
-// No kernel hands out such a thread id, so nobody's clock answers for it.
+// No kernel hands out such a thread id, so no clock answers for it.
 constexpr pid_t kNobody = 0x3FFF'0000;
 
 }  // namespace

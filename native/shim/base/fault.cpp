@@ -79,8 +79,8 @@ void default_action(int signal, siginfo_t* info, bool sent) {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
     const int index = index_of(signal);
-    // What will not happen again when the instruction is tried again: a signal that somebody sent,
-    // or a broken page of memory that nobody touched yet.
+    // What will not happen again when the instruction is tried again: a signal that was sent, or a
+    // broken page of memory that was not touched yet.
     const bool sent = info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
     auto* machine = &static_cast<ucontext_t*>(context)->uc_mcontext;
     if (!sent) {

@@ -1,5 +1,5 @@
 // A seccomp filter knows nothing of our system calls and kills the program at the first of them; a
-// thread that has itself traced stops at every signal, ours among them, until somebody lets it go
+// thread that has itself traced stops at every signal, ours among them, until its tracer lets it go
 // on. So recording ends before a filter comes, and a traced thread has no timer.
 #include "base/kernel.h"
 #include "base/sandbox.h"

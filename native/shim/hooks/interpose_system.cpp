@@ -1,4 +1,4 @@
-// system(3). glibc's own starts the shell through a function that nobody can stand in front of, so
+// system(3). glibc's own starts the shell through a function that nothing can stand in front of, so
 // it is done here as there: the shell is started with our variables, all else is as POSIX says.
 #include "hooks/interposed.h"
 #include "spool/settings.h"

@@ -85,7 +85,7 @@ struct State {
     std::atomic<uint32_t> next_id{0};
     std::atomic<uint32_t> alive{0};
 
-    // Held by whoever writes.
+    // Held while rows are written.
     std::atomic_flag writing = ATOMIC_FLAG_INIT;
     thinning::Item* items = nullptr;
     Allowance dead{16, 80, 80};
@@ -149,7 +149,7 @@ void write_freed(uint32_t id, int64_t time_ns, uint32_t thread) {
     spool::commit(ticket);
 }
 
-// A count that has once been saturated stays: then nobody knows when it is 0 again.
+// A count that has once been saturated stays: then it is not known when it is 0 again.
 void change(std::atomic<uint8_t>& count, int by) {
     uint8_t seen = count.load(std::memory_order_relaxed);
     while (seen != kSaturated && !count.compare_exchange_weak(seen, static_cast<uint8_t>(seen + by),
@@ -167,8 +167,8 @@ void remember(const void* block) {
     change(g_pages[page_of(block)], 1);
 }
 
-// The log tells of it, or nobody will. Not in a child of a fork that has not begun anew: there the
-// table is still the parent's.
+// The block's row is written, or will never be. Not in a forked child that is not recorded anew:
+// there the table is still the parent's.
 void end_pending(Entry& entry) {
     if (recording()) pending_blocks::drop(entry.pending_place);
     entry.pending_place = pending_blocks::kNoPlace;
@@ -185,7 +185,7 @@ void release(uint32_t place) {
 void unfollow(uint32_t place, uintptr_t address) {
     if (address <= kTaken ||
         !g.addresses[place].compare_exchange_strong(address, kTaken, std::memory_order_acq_rel))
-        return;  // whoever frees it just now gives the place back, or has done so
+        return;  // the thread that frees it just now gives the place back, or has done so
     forget(reinterpret_cast<const void*>(address));
     release(place);
 }
@@ -224,7 +224,7 @@ uint32_t thin(Allowance& allowance, size_t count, size_t rows) {
     return chosen;
 }
 
-// For the next time that somebody looks; if there is no room it has a row of its own.
+// For the next look at the table; if there is no room it has a row of its own.
 void keep_dead(const Entry& entry) {
     const uint32_t first = g.next_dead_slot.fetch_add(1, std::memory_order_relaxed);
     for (uint32_t probe = 0; probe < kProbes; ++probe) {
@@ -316,7 +316,7 @@ uint32_t write_living(int64_t now_ns, bool all) {
                 release(place);
             continue;
         }
-        // The number stands before anyone can find the block in the state that uses it.
+        // The number stands before any thread can find the block in the state that uses it.
         entry.id = next_id();
         // One that finds no room in the spool is tried again the next time.
         const bool done =
@@ -402,7 +402,8 @@ int64_t settle(uint32_t claimed) {
     entry.freed_ns = now;
     entry.freed_thread = own_thread();
     const uint8_t state = entry.state.exchange(kDead, std::memory_order_acq_rel);
-    if (state == kWriting) return now;  // whoever is at it will see, and give the place back
+    if (state == kWriting)
+        return now;  // the thread that writes it sees this, and gives the place back
     end(claimed, state);
     return now;
 }
@@ -410,7 +411,8 @@ int64_t settle(uint32_t claimed) {
 void died(const void* block) { settle(claim(block)); }
 
 uint32_t write(int64_t now_ns, bool all) {
-    // One at a time: the recorder's own thread, or whoever ends the recording, who waits for it.
+    // One at a time: the recorder's own thread, or the thread that ends the recording and waits for
+    // it.
     for (int tries = 0; g.writing.test_and_set(std::memory_order_acquire); ++tries) {
         if (!all || tries > kTries) return 0;
         kernel::call(SYS_sched_yield);

@@ -100,7 +100,7 @@ bool look_up() {
     find(&f.mmap, "mmap");
     find(&f.munmap, "munmap");
     find(&f.mremap, "mremap");
-    // A function of libc's that nobody has a reason to stand in front of.
+    // A function of libc's that no library has a reason to stand in front of.
     if (!same_library(reinterpret_cast<void*>(f.malloc),
                       reinterpret_cast<void*>(&gnu_get_libc_version)))
         stand_before_foreign(&f);

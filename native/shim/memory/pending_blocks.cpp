@@ -9,7 +9,7 @@ namespace tachograph::pending_blocks {
 namespace {
 
 constexpr uint16_t kUnkept = UINT16_MAX;
-constexpr uint64_t kFilling = 1;  // no header of a record: nobody reads what is half there
+constexpr uint64_t kFilling = 1;  // no header of a record: what is half there is not read
 constexpr uint32_t kProbes = 32;
 static_assert(kYoungPlaces < kUnkept);
 

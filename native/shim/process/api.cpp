@@ -61,7 +61,7 @@ int api_snapshot() {
 
 int api_read(void* to, const void* from, size_t size) {
     if (recording()) return safe_read::copy(to, from, size) ? 1 : 0;
-    // Before arming (the check that we know this interpreter) nobody mends a fault.
+    // Before arming (the check that we know this interpreter) faults are not handled yet.
     const bool before = safe_read::kernel_chosen();
     safe_read::use_kernel(true);
     const bool read = safe_read::copy(to, from, size);

@@ -42,7 +42,7 @@ struct Answer {
 };
 static_assert(sizeof(Answer) == 16);
 
-// Somebody who did not answer in time is not waited for again by the program's threads.
+// A recording command that did not answer in time is not waited for again by the program's threads.
 constinit std::atomic<bool> g_silent{false};
 
 // The connection of one request.
@@ -55,7 +55,7 @@ class Line {
     Line(const Line&) = delete;
     Line& operator=(const Line&) = delete;
 
-    // 0 or an errno; ECONNREFUSED: nobody is there, or somebody who is not root.
+    // 0 or an errno; ECONNREFUSED: the socket is not there, or its owner is not root.
     long open() {
         sockaddr_un name{};
         const char* text = nullptr;
@@ -71,7 +71,7 @@ class Line {
         if (const long failed = in_time(SYS_connect, SO_SNDTIMEO, kernel::address(&name), size, 0);
             failed < 0)
             return -failed;
-        // Once the recording command is gone, anybody may take its name.
+        // Once the recording command is gone, any process may take its name.
         ucred other{};
         socklen_t room = sizeof other;
         const bool known = kernel::call(SYS_getsockopt, fd_, SOL_SOCKET, SO_PEERCRED,
@@ -120,7 +120,7 @@ class Line {
         return whole && answer.error != 0 ? static_cast<long>(answer.error) : ECONNREFUSED;
     }
 
-    // Tells that the files are in use; false if nobody takes note any more.
+    // Tells that the files are in use; false if the other end is gone.
     bool confirm() {
         char yes = 1;
         const iovec part = {&yes, 1};
@@ -146,7 +146,8 @@ class Line {
     int64_t limit_;
 };
 
-// The errno that ends a request: the one it began with where nobody is there, or not any more.
+// The errno that ends a request: the one it began with where the other end is not there, or not any
+// more.
 long outcome(long failed, long error) {
     return failed == ECONNREFUSED || failed == ECONNRESET || failed == EPIPE ? error : failed;
 }

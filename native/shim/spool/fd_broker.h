@@ -10,12 +10,12 @@
 
 namespace tachograph::fd_broker {
 
-// Whether somebody else may be able to do what this process could not: an errno of open.
+// Whether the recording command may be able to do what this process could not: an errno of open.
 bool may_help(long error);
 
 // Segment `sequence`, mapped; the process is the one that began to be recorded at `start_ns`.
 // 0, EAGAIN if no answer came in time, or an errno; `error`, why we could not do it ourselves, if
-// nobody is there who could.
+// the recording command is not there, or could not either.
 long segment(long error, int64_t start_ns, uint32_t sequence, uint64_t size, uint8_t** base);
 
 // The control file and the first segment, both or none. 0 or an errno, as above.

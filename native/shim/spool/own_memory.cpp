@@ -26,7 +26,7 @@ struct State {
 };
 constinit State g;
 
-// Pages that nobody has touched take no room: most of the tables is for programs larger than most.
+// Pages that were not touched take no room: most of the tables is for programs larger than most.
 uint64_t resident(uintptr_t begin, uintptr_t end) {
     unsigned char pages[2048];
     uint64_t bytes = 0;

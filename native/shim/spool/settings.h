@@ -1,7 +1,7 @@
 // What the recording command told this process in its environment, and how its children are told.
 //
 // The variables are taken out of the environment before the program's first line, and put into that
-// of every program that is started from here: nobody sees them, whoever reads or replaces it.
+// of every program that is started from here: they are not seen by code that reads or replaces it.
 #pragma once
 
 #include <cstddef>

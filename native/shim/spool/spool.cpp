@@ -69,7 +69,7 @@ Path segment_path(uint32_t sequence) {
     return path;
 }
 
-// Readers see it grow, whoever of two that went on at the same time comes last.
+// Readers see it grow, whichever of two threads that went on at the same time comes last.
 void publish_current(uint32_t sequence) {
     uint32_t* place = &g.control->current_segment;
     uint32_t seen = __atomic_load_n(place, __ATOMIC_RELAXED);
@@ -123,8 +123,8 @@ long make_first(uint8_t* (&bases)[2]) {
     return error;
 }
 
-// Somebody who does not answer may just be stopped or busy. Meanwhile there is room in the segments
-// that were made before, or rows are dropped and counted.
+// A recording command that does not answer may just be stopped or busy. Meanwhile there is room in
+// the segments that were made before, or rows are dropped and counted.
 int wait_for_answer() {
     const int64_t now = g.asked_ns = kernel::monotonic_ns();
     if (g.unanswered_ns == 0) g.unanswered_ns = now;
@@ -274,7 +274,7 @@ bool can_turn() {
 void turn() {
     uint32_t current = g.current.load(std::memory_order_seq_cst);
     if (!can_turn()) return;
-    // Somebody may have filled it at this moment and gone on himself.
+    // Another thread may have filled it at this moment and gone on.
     if (g.current.compare_exchange_strong(current, current + 1, std::memory_order_seq_cst))
         publish_current(current + 1);
 }

@@ -15,7 +15,7 @@ void walk(bool fault_gets_through, tg_walk* found);
 // thread that blocks every signal, a small stack.
 void walk(tg_walk* found);
 
-// The address to be recorded for whoever called a hook of ours; 0 if that was another of our hooks,
+// The address to be recorded for the caller of a hook of ours; 0 if that was another of our hooks,
 // through which the call came from the interpreter.
 uint64_t outside_caller(const void* caller);
 

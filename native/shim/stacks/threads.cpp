@@ -38,7 +38,7 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         while (high < index + 1 &&
                !g.high_water.compare_exchange_weak(high, index + 1, std::memory_order_release)) {
         }
-        // Released one by one: whoever reads a new value here finds `tid` changed as well.
+        // Released one by one: a thread that reads a new value here finds `tid` changed as well.
         const uint32_t id = g.next_id.fetch_add(1, std::memory_order_relaxed);
         thread.id.store(id, std::memory_order_release);
         thread.start_ns.store(time_ns, std::memory_order_release);
@@ -76,7 +76,7 @@ void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns) {
         return;
     // Also where the thread is gone: its timer would stay.
     sources::unwatch(thread);
-    // Its clock, or whoever read it last: the caller, or the thread in its last sample.
+    // Its clock, or the one that read it last: the caller, or the thread in its last sample.
     const int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_relaxed);
     const int64_t now = kernel::clock_ns(kernel::thread_clock(tid));
     cpu_ns = now >= 0 ? now : cpu_ns > sampled ? cpu_ns : sampled;

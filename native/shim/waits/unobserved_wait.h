@@ -1,4 +1,4 @@
-// Off-CPU time of a thread that fell between two looks, on no stack that anybody saw, and how much
+// Off-CPU time of a thread that fell between two looks, on no stack that was seen, and how much
 // of it the thread was ready to run: the kernel counts exactly how long a thread is, and what the
 // thread was seen to be is taken off that.
 #pragma once

@@ -101,7 +101,7 @@ OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
     return {ticket.record, ticket.sequence, look.cpu};
 }
 
-// One span of what nobody knows, and before it one of what the thread was ready to run.
+// One span of what is not known, and before it one of what the thread was ready to run.
 void flush_unobserved(Watched* watched, pid_t tid, const Look& look) {
     if (watched->unobserved.off_ns() < kLeastUnobservedNs) return;
     const UnobservedWait::Sum sum = watched->unobserved.take(tid);
@@ -183,7 +183,7 @@ void place_wait(Watched* watched, pid_t tid, Look look, int64_t wall) {
     }
     if (record) {
         // It ran in between: half of the off-CPU time was the end of the last span, as far as
-        // anyone knows.
+        // is known.
         grow(watched, record, look.now - look.off / 2, look.off / 2);
         look.off -= look.off / 2;
     }

@@ -1,5 +1,9 @@
-// Where CPython keeps what a stack walk reads: the one place that knows its versions.
+// What differs between CPython's versions: where it keeps what a stack walk reads, and what it has
+// a function for. All else in this folder is the same for every version; a new one is a change of
+// compat.c.
 #pragma once
+
+#include <Python.h>
 
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +63,7 @@ struct tg_offsets {
     size_t code_line_table;
     size_t code_units;  // ob_size
     size_t code_instructions;
+    int code_deaths_told;  // tg_watch_code_deaths works: since 3.12
     // PyBytesObject, PyObject
     size_t bytes_size;
     size_t bytes_data;
@@ -87,12 +92,27 @@ extern const struct tg_pools tg_small_blocks;
 
 // Address of _PyRuntime.
 const void* tg_runtime(void);
+// Finds where the interpreter keeps the calling thread's state. At arming, by a thread that is
+// attached; it is detached for a moment.
+void tg_find_thread_locals(void);
 // The calling thread's state; `attached` = it holds the GIL. Safe in a signal handler.
 void* tg_own_thread_state(int* attached);
+// 0: of threads that are not attached tg_own_thread_state knows nothing.
+int tg_own_thread_state_is_found(void);
 // Up to 3.11 the state that holds the one GIL, of whatever thread and interpreter: perhaps the
 // calling thread's in a subinterpreter, for which there is nothing better. May be freed meanwhile.
 // NULL since 3.12. Safe in a signal handler.
 void* tg_running_thread_state(void);
+
+// `died` is called for each code object that is about to be freed. Nothing where `code_deaths_told`
+// is 0, nor if other watchers have taken all places.
+void tg_watch_code_deaths(void (*died)(const void* code));
+// The value of a local variable, a new reference; NULL with an exception set if there is none.
+PyObject* tg_local_variable(PyFrameObject* frame, const char* name);
+// Whether os.fork counts the threads, to warn of several, after the functions of register_at_fork:
+// since 3.13; before them up to 3.12.
+extern const int tg_counts_threads_after_fork_functions;
+
 // An address in the evaluation loop.
 const void* tg_evaluation_loop(void);
 

@@ -2,6 +2,9 @@
 #define Py_BUILD_CORE 1
 #include <Python.h>
 
+#include <dlfcn.h>
+#include <link.h>
+
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x03100000
 #error "tachograph records CPython 3.11 to 3.15"
 #endif
@@ -27,13 +30,15 @@
 #endif
 #pragma GCC diagnostic pop
 
-#include "offsets.h"
+#include "compat.h"
 #include "tachograph/api.h"
 
 #if PY_VERSION_HEX >= 0x030D0000
+#define TG_ATTACHED PyThreadState_GetUnchecked
 #define TG_FRAME_CODE f_executable
 #define TG_FRAME_INSTRUCTION instr_ptr
 #else
+#define TG_ATTACHED _PyThreadState_UncheckedGet
 #define TG_FRAME_CODE f_code
 #define TG_FRAME_INSTRUCTION prev_instr
 #endif
@@ -111,6 +116,9 @@ static struct tg_offsets offsets = {
     .code_line_table = offsetof(PyCodeObject, co_linetable),
     .code_units = offsetof(PyVarObject, ob_size),
     .code_instructions = offsetof(PyCodeObject, co_code_adaptive),
+#if PY_VERSION_HEX >= 0x030C0000
+    .code_deaths_told = 1,
+#endif
     .bytes_size = offsetof(PyVarObject, ob_size),
     .bytes_data = offsetof(PyBytesObject, ob_sval),
     .object_type = offsetof(PyObject, ob_type),
@@ -181,28 +189,153 @@ const struct tg_pools tg_small_blocks = {
 
 const void* tg_runtime(void) { return &_PyRuntime; }
 
-void* tg_own_thread_state(int* attached) {
-#if PY_VERSION_HEX >= 0x030D0000
-    PyThreadState* current = PyThreadState_GetUnchecked();
-#else
-    PyThreadState* current = _PyThreadState_UncheckedGet();
-#endif
-    PyThreadState* own = PyGILState_GetThisThreadState();
 #if PY_VERSION_HEX >= 0x030C0000
-    // Thread-local since 3.12, and right in subinterpreters too, where the GILState one may not be.
-    if (current) own = current;
+// Since 3.12 the attached thread state is a thread-local variable, since 3.15 the GIL state's too.
+// The interpreter's own functions for them may call __tls_get_addr, which allocates and locks; so
+// they are read from where they lie, as an offset from the thread pointer. 0: not known.
+static ptrdiff_t current_at;
+static ptrdiff_t gilstate_at;
+
+static char* thread_pointer(void) {
+    char* pointer;
+    __asm__("movq %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+}
+
+static PyThreadState* thread_local_at(ptrdiff_t at) {
+    return at ? *(PyThreadState**)(void*)(thread_pointer() + at) : NULL;
+}
+
+struct block {
+    char* data;  // the calling thread's thread-local variables of the interpreter's library
+    size_t size;
+};
+
+static int find_block(struct dl_phdr_info* info, size_t size, void* context) {
+    struct block* block = context;
+    const ElfW(Phdr)* locals = NULL;
+    int ours = 0;
+    if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data) return 1;
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+        const ElfW(Phdr)* part = &info->dlpi_phdr[i];
+        const uintptr_t start = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && (uintptr_t)&_PyRuntime - start < part->p_memsz) ours = 1;
+        if (part->p_type == PT_TLS) locals = part;
+    }
+    if (!ours) return 0;
+    if (locals && info->dlpi_tls_data)
+        *block = (struct block){info->dlpi_tls_data, locals->p_memsz};
+    return 1;
+}
+
+// Whether every thread has it at the same offset: not so where the library was loaded late.
+static int is_static(const char* data) {
+    void (*sizes)(size_t*, size_t*);
+    void* symbol = dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
+    size_t size = 0;
+    size_t alignment = 0;
+    if (!symbol) return 0;
+    memcpy(&sizes, &symbol, sizeof sizes);
+    sizes(&size, &alignment);
+    return (size_t)(thread_pointer() - data) <= size;
+}
+
+void tg_find_thread_locals(void) {
+    enum { most = 64 };
+    ptrdiff_t found[most];
+    size_t count = 0;
+    struct block block = {NULL, 0};
+    const PyThreadState* attached = TG_ATTACHED();
+    current_at = gilstate_at = 0;
+    dl_iterate_phdr(find_block, &block);
+    if (!block.data || !is_static(block.data)) return;
+    for (char* at = block.data; at + sizeof attached <= block.data + block.size && count < most;
+         at += sizeof attached)
+        if (*(PyThreadState**)(void*)at == attached) found[count++] = at - thread_pointer();
+    // The one that is empty while the thread is detached. One alone, or none is taken.
+    PyThreadState* saved = PyEval_SaveThread();
+    size_t emptied = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const PyThreadState* now = thread_local_at(found[i]);
+        if (!now && emptied++ == 0) current_at = found[i];
+        if (now == attached) gilstate_at = found[i];
+    }
+    if (emptied != 1) current_at = 0;
+    PyEval_RestoreThread(saved);
+}
+
+static PyThreadState* gilstate(void) {
+#if PY_VERSION_HEX >= 0x030F0000
+    return thread_local_at(gilstate_at);
+#else
+    return PyGILState_GetThisThreadState();  // of pthread_getspecific
 #endif
-    *attached = own && own == current;
+}
+
+int tg_own_thread_state_is_found(void) {
+#if PY_VERSION_HEX >= 0x030F0000
+    return gilstate_at != 0;
+#else
+    return 1;
+#endif
+}
+
+void* tg_own_thread_state(int* attached) {
+    // Right in subinterpreters too, where the GILState one may not be.
+    PyThreadState* current = thread_local_at(current_at);
+    PyThreadState* own = current ? current : gilstate();
+    *attached = current || (!current_at && own && own->_status.active);
     return own;
 }
 
-void* tg_running_thread_state(void) {
-#if PY_VERSION_HEX >= 0x030C0000
-    return NULL;
+void* tg_running_thread_state(void) { return NULL; }
 #else
-    return _PyThreadState_UncheckedGet();
-#endif
+void tg_find_thread_locals(void) {}
+
+int tg_own_thread_state_is_found(void) { return 1; }
+
+void* tg_own_thread_state(int* attached) {
+    PyThreadState* own = PyGILState_GetThisThreadState();
+    *attached = own && own == TG_ATTACHED();
+    return own;
 }
+
+void* tg_running_thread_state(void) { return TG_ATTACHED(); }
+#endif
+
+#if PY_VERSION_HEX >= 0x030C0000
+static void (*on_code_death)(const void* code);
+
+static int on_code_event(PyCodeEvent event, PyCodeObject* code) {
+    if (event == PY_CODE_EVENT_DESTROY) on_code_death(code);
+    return 0;
+}
+
+void tg_watch_code_deaths(void (*died)(const void* code)) {
+    on_code_death = died;
+    if (PyCode_AddWatcher(on_code_event) < 0) PyErr_Clear();
+}
+
+PyObject* tg_local_variable(PyFrameObject* frame, const char* name) {
+    return PyFrame_GetVarString(frame, name);
+}
+#else
+void tg_watch_code_deaths(void (*died)(const void* code)) { (void)died; }
+
+PyObject* tg_local_variable(PyFrameObject* frame, const char* name) {
+    PyObject* locals = PyFrame_GetLocals(frame);
+    if (!locals) return NULL;
+    PyObject* value = PyMapping_GetItemString(locals, name);
+    Py_DECREF(locals);
+    return value;
+}
+#endif
+
+#if PY_VERSION_HEX >= 0x030D0000
+const int tg_counts_threads_after_fork_functions = 1;
+#else
+const int tg_counts_threads_after_fork_functions = 0;
+#endif
 
 const void* tg_evaluation_loop(void) {
     const void* address;
