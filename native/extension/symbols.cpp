@@ -3,10 +3,10 @@
 #include <cxxabi.h>
 #include <elf.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -14,41 +14,50 @@
 namespace tachograph {
 namespace {
 
-// A read-only view of a whole file.
+// Bytes of one table of symbols, or of their names, that are read; the largest libraries have a
+// tenth of it.
+constexpr uint64_t kMostTable = 1u << 30;
+// Tables of symbols that are read of one file: it has one of each kind.
+constexpr size_t kMostTables = 4;
+
+// A regular file. It is read and not mapped: one that another process truncates meanwhile ends
+// sooner, and a mapping of it would be a SIGBUS.
 class File {
   public:
-    explicit File(const std::string& path) {
-        const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (fd < 0) return;
+    explicit File(const std::string& path)
+        : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
         struct stat status{};
-        if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
-            void* got =
-                mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-            if (got != MAP_FAILED)
-                bytes_ = {static_cast<const uint8_t*>(got), static_cast<size_t>(status.st_size)};
-        }
-        ::close(fd);
+        if (fd_ >= 0 && fstat(fd_, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
+            size_ = static_cast<uint64_t>(status.st_size);
     }
     ~File() {
-        if (!bytes_.empty()) munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
+        if (fd_ >= 0) ::close(fd_);
     }
     File(const File&) = delete;
     File& operator=(const File&) = delete;
 
+    // What there is of `count` values from `offset` on.
     template <typename T>
-    std::optional<T> read(uint64_t offset) const {
-        if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) return std::nullopt;
-        T value;
-        memcpy(&value, bytes_.data() + offset, sizeof value);
-        return value;
-    }
-    std::span<const uint8_t> part(uint64_t offset, uint64_t size) const {
-        if (offset > bytes_.size() || bytes_.size() - offset < size) return {};
-        return bytes_.subspan(offset, size);
+    std::vector<T> read(uint64_t offset, uint64_t count) const {
+        if (offset >= size_) return {};
+        count = std::min(count, std::min(size_ - offset, kMostTable) / sizeof(T));
+        std::vector<T> values(count);
+        auto* bytes = reinterpret_cast<uint8_t*>(values.data());
+        uint64_t done = 0;
+        while (done < count * sizeof(T)) {
+            const ssize_t got = pread(fd_, bytes + done, count * sizeof(T) - done,
+                                      static_cast<off_t>(offset + done));
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) break;
+            done += static_cast<uint64_t>(got);
+        }
+        values.resize(done / sizeof(T));
+        return values;
     }
 
   private:
-    std::span<const uint8_t> bytes_;
+    int fd_;
+    uint64_t size_ = 0;
 };
 
 struct Symbol {
@@ -57,16 +66,11 @@ struct Symbol {
     std::string_view name;
 };
 
-template <typename T>
-std::vector<T> table(const File& file, uint64_t offset, uint64_t count) {
-    std::vector<T> entries;
-    for (uint64_t i = 0; i < count; ++i) {
-        const auto entry = file.read<T>(offset + i * sizeof(T));
-        if (!entry) break;
-        entries.push_back(*entry);
-    }
-    return entries;
-}
+// Symbols sorted by address, and the texts that hold their names.
+struct Symbols {
+    std::vector<Symbol> sorted;
+    std::vector<std::vector<uint8_t>> texts;
+};
 
 std::string_view text(std::span<const uint8_t> strings, uint32_t at) {
     if (at >= strings.size()) return {};
@@ -74,27 +78,28 @@ std::string_view text(std::span<const uint8_t> strings, uint32_t at) {
     return {start, strnlen(start, strings.size() - at)};
 }
 
-// .symtab where it was not stripped, and .dynsym, sorted by address.
-std::vector<Symbol> functions(const File& file, const Elf64_Ehdr& header) {
-    const auto sections = table<Elf64_Shdr>(file, header.e_shoff, header.e_shnum);
-    std::vector<Symbol> found;
+// .symtab where it was not stripped, and .dynsym.
+Symbols functions(const File& file, const Elf64_Ehdr& header) {
+    const auto sections = file.read<Elf64_Shdr>(header.e_shoff, header.e_shnum);
+    Symbols found;
     for (const Elf64_Shdr& section : sections) {
         if ((section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) ||
-            section.sh_link >= sections.size())
+            section.sh_link >= sections.size() || found.texts.size() == kMostTables)
             continue;
         const Elf64_Shdr& strings_section = sections[section.sh_link];
-        const auto strings = file.part(strings_section.sh_offset, strings_section.sh_size);
+        const auto& strings = found.texts.emplace_back(
+            file.read<uint8_t>(strings_section.sh_offset, strings_section.sh_size));
         for (const auto& symbol :
-             table<Elf64_Sym>(file, section.sh_offset, section.sh_size / sizeof(Elf64_Sym))) {
+             file.read<Elf64_Sym>(section.sh_offset, section.sh_size / sizeof(Elf64_Sym))) {
             const unsigned type = ELF64_ST_TYPE(symbol.st_info);
             if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF ||
                 symbol.st_value == 0)
                 continue;
             if (const auto name = text(strings, symbol.st_name); !name.empty())
-                found.push_back({symbol.st_value, symbol.st_size, name});
+                found.sorted.push_back({symbol.st_value, symbol.st_size, name});
         }
     }
-    std::stable_sort(found.begin(), found.end(),
+    std::stable_sort(found.sorted.begin(), found.sorted.end(),
                      [](const Symbol& a, const Symbol& b) { return a.start < b.start; });
     return found;
 }
@@ -136,16 +141,17 @@ std::vector<std::optional<std::string>> resolve_symbols(const std::string& path,
                                                         const std::vector<uint64_t>& offsets) {
     std::vector<std::optional<std::string>> names(offsets.size());
     const File file(path);
-    const auto header = file.read<Elf64_Ehdr>(0);
-    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64)
+    const auto headers = file.read<Elf64_Ehdr>(0, 1);
+    if (headers.empty() || memcmp(headers[0].e_ident, ELFMAG, SELFMAG) != 0 ||
+        headers[0].e_ident[EI_CLASS] != ELFCLASS64)
         return names;
-    const auto programs = table<Elf64_Phdr>(file, header->e_phoff, header->e_phnum);
-    const auto symbols = functions(file, *header);
+    const auto programs = file.read<Elf64_Phdr>(headers[0].e_phoff, headers[0].e_phnum);
+    const Symbols symbols = functions(file, headers[0]);
     for (size_t i = 0; i < offsets.size(); ++i) {
         const auto address = address_of(programs, offsets[i]);
         if (!address) continue;
-        if (const Symbol* symbol = holder(symbols, *address)) names[i] = demangled(symbol->name);
+        if (const Symbol* symbol = holder(symbols.sorted, *address))
+            names[i] = demangled(symbol->name);
     }
     return names;
 }
