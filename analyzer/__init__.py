@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .api import Recording, open  # noqa: A004
-    from .attribution import Attribution
-    from .build import build_profile
-    from .profile import Profile, Question
+    from .profile.build import build_profile
+    from .profile.profile import Profile, Question
+    from .samples.attribution import Attribution
 
 __all__ = ["Attribution", "Profile", "Question", "Recording", "build_profile", "open"]
 
 _HOMES = {
-    "Attribution": "attribution",
-    "Profile": "profile",
-    "Question": "profile",
+    "Attribution": "samples.attribution",
+    "Profile": "profile.profile",
+    "Question": "profile.profile",
     "Recording": "api",
-    "build_profile": "build",
+    "build_profile": "profile.build",
     "open": "api",
 }
 

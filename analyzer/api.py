@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 
 from tachograph.format import ColumnSpec, FormatError
 
-from .attribution import Attribution
-from .build import build_profile
-from .calltree import NOTHING, load_tree
-from .profile import Profile, Question
-from .recording import DEFINITIONS
-from .recording import Recording as Reader
-from .text import printable
-from .window import make_window
+from .profile.build import build_profile
+from .profile.profile import Profile, Question
+from .recording.call_tree import NOTHING, load_tree
+from .recording.opened import DEFINITIONS
+from .recording.opened import Recording as Reader
+from .recording.text import printable
+from .recording.time_window import make_window
+from .samples.attribution import Attribution
 
 Window = tuple[float | None, float | None]
 """Seconds from the start of the recording, the second one not included; negative: from its end; None: no limit."""

@@ -26,8 +26,8 @@ from harness.errors import BenchmarkError
 from harness.interleave import progress
 from harness.measure import PROGRAMS as FOLDER
 from programs.loops import PROGRAMS
-from tachograph.recorder.launch import Settings
-from tachograph.recorder.support import preload_library
+from tachograph.recorder.command.launch import Settings
+from tachograph.recorder.command.support import preload_library
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = "list.insert(0, x),dict inserts,json.loads,copies of 1 KB"

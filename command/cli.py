@@ -20,8 +20,12 @@ from tachograph.recorder.problems import Refused, one_line
 # Subcommand -> (module that has it, name there, its line in --help). The line stands here so that --help imports
 # nothing.
 SUBCOMMANDS = {
-    "record": ("tachograph.recorder.record_command", "record", "Run a Python program and record it."),
-    "recover": ("tachograph.recorder.recover_command", "recover", "Finish a recording that a crash left unfinished."),
+    "record": ("tachograph.recorder.command.record_command", "record", "Run a Python program and record it."),
+    "recover": (
+        "tachograph.recorder.command.recover",
+        "recover",
+        "Finish a recording that a crash left unfinished.",
+    ),
     "analyze": ("tachograph.analyzer.commands", "analyze", "Show where a recorded program spent its time."),
     "info": ("tachograph.analyzer.commands", "info", "Show what is in a recording."),
     "diff": ("tachograph.analyzer.commands.diff", "diff", "Show what changed between recordings, or groups."),

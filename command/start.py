@@ -28,7 +28,7 @@ def _run(arguments: list[str]) -> NoReturn:
     if arguments[:1] == ["record"]:
         # The recorded program is not kept waiting for click, if that can be helped.
         from tachograph import project
-        from tachograph.recorder import record
+        from tachograph.recorder.command import record
         from tachograph.recorder.problems import Refused, one_line
 
         if (plain := record.plain_options(arguments[1:])) is not None:

@@ -10,29 +10,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .assembly import Assembled, assemble
     from .container import Container, open_container
     from .errors import FormatError
     from .manifest import Manifest
     from .parquet import TableWriter, write_table
-    from .parts import write_part
-    from .recording import finished_manifest, write_recording
-    from .segment import Segment, read_segment
-    from .specification import ColumnSpec, EnumValue, LossSpec, Specification, TableSpec, load_specification
-    from .spool import ControlFile, Part, SpoolDirectory, SpoolProcess, decode_control
+    from .schema import ColumnSpec, EnumValue, LossSpec, Specification, TableSpec, load_specification
+    from .spool.assembly import Assembled, assemble
+    from .spool.directory import ControlFile, Part, SpoolDirectory, SpoolProcess, decode_control
+    from .spool.parts import write_part
+    from .spool.segment import Segment, read_segment
+    from .spool.write_tables import finished_manifest, write_recording
     from .validation import check_batch, check_depth, check_schema, complete
 
 _HOMES = {
-    "assembly": ("Assembled", "assemble"),
+    "spool.assembly": ("Assembled", "assemble"),
     "container": ("Container", "open_container"),
     "errors": ("FormatError",),
     "manifest": ("Manifest",),
     "parquet": ("TableWriter", "write_table"),
-    "parts": ("write_part",),
-    "recording": ("finished_manifest", "write_recording"),
-    "segment": ("Segment", "read_segment"),
-    "specification": ("ColumnSpec", "EnumValue", "LossSpec", "Specification", "TableSpec", "load_specification"),
-    "spool": ("ControlFile", "Part", "SpoolDirectory", "SpoolProcess", "decode_control"),
+    "spool.parts": ("write_part",),
+    "spool.write_tables": ("finished_manifest", "write_recording"),
+    "spool.segment": ("Segment", "read_segment"),
+    "schema": ("ColumnSpec", "EnumValue", "LossSpec", "Specification", "TableSpec", "load_specification"),
+    "spool.directory": ("ControlFile", "Part", "SpoolDirectory", "SpoolProcess", "decode_control"),
     "validation": ("check_batch", "check_depth", "check_schema", "complete"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from .errors import FormatError
 from .manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, Manifest
-from .spool import SPOOL_NAME, SpoolDirectory
+from .spool.directory import SPOOL_NAME, SpoolDirectory
 from .zip_store import ZipStore
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 from .atomic import write_bytes
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
-from .text import clean_text
+from .spool.text import clean_text
 
 FORMAT_VERSION = "1.2"
 MAX_MANIFEST_SIZE = 16 << 20

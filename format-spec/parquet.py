@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .atomic import ReplacingFile
-from .specification import Specification, TableSpec
+from .schema import Specification, TableSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .errors import FormatError
-from .specification import TableSpec
+from .schema import TableSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from typing import IO
 
 from .errors import FormatError
 from .manifest import MANIFEST_NAME
-from .spool import SPOOL_NAME, SpoolDirectory
+from .spool.directory import SPOOL_NAME, SpoolDirectory
 
 MAX_MEMBERS = 200_000
 MAX_TOTAL_SIZE = 1 << 40

@@ -7,21 +7,21 @@ This module is imported in the profiled process and therefore imports next to no
 
 import sys
 
-from tachograph.recorder.spans import Span, span
+from tachograph.recorder.inprocess.named_spans import Span, span
 
 __all__ = ["Span", "pause", "resume", "snapshot", "span"]
 
 
 def pause() -> None:
     """Stop recording this process until :func:`resume`; outside a recording this does nothing."""
-    arm = sys.modules.get("tachograph.recorder.arm")
+    arm = sys.modules.get("tachograph.recorder.inprocess.arm")
     if arm is not None:
         arm.pause()
 
 
 def resume() -> None:
     """Go on recording this process after :func:`pause`; outside a recording this does nothing."""
-    arm = sys.modules.get("tachograph.recorder.arm")
+    arm = sys.modules.get("tachograph.recorder.inprocess.arm")
     if arm is not None:
         arm.resume()
 
@@ -32,5 +32,5 @@ def snapshot() -> bool:
     True if the recording command was asked for it, which takes a second or two and is not waited for. Outside a
     recording, and in one without ``--rotate``, nothing is asked for, and this is False.
     """
-    arm = sys.modules.get("tachograph.recorder.arm")
+    arm = sys.modules.get("tachograph.recorder.inprocess.arm")
     return arm is not None and bool(arm.snapshot())

@@ -13,8 +13,8 @@ from .progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..profile import Profile, Question
-    from ..recording import Recording
+    from ..profile.profile import Profile, Question
+    from ..recording.opened import Recording
 
 RULES = ("auto", "native", "delay", "opcode", "pc-only")
 SORTS = (
@@ -141,10 +141,10 @@ def analyze(**typed: object) -> None:
 
 def run(options: Options) -> None:
     """Does what the options say."""
-    from ..attribution import Attribution
-    from ..build import build_profile
-    from ..profile import Question
-    from ..recording import Recording
+    from ..profile.build import build_profile
+    from ..profile.profile import Question
+    from ..recording.opened import Recording
+    from ..samples.attribution import Attribution
 
     question = Question(
         options.scope,
@@ -173,7 +173,7 @@ def _write_files(recording: Recording, profile: Profile, options: Options, sort:
     """Writes the files that were asked for; lines that say where they are."""
     written = []
     if options.html is not None or options.figures is not None:
-        from ..pictures.write import write_pictures
+        from ..render.write import write_pictures
 
         written = write_pictures(recording, profile, options.html, options.figures)
     if options.json is not None and options.json != "-":
@@ -192,15 +192,15 @@ def _tell(profile: Profile, options: Options, sort: str) -> None:
         write(profile, options.json, top=options.top, sort=sort)
     if options.json is not None or options.html is not None or options.figures is not None:
         return
-    from ..render.selection import Sort
-    from ..render.terminal import show
+    from ..render.terminal.report import show
+    from ..report_data.line_selection import Sort
 
     if options.processes:
-        from ..render.processes import show as show_processes
+        from ..render.terminal.processes import show as show_processes
 
         show_processes(profile, console())
     if options.tasks:
-        from ..render.tasks import show as show_tasks
+        from ..render.terminal.tasks import show as show_tasks
 
         show_tasks(profile, console(), options.top)
     if options.processes or options.tasks:
@@ -210,7 +210,7 @@ def _tell(profile: Profile, options: Options, sort: str) -> None:
 
 def _follow(options: Options, question: Question, sort: str) -> None:
     """Shows a recording while it is written."""
-    from ..render.selection import Sort
+    from ..report_data.line_selection import Sort
     from .follow import follow
 
     if (

@@ -78,8 +78,8 @@ def complete_process(ctx: click.Context, _: click.Parameter, incomplete: str) ->
     from click.shell_completion import CompletionItem
 
     try:
-        from ..process_names import process_names
-        from ..recording import Recording
+        from ..recording.opened import Recording
+        from ..recording.process_names import process_names
 
         with Recording.open(find_recording(ctx.params.get("recording"))) as recording:
             table = recording.table("processes")

@@ -140,11 +140,11 @@ def diff(**typed: object) -> None:
 
 def run(options: Options) -> bool:
     """Does what the options say; False if a condition failed."""
-    from ..attribution import Attribution
     from ..diff.build import diff as compare
     from ..diff.gate import Outcome, judge, parse_condition
     from ..diff.metrics import SELF
-    from ..profile import Question
+    from ..profile.profile import Question
+    from ..samples.attribution import Attribution
 
     base, new = chosen(options)
     conditions = [parse_condition(text) for text in options.fail_if]
@@ -182,7 +182,7 @@ def write_files(options: Options, result: DiffResult, judgements: list[Judgement
 
         written.append(f"{options.html}: {write(result, options.html) / 1e6:.1f} MB")
     if options.figures is not None:
-        from ..figures.diff import write_diff_figures
+        from ..render.figures.diff import write_diff_figures
 
         paths = write_diff_figures(result, Path(options.figures))
         written.append(f"{options.figures}: {', '.join(path.name for path in paths)}")
@@ -210,7 +210,7 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
 
 def _write_json(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
     from ..diff.document import document
-    from ..output import write_text
+    from ..recording.output_file import write_text
     from ..render.json_document import pieces
 
     assert options.json is not None

@@ -80,7 +80,7 @@ def export(**typed: object) -> None:
 def run(options: Options) -> None:
     """Does what the options say."""
     from .. import exports
-    from ..recording import Recording
+    from ..recording.opened import Recording
 
     path = find_recording(options.recording)
     chosen = exports.FORMATS[options.format]
@@ -112,7 +112,7 @@ def _target(output: str | None, recording: Path, suffix: str) -> Iterator[tuple[
     """
     from tachograph.format.atomic import ReplacingFile
 
-    from ..output import writing
+    from ..recording.output_file import writing
 
     if output == "-":
         yield sys.stdout.buffer, None

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from tachograph.format import FormatError
 
-from ..build import build_profile
-from ..profile import Profile, Question
-from ..recording import Recording
-from ..render.selection import Sort
-from ..render.terminal import report_lines, show
+from ..profile.build import build_profile
+from ..profile.profile import Profile, Question
+from ..recording.opened import Recording
+from ..render.terminal.report import report_lines, show
+from ..report_data.line_selection import Sort
 
 EVERY_S = 1.0
 """Seconds between two looks, at least."""

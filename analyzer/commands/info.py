@@ -19,11 +19,11 @@ def info(recording: str | None, target: str | None) -> None:
     """Shows what is in a recording."""
     from rich.console import Console
 
-    from ..output import write_text
-    from ..recording import Recording
-    from ..render.info import facts, text
+    from ..recording.opened import Recording
+    from ..recording.output_file import write_text
     from ..render.json_document import pieces
-    from ..render.style import Style
+    from ..render.terminal.info import facts, text
+    from ..render.terminal.style import Style
 
     with Recording.open(find_recording(recording)) as opened:
         document = facts(opened)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..progress import Watcher
+from ..recording.progress import Watcher
 
 if TYPE_CHECKING:
     from rich.progress import Progress

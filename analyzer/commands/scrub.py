@@ -58,7 +58,7 @@ def scrub(
     end: float | None,
 ) -> None:
     """Writes a scrubbed copy."""
-    from ..recording import Recording
+    from ..recording.opened import Recording
     from ..scrub import make_request
     from ..scrub import scrub as write
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
-from ..render.numbers import size
+from ..report_data.numbers import size
 
 
 def amount(value: float, unit: str) -> str:

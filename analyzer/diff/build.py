@@ -11,10 +11,10 @@ import pandas as pd
 
 from tachograph.format import FormatError
 
-from ..profile import Question
-from ..progress import Watcher
-from ..render.numbers import counted
-from ..text import printable
+from ..profile.profile import Question
+from ..recording.progress import Watcher
+from ..recording.text import printable
+from ..report_data.numbers import counted
 from .calls import MergedTree
 from .comparable import obstacles, remarks
 from .evidence import SPREAD

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..calltree import NOTHING
-from ..summary import UNKNOWN_CODE
-from ..text import printable
+from ..recording.call_tree import NOTHING
+from ..recording.text import printable
+from ..samples.summary import UNKNOWN_CODE
 from .links import Link, Status
 from .metrics import Metric
 from .places import Placer

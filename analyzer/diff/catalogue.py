@@ -7,8 +7,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ..recording import Recording
-from ..text import printable
+from ..recording.opened import Recording
+from ..recording.text import printable
 
 MAX_TEXT = 4_000_000
 """Characters of a text beyond which its lines are not followed."""

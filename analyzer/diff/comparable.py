@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..render.numbers import seconds
+from ..recording.text import printable
 from ..render.verdict import CPU_WAIT_SHARE, is_severe
-from ..text import printable
+from ..report_data.numbers import seconds
 from .run import Run
 
 MODES = {

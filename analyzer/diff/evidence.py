@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..intervals import Z95
+from ..samples.intervals import Z95
 from .spread import Seen, Spread, Usual, usual
 from .student import normal_quantile, normal_two_sided, t_quantile, t_two_sided
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tachograph.format import FormatError
 
-from ..text import printable
+from ..recording.text import printable
 from .discovery import RATE
 from .metrics import BY_NAME, OVERALL, SELF, TOTAL
 from .result import DiffResult, Level

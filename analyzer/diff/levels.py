@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..release import release_unused
+from ..recording.release import release_unused
 from .discovery import adjusted_alpha
 from .evidence import Amounts, Evidence
 from .links import Status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..profile import Profile
+from ..profile.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)

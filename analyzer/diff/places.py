@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..text import source_line
+from ..recording.text import source_line
 from .catalogue import SourceFile
 from .links import NO_FILE, Link, Status
 from .run import number_or_nothing

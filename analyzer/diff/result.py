@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from ..profile import Question
+from ..profile.profile import Question
 from .evidence import Amounts, Evidence
 from .metrics import BY_NAME, Metric
 from .run import Run

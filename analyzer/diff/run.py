@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from ..build import build_profile
-from ..profile import Profile, Question
-from ..progress import Watcher
-from ..recording import Recording
-from ..release import release_unused
-from ..scope import ALL
-from ..text import printable
+from ..profile.build import build_profile
+from ..profile.profile import Profile, Question
+from ..recording.opened import Recording
+from ..recording.progress import Watcher
+from ..recording.release import release_unused
+from ..recording.text import printable
+from ..samples.scope import ALL
 from .catalogue import SourceFile, catalogue
 from .links import FunctionKey
 

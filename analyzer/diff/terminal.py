@@ -11,9 +11,9 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from ..render.numbers import counted, seconds
-from ..render.style import Style
-from ..text import shorten_left
+from ..recording.text import shorten_left
+from ..render.terminal.style import Style
+from ..report_data.numbers import counted, seconds
 from .amounts import amount, change, changes, signed, span, when
 from .gate import Judgement, Outcome
 from .links import Status

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import BinaryIO
 
-from ..text import printable
+from ..recording.text import printable
 from .choice import Choice, Options
 from .frames import FrameTree
 

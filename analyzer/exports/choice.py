@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..calltree import CallTree, load_tree
-from ..choice import Chosen, choose
-from ..process_names import process_names
-from ..recording import Recording
-from ..scope import ALL, PROJECT
-from ..text import printable
-from ..window import Window, make_window
+from ..recording.call_tree import CallTree, load_tree
+from ..recording.filter import Chosen, choose
+from ..recording.opened import Recording
+from ..recording.process_names import process_names
+from ..recording.text import printable
+from ..recording.time_window import Window, make_window
+from ..samples.scope import ALL, PROJECT
 from .frames import FrameTree, NativeNames
 from .metrics import Metric, read_rows
 from .rows import Rows
@@ -139,7 +139,7 @@ def prepare(
     Errors:
         FormatError: the recording is damaged, or has no such scope, thread or process.
     """
-    from ..build import named_scope
+    from ..profile.build import named_scope
 
     window = make_window(start_s, end_s, recording.start_ns, recording.end_ns)
     chosen = choose(recording, thread, process)

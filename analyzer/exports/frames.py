@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..calltree import NOTHING, CallTree
-from ..native import FrameClass, frame_classes
-from ..recording import Recording
-from ..summary import OUT_OF_SCOPE, UNKNOWN_CODE
-from ..text import printable
+from ..recording.call_tree import NOTHING, CallTree
+from ..recording.opened import Recording
+from ..recording.text import printable
+from ..samples.native_frames import FrameClass, frame_classes
+from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE
 from .rows import NONE, Rows
 
 _NOT_SHOWN = (FrameClass.UNKNOWN, FrameClass.LOOP, FrameClass.MACHINERY)

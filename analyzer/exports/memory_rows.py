@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..binned import summed
-from ..choice import Mask
-from ..copies import read_copies
-from ..heap import Heap, read_heap
-from ..heap.sums import sum_up
-from ..recording import Recording
-from ..sites import NOT_SEEN, Sites
-from ..window import Window
+from ..conclusions.copies import read_copies
+from ..conclusions.memory import Heap, read_heap
+from ..conclusions.memory.sums import sum_up
+from ..recording.filter import Mask
+from ..recording.opened import Recording
+from ..recording.time_window import Window
+from ..samples.index_sums import summed
+from ..samples.sites import NOT_SEEN, Sites
 from .rows import NONE, Rows
 
 _Ids = NDArray[np.int64]

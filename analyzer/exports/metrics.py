@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..attribution import SIGNAL, SIGNAL_THREAD
-from ..choice import Mask
-from ..edges import Edges, find_edges
-from ..prefetch import prefetched
-from ..recording import Recording
-from ..reduction import share_ticks, signals, waits_recorded, whole_ticks
-from ..weights import weighted_batches
-from ..window import Window
+from ..recording.filter import Mask
+from ..recording.interpreter_phases import Edges, find_edges
+from ..recording.opened import Recording
+from ..recording.prefetch import prefetched
+from ..recording.time_window import Window
+from ..samples.attribution import SIGNAL, SIGNAL_THREAD
+from ..samples.reduction import share_ticks, signals, waits_recorded, whole_ticks
+from ..samples.weights import weighted_batches
 from .memory_rows import allocated_rows, copied_rows, live_rows
 from .rows import STATE_LABELS, Rows, ids, states
 

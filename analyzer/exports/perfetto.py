@@ -12,8 +12,8 @@ from typing import BinaryIO
 import pandas as pd
 import pyarrow as pa
 
-from ..process_names import process_names
-from ..text import printable
+from ..recording.process_names import process_names
+from ..recording.text import printable
 from .choice import Choice, Options
 from .frames import FrameTree
 from .metrics import Metric

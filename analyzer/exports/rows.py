@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..edges import STARTING
-from ..sites import STATES, state_label
+from ..recording.interpreter_phases import STARTING
+from ..samples.sites import STATES, state_label
 
 NONE = -1
 """Stands for "none" among ids."""

@@ -10,17 +10,19 @@ from typing import Any
 
 import pandas as pd
 
-from .. import copies, process_frame, span_sums, tasks
-from ..gpu import COLUMNS as GPU_COLUMNS
-from ..gpu import Gpu
-from ..heap import columns as heap_columns
-from ..heap.process import Memory
-from ..leaks import report
-from ..measures import SECONDS
-from ..memory import THREAD_COLUMNS
-from ..output import write_text
-from ..profile import Profile
-from .selection import Sort
+from ..conclusions import copies
+from ..conclusions.gpu import COLUMNS as GPU_COLUMNS
+from ..conclusions.gpu import Gpu
+from ..conclusions.leaks import report
+from ..conclusions.memory import columns as heap_columns
+from ..conclusions.memory.process import Memory
+from ..profile import processes as process_frame
+from ..profile import span_sums, tasks
+from ..profile.held_memory import THREAD_COLUMNS
+from ..profile.profile import Profile
+from ..recording.output_file import write_text
+from ..report_data.line_selection import Sort
+from ..samples.measures import SECONDS
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""

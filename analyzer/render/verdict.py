@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..profile import Profile
-from ..quality import Cause
-from .numbers import counted, percent, seconds, size
+from ..profile.profile import Profile
+from ..recording.quality import Cause
+from ..report_data.numbers import counted, percent, seconds, size
 
 UNSAMPLED_SHARE = 0.02
 """CPU time in no sample is mentioned from this part on."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..choice import choose
 from ..exports.choice import with_nobody
-from ..recording import Recording
-from ..window import Window, make_window
+from ..recording.filter import choose
+from ..recording.opened import Recording
+from ..recording.time_window import Window, make_window
 
 DROPPABLE = ("sources", "paths", "argv", "host", "names")
 WITHOUT = {"waits": ("waits",), "memory": ("memory", "allocations", "copies"), "gpu": ("gpu",)}

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError, Manifest, TableWriter, write_table
 
-from ..lives import read_lives
-from ..output import writing
-from ..recording import DEFINITIONS, Recording
-from ..scope import PROJECT
+from ..recording.opened import DEFINITIONS, Recording
+from ..recording.output_file import writing
+from ..recording.process_lifetimes import read_lives
+from ..samples.scope import PROJECT
 from .masks import (
     within,
     without_commands,
@@ -103,7 +103,7 @@ def _use_interpreters(recording: Recording, numbering: Numbering, request: Reque
 
 
 def _definitions(recording: Recording, numbering: Numbering, request: Request) -> dict[str, pa.Table]:
-    from ..build import named_scope
+    from ..profile.build import named_scope
 
     spec, tables = recording.specification, {}
     for name in DEFINITIONS:

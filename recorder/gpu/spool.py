@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tachograph.format.records import GPU, GPU_DEVICE, LOSS, NONE, SEGMENT_HEADER, SEGMENT_MAGIC, record_header
+from tachograph.format.spool.records import GPU, GPU_DEVICE, LOSS, NONE, SEGMENT_HEADER, SEGMENT_MAGIC, record_header
 
 SEGMENT_LIMIT = 1 << 20
 """Bytes after which the next segment is begun."""

@@ -26,8 +26,8 @@ FLAGS = (
 
 def write_page(recording: Path, page: Path, **question: Any) -> Path:
     """The report of a recording."""
-    from tachograph.analyzer.pictures.picture import draw_up
     from tachograph.analyzer.render.html.page import write_report
+    from tachograph.analyzer.report_data.report_data import draw_up
 
     with Recording.open(recording) as opened:
         write_report(draw_up(opened, build_profile(opened, Question(**question))), page)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tachograph.format.records import record_header
+from tachograph.format.spool.records import record_header
 
 MARK = "<tgx>"
 """An element that no report has: where it is in a page as it stands here, HTML was injected."""

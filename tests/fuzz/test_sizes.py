@@ -7,7 +7,7 @@ import pytest
 
 from fuzz.readers import FORMATS, fault
 from tachograph.analyzer import Recording
-from tachograph.analyzer.render.shapes import shapes
+from tachograph.analyzer.report_data.advice.shapes import shapes
 from tachograph.format import FormatError
 from tachograph.format.validation import MAX_STACK_DEPTH
 from unit.analyzer.recordings import Builder

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tachograph import format as spec
-from tachograph.format import records as kinds
-from tachograph.format import segment as reader
+from tachograph.format.spool import records as kinds
+from tachograph.format.spool import segment as reader
 
 META, STATE, CPU, WAIT = kinds.META, kinds.STATE, kinds.CPU, kinds.WAIT
 CODE, STACK, MODULE = kinds.CODE, kinds.STACK, kinds.MODULE

@@ -10,8 +10,8 @@ import pandas as pd
 
 from ...diff.metrics import BY_NAME, Metric
 from ...diff.result import VERDICTS, DiffResult, Level
-from ...output import write_page
-from ..numbers import seconds, size
+from ...recording.output_file import write_page
+from ...report_data.numbers import seconds, size
 from .pack import Packer, number
 from .page import asset, render
 from .payload import Names

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...pictures.picture import Picture
+from ...report_data.report_data import Picture
 from .pack import number
 
 MAX_DEVICES = 8

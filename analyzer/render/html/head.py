@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...profile import Profile
-from ..header import GC_SHARE, processes
-from ..numbers import percent, seconds, size
+from ...profile.profile import Profile
+from ...report_data.numbers import percent, seconds, size
+from ..terminal.header import GC_SHARE, processes
 from ..verdict import cause_text, is_severe, recorder_cost, remarks, verdict
 
 PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "not known"))

@@ -12,9 +12,9 @@ from markupsafe import Markup
 
 from tachograph.format import FormatError
 
-from ...output import write_page
-from ...pictures.picture import Picture, coarser
-from ..advice import advise
+from ...recording.output_file import write_page
+from ...report_data.advice.rules import advise
+from ...report_data.report_data import Picture, coarser
 from .head import head
 from .payload import payload
 from .texts import choose_texts

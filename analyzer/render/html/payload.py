@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...pictures.flame import FOLDED, LABEL
-from ...pictures.picture import Part, Picture
-from ...pictures.sink import MEASURES
-from ...pictures.spans import SpanPart
-from ...profile import Profile
-from ...summary import UNKNOWN_CODE
-from ...text import printable
-from ..labels import MEANING
+from ...profile.profile import Profile
+from ...recording.text import printable
+from ...report_data.flame import FOLDED, LABEL
+from ...report_data.named_spans import SpanPart
+from ...report_data.report_data import Part, Picture
+from ...report_data.sink import MEASURES
+from ...samples.summary import UNKNOWN_CODE
+from ..row_labels import MEANING
 from .gpu import gpu_document
 from .pack import Packer, number
 from .texts import Texts

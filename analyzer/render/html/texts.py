@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ...sources import Sources
+from ...recording.sources import Sources
 
 WHOLE_BUDGET = 900_000
 """Characters of files that are shown whole, in the order of their time."""

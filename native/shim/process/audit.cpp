@@ -34,8 +34,8 @@ constinit State g;
 constexpr char kProgram[] = R"(
 home = home.replace("%0a", "\n").replace("%2c", ",").replace("%3a", ":").replace("%25", "%")
 from _io import open_code
-with open_code(home + "/late.py") as file:
-    exec(compile(file.read(), home + "/late.py", "exec"))
+with open_code(home + "/inprocess/fallback_arm.py") as file:
+    exec(compile(file.read(), home + "/inprocess/fallback_arm.py", "exec"))
 begin(home, beside, record_natively, before_fork, after_fork_in_parent, after_fork_in_child)
 )";
 

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from tachograph.analyzer import Attribution, Profile
-from tachograph.analyzer.attribution import Verdict, attribute, native_rule, opcode_rule, pc_only_rule
-from tachograph.analyzer.compat.opcodes import OpcodeClass, classes_of, versions
-from tachograph.analyzer.native import FrameClass
+from tachograph.analyzer.recording.compat.opcodes import OpcodeClass, classes_of, versions
+from tachograph.analyzer.samples.attribution import Verdict, attribute, native_rule, opcode_rule, pc_only_rule
+from tachograph.analyzer.samples.native_frames import FrameClass
 from tachograph.format import FormatError
 from unit.analyzer.recordings import (
     BINARY_OP,

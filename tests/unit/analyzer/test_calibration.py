@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tachograph.analyzer.heap.blocks import NEVER, Blocks, beyond
-from tachograph.analyzer.heap.books import END, START, THRESHOLD, Books
-from tachograph.analyzer.heap.calibration import MAX_FACTOR, calibrate, groups, raking
-from tachograph.analyzer.intervals import poisson_sums, shared_out
+from tachograph.analyzer.conclusions.memory.blocks import NEVER, Blocks, beyond
+from tachograph.analyzer.conclusions.memory.calibration import MAX_FACTOR, calibrate, groups, raking
+from tachograph.analyzer.conclusions.memory.counters import END, START, THRESHOLD, Books
+from tachograph.analyzer.samples.intervals import poisson_sums, shared_out
 
 MEAN = 524_288
 RUNS = 400

@@ -13,13 +13,14 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from tachograph.analyzer import Question, Recording, build_profile, copies, gpu
+from tachograph.analyzer import Question, Recording, build_profile
 from tachograph.analyzer.commands import analyze, info
-from tachograph.analyzer.heap import columns as heap_columns
-from tachograph.analyzer.leaks import report as leaks
+from tachograph.analyzer.conclusions import copies, gpu
+from tachograph.analyzer.conclusions.leaks import report as leaks
+from tachograph.analyzer.conclusions.memory import columns as heap_columns
 from tachograph.analyzer.render.json_document import document, pieces
-from tachograph.analyzer.render.selection import MAX_LINES, Sort, blocks, important
-from tachograph.analyzer.render.terminal import show
+from tachograph.analyzer.render.terminal.report import show
+from tachograph.analyzer.report_data.line_selection import MAX_LINES, Sort, blocks, important
 from unit.analyzer.recordings import NATIVE_FRAME, Builder
 
 NOT_RECORDED = (*heap_columns.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "timeline")

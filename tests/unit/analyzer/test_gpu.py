@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tachograph.analyzer import Recording
-from tachograph.analyzer.gpu.readings import read_readings
-from tachograph.analyzer.gpu.steps import Busy, Held, busy_of, busy_or_idle, together
-from tachograph.analyzer.profile import Profile
+from tachograph.analyzer.conclusions.gpu.readings import read_readings
+from tachograph.analyzer.conclusions.gpu.steps import Busy, Held, busy_of, busy_or_idle, together
+from tachograph.analyzer.profile.profile import Profile
 from unit.analyzer.recordings import MS, START, Builder
 
 GIB = 1 << 30

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tachograph.analyzer.compat import linetable
-from tachograph.analyzer.compat.linetable import MAX_LINE, NO_INSTRUCTION, NO_LINE, lines_of
+from tachograph.analyzer.recording.compat import linetable
+from tachograph.analyzer.recording.compat.linetable import MAX_LINE, NO_INSTRUCTION, NO_LINE, lines_of
 from unit.analyzer.line_table_reader import read_entries
 
 

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.commands import analyze
-from tachograph.analyzer.render.numbers import short_size
-from tachograph.analyzer.render.selection import Sort, important
-from tachograph.analyzer.render.style import Style
-from tachograph.analyzer.render.terminal import show
+from tachograph.analyzer.render.terminal.report import show
+from tachograph.analyzer.render.terminal.style import Style
+from tachograph.analyzer.report_data.line_selection import Sort, important
+from tachograph.analyzer.report_data.numbers import short_size
 from unit.analyzer.recordings import Builder
 
 MB = 1_000_000

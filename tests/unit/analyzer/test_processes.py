@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tachograph.analyzer import Profile, Recording
-from tachograph.analyzer.choice import choose
-from tachograph.analyzer.process_frame import tree_order
-from tachograph.analyzer.process_names import name_of
+from tachograph.analyzer.profile.processes import tree_order
+from tachograph.analyzer.recording.filter import choose
+from tachograph.analyzer.recording.process_names import name_of
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, START, Builder, table
 
@@ -321,7 +321,7 @@ def test_the_edges_of_each_interpreter(builder: Builder, profile: Callable[..., 
 
 
 def test_listed_processes_do_not_make_the_native_sampler_a_signal_sampler(builder: Builder) -> None:
-    from tachograph.analyzer.reduction import signals
+    from tachograph.analyzer.samples.reduction import signals
 
     builder.process(5000, 0, 10, recorded="listed")
     with Recording(builder.write()) as recording:

@@ -7,12 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tachograph.analyzer import Recording, accumulate, tables
-from tachograph.analyzer.accumulate import Accumulator
-from tachograph.analyzer.edges import find_edges
-from tachograph.analyzer.prefetch import prefetched
-from tachograph.analyzer.reduction import reduce_cpu, share_ticks, whole_ticks
-from tachograph.analyzer.window import Window
+from tachograph.analyzer import Recording
+from tachograph.analyzer.recording import tables
+from tachograph.analyzer.recording.interpreter_phases import find_edges
+from tachograph.analyzer.recording.prefetch import prefetched
+from tachograph.analyzer.recording.time_window import Window
+from tachograph.analyzer.samples import accumulate
+from tachograph.analyzer.samples.accumulate import Accumulator
+from tachograph.analyzer.samples.reduction import reduce_cpu, share_ticks, whole_ticks
 from unit.analyzer.recordings import Builder
 
 

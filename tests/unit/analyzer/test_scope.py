@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tachograph.analyzer import Profile
-from tachograph.analyzer.scope import Scope
+from tachograph.analyzer.samples.scope import Scope
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder, table
 

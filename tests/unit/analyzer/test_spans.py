@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from tachograph.analyzer import Question, Recording, build_profile
-from tachograph.analyzer.profile import Profile
+from tachograph.analyzer.profile.profile import Profile
+from tachograph.analyzer.recording.named_spans import narrowed, read_spans
+from tachograph.analyzer.recording.time_ranges import Stretches
+from tachograph.analyzer.recording.time_window import Window
 from tachograph.analyzer.render.json_document import document
-from tachograph.analyzer.render.terminal import show
-from tachograph.analyzer.spans import narrowed, read_spans
-from tachograph.analyzer.stretches import Stretches
-from tachograph.analyzer.window import Window
+from tachograph.analyzer.render.terminal.report import show
 from tachograph.format import FormatError
 
 from .recordings import MS, START, Builder, table

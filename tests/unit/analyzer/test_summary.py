@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tachograph.analyzer import Profile
-from tachograph.analyzer.calltree import NOTHING, CallTree
-from tachograph.analyzer.intervals import effective_samples, wilson
+from tachograph.analyzer.recording.call_tree import NOTHING, CallTree
+from tachograph.analyzer.samples.intervals import effective_samples, wilson
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, START, Builder, table
 
@@ -112,7 +112,7 @@ def test_start_and_shutdown_do_not_depend_on_row_groups(
     for number in range(30):
         builder.cpu(stack if 7 <= number < 20 and number != 11 else None, 10)
     for rows in (3, 10**6):
-        monkeypatch.setattr("tachograph.analyzer.tables.BATCH_ROWS", rows)
+        monkeypatch.setattr("tachograph.analyzer.recording.tables.BATCH_ROWS", rows)
         assert table(profile().lines, "function", "samples") == [
             ("f", 12),
             ("<interpreter shutdown>", 10),

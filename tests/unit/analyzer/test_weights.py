@@ -7,8 +7,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from tachograph.analyzer.recording import Recording
-from tachograph.analyzer.weights import weighted_batches
+from tachograph.analyzer.recording.opened import Recording
+from tachograph.analyzer.samples.weights import weighted_batches
 
 INTERVAL = 10
 

@@ -151,7 +151,7 @@ def test_no_toml_is_read_where_there_is_no_table(tmp_path: Path, run: Run) -> No
     code = (
         "import sys\n"
         "from tachograph import project\n"
-        "from tachograph.recorder import record\n"
+        "from tachograph.recorder.command import record\n"
         "record.run = lambda *_: (print('tomllib' in sys.modules, 'click' in sys.modules), sys.exit())\n"
         "sys.argv = ['tachograph', 'record', '-c', 'pass']\n"
         "from tachograph.start import run\n"

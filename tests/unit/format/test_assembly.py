@@ -321,7 +321,7 @@ def test_sampler_cost_and_clock(tmp_path: Path) -> None:
 
 
 def test_a_segment_that_becomes_a_part_while_it_is_read(tmp_path: Path) -> None:
-    from tachograph.format.spool_reader import read_process
+    from tachograph.format.spool.process_reader import read_process
 
     spool, prefix = SpoolDirectory(tmp_path), "4242-1000000000"
     segments = [SegmentBuilder(seq) for seq in range(2)]

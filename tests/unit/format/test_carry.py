@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import SpoolDirectory, assemble, load_specification
-from tachograph.format.assembly import Assembled
-from tachograph.format.carried_log import carried_log
-from tachograph.format.carry import ClosedSpool, Turned, remove_carried, write_carry
-from tachograph.format.process_log import ProcessLog, decode_log, joined
+from tachograph.format.spool.assembly import Assembled
+from tachograph.format.spool.process_log import ProcessLog, decode_log, joined
+from tachograph.recorder.rotation.log_handover import carried_log
+from tachograph.recorder.rotation.window_handover import ClosedSpool, Turned, remove_carried, write_carry
 from unit.format.builder import SegmentBuilder, control, log_record, write_spool, young_block
 
 PREFIX = "4242-1000000000"

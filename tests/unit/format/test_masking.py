@@ -2,7 +2,15 @@ import time
 
 import pytest
 
-from tachograph.format.masking import CUT, MASK, MAX_ARGUMENTS, MAX_LENGTH, is_suspicious, mask_arguments, mask_text
+from tachograph.format.spool.masking import (
+    CUT,
+    MASK,
+    MAX_ARGUMENTS,
+    MAX_LENGTH,
+    is_suspicious,
+    mask_arguments,
+    mask_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +104,7 @@ def test_megabytes_take_no_time(piece: str) -> None:
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_every_pattern_is_linear(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were nothing cut, megabytes would still be searched in a time that grows as they do."""
-    monkeypatch.setattr("tachograph.format.masking.MAX_LENGTH", 1 << 30)
+    monkeypatch.setattr("tachograph.format.spool.masking.MAX_LENGTH", 1 << 30)
     began = time.process_time()
     mask_text(piece * ((1 << 19) // len(piece)))
     assert time.process_time() - began < 3

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import SpoolDirectory, assemble, load_specification
-from tachograph.format.images import images_of
-from tachograph.format.process_log import BOUND, Event, decode_log, encode_record
+from tachograph.format.spool.images import images_of
+from tachograph.format.spool.process_log import BOUND, Event, decode_log, encode_record
 from unit.format.builder import SegmentBuilder, control, log_record, write_spool
 
 SPEC = load_specification()

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tachograph.format import FormatError, decode_control, read_segment
-from tachograph.format.records import (
+from tachograph.format.spool.records import (
     Block,
     Code,
     Copy,
@@ -23,7 +23,7 @@ from tachograph.format.records import (
     ThreadStart,
     Wait,
 )
-from tachograph.format.segment import carried_torn, definitions_segment
+from tachograph.format.spool.segment import carried_torn, definitions_segment
 from unit.format.builder import FLOWS, NONE, SegmentBuilder, control
 
 

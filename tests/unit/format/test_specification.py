@@ -74,7 +74,7 @@ def test_manifest_fields_agree(text: str) -> None:
 
 def test_record_layouts_agree(text: str) -> None:
     """Offsets in SPEC.md follow one another, and the rows are those that the decoder reads."""
-    from tachograph.format.row_kinds import GPU_ROWS, ROW_KINDS
+    from tachograph.format.spool.row_kinds import GPU_ROWS, ROW_KINDS
 
     sizes = {"q": "i64", "Q": "u64", "I": "u32", "i": "i32", "B": "u8"}
     for kind in (*ROW_KINDS.values(), GPU_ROWS):

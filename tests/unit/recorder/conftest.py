@@ -12,7 +12,7 @@ import tachograph
 import tachograph.recorder
 
 PTH = Path(tachograph.recorder.__file__).parent / "tachograph.pth"
-ARMED = "import sys; sys.exit('tachograph.recorder.arm' not in sys.modules)"
+ARMED = "import sys; sys.exit('tachograph.recorder.inprocess.arm' not in sys.modules)"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

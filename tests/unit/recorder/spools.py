@@ -3,7 +3,7 @@
 import struct
 from pathlib import Path
 
-from tachograph.recorder.spool_writer import (
+from tachograph.recorder.inprocess.spool_writer import (
     CODE,
     CPU,
     META,

@@ -1,8 +1,8 @@
 import pytest
 
-from tachograph.recorder.arguments import divide
+from tachograph.recorder.command.arguments import divide
+from tachograph.recorder.command.target import Kind, Target
 from tachograph.recorder.problems import Refused
-from tachograph.recorder.target import Kind, Target
 
 VALUES = frozenset({"-o", "--output", "--interval", "--sampler"})
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.recorder import arm, pause, resume, snapshot
+from tachograph.recorder import pause, resume, snapshot
+from tachograph.recorder.inprocess import arm
 
 CONFIG = "interval_ns=10000000,waits=1,paused=0,segment=1048576,sampler="
 

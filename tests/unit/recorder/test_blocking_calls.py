@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tachograph.recorder.blocking_calls import BlockingCalls
+from tachograph.recorder.inprocess.blocking_calls import BlockingCalls
 
 
 @pytest.fixture

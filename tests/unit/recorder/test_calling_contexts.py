@@ -8,8 +8,8 @@ from types import FrameType
 import pytest
 
 from tachograph.format import SpoolDirectory
-from tachograph.format import records as spool_records
-from tachograph.recorder.calling_contexts import (
+from tachograph.format.spool import records as spool_records
+from tachograph.recorder.inprocess.calling_contexts import (
     CALL_OPCODES,
     MAX_DEPTH,
     STATE_NONE,
@@ -20,7 +20,7 @@ from tachograph.recorder.calling_contexts import (
     call_opcode,
     copy_stack,
 )
-from tachograph.recorder.spool_writer import NONE, STACKS_TRUNCATED, SpoolWriter
+from tachograph.recorder.inprocess.spool_writer import NONE, STACKS_TRUNCATED, SpoolWriter
 
 
 class Thing:

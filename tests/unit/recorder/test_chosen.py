@@ -9,7 +9,13 @@ import sys
 
 import pytest
 
-from tachograph.recorder.chosen import is_chosen, join_patterns, matches, program_names, split_patterns
+from tachograph.recorder.inprocess.process_filter import (
+    is_chosen,
+    join_patterns,
+    matches,
+    program_names,
+    split_patterns,
+)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import SpoolDirectory, assemble, load_specification
-from tachograph.recorder.collector import SEGMENTS_PER_PART, SETTLING_S, Collector
-from tachograph.recorder.sources import SourceScout, SourceStore
-from tachograph.recorder.spool_writer import SpoolWriter
+from tachograph.recorder.collect.collector import SEGMENTS_PER_PART, SETTLING_S, Collector
+from tachograph.recorder.collect.sources import SourceScout, SourceStore
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter
 from unit.recorder.spools import SEGMENT, add_samples, write_spool
 
 

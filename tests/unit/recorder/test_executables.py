@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.recorder.executables import belongs_elsewhere, find_command
+from tachograph.recorder.command.executables import belongs_elsewhere, find_command
+from tachograph.recorder.command.target import Kind, Target
 from tachograph.recorder.problems import Refused
-from tachograph.recorder.target import Kind, Target
 
 
 def executable(path: Path, text: str = "#!/bin/sh\necho $HOME; exit 1\n") -> Path:

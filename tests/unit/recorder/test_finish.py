@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tachograph.format import LossSpec, Manifest, open_container
-from tachograph.recorder import finish as finish_module
-from tachograph.recorder.finish import Finished, UnfinishedError, finish, losses
-from tachograph.recorder.manifests import new_manifest
-from tachograph.recorder.output import claim
-from tachograph.recorder.sources import SourceStore
-from tachograph.recorder.summary import lost, recorded
+from tachograph.recorder.collect import finish as finish_module
+from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, losses
+from tachograph.recorder.collect.output import claim
+from tachograph.recorder.collect.sources import SourceStore
+from tachograph.recorder.command.manifests import new_manifest
+from tachograph.recorder.command.summary import lost, recorded
 from unit.recorder.spools import write_spool
 
 

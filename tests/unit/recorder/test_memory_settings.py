@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.recorder import arm
-from tachograph.recorder.launch import Settings
-from tachograph.recorder.memory_settings import (
+from tachograph.recorder.command.launch import Settings
+from tachograph.recorder.command.memory_settings import (
     BLOCK_MEAN_BYTES,
     COPIES_MEAN_BYTES,
     COPIES_MIN_BYTES,
@@ -17,6 +16,7 @@ from tachograph.recorder.memory_settings import (
     memory_parameters,
     parse_threshold,
 )
+from tachograph.recorder.inprocess import arm
 
 SHIM = Path(__file__).resolve().parents[3] / "native" / "shim"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import load_specification
-from tachograph.format.row_kinds import ROW_KINDS
-from tachograph.recorder import output
-from tachograph.recorder.manifests import new_manifest
+from tachograph.format.spool.row_kinds import ROW_KINDS
+from tachograph.recorder.collect import output
+from tachograph.recorder.collect.running import note_recorder
+from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.problems import Refused
-from tachograph.recorder.running import note_recorder
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from unittest.mock import patch
 
 import pytest
 
-from tachograph.recorder import record_command
-from tachograph.recorder.record import Options, plain_options
-from tachograph.recorder.target import Target
+from tachograph.recorder.command import record_command
+from tachograph.recorder.command.record import Options, plain_options
+from tachograph.recorder.command.target import Target
 
 PLAIN = [
     ["a.py"],

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tachograph.format.process_log import BOUND
-from tachograph.recorder.listening import listen, listen_at
-from tachograph.recorder.provider import Provider
-from tachograph.recorder.spool_writer import CONTROL_SIZE, SpoolWriter
+from tachograph.format.spool.process_log import BOUND
+from tachograph.recorder.fd_broker.broker import Provider
+from tachograph.recorder.fd_broker.socket_name import listen, listen_at
+from tachograph.recorder.inprocess.spool_writer import CONTROL_SIZE, SpoolWriter
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's sockets")
 

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from tachograph.format.process_log import BOUND, LOG_NAME, Event, Refusal, decode_log
-from tachograph.recorder import refusal
-from tachograph.recorder.refusal import note_refusal
+from tachograph.format.spool.process_log import BOUND, LOG_NAME, Event, Refusal, decode_log
+from tachograph.recorder.inprocess import refusal
+from tachograph.recorder.inprocess.refusal import note_refusal
 
 
 def test_a_refusal_is_read_back(tmp_path: Path) -> None:

@@ -12,17 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from tachograph.format import Manifest, SpoolDirectory, assemble, load_specification
-from tachograph.format.process_log import decode_log
-from tachograph.format.spool import ControlFile, SpoolProcess, decode_control
-from tachograph.recorder.collector import Collector
-from tachograph.recorder.manifests import new_manifest
-from tachograph.recorder.output import claim
-from tachograph.recorder.recover import recover_recording
-from tachograph.recorder.rotation import Rotation, how_far, still_the_same
-from tachograph.recorder.rotation_journal import JOURNAL, Journal, go_on, present_window
-from tachograph.recorder.rotation_settings import parse_rotate
-from tachograph.recorder.sources import SourceScout, SourceStore
-from tachograph.recorder.window_names import discard_hidden, first_number, hidden, window_name
+from tachograph.format.spool.directory import ControlFile, SpoolProcess, decode_control
+from tachograph.format.spool.process_log import decode_log
+from tachograph.recorder.collect.collector import Collector
+from tachograph.recorder.collect.output import claim
+from tachograph.recorder.collect.sources import SourceScout, SourceStore
+from tachograph.recorder.command.manifests import new_manifest
+from tachograph.recorder.command.recover import recover_recording
+from tachograph.recorder.command.rotation_settings import parse_rotate
+from tachograph.recorder.rotation.journal import JOURNAL, Journal, go_on, present_window
+from tachograph.recorder.rotation.rotate import Rotation, how_far, still_the_same
+from tachograph.recorder.rotation.window_names import discard_hidden, first_number, hidden, window_name
 from unit.format.builder import control as control_file
 from unit.format.builder import log_record
 from unit.recorder.spools import add_samples, write_spool

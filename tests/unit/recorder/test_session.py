@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from tachograph.format import Manifest, SpoolDirectory
-from tachograph.recorder.arm import leave_reason
-from tachograph.recorder.descendants import PATIENCE_S, stop_recording
-from tachograph.recorder.finish import Finished
-from tachograph.recorder.launch import Program
-from tachograph.recorder.manifests import new_manifest
-from tachograph.recorder.output import claim
-from tachograph.recorder.running import was_running_at
-from tachograph.recorder.session import Outcome, Session
-from tachograph.recorder.summary import bytes_text, summary
+from tachograph.recorder.collect.descendants import PATIENCE_S, stop_recording
+from tachograph.recorder.collect.finish import Finished
+from tachograph.recorder.collect.output import claim
+from tachograph.recorder.collect.running import was_running_at
+from tachograph.recorder.command.launch import Program
+from tachograph.recorder.command.manifests import new_manifest
+from tachograph.recorder.command.session import Outcome, Session
+from tachograph.recorder.command.summary import bytes_text, summary
+from tachograph.recorder.inprocess.arm import leave_reason
 from unit.recorder.spools import write_spool
 
 NO_PROCESS = 2**22 + 1

@@ -89,7 +89,7 @@ def test_ctrl_c_of_the_terminal_arrives_once(
 EARLY_END = """
 import os, signal, sys, time
 from pathlib import Path
-from tachograph.recorder import launch
+from tachograph.recorder.command import launch
 signal.signal(signal.SIGCHLD, getattr(signal, sys.argv[1]))
 mask = launch.hold_signals()
 pid = launch.start(sys.executable, [sys.executable, "-c", "import os; os._exit(7)"], os.environ, mask).pid
@@ -158,7 +158,7 @@ def test_a_job_stops_as_a_whole(tachograph_command: list[str], environment: dict
 # What ends a recording takes for ever here, and holds the interpreter's lock for the most part.
 ENDLESS_END = """
 import re, sys, time
-from tachograph.recorder import launch, record, session, target
+from tachograph.recorder.command import launch, record, session, target
 def endless(*args, **kwargs):
     print("finishing", flush=True)
     time.sleep(2 * launch.IMPATIENCE_S)

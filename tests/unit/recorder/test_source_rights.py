@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.recorder.source_rights import SourceRights, credentials_of
-from tachograph.recorder.sources import SourceStore
+from tachograph.recorder.collect.source_rights import SourceRights, credentials_of
+from tachograph.recorder.collect.sources import SourceStore
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import SpoolDirectory
-from tachograph.recorder import sources
-from tachograph.recorder.sources import SourceScout, SourceStore
-from tachograph.recorder.spool_writer import CODE, STATE, SpoolWriter, code_body
+from tachograph.recorder.collect import sources
+from tachograph.recorder.collect.sources import SourceScout, SourceStore
+from tachograph.recorder.inprocess.spool_writer import CODE, STATE, SpoolWriter, code_body
 
 
 def test_files_are_read_once(tmp_path: Path) -> None:

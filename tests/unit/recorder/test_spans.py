@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tachograph.recorder import span
-from tachograph.recorder.recorded_spans import LONGEST_FIELDS, NONE, RecordedSpan, fields_text, name_text
+from tachograph.recorder.inprocess.recorded_spans import LONGEST_FIELDS, NONE, RecordedSpan, fields_text, name_text
 
 Written = list[tuple[str, str, int, int, int, int]]
 
@@ -61,7 +61,12 @@ def test_it_imports_next_to_nothing() -> None:
     if "ImportError" in found.stderr and "unknown location" in found.stderr:
         pytest.skip("an editable installation cannot be imported without site")
     assert found.returncode == 0, found.stderr
-    assert set(found.stdout.split()) <= {"__future__", "tachograph", "tachograph.recorder", "tachograph.recorder.spans"}
+    assert set(found.stdout.split()) <= {
+        "__future__",
+        "tachograph",
+        "tachograph.recorder",
+        "tachograph.recorder.inprocess.named_spans",
+    }
 
 
 def test_nesting_and_exceptions(make: Callable[..., RecordedSpan], written: Written) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import SpoolDirectory
-from tachograph.format.records import Code, Meta, State
-from tachograph.recorder import spool_writer
-from tachograph.recorder.spool_writer import CODE, META, STATE, SpoolWriter, code_body, meta_body, text_bytes
+from tachograph.format.spool.records import Code, Meta, State
+from tachograph.recorder.inprocess import spool_writer
+from tachograph.recorder.inprocess.spool_writer import CODE, META, STATE, SpoolWriter, code_body, meta_body, text_bytes
 
 
 def read(spool: Path) -> list[object]:
@@ -87,7 +87,7 @@ def test_a_record_larger_than_a_segment_is_counted(tmp_path: Path) -> None:
 
 FILL = """
 import resource, struct, sys
-from tachograph.recorder.spool_writer import STATE, SpoolWriter, code_body, meta_body
+from tachograph.recorder.inprocess.spool_writer import STATE, SpoolWriter, code_body, meta_body
 writer = SpoolWriter(sys.argv[1], 4096)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 print(sum(writer.append(STATE, struct.pack("<qII", n, 1, 0)) for n in range(500)), writer.open)

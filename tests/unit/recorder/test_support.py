@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from tachograph.recorder import support
+from tachograph.recorder.command import support
 from tachograph.recorder.problems import Refused
 
 

@@ -13,12 +13,12 @@ import pytest
 from tachograph.format import FormatError
 from tachograph.format.atomic import write_bytes
 from tachograph.format.files import read_regular_file
-from tachograph.recorder.finish import UnfinishedError
-from tachograph.recorder.table_process import TableProcess
+from tachograph.recorder.collect.finish import UnfinishedError
+from tachograph.recorder.collect.table_writer import TableProcess
 
 KILLED = """
 import os, sys, threading, time
-from tachograph.recorder.table_process import TableProcess
+from tachograph.recorder.collect.table_writer import TableProcess
 tables = TableProcess()
 threading.Thread(target=tables.call, args=(time.sleep, 60), daemon=True).start()
 while tables._process is None: time.sleep(0.01)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tachograph.recorder.command.target import Kind, Target, check_script, interpreter_flags
 from tachograph.recorder.problems import Refused
-from tachograph.recorder.target import Kind, Target, check_script, interpreter_flags
 
 
 def test_command() -> None:

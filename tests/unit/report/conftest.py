@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tachograph.analyzer import Question, Recording, build_profile
-from tachograph.analyzer.pictures.picture import Picture, draw_up
+from tachograph.analyzer.report_data.report_data import Picture, draw_up
 from unit.analyzer.recordings import Builder
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tachograph.analyzer.pictures.picture import Picture
-from tachograph.analyzer.render.advice import advise
+from tachograph.analyzer.report_data.advice.rules import advise
+from tachograph.analyzer.report_data.report_data import Picture
 from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder
 
 LOOP = """import numpy as np

@@ -10,13 +10,13 @@ import pytest
 
 from browser import story
 from tachograph.analyzer import Question, Recording, build_profile
-from tachograph.analyzer.figures.copies import draw_copies
-from tachograph.analyzer.figures.flame import layout
-from tachograph.analyzer.figures.lines import draw_lines
-from tachograph.analyzer.figures.memory import draw_footprint, top_sites
-from tachograph.analyzer.figures.style import look
-from tachograph.analyzer.figures.write import FIGURES, write_figures
-from tachograph.analyzer.pictures.picture import Picture, draw_up
+from tachograph.analyzer.render.figures.copies import draw_copies
+from tachograph.analyzer.render.figures.flame import layout
+from tachograph.analyzer.render.figures.lines import draw_lines
+from tachograph.analyzer.render.figures.memory import draw_footprint, top_sites
+from tachograph.analyzer.render.figures.style import look
+from tachograph.analyzer.render.figures.write import FIGURES, write_figures
+from tachograph.analyzer.report_data.report_data import Picture, draw_up
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder
 

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from tachograph.analyzer import Question, Recording, build_profile
-from tachograph.analyzer.figures.gpu import draw_gpu
-from tachograph.analyzer.pictures.picture import Picture, draw_up
+from tachograph.analyzer.render.figures.gpu import draw_gpu
 from tachograph.analyzer.render.html.gpu import busy_by_span, gpu_document, thinned
 from tachograph.analyzer.render.html.page import report
+from tachograph.analyzer.report_data.report_data import Picture, draw_up
 from unit.analyzer.recordings import Builder
 from unit.report.block import read_block
 

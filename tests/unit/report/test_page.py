@@ -14,9 +14,9 @@ import pytest
 
 from browser import story
 from tachograph.analyzer import Question, Recording, build_profile
-from tachograph.analyzer.pictures.picture import Picture, draw_up
 from tachograph.analyzer.render.html import difference
 from tachograph.analyzer.render.html.page import FOLDER, SCRIPTS, STYLES, report
+from tachograph.analyzer.report_data.report_data import Picture, draw_up
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, START, Builder
 from unit.report import block

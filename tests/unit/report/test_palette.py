@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tachograph.analyzer.figures.palette import DARK, LIGHT
+from tachograph.analyzer.render.figures.palette import DARK, LIGHT
 from tachograph.analyzer.render.html.page import asset
 
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB to linear RGB.

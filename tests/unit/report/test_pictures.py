@@ -10,11 +10,11 @@ import pytest
 
 from browser import story
 from tachograph.analyzer import Question, Recording, build_profile
-from tachograph.analyzer.pictures.bins import Bins, make_bins
-from tachograph.analyzer.pictures.flame import FOLDED, LABEL, build_flame
-from tachograph.analyzer.pictures.groups import Groups, with_below
-from tachograph.analyzer.pictures.picture import Part, Picture, coarser, draw_up
-from tachograph.analyzer.window import Window
+from tachograph.analyzer.recording.time_window import Window
+from tachograph.analyzer.report_data.bins import Bins, make_bins
+from tachograph.analyzer.report_data.flame import FOLDED, LABEL, build_flame
+from tachograph.analyzer.report_data.groups import Groups, with_below
+from tachograph.analyzer.report_data.report_data import Part, Picture, coarser, draw_up
 from unit.analyzer.recordings import CALL, MS, NATIVE_FRAME, START, Builder
 
 GOLDEN = Path(__file__).parents[3] / "format-spec" / "vectors"
@@ -217,7 +217,7 @@ def test_the_flame_graph_keeps_every_nanosecond_when_it_folds(
 
 
 def test_lines_of_one_function_are_one_box() -> None:
-    from tachograph.analyzer.calltree import CallTree
+    from tachograph.analyzer.recording.call_tree import CallTree
 
     tree = CallTree(
         parent=np.array([-1, 0, 0]), file=np.zeros(3, np.int64), function=np.array([0, 1, 1]), line=np.array([1, 5, 6]),

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tachograph.analyzer.pictures.picture import Picture
-from tachograph.analyzer.profile import Profile
-from tachograph.analyzer.quality import Loss
+from tachograph.analyzer.profile.profile import Profile
+from tachograph.analyzer.recording.quality import Loss
 from tachograph.analyzer.render.verdict import Verdict, remarks, verdict
+from tachograph.analyzer.report_data.report_data import Picture
 from unit.analyzer.recordings import Builder
 
 

@@ -1,0 +1,1 @@
+"""Conclusions from the facts of a recording: memory, leaks, copies and GPUs."""

@@ -1,0 +1,159 @@
+"""Copy volume by site (Scalene 2023, section 3.5), from the sampled copies of the table ``copies``.
+
+A sampled copy of s bytes stands for s / p bytes, p = 1 - exp(-s / mean). How many bytes a thread copied between its
+rows is known exactly, so what the copies stand for beyond themselves is scaled to that, some rows at a time, as it is
+done for the sampled blocks (``heap.calibration``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..recording.opened import Recording
+from ..recording.time_window import Window
+from ..samples.index_sums import summed
+from ..samples.intervals import poisson_sums, shared_out
+from ..samples.nodes import NodeSums
+from ..samples.sites import NOT_SEEN, Sites
+from ..samples.summary import Placement
+from .memory.blocks import beyond, ids, sizes
+from .memory.calibration import ratio_factors
+from .memory.columns import per_second
+
+GROUP_ROWS = 20
+"""Rows of a thread that are scaled together."""
+
+MEASURES = ("copied_bytes", "copied_beyond", "copied_variance", "copy_samples")
+COLUMNS = (
+    "copied_bytes",
+    "copied_bytes_low",
+    "copied_bytes_high",
+    "copy_mb_per_s",
+    "copy_samples",
+    "total_copied_bytes",
+)
+
+_COLUMNS = ("time_ns", "thread", "bytes", "size_bytes", "mean_bytes", "stack", "native_frame", "stack_state")
+_Floats = NDArray[np.float64]
+_Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """One entry per row of the window in every array, in the order of time. ``certain`` and ``beyond`` as for blocks.
+
+    A row of what was left over at the end of a thread has no site: it stands for nothing, its bytes are shared out.
+    """
+
+    time_ns: _Ids
+    thread: _Ids
+    site: _Ids
+    certain: _Floats
+    beyond: _Floats
+    variance: _Floats
+    sampled: NDArray[np.bool_]
+    unseen: _Floats
+    """By thread, bytes that no sampled copy stands for."""
+
+    @property
+    def bytes(self) -> _Floats:
+        """What each copy stands for."""
+        return self.certain + self.beyond
+
+
+def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | None:
+    """The copies of the part of a recording that lies in ``window``; None if they were not recorded."""
+    if not recording.recorded("copies"):
+        return None
+    schema = pa.schema([recording.specification.tables["copies"].schema.field(name) for name in _COLUMNS])
+    batches = [pa.RecordBatch.from_pylist([], schema), *recording.batches("copies", _COLUMNS)]
+    parts = [_decode(batch, sites, window) for batch in batches]
+    time_ns, thread, site, exact, size, mean = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    sampled = size > 0
+    rest = beyond(size, np.maximum(mean, 1.0))
+    group, count = _groups(thread)
+    owed = summed(group, exact, count)
+    factors = ratio_factors(group, size, rest, owed)
+    rest = rest * factors[group]
+    variance = rest * factors[group] * (size + beyond(size, np.maximum(mean, 1.0)))
+    left = owed - summed(group, size + rest, count)
+    threads = recording.rows("threads")
+    owner = np.zeros(count, np.int64)
+    owner[group] = thread
+    unseen = summed(owner, np.where(left > 0.5, left, 0.0), threads)
+    return Copies(time_ns, thread, site, size, rest, variance, sampled, unseen)
+
+
+def sum_copies(
+    copies: Copies, sites: Sites, chosen: NDArray[np.bool_] | None, threads: int
+) -> tuple[NodeSums, _Floats]:
+    """Measures by site, and copied bytes by thread, of the threads of ``chosen`` (None: all)."""
+    mine = copies.sampled if chosen is None else copies.sampled & chosen[copies.thread]
+    left = copies.unseen if chosen is None else copies.unseen * chosen
+    unseen = sites.label(NOT_SEEN) if left.any() else -1
+    site = copies.site[mine]
+    measures = (copies.bytes[mine], copies.beyond[mine], copies.variance[mine], np.ones(len(site)))
+    sums = np.column_stack([summed(site, values, len(sites)) for values in measures])
+    if unseen >= 0:
+        sums[unseen, 0] += left.sum()
+    by_thread = summed(copies.thread[mine], copies.bytes[mine], threads) + left
+    return NodeSums(MEASURES, sums[: sites.nodes], list(sites.labels), sums[sites.nodes :]), by_thread
+
+
+@dataclass(frozen=True)
+class CopyColumns:
+    """Makes the columns about copies from the measures ``names`` of a summary; NaN if copies were not recorded."""
+
+    names: tuple[str, ...]
+    whole: tuple[float, float] | None
+    """What all copies stand for beyond themselves, and its variance; None: not recorded."""
+    wall_s: float | None
+
+    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> pd.DataFrame:
+        """The columns, for every row of a frame."""
+        if self.whole is None:
+            nothing = pd.DataFrame(np.nan, index=range(placement.rows), columns=list(COLUMNS))
+            return nothing.astype({"copy_samples": "Int64"})
+        size, rest, variance, samples = (own[:, self.names.index(name)] for name in MEASURES)
+        low, high = poisson_sums(size - rest, rest, shared_out(variance, self.whole[1]))
+        values = (
+            size,
+            low,
+            np.minimum(high, size - rest + np.maximum(self.whole[0], rest)),
+            per_second(size, self.wall_s),
+            samples,
+            total[:, self.names.index("copied_bytes")],
+        )
+        return pd.DataFrame(dict(zip(COLUMNS, values, strict=True))).astype({"copy_samples": "Int64"})
+
+
+def _decode(batch: pa.RecordBatch, sites: Sites, window: Window) -> tuple[_Ids, _Ids, _Ids, _Floats, _Floats, _Floats]:
+    time_ns = batch.column("time_ns").to_numpy()
+    inside = window.selects(batch.column("thread").to_numpy(), time_ns)
+    stack, native, thread = (ids(batch.column(name))[inside] for name in ("stack", "native_frame", "thread"))
+    exact, size, mean = (sizes(batch, "copies", name)[inside] for name in ("bytes", "size_bytes", "mean_bytes"))
+    site = np.full(len(thread), -1, np.int64)
+    sampled = size > 0
+    state = batch.column("stack_state").to_numpy()[inside]
+    time_ns = time_ns[inside]
+    site[sampled] = sites.number(stack[sampled], state[sampled], native[sampled], thread[sampled], time_ns[sampled])
+    return time_ns, thread, site, exact, size, mean
+
+
+def _groups(thread: _Ids) -> tuple[_Ids, int]:
+    """Groups of consecutive rows of a thread; what is left over at its end belongs to its last whole group."""
+    order = np.argsort(thread, kind="stable")
+    first = np.flatnonzero(np.diff(thread[order], prepend=-1))
+    rows = np.diff(np.append(first, len(order)))
+    place = np.arange(len(order)) - np.repeat(first, rows)
+    groups = np.maximum(rows // GROUP_ROWS, 1)
+    number = np.minimum(place // GROUP_ROWS, np.repeat(groups, rows) - 1)
+    base = np.concatenate(([0], np.cumsum(groups)))[:-1]
+    result = np.empty(len(order), np.int64)
+    result[order] = np.repeat(base, rows) + number
+    return result, int(groups.sum())

@@ -1,0 +1,206 @@
+"""Judges each process by itself: what leaks in it, and through which call paths.
+
+Processes are judged one by one because each has a beginning and an end of its own. Ten processes that one after the
+other keep something to their end do not leak, and a worker that ended early is no less judged for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...recording.call_tree import CallTree
+from ...samples.intervals import poisson_sums
+from ..memory import NEVER, Heap
+from ..memory.moments import highest
+from .definitions import LeakDefinition
+from .evidence import Histories, Verdicts
+from .paths import CallPaths, importing
+
+MIN_BLOCKS = 8
+"""Call paths with fewer blocks that were kept are not judged by themselves."""
+
+Rate = tuple[float, float, float]
+"""Bytes per second that are not given back, with the ends of the 95 % interval."""
+
+_Floats = NDArray[np.float64]
+_Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A line that leaks in a process: as a whole, or through some of its call paths."""
+
+    line: int
+    """Row in the frame of lines."""
+    rate: Rate
+    leaked: float
+    blocks: int
+    mallocs: int
+    frees: int
+    likelihood: float
+    first_ns: float
+    """When its first block was allocated."""
+    elapsed_ns: float
+    """How long it leaked."""
+    by_path: dict[int, float]
+    """What was leaked by each call path to it."""
+    kept: _Ids
+    """Numbers of the blocks that were kept."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdicts of one process: the lines that it allocated on, their likelihoods, and those that leak."""
+
+    lines: _Ids
+    likelihood: _Floats
+    cases: list[Case]
+
+
+def judge(
+    heap: Heap,
+    tree: CallTree,
+    chosen: NDArray[np.bool_] | None,
+    site_line: _Ids,
+    paths: CallPaths,
+    threads: _Ids,
+    definition: LeakDefinition,
+) -> Iterator[Judged]:
+    """Asks the definition about every line, and every call path to one, process by process.
+
+    ``site_line`` has the row of each site in the frame of lines, ``threads`` the number of threads of each process.
+    """
+    blocks = heap.blocks
+    mine = blocks.followed & heap.allocated_in_window() & heap.of_threads(chosen) & heap.present[blocks.process]
+    below = np.append(importing(tree), np.zeros(len(heap.sites) - heap.sites.nodes, np.bool_))
+    for process in np.unique(blocks.process[mine]).tolist():
+        index = blocks.of(process)
+        index = index[mine[index] & (blocks.birth_ns[index] <= heap.ends_ns[process])]
+        if len(index):
+            yield _judge(heap, process, index, site_line, below, paths, threads, definition)
+
+
+def _judge(
+    heap: Heap,
+    process: int,
+    index: _Ids,
+    site_line: _Ids,
+    below: NDArray[np.bool_],
+    paths: CallPaths,
+    threads: _Ids,
+    definition: LeakDefinition,
+) -> Judged:
+    """The verdicts of a process; ``index`` has the numbers of its blocks."""
+    lines, group = np.unique(site_line[heap.blocks.site[index]], return_inverse=True)
+    begin_ns = max(heap.start_ns, int(heap.lives.start_ns[process]))
+    histories = _histories(heap, process, index, group.astype(np.int64), begin_ns, below, threads)
+    by_line = definition.judge(histories)
+    path_of, path_ids, path_group = _paths(heap, histories, index, paths)
+    by_path = definition.judge(histories.regrouped(path_of, len(path_ids)))
+    leaking_paths = np.flatnonzero(by_path.leaking)
+    cases = []
+    for number in sorted(set(np.flatnonzero(by_line.leaking).tolist()) | set(path_group[leaking_paths].tolist())):
+        kept = index[(histories.group == number) & np.isinf(histories.death)]
+        every = np.flatnonzero(path_group == number)
+        amounts = dict(zip(path_ids[every].tolist(), by_path.leaked[every].tolist(), strict=True))
+        if by_line.leaking[number]:
+            verdicts, which, parts = by_line, number, np.array([number])
+        else:
+            parts = leaking_paths[path_group[leaking_paths] == number]
+            verdicts, which = by_path, int(parts[np.argmax(by_path.leaked[parts])])
+        rate, low, high = (sum(ends) for ends in zip(*(_rate(verdicts, int(part)) for part in parts), strict=True))
+        cases.append(
+            Case(
+                line=int(lines[number]),
+                rate=(rate, low, high),
+                leaked=float(verdicts.leaked[parts].sum()),
+                blocks=int(verdicts.blocks[parts].sum()),
+                mallocs=int(verdicts.mallocs[which]),
+                frees=int(verdicts.frees[which]),
+                likelihood=float(verdicts.likelihood[which]),
+                first_ns=begin_ns + float(verdicts.first[which]) * 1e9,
+                elapsed_ns=float(verdicts.elapsed[which]) * 1e9,
+                by_path=amounts,
+                kept=kept,
+            )
+        )
+    return Judged(lines, by_line.likelihood, cases)
+
+
+def _histories(
+    heap: Heap,
+    process: int,
+    index: _Ids,
+    group: _Ids,
+    begin_ns: int,
+    below: NDArray[np.bool_],
+    threads: _Ids,
+) -> Histories:
+    """The followed blocks of a process that were allocated in the window before its end."""
+    blocks, end_ns = heap.blocks, int(heap.ends_ns[process])
+    death_ns = blocks.death_ns[index]
+    own = heap.books.where(heap.books.of(process))
+    peak = highest(own, heap.held, heap.gone_ns, heap.start_ns, heap.end_ns, threads).bytes
+    return Histories(
+        group=group,
+        groups=int(group.max()) + 1,
+        thread=blocks.thread[index].astype(np.int64),
+        size=blocks.certain[index],
+        birth=(blocks.birth_ns[index] - begin_ns) / 1e9,
+        death=np.where((death_ns == NEVER) | (death_ns > end_ns), np.inf, (death_ns - begin_ns) / 1e9),
+        weight=blocks.bytes[index],
+        variance=blocks.variance[index],
+        duration=max((end_ns - begin_ns) / 1e9, 1e-9),
+        growth=_growth(own.time_ns, own.footprint, begin_ns, end_ns, peak),
+        peak=peak if not np.isnan(peak) else 0.0,
+        importing=below[blocks.site[index]],
+    )
+
+
+def _growth(time_ns: _Ids, footprint: _Floats, start_ns: int, end_ns: int, peak: float) -> float:
+    """By what part of its highest the footprint grew: the slope of the regression line over the rows, by trapezoids."""
+    rows = np.flatnonzero(~np.isnan(footprint) & (time_ns >= start_ns) & (time_ns <= end_ns))
+    if len(rows) < 2 or not peak > 0:
+        return 0.0
+    time = (time_ns[rows] - start_ns) / 1e9
+    # Rows come where much happens: each counts for the time that it stands for.
+    step = np.diff(time)
+    weight = (np.append(step, 0.0) + np.insert(step, 0, 0.0)) / 2
+    if weight.sum() <= 0:
+        return 0.0
+    centre = np.average(time, weights=weight)
+    spread = np.average((time - centre) ** 2, weights=weight)
+    if spread <= 0:
+        return 0.0
+    held = footprint[rows]
+    slope = np.average((time - centre) * (held - np.average(held, weights=weight)), weights=weight) / spread
+    return float(slope * (time[-1] - time[0]) / peak)
+
+
+def _paths(heap: Heap, histories: Histories, index: _Ids, paths: CallPaths) -> tuple[_Ids, _Ids, _Ids]:
+    """The group of each block by call path (-1: none, or too few were kept), and the path and line of each group."""
+    site = heap.blocks.site[index]
+    found = np.full(len(index), -1, np.int64)
+    enough = histories.counted(np.isinf(histories.death)) >= MIN_BLOCKS
+    wanted = (site < heap.sites.nodes) & enough[histories.group]
+    if wanted.any():
+        found[wanted] = paths.numbers(site[wanted])
+    placed = found >= 0
+    path_ids, group = np.unique(found[placed], return_inverse=True)
+    line = np.zeros(len(path_ids), np.int64)
+    line[group] = histories.group[placed]
+    found[placed] = group
+    return found, path_ids, line
+
+
+def _rate(verdicts: Verdicts, group: int) -> Rate:
+    leaked, beyond, variance = (
+        values[group : group + 1] for values in (verdicts.leaked, verdicts.beyond, verdicts.variance)
+    )
+    low, high = poisson_sums(leaked - beyond, beyond, variance)
+    elapsed = float(verdicts.elapsed[group])
+    return float(leaked[0]) / elapsed, float(low[0]) / elapsed, float(high[0]) / elapsed

@@ -1,0 +1,170 @@
+"""The list of leaks, and the columns about leaks in the frames of a profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ...recording.call_tree import CallTree
+from ...recording.opened import Recording
+from ...recording.sources import Sources
+from ...samples.nodes import NodeSums
+from ...samples.summary import Placement
+from ..memory import Heap
+from ..memory.columns import site_rows
+from .cases import Case, Rate, judge
+from .definitions import LeakDefinition
+from .paths import CallPaths
+
+COLUMNS = ("leak_likelihood", "leak_rate_bytes_per_s", "leak_rate_bytes_per_s_low", "leak_rate_bytes_per_s_high")
+LIST_COLUMNS = (
+    "file",
+    "line",
+    "function",
+    "source",
+    "file_id",
+    "likelihood",
+    "rate_bytes_per_s",
+    "rate_low",
+    "rate_high",
+    "leaked_bytes",
+    "blocks",
+    "mallocs",
+    "frees",
+    "first_s",
+    "native",
+    "path",
+    "path_share",
+    "processes",
+)
+"""Columns of ``Profile.leaks``."""
+
+_Floats = NDArray[np.float64]
+_Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """The verdicts by line, the lines that leak, and the list of them."""
+
+    site_line: _Ids
+    """By site, its row in the frame of lines."""
+    likelihood: _Floats
+    """By row of the frame of lines, the highest of all processes; NaN where no block says anything."""
+    leaking: dict[int, Rate]
+    """By row of the frame of lines, the rate of all processes together."""
+    listed: pd.DataFrame
+
+
+def find_leaks(
+    recording: Recording,
+    heap: Heap,
+    tree: CallTree,
+    in_scope: NDArray[np.bool_],
+    chosen: NDArray[np.bool_] | None,
+    placement: Placement,
+    labels: pd.DataFrame,
+    sums: NodeSums,
+    sources: Sources,
+    definition: LeakDefinition,
+) -> Leaks:
+    """Asks the definition about every line, and about every call path to one, in each process by itself.
+
+    ``placement`` and ``labels`` are those of the frame of lines.
+    """
+    lines = site_rows(placement, sums)
+    paths = CallPaths(tree, in_scope)
+    owner = recording.table("threads").column("process").to_numpy().astype(np.int64)
+    threads = np.bincount(owner, minlength=recording.rows("processes"))
+    best = np.full(placement.rows, np.nan)
+    cases: dict[int, list[Case]] = {}
+    for judged in judge(heap, tree, chosen, lines, paths, threads, definition):
+        best[judged.lines] = np.fmax(best[judged.lines], judged.likelihood)
+        for case in judged.cases:
+            cases.setdefault(case.line, []).append(case)
+    rates = {line: _together(found) for line, found in cases.items()}
+    listed = [_listed(heap, found, rates[line], labels.iloc[line], sources, paths) for line, found in cases.items()]
+    frame = pd.DataFrame(listed, columns=list(LIST_COLUMNS)).astype({"line": "Int64"})
+    frame = frame.sort_values("rate_bytes_per_s", ascending=False, kind="stable").reset_index(drop=True)
+    return Leaks(lines, best, rates, frame)
+
+
+def _together(cases: list[Case]) -> Rate:
+    """The rate of all processes together: the sum where they leaked at the same time, else the average."""
+    if len(cases) == 1:
+        return cases[0].rate
+    covered, until = 0.0, -np.inf
+    for case in sorted(cases, key=lambda each: each.first_ns):
+        end = case.first_ns + case.elapsed_ns
+        covered += max(0.0, end - max(case.first_ns, until))
+        until = max(until, end)
+    rate, low, high = (sum(case.rate[end] * case.elapsed_ns for case in cases) / covered for end in range(3))
+    return rate, low, high
+
+
+def _listed(
+    heap: Heap, cases: list[Case], rate: Rate, place: pd.Series, sources: Sources, paths: CallPaths
+) -> dict[str, object]:
+    """A row of the list: a line that leaks, in as many processes as there are cases."""
+    leaked = sum(case.leaked for case in cases)
+    by_path: dict[int, float] = {}
+    for case in cases:
+        for path, amount in case.by_path.items():
+            by_path[path] = by_path.get(path, 0.0) + amount
+    heaviest = max(by_path, key=lambda path: by_path[path], default=-1)
+    worst = max(cases, key=lambda case: case.likelihood)
+    return {
+        **{name: place[name] for name in ("file", "line", "function", "file_id")},
+        "source": None if pd.isna(place["line"]) else sources.line(int(place["file_id"]), int(place["line"])),
+        "likelihood": worst.likelihood,
+        "rate_bytes_per_s": rate[0],
+        "rate_low": rate[1],
+        "rate_high": rate[2],
+        "leaked_bytes": leaked,
+        "blocks": sum(case.blocks for case in cases),
+        "mallocs": sum(case.mallocs for case in cases),
+        "frees": sum(case.frees for case in cases),
+        "first_s": (min(case.first_ns for case in cases) - heap.zero_ns) / 1e9,
+        "native": _native(heap, np.concatenate([case.kept for case in cases])),
+        "path": paths.names(heaviest) if heaviest >= 0 else [],
+        "path_share": by_path[heaviest] / leaked if heaviest >= 0 and leaked > 0 else np.nan,
+        "processes": len(cases),
+    }
+
+
+@dataclass(frozen=True)
+class LeakColumns:
+    """Makes the columns about leaks; NaN if memory was not recorded."""
+
+    leaks: Leaks | None
+    sums: NodeSums | None
+    """The measures of the heap, whose sites the leaks are about."""
+
+    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> pd.DataFrame:
+        """The columns: the highest likelihood of the lines in a row, and the sum of the rates of those that leak."""
+        del own, total
+        values = np.full((placement.rows, len(COLUMNS)), np.nan)
+        if self.leaks is not None:
+            rows = site_rows(placement, self.sums)
+            values[:, 1:] = 0.0
+            scores = self.leaks.likelihood[self.leaks.site_line]
+            known = ~np.isnan(scores)
+            best = np.full(placement.rows, -1.0)
+            np.maximum.at(best, rows[known], scores[known])
+            values[:, 0] = np.where(best >= 0, best, np.nan)
+            for line, rate in self.leaks.leaking.items():
+                for row in np.unique(rows[self.leaks.site_line == line]).tolist():
+                    values[row, 1:] += rate
+        return pd.DataFrame(values, columns=list(COLUMNS))
+
+
+def _native(heap: Heap, blocks: _Ids) -> str | None:
+    """The native code that allocated most of the blocks, unless that is the interpreter."""
+    frames, weight = heap.blocks.native_frame[blocks], heap.blocks.bytes[blocks]
+    known = frames >= 0
+    if not known.any():
+        return None
+    return heap.sites.native(int(np.argmax(np.bincount(frames[known], weights=weight[known]))))

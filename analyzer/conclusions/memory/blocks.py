@@ -1,0 +1,168 @@
+"""The sampled blocks of the table ``allocations``, as arrays, and what each of them stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from ...recording.opened import Recording
+from ...recording.prefetch import prefetched
+from ...samples.sites import Sites
+from .members import Members
+
+NEVER = np.iinfo(np.int64).max
+"""Time of death of a block that was not released while it was recorded."""
+
+MAX_BYTES = 1 << 53
+"""Larger sizes are refused: no machine has them, and sums in floating point would not be exact."""
+
+_Floats = NDArray[np.float64]
+_COLUMNS = (
+    "time_ns",
+    "process",
+    "thread",
+    "domain",
+    "size_bytes",
+    "requested_bytes",
+    "mean_bytes",
+    "weight_bytes",
+    "stack",
+    "native_frame",
+    "stack_state",
+    "followed",
+    "freed_ns",
+)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """One entry per sampled block in every array, in the order of birth.
+
+    ``certain`` is the block itself; ``beyond`` is the rest of what it stands for. Blocks much larger than the mean of
+    the sampling are all there, and stand for nothing beyond themselves.
+    """
+
+    birth_ns: NDArray[np.int64]
+    death_ns: NDArray[np.int64]
+    process: NDArray[np.int32]
+    thread: NDArray[np.int32]
+    site: NDArray[np.int64]
+    native_frame: NDArray[np.int32]
+    domain: NDArray[np.uint8]
+    followed: NDArray[np.bool_]
+    certain: _Floats
+    beyond: _Floats
+    variance: _Floats
+    """What the block adds to the variance of a sum."""
+    scale: NDArray[np.int8]
+    """Binary logarithm of the mean of its sampling, rounded."""
+    requested: _Floats
+    """Requested bytes per byte that it occupies."""
+
+    def __len__(self) -> int:
+        return len(self.birth_ns)
+
+    @property
+    def bytes(self) -> _Floats:
+        """What each block stands for."""
+        return self.certain + self.beyond
+
+    @cached_property
+    def _members(self) -> Members:
+        return Members(self.process)
+
+    def of(self, process: int) -> NDArray[np.int64]:
+        """The numbers of a process's blocks."""
+        return self._members.of(process)
+
+    def alive(self, moment_ns: int | NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which blocks are held just after a moment (or: each at a moment of its own)."""
+        alive: NDArray[np.bool_] = (self.birth_ns <= moment_ns) & (self.death_ns > moment_ns) & self.followed
+        return alive
+
+    def where(self, mask: NDArray[np.bool_]) -> Blocks:
+        """Only these blocks."""
+        return Blocks(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+    def scaled(self, factor: _Floats) -> Blocks:
+        """The same blocks; what each stands for beyond itself is multiplied."""
+        return replace(self, beyond=self.beyond * factor, variance=self.variance * factor**2)
+
+
+def beyond(size: _Floats, mean: _Floats) -> _Floats:
+    """What a copy of s bytes stands for beyond itself: s / p - s with p = 1 - exp(-s / mean).
+
+    Of a block it is what it would stand for as one of independent samples, which its variance is taken from.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        rest = size / np.expm1(size / mean)
+    return np.where(size > 0, rest, 0.0)
+
+
+def read_blocks(recording: Recording, sites: Sites, processes: NDArray[np.bool_] | None = None) -> Blocks:
+    """Reads the table ``allocations``, a batch at a time; of some processes only, where ``processes`` says which."""
+    names = [field.name for field in fields(Blocks)]
+    schema = pa.schema([recording.specification.tables["allocations"].schema.field(name) for name in _COLUMNS])
+    nothing = _decode(pa.RecordBatch.from_pylist([], schema), sites)
+    arrays = {name: np.empty(recording.rows("allocations"), getattr(nothing, name).dtype) for name in names}
+    filled = 0
+    for batch in prefetched(recording.batches("allocations", _COLUMNS)):
+        if processes is not None:
+            batch = batch.filter(pa.array(processes[batch.column("process").to_numpy()]))  # noqa: PLW2901
+        part = _decode(batch, sites)
+        for name, array in arrays.items():
+            array[filled : filled + len(part)] = getattr(part, name)
+        filled += len(part)
+    blocks = Blocks(**{name: array[:filled] for name, array in arrays.items()})
+    if filled and (np.diff(blocks.birth_ns) < 0).any():
+        order = np.argsort(blocks.birth_ns, kind="stable")
+        blocks = Blocks(*(getattr(blocks, name)[order] for name in names))
+    return blocks
+
+
+def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
+    birth = batch.column("time_ns").to_numpy()
+    death = batch.column("freed_ns").fill_null(NEVER).to_numpy()
+    stack, native, thread = (ids(batch.column(name)) for name in ("stack", "native_frame", "thread"))
+    size, mean, requested, weight = (
+        sizes(batch, "allocations", f"{name}_bytes") for name in ("size", "mean", "requested", "weight")
+    )
+    return Blocks(
+        birth_ns=birth,
+        death_ns=np.maximum(birth, death),
+        process=batch.column("process").to_numpy().astype(np.int32),
+        thread=thread.astype(np.int32),
+        site=sites.number(stack, batch.column("stack_state").to_numpy(), native, thread, birth),
+        native_frame=native.astype(np.int32),
+        domain=batch.column("domain").to_numpy(),
+        followed=batch.column("followed").to_numpy(zero_copy_only=False),
+        certain=size,
+        beyond=np.maximum(weight - size, 0.0),
+        variance=weight * beyond(size, np.maximum(mean, 1.0)),
+        scale=np.rint(np.log2(np.maximum(mean, 1.0))).astype(np.int8),
+        requested=requested / np.maximum(size, 1.0),
+    )
+
+
+def ids(column: pa.Array) -> NDArray[np.int64]:
+    """Ids, with -1 for null."""
+    return np.asarray(column.cast(pa.int64()).fill_null(-1).to_numpy(), np.int64)
+
+
+def sizes(batch: pa.RecordBatch, table: str, name: str) -> _Floats:
+    """Numbers of bytes in floating point.
+
+    Errors:
+        FormatError: one of them cannot be true.
+    """
+    values = batch.column(name).to_numpy()
+    if len(values) and (values.min() < 0 or values.max() > MAX_BYTES):
+        worst = values.min() if values.min() < 0 else values.max()
+        raise FormatError(f"table {table}, column {name}: {worst} bytes cannot be true")
+    return np.asarray(values, np.float64)

@@ -1,0 +1,247 @@
+"""Makes what the sampled blocks stand for agree with the exact books.
+
+Between two rows of ``memory`` the bytes that a process allocated and released in a domain are known exactly, and so
+are the sampled blocks themselves. Only what these stand for beyond themselves is an estimate, and it is scaled to what
+the books leave for it: apart for the blocks that outlive the rows (their sum is what was allocated, less what was
+released, plus what older blocks gave back) and for those that do not (the rest of what was allocated). So what a
+program builds is told from the temporaries that come and go beside it. Which sites the bytes belong to is all that is
+left to chance.
+
+Factors are exp(lambda * mean), with lambda such that the sum is right: samples that were drawn coarsely take up most of
+a difference, and those that were drawn finely hardly any. For small differences that is the regression estimator of
+least variance (Deville and Saerndal 1992, calibration by raking).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...samples.index_sums import summed
+from .blocks import Blocks
+from .counters import DOMAINS, Books
+
+GROUP_SAMPLES = 20
+"""Rows of the books are taken together until so many samples are to be expected between them.
+
+The groups depend on the books alone and not on which blocks were drawn: a group that ended where a sample came would
+favour the sites that allocate in busy times.
+"""
+
+MAX_GROUPS = 1000
+"""Groups of a process and domain at most."""
+
+MAX_FACTOR = 4.0
+"""Chance hardly ever takes a group of that size further; beyond it, bytes are said to be in no sample."""
+
+_SCALES = 64
+_DYING, _KEPT = 0, 1
+
+_Floats = NDArray[np.float64]
+_Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """The blocks with what they stand for scaled, and what that tells.
+
+    ``kept`` says of each block whether it outlived the rows between which it was born; ``unseen`` has by domain the
+    bytes that no block stands for.
+    """
+
+    blocks: Blocks
+    kept: NDArray[np.bool_]
+    unseen: _Floats
+
+
+def calibrate(blocks: Blocks, books: Books) -> Calibrated:
+    """Scales what blocks stand for; blocks that were born after the last row of the books are left as they are."""
+    factor = np.ones(len(blocks))
+    kept = np.zeros(len(blocks), np.bool_)
+    unseen = np.zeros(len(DOMAINS))
+    flows = books.since_start(books.allocated)
+    for process in np.unique(books.process).tolist():
+        rows = books.of(process)
+        allocated, freed = flows[rows], books.freed[rows]
+        own = blocks.of(process)
+        own = own[blocks.birth_ns[own] <= books.time_ns[rows[-1]]]
+        # Older than the books, which go on from those of an earlier window: what they stand for was scaled there.
+        older, own = (own[(blocks.birth_ns[own] < books.time_ns[rows[0]]) == old] for old in (True, False))
+        for domain in range(len(DOMAINS)):
+            mine = own[blocks.domain[own] == domain]
+            last = groups(allocated[:, domain], len(mine))
+            exact, given_back = (_between(flows[:, domain], last) for flows in (allocated, freed))
+            sample = _Sample.of(blocks, mine, books.time_ns[rows[last]])
+            before = older[blocks.domain[older] == domain]
+            held = before[blocks.death_ns[before] > books.time_ns[rows[0]]]
+            factors = _factors(sample, exact, given_back, _Older.of(blocks, held, books.time_ns[rows[last]]))
+            kept[before] = True
+            factor[mine] = factors[sample.birth, sample.stratum, sample.scale]
+            kept[mine] = sample.stratum == _KEPT
+            estimated = float((blocks.certain[mine] + blocks.beyond[mine] * factor[mine]).sum())
+            unseen[domain] += max(0.0, float(exact.sum()) - estimated)
+    return Calibrated(blocks.scaled(factor), kept, unseen)
+
+
+def groups(flows: _Floats, samples: int) -> _Ids:
+    """The last rows of groups, each of which should have ``GROUP_SAMPLES`` of ``samples`` in it."""
+    reached = np.cumsum(flows)
+    total = float(reached[-1])
+    wanted = total * max(GROUP_SAMPLES / max(samples, 1), 1 / MAX_GROUPS)
+    last: list[int] = []
+    done = 0.0
+    while 0 < wanted <= total - done:
+        # The row that completes a group belongs to it: a small one before a large one is never left by itself.
+        last.append(min(int(np.searchsorted(reached, done + wanted)), len(reached) - 1))
+        done = float(reached[last[-1]])
+    return np.array([*last[:-1], len(flows) - 1], np.int64)
+
+
+def _between(flows: _Floats, last: _Ids) -> _Floats:
+    """The sums of ``flows`` by group."""
+    return np.diff(np.cumsum(flows)[last], prepend=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The blocks of a process and domain, by the groups of their birth and death."""
+
+    birth: _Ids
+    death: _Ids
+    stratum: _Ids
+    scale: _Ids
+    certain: _Floats
+    beyond: _Floats
+    variance: _Floats
+    groups: int
+
+    @classmethod
+    def of(cls, blocks: Blocks, mine: _Ids, ends_ns: _Ids) -> _Sample:
+        birth, death = (np.searchsorted(ends_ns, times[mine]) for times in (blocks.birth_ns, blocks.death_ns))
+        # Of a block that was not followed only the birth is known; the books have its release somewhere.
+        kept = (death > birth) & blocks.followed[mine]
+        return cls(
+            birth.astype(np.int64),
+            np.where(kept, death, len(ends_ns)).astype(np.int64),
+            np.where(kept, _KEPT, _DYING),
+            blocks.scale[mine].astype(np.int64),
+            blocks.certain[mine],
+            blocks.beyond[mine],
+            blocks.variance[mine],
+            len(ends_ns),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Older:
+    """Blocks that were held when the books began, by the group of their death."""
+
+    death: _Ids
+    bytes: _Floats
+    variance: _Floats
+
+    @classmethod
+    def of(cls, blocks: Blocks, mine: _Ids, ends_ns: _Ids) -> _Older:
+        mine = mine[blocks.followed[mine]]
+        death = np.searchsorted(ends_ns, blocks.death_ns[mine]).astype(np.int64)
+        return cls(death, blocks.certain[mine] + blocks.beyond[mine], blocks.variance[mine])
+
+
+def _factors(sample: _Sample, exact: _Floats, given_back: _Floats, older: _Older) -> _Floats:
+    """The factors by group, stratum and scale; ``older`` are blocks from before the books, which give back as well."""
+    cell = (sample.birth * 2 + sample.stratum) * _SCALES + sample.scale
+    shape = (sample.groups, 2, _SCALES)
+    certain, rests, variances = (
+        summed(cell, values, sample.groups * 2 * _SCALES).reshape(shape)
+        for values in (sample.certain, sample.beyond, sample.variance)
+    )
+    leaving = _Leaving(sample)
+    leaving.add_older(older)
+    factors = np.ones(shape)
+    for group in range(sample.groups):
+        if not certain[group].any():
+            continue
+        old, uncertain = leaving.old(group)
+        known = certain[group].sum(axis=1)
+        estimated = known + rests[group].sum(axis=1)
+        variance = float(variances[group, _KEPT].sum())
+        # What older blocks gave back is an estimate itself: the books correct the new blocks by their part only.
+        told = exact[group] - given_back[group] + old
+        weight = variance / (variance + uncertain) if variance > 0 else 0.0
+        outliving = float(estimated[_KEPT] + (told - estimated[_KEPT]) * weight)
+        outliving = min(max(outliving, float(known[_KEPT])), float(exact[group] - known[_DYING]))
+        for stratum, wanted in ((_KEPT, outliving), (_DYING, float(exact[group]) - outliving)):
+            used = np.flatnonzero(rests[group, stratum] > 0)
+            rest = max(0.0, wanted - float(known[stratum]))
+            factors[group, stratum, used] = raking(rests[group, stratum, used].tolist(), used.tolist(), rest)
+        leaving.add(group, factors[group, _KEPT])
+    return factors
+
+
+class _Leaving:
+    """What blocks that outlived the group of their birth give back, by the group of their death."""
+
+    def __init__(self, sample: _Sample) -> None:
+        chosen = np.flatnonzero((sample.stratum == _KEPT) & (sample.death < sample.groups))
+        key = (sample.birth[chosen] * sample.groups + sample.death[chosen]) * _SCALES + sample.scale[chosen]
+        cells, index = np.unique(key, return_inverse=True)
+        self._certain, self._rest, self._variance = (
+            summed(index, values[chosen], len(cells)) for values in (sample.certain, sample.beyond, sample.variance)
+        )
+        pair, self._scale = np.divmod(cells, _SCALES)
+        birth, self._death = np.divmod(pair, max(sample.groups, 1))
+        self._first = np.searchsorted(birth, np.arange(sample.groups + 1))
+        self._old, self._uncertain = np.zeros(sample.groups), np.zeros(sample.groups)
+
+    def old(self, group: int) -> tuple[float, float]:
+        """Bytes that older blocks give back in a group, and their variance."""
+        return float(self._old[group]), float(self._uncertain[group])
+
+    def add_older(self, older: _Older) -> None:
+        """Adds blocks that are older than all groups, as they are."""
+        going = older.death < len(self._old)
+        np.add.at(self._old, older.death[going], older.bytes[going])
+        np.add.at(self._uncertain, older.death[going], older.variance[going])
+
+    def add(self, group: int, factors: _Floats) -> None:
+        """Adds the blocks that were born in a group, now that their factors are known."""
+        here = slice(self._first[group], self._first[group + 1])
+        factor = factors[self._scale[here]]
+        np.add.at(self._old, self._death[here], self._certain[here] + self._rest[here] * factor)
+        np.add.at(self._uncertain, self._death[here], self._variance[here] * factor**2)
+
+
+def raking(rests: list[float], scales: list[int], wanted: float) -> list[float]:
+    """Factors min(exp(lambda * 2^scale), MAX_FACTOR) with which the rests add up to what is wanted, if they can."""
+    total = sum(rests)
+    if not rests or len(rests) == 1 or wanted <= 0 or wanted >= MAX_FACTOR * total:
+        return [min(max(wanted, 0.0) / total, MAX_FACTOR)] * len(rests) if rests else []
+    means = [2.0 ** (scale - max(scales)) for scale in scales]
+    most = math.log(MAX_FACTOR)
+    factors = [1.0] * len(rests)
+    # For small differences the solution is nearly this.
+    step = (wanted - total) / sum(rest * mean for rest, mean in zip(rests, means, strict=True))
+    low, high, strength = -math.inf, math.inf, step
+    for _ in range(100):
+        factors = [math.exp(max(-700.0, min(strength * mean, most))) for mean in means]
+        found = sum(rest * factor for rest, factor in zip(rests, factors, strict=True))
+        if abs(found - wanted) <= 1e-9 * total:
+            break
+        low, high = (strength, high) if found < wanted else (low, strength)
+        if math.isinf(low) or math.isinf(high):
+            # Outwards until the solution lies between two; then by halves.
+            strength = 2 * strength if (strength > 0) == (found < wanted) and strength else (wanted - found) / total
+        else:
+            strength = (low + high) / 2
+    return factors
+
+
+def ratio_factors(index: _Ids, certain: _Floats, rest: _Floats, exact: _Floats) -> _Floats:
+    """For each group, by what the rests are to be multiplied so that with the certain they sum up to the exact."""
+    known, estimated = summed(index, certain, len(exact)), summed(index, rest, len(exact))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = (exact - known) / estimated
+    return np.where(estimated > 0, np.clip(factors, 0.0, MAX_FACTOR), 1.0)

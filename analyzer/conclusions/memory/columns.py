@@ -1,0 +1,175 @@
+"""The columns about memory in the frames of a profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ...samples.intervals import Z95, none_seen, poisson_sums, shared_out
+from ...samples.nodes import NodeSums
+from ...samples.summary import Placement
+from .curves import Curve, Events, envelope, events, live_curves
+from .heap import Heap
+from .sums import HeapSums
+from .visits import Averages
+
+MB = 1e6
+
+_BOUNDED = ("allocated", "freed", "net", "peak", "live_at_peak", "live_at_end")
+_TOTALS = ("allocated", "freed", "net", "live_at_peak", "live_at_end")
+INTERVALS = tuple(f"{name}_bytes{end}" for name in _BOUNDED for end in ("", "_low", "_high"))
+OTHERS = (
+    "requested_bytes",
+    "requested_at_peak_bytes",
+    "average_bytes",
+    "python_fraction",
+    "allocation_mb_per_s",
+    "allocation_samples",
+)
+TOTALS = tuple(f"total_{name}_bytes" for name in _TOTALS)
+COLUMNS = (*INTERVALS, *OTHERS, *TOTALS)
+"""The numbers; ``timeline`` is a column of curves."""
+
+MIN_TIMELINE = 0.001
+"""Places that never held this part of the highest footprint get no curve."""
+
+ROUNDING = 1e-9
+"""Sums of floating-point numbers that should be equal are at least this equal."""
+
+MAX_TIMELINES = 200
+"""Curves in one frame."""
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HeapColumns:
+    """Makes the columns from the sums (``names`` are the summary's measures) and, for what is no sum, from blocks."""
+
+    names: tuple[str, ...]
+    heap: Heap | None
+    sums: HeapSums | None
+    chosen: NDArray[np.bool_] | None
+    """By thread, whether it was asked for; None: all."""
+    wall_s: float | None
+    averages: Averages | None
+
+    @cached_property
+    def _events(self) -> Events:
+        """Births and deaths of the blocks that were asked for."""
+        assert self.heap is not None
+        return events(
+            self.heap.held,
+            self.heap.of_threads(self.chosen),
+            len(self.heap.sites),
+            self.heap.start_ns,
+            self.heap.end_ns + 1,
+        )
+
+    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> pd.DataFrame:
+        """The columns, NaN where memory was not recorded."""
+        if self.heap is None or self.sums is None:
+            nothing = pd.DataFrame(np.nan, index=range(placement.rows), columns=list(COLUMNS))
+            return nothing.astype({"allocation_samples": "Int64"}).assign(timeline=None)
+        values = {name: own[:, self.names.index(name)] for name in self.sums.sites.names}
+        totals = {name: total[:, self.names.index(name)] for name in self.sums.sites.names}
+        columns = _bounded(values, self.sums)
+        columns.update(self._peaks(placement, values, self.heap))
+        columns.update({name: values[name] for name in ("requested_bytes", "requested_at_peak_bytes")})
+        columns["average_bytes"] = (
+            self.averages.by_row(placement) if self.averages is not None else np.full(placement.rows, np.nan)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            columns["python_fraction"] = values["python_allocated_bytes"] / values["allocated_bytes"]
+        columns["allocation_mb_per_s"] = per_second(values["allocated_bytes"], self.wall_s)
+        columns["allocation_samples"] = values["allocation_samples"]
+        for name in _TOTALS:
+            columns[f"total_{name}_bytes"] = _net(totals) if name == "net" else totals[f"{name}_bytes"]
+        frame = pd.DataFrame({name: columns[name] for name in COLUMNS})
+        whole = frame["allocation_samples"].astype("Int64")
+        return frame.assign(allocation_samples=whole, timeline=columns["timeline"])
+
+    def _peaks(self, placement: Placement, values: dict[str, _Floats], heap: Heap) -> dict[str, object]:
+        """The most that each row held, and its curve."""
+        site_row = site_rows(placement, self.sums.sites if self.sums else None)
+        curves = live_curves(self._events, site_row, placement.rows).below(
+            *envelope(heap.books, heap.lives.start_ns, heap.gone_ns)
+        )
+        peaks, variance = curves.peaks()
+        low, high = poisson_sums(np.zeros(placement.rows), peaks, variance)
+        # What is held at one moment is held at its own peak too; it may have been adjusted to the books.
+        least = values["live_at_peak_bytes"]
+        if len(heap.booked) == 1:  # several processes have ends of their own, which are no one moment
+            least = np.maximum(least, values["live_at_end_bytes"])
+        peaks = np.maximum(peaks, least)
+        whole = heap.peak.bytes if not np.isnan(heap.peak.bytes) else float(peaks.max(initial=0.0))
+        wanted = np.argsort(-peaks, kind="stable")[:MAX_TIMELINES]
+        timeline: list[Curve | None] = [None] * placement.rows
+        for index in wanted.tolist():
+            if curves.first[index] < curves.first[index + 1] and peaks[index] >= MIN_TIMELINE * whole:
+                timeline[index] = curves.curve(index, heap.start_ns, heap.end_ns, heap.zero_ns)
+        return {
+            "peak_bytes": peaks,
+            "peak_bytes_low": np.minimum(low, peaks),
+            "peak_bytes_high": np.maximum(high, peaks),
+            "timeline": pd.Series(timeline, dtype=object),
+        }
+
+
+def site_rows(placement: Placement, sums: NodeSums | None) -> NDArray[np.int64]:
+    """The row of a frame that each site belongs to."""
+    labels = [] if sums is None else [placement.label_rows[label] for label in sums.labels]
+    return np.concatenate((placement.node_rows, np.array(labels, np.int64)))
+
+
+def per_second(size: _Floats, wall_s: float | None) -> _Floats:
+    """Megabytes per second of the window; NaN if its length is not known."""
+    return size / MB / wall_s if wall_s else np.full(len(size), np.nan)
+
+
+def _bounded(values: dict[str, _Floats], sums: HeapSums) -> dict[str, object]:
+    """The estimates with the ends of their 95 % intervals."""
+    columns: dict[str, object] = {}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = values["allocated_variance"] / values["allocated_beyond"]
+    most = np.full(len(weight), np.inf)
+    for name in ("allocated", "freed", "live_at_peak", "live_at_end"):
+        estimate, beyond = values[f"{name}_bytes"], values[f"{name}_beyond"]
+        anchored = sums.anchored.get(name)
+        low, high = poisson_sums(estimate - beyond, beyond, _variance(name, values, sums))
+        # None of the sampled blocks was released, or held: of those that were not sampled, some may have been.
+        unseen = (beyond <= 0) & (weight > 0)
+        high = np.where(unseen, np.minimum(estimate + none_seen(weight), most), high)
+        if anchored is not None:
+            high = np.minimum(high, estimate - beyond + np.maximum(anchored[0], beyond))
+        columns[f"{name}_bytes"] = estimate
+        columns[f"{name}_bytes_low"] = low
+        columns[f"{name}_bytes_high"] = high
+        if name == "allocated":
+            most = high
+    net = _net(values)
+    reach = Z95 * np.sqrt(values["net_variance"])
+    columns |= {"net_bytes": net, "net_bytes_low": net - reach, "net_bytes_high": net + reach}
+    return columns
+
+
+def _net(values: dict[str, _Floats]) -> _Floats:
+    """Allocated less released bytes; what the two sums differ by through rounding alone is nothing."""
+    net = values["allocated_bytes"] - values["freed_bytes"]
+    return np.where(np.abs(net) < ROUNDING * values["allocated_bytes"], 0.0, net)
+
+
+def _variance(name: str, values: dict[str, _Floats], sums: HeapSums) -> _Floats:
+    """The variances of an estimate by row, given that the sums of all rows are known."""
+    variance = values[f"{name}_variance"]
+    if name not in sums.anchored:
+        return variance
+    whole = sums.anchored[name][1]
+    if name != "allocated":
+        return shared_out(variance, whole)
+    kept, kept_whole = values["allocated_kept_variance"], sums.anchored["allocated_kept"][1]
+    return shared_out(kept, kept_whole) + shared_out(variance - kept, whole - kept_whole)

@@ -1,0 +1,109 @@
+"""The rows of the table ``memory``: a process's exact books, read whole, because they are few."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...recording.opened import Recording
+from .members import Members
+
+DOMAINS = ("native", "mapped", "raw", "mem", "obj")
+"""Where blocks come from; the last three are Python's."""
+
+PYTHON = np.array([False, False, True, True, True])
+"""Whether each domain is Python's."""
+
+START, THRESHOLD, TICK, END = range(4)
+"""Values of ``event``."""
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Books:
+    """One entry per row of ``memory`` in every array, in the order of time. NaN and -1 stand for unknown."""
+
+    time_ns: Ids
+    process: Ids
+    thread: Ids
+    event: Ids
+    footprint: Floats
+    peak: Floats
+    allocated: Floats
+    """Bytes since the process's previous row, rows by domains; what the start row has was held before recording."""
+    freed: Floats
+    resident: Floats
+    minor_faults: Floats
+    major_faults: Floats
+    stack: Ids
+    kept: Ids
+    """``kept_frames``."""
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+    @cached_property
+    def _members(self) -> Members:
+        return Members(self.process)
+
+    def of(self, process: int) -> Ids:
+        """The rows of a process."""
+        return self._members.of(process)
+
+    def where(self, rows: NDArray[np.bool_] | Ids) -> Books:
+        """Only these rows: a mask, or their numbers."""
+        return Books(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def since_start(self, flows: Floats) -> Floats:
+        """``flows`` without what start rows say, which is no flow."""
+        return np.where((self.event == START)[:, None], 0.0, flows)
+
+    def before(self) -> dict[int, float]:
+        """By process, the bytes that it held when recording began; 0 where that is not known."""
+        rows = np.flatnonzero(self.event == START)
+        held: dict[int, float] = {}
+        for process, allocated in zip(self.process[rows].tolist(), self.allocated[rows].sum(axis=1), strict=True):
+            held.setdefault(process, float(allocated))
+        return held
+
+
+def read_books(recording: Recording, processes: NDArray[np.bool_] | None = None) -> Books:
+    """Reads the table ``memory``; of some processes only, where ``processes`` says which."""
+    flows = [f"{domain}_{what}_bytes" for what in ("allocated", "freed") for domain in DOMAINS]
+    ids = ["process", "thread", "stack", "kept_frames"]
+    amounts = ["footprint_bytes", "peak_bytes", "resident_bytes", "minor_faults", "major_faults", *flows]
+    columns = ["time_ns", "event", *ids, *amounts]
+    batches = list(recording.batches("memory", columns))
+    schema = pa.schema([recording.specification.tables["memory"].schema.field(name) for name in columns])
+    rows = pa.Table.from_batches(batches, schema).sort_by("time_ns")
+
+    def number(name: str) -> Ids:
+        return np.asarray(rows.column(name).cast(pa.int64()).fill_null(-1).to_numpy(), np.int64)
+
+    def amount(name: str) -> Floats:
+        values = rows.column(name).cast(pa.float64(), safe=False)  # beyond 2^53 the nearest float will do
+        return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
+
+    half = len(DOMAINS)
+    books = Books(
+        time_ns=number("time_ns"),
+        process=number("process"),
+        thread=number("thread"),
+        event=number("event"),
+        footprint=amount("footprint_bytes"),
+        peak=amount("peak_bytes"),
+        allocated=np.column_stack([amount(name) for name in flows[:half]]),
+        freed=np.column_stack([amount(name) for name in flows[half:]]),
+        resident=amount("resident_bytes"),
+        minor_faults=amount("minor_faults"),
+        major_faults=amount("major_faults"),
+        stack=number("stack"),
+        kept=number("kept_frames"),
+    )
+    return books if processes is None else books.where(processes[books.process])

@@ -1,0 +1,177 @@
+"""The heap within a window: exact books, sampled blocks that agree with them, and the moments that matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...recording.opened import Recording
+from ...recording.process_lifetimes import Lives, read_lives
+from ...recording.time_window import Window
+from ...samples.sites import Sites
+from .blocks import NEVER, Blocks, read_blocks
+from .calibration import calibrate
+from .counters import Books, read_books
+from .moments import Moment, footprint_at, gone_ns, highest
+from .short_lived_smoothing import lasting
+
+
+@dataclass(frozen=True)
+class Heap:
+    """What is known of a recording's memory. Times are monotonic; the window is cut to the recording."""
+
+    sites: Sites
+    books: Books
+    blocks: Blocks
+    """All sampled blocks, of all times and threads; ``Blocks.bytes`` agrees with the books."""
+    held: Blocks
+    """The same blocks as they count for what is held at a moment (``lasting``)."""
+    kept: NDArray[np.bool_]
+    """By block, whether it outlived the rows of the books between which it was born."""
+    unseen: NDArray[np.float64]
+    """By domain, bytes allocated that no sampled block stands for."""
+    window: Window
+    """What was asked for."""
+    zero_ns: int
+    """The start of the recording, from which seconds are counted."""
+    start_ns: int
+    end_ns: int
+    start: Moment
+    """What was held at the beginning of the window, or of the recording."""
+    peak: Moment
+    ends_ns: NDArray[np.int64]
+    """By process, when it was over: its interpreter began to shut down, or it ended, or the window does."""
+    end: Moment
+    """What all processes held, each at its own end; the time is that of the last one."""
+    lives: Lives
+    gone_ns: NDArray[np.int64]
+    """By process, the moment after which it held nothing (``moments.gone_ns``)."""
+    present: NDArray[np.bool_]
+    """By process, whether it has books or blocks and lived in the window."""
+    booked: NDArray[np.int64]
+    """Those of them that have books."""
+    forked: NDArray[np.bool_]
+    """By process, whether it went on with a copy of its parent's memory: what it held before recording is that."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the window leaves nothing out."""
+        return self.window.whole
+
+    def of_threads(self, chosen: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Which blocks threads of ``chosen`` (None: all) allocated, within the spans of the window if it has any."""
+        blocks = self.blocks
+        mine = np.ones(len(blocks), np.bool_)
+        if chosen is not None:
+            # A block of no thread of the program's has the thread -1, the last entry here.
+            mine &= np.append(chosen, False)[blocks.thread]
+        if self.window.spans is not None:
+            mine &= self.window.spans.contains(blocks.thread, blocks.birth_ns)
+        return mine
+
+    def allocated_in_window(self) -> NDArray[np.bool_]:
+        """Which blocks were allocated in the window."""
+        inside: NDArray[np.bool_] = (self.blocks.birth_ns >= self.start_ns) & (self.blocks.birth_ns <= self.end_ns)
+        return inside
+
+    def freed_in_window(self) -> NDArray[np.bool_]:
+        """Which blocks are known to have been released in the window."""
+        blocks = self.blocks
+        inside: NDArray[np.bool_] = (blocks.death_ns >= self.start_ns) & (blocks.death_ns <= self.end_ns)
+        return inside & blocks.followed
+
+    def alive_at_end(self) -> NDArray[np.bool_]:
+        """Which blocks their process held at its end."""
+        # By their own deaths: at the end every sampled block was looked at, so nothing needs to be spread.
+        process = self.blocks.process
+        return self.blocks.alive(self.ends_ns[process]) & self.present[process]
+
+    def before_at(self, moment_ns: int | None, processes: NDArray[np.bool_] | None = None) -> float:
+        """What the processes that were there at a moment (None: all that are present) held before recording began.
+
+        Of ``processes`` only, if they are given.
+        """
+        there = self.present if moment_ns is None else self.present & self._there(moment_ns)
+        there = there if processes is None else there & processes
+        return float(sum(held for process, held in self.books.before().items() if there[process]))
+
+    def _there(self, moment_ns: int) -> NDArray[np.bool_]:
+        return (self.lives.start_ns <= moment_ns) & (self.gone_ns >= moment_ns)
+
+
+def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | None = None) -> Heap | None:
+    """The heap of the part of a recording that lies in ``window``; None if memory was not recorded.
+
+    ``chosen`` says which processes are asked for; None: all.
+    """
+    if not recording.recorded("memory") and not recording.recorded("allocations"):
+        return None
+    sites, books, lives = Sites(recording), read_books(recording, chosen), read_lives(recording)
+    calibrated = calibrate(read_blocks(recording, sites, chosen), books)
+    blocks = calibrated.blocks
+    processes = np.union1d(books.process, blocks.process)
+    begin = int(lives.start_ns[processes].min()) if len(processes) else recording.start_ns
+    last = recording.end_ns
+    if last is None:
+        last = max([begin, *books.time_ns[-1:].tolist(), *blocks.birth_ns[-1:].tolist()])
+    start_ns = max(begin, window.start_ns)
+    # The window is open at its end; the recording is not.
+    end_ns = max(start_ns, last if window.end_ns > last else window.end_ns - 1)
+    gone = gone_ns(books, lives)
+    present = np.zeros(len(gone), np.bool_)
+    present[processes] = (lives.start_ns[processes] <= end_ns) & (gone[processes] >= start_ns)
+    held = _released(lasting(blocks, sites.callers()), gone, processes)
+    ends_ns = _ends(recording, lives, end_ns)
+    threads = np.bincount(recording.table("threads").column("process").to_numpy().astype(np.int64), minlength=len(gone))
+    booked = np.intersect1d(books.process, np.flatnonzero(present))
+    there = booked.tolist()
+    before = books.before()
+    at_start = [
+        # The first row of the books comes a moment after the process.
+        before.get(process, np.nan) if start_ns <= begin else footprint_at(books, held, process, start_ns)
+        for process in there
+        if lives.start_ns[process] <= start_ns
+    ]
+    at_end = [footprint_at(books, blocks, process, int(ends_ns[process])) for process in there]
+    return Heap(
+        sites=sites,
+        books=books,
+        blocks=blocks,
+        held=held,
+        kept=calibrated.kept,
+        unseen=calibrated.unseen,
+        window=window,
+        zero_ns=recording.start_ns,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        start=Moment(start_ns, float(np.sum(at_start)) if there else np.nan),
+        peak=highest(books, held, gone, start_ns, end_ns, threads),
+        ends_ns=ends_ns,
+        end=Moment(
+            int(max((ends_ns[process] for process in there), default=end_ns)),
+            float(np.sum(at_end)) if there else np.nan,
+        ),
+        lives=lives,
+        gone_ns=gone,
+        present=present,
+        booked=booked,
+        forked=np.array(
+            [origin == "fork" for origin in recording.table("processes").column("origin").to_pylist()], np.bool_
+        ),
+    )
+
+
+def _released(blocks: Blocks, gone: NDArray[np.int64], processes: NDArray[np.int64]) -> Blocks:
+    """The blocks as they are held: a process that ends before the last one gives back what it has."""
+    last = int(gone[processes].max()) if len(processes) else 0
+    end = np.where(gone < last, gone, NEVER)[blocks.process]
+    # One that is held at the very end was held there: it is gone just after that.
+    return replace(blocks, death_ns=np.where(blocks.death_ns > end, end + 1, blocks.death_ns))
+
+
+def _ends(recording: Recording, lives: Lives, end_ns: int) -> NDArray[np.int64]:
+    """By process, when it was over, no later than ``end_ns``."""
+    exiting = recording.table("processes").column("exiting_ns").fill_null(NEVER).to_numpy().astype(np.int64)
+    return np.asarray(np.minimum(np.minimum(exiting, lives.end_ns), end_ns), np.int64)

@@ -1,0 +1,131 @@
+"""The moments that matter: where the footprint was highest, and where the program was over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...recording.process_lifetimes import Lives
+from .blocks import Blocks
+from .counters import END, Books
+from .members import previous
+
+PEAK_ERROR = 128 << 10
+"""Bytes per thread by which ``peak_bytes`` may be off (tables.toml)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time and the bytes that were held then; NaN where that is not known."""
+
+    time_ns: int
+    bytes: float
+
+
+def gone_ns(books: Books, lives: Lives) -> NDArray[np.int64]:
+    """By process, the moment after which it holds nothing: its last row if that says so, else the end of its life."""
+    gone = lives.end_ns.copy()
+    np.maximum.at(gone, books.process, books.time_ns)
+    over = books.event == END
+    gone[books.process[over]] = books.time_ns[over]
+    return gone
+
+
+def together(
+    process: NDArray[np.int64], time_ns: NDArray[np.int64], amount: NDArray[np.float64], gone: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """By row, the sum of the latest amounts of all processes that are not gone; rows are in the order of time."""
+    last = previous(process)
+    change = amount - np.where(last >= 0, amount[last], 0.0)
+    final = np.ones(len(process), np.bool_)
+    final[last[last >= 0]] = False
+    ends, left = gone[process[final]], amount[final]
+    order = np.argsort(ends, kind="stable")
+    lost = np.concatenate(([0.0], np.cumsum(left[order])))
+    return np.asarray(np.cumsum(change) - lost[np.searchsorted(ends[order], time_ns, side="left")], np.float64)
+
+
+def footprint_at(books: Books, blocks: Blocks, process: int, moment_ns: int) -> float:
+    """The bytes that a process holds just after a moment: its last row, and what sampled blocks changed since then."""
+    rows = books.of(process)
+    rows = rows[~np.isnan(books.footprint[rows])]
+    place = int(np.searchsorted(books.time_ns[rows], moment_ns, side="right")) - 1
+    if place < 0:
+        return 0.0 if len(rows) else np.nan
+    row = rows[place]
+    if place == len(rows) - 1 or books.time_ns[row] == moment_ns:
+        return float(books.footprint[row])
+    since = int(books.time_ns[row])
+    own = blocks.of(process)
+    birth, death, size = blocks.birth_ns[own], blocks.death_ns[own], blocks.bytes[own]
+    change = size[(birth > since) & (birth <= moment_ns)].sum() - size[(death > since) & (death <= moment_ns)].sum()
+    return max(0.0, float(books.footprint[row]) + float(change))
+
+
+def highest(
+    books: Books,
+    blocks: Blocks,
+    gone: NDArray[np.int64],
+    start_ns: int,
+    end_ns: int,
+    threads: NDArray[np.int64],
+) -> Moment:
+    """The highest footprint of all processes together, and when it was.
+
+    ``gone`` says when each process was over (``gone_ns``), ``threads`` has the number of threads of each. The rows tell
+    how high it was; where between two rows, the sampled blocks tell.
+    """
+    rows = np.flatnonzero(~np.isnan(books.footprint))
+    time_ns, process, footprint = books.time_ns[rows], books.process[rows], books.footprint[rows]
+    candidates = [Moment(moment, _at(books, blocks, gone, moment)) for moment in (start_ns, end_ns)]
+    best = max((each for each in candidates if not np.isnan(each.bytes)), key=lambda each: each.bytes, default=None)
+    last = previous(process)
+    whole = (last >= 0) & (time_ns[last] >= start_ns)
+    top = np.where(whole, np.fmax(books.peak[rows], footprint), footprint)
+    value = together(process, time_ns, footprint, gone) - footprint + top
+    value = np.where((time_ns >= start_ns) & (time_ns <= end_ns), value, -np.inf)
+    place = int(np.argmax(value)) if len(rows) else -1
+    if best is None and (place < 0 or value[place] == -np.inf):
+        return Moment(start_ns, np.nan)
+    if place < 0 or (best is not None and value[place] < best.bytes):
+        assert best is not None
+        return best
+    tolerance = PEAK_ERROR * int(threads[process[place]])
+    before = int(rows[last[place]]) if last[place] >= 0 else -1
+    moment_ns = _place(books, blocks, int(rows[place]), before, tolerance)
+    # The latest rows of the others may be old by then; what blocks changed since them is known.
+    own = int(process[place])
+    others = [each for each in np.unique(process).tolist() if each != own and gone[each] >= moment_ns]
+    held = sum(footprint_at(books, blocks, each, moment_ns) for each in others)
+    return Moment(moment_ns, float(top[place]) + held)
+
+
+def _at(books: Books, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:
+    """What the processes that have not ended hold together."""
+    running = [process for process in np.unique(books.process).tolist() if gone[process] >= moment_ns]
+    held = [footprint_at(books, blocks, process, moment_ns) for process in running]
+    return float(np.sum(held)) if len(books) else np.nan
+
+
+def _place(books: Books, blocks: Blocks, row: int, previous: int, tolerance: int) -> int:
+    """When, since the previous row, the footprint was highest."""
+    end, footprint, peak = int(books.time_ns[row]), float(books.footprint[row]), float(books.peak[row])
+    if previous < 0 or not footprint < peak - tolerance:
+        return end
+    start, before = int(books.time_ns[previous]), float(books.footprint[previous])
+    if not before < peak - tolerance:
+        return start
+    own = blocks.of(int(books.process[row]))
+    birth, death, size = blocks.birth_ns[own], blocks.death_ns[own], blocks.bytes[own]
+    born, died = (birth > start) & (birth <= end), (death > start) & (death <= end)
+    times = np.concatenate((death[died], birth[born]))
+    if not len(times):
+        return end if footprint >= before else start
+    changes = np.concatenate((-size[died], size[born]))
+    order = np.argsort(times, kind="stable")
+    times, curve = times[order], before + np.cumsum(changes[order])
+    # The curve must end where the next row says; what it is off by is taken to have grown evenly.
+    drift = (footprint - curve[-1]) * (times - start) / max(end - start, 1)
+    return int(times[np.argmax(curve + drift)])

@@ -1,0 +1,209 @@
+"""Memory of the processes as wholes: footprint and resident set over time, and the exact books."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from .counters import DOMAINS, PYTHON, THRESHOLD
+from .curves import Curve, line_curve
+from .heap import Heap
+from .members import following, previous
+from .moments import footprint_at, highest, together
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The processes' memory in the window. Bytes; seconds from the start of the recording; None is unknown.
+
+    ``footprint`` and ``resident`` have the columns process, time_s, bytes: at most 100 points for each process, to be
+    drawn as a line through them. ``processes`` has process, start_bytes, peak_bytes, peak_s, end_bytes, end_s,
+    resident_peak_bytes, resident_end_bytes, minor_faults, major_faults, allocated_bytes, freed_bytes. ``domains`` has
+    domain, python, allocated_bytes, freed_bytes: the exact books.
+    """
+
+    start_bytes: float | None
+    peak_bytes: float | None
+    peak_s: float
+    peak_inherited_bytes: float
+    """The part of ``peak_bytes`` that forked processes held of what they had inherited, counted again for each."""
+    end_bytes: float | None
+    end_s: float
+    resident_peak_bytes: float | None
+    resident_end_bytes: float | None
+    footprint: pd.DataFrame
+    resident: pd.DataFrame
+    footprint_sum: pd.DataFrame
+    """time_s, bytes: the sum of the footprints of the processes that live at a time; at most 100 points."""
+    processes: pd.DataFrame
+    domains: pd.DataFrame
+    rows: int
+    """Rows of the table ``memory`` in the window."""
+    threshold_rows: int
+    """Those of them that were written because the threshold was crossed."""
+
+
+def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
+    """The memory of the processes; ``threads`` has the number of threads of each."""
+    books = heap.books
+    inside = (books.time_ns >= heap.start_ns) & (books.time_ns <= heap.end_ns)
+    before = books.before()
+    there = heap.booked.tolist()
+    flows = books.since_start(books.allocated)
+    rows = [_process(heap, process, threads, before.get(process, np.nan), flows) for process in there]
+    processes = pd.DataFrame(rows, columns=list(_COLUMNS))
+    resident_ends = processes["resident_end_bytes"].dropna()
+    allocated, freed = flows[inside].sum(axis=0), books.freed[inside].sum(axis=0)
+    return Memory(
+        start_bytes=_known(heap.start.bytes),
+        peak_bytes=_known(heap.peak.bytes),
+        peak_s=_seconds(heap, heap.peak.time_ns),
+        peak_inherited_bytes=min(heap.before_at(heap.peak.time_ns, heap.forked), heap.peak.bytes) if there else 0.0,
+        end_bytes=_known(heap.end.bytes),
+        end_s=_seconds(heap, heap.end.time_ns),
+        resident_peak_bytes=_resident_peak(heap),
+        resident_end_bytes=float(resident_ends.sum()) if len(resident_ends) else None,
+        footprint=_frame({process: _footprint(heap, process) for process in there}),
+        resident=_frame({process: _resident(heap, process) for process in there}),
+        footprint_sum=pd.DataFrame(_sum_curve(heap), columns=["time_s", "bytes"]),
+        processes=processes,
+        domains=pd.DataFrame({"domain": DOMAINS, "python": PYTHON, "allocated_bytes": allocated, "freed_bytes": freed}),
+        rows=int(inside.sum()),
+        threshold_rows=int((inside & (books.event == THRESHOLD)).sum()),
+    )
+
+
+def _sum_curve(heap: Heap) -> Curve:
+    """The sum of the footprints, through the rows of all processes and through the peak."""
+    books = heap.books
+    rows = np.flatnonzero(~np.isnan(books.footprint) & (books.time_ns <= heap.end_ns))
+    process, time_ns, held = books.process[rows], books.time_ns[rows], books.footprint[rows]
+    if not len(rows):
+        return []
+    last = previous(process)
+    final = following(process) < 0
+    gone = heap.gone_ns[process[final]]
+    change = np.concatenate((held - np.where(last >= 0, held[last], 0.0), -held[final]))
+    times = np.concatenate((time_ns, np.maximum(gone, time_ns[final] + 1)))
+    order = np.argsort(times, kind="stable")
+    times, sums = times[order], np.cumsum(change[order])
+    # Where a process begins or ends the sum steps; between the rows of one it is a line.
+    steps = np.flatnonzero(np.concatenate((last < 0, np.ones(int(final.sum()), np.bool_)))[order])
+    x = np.concatenate((times, times[steps], [heap.peak.time_ns]))
+    y = np.concatenate((sums, np.concatenate(([0.0], sums))[steps], [heap.peak.bytes]))
+    rank = np.concatenate((np.full(len(times), 2), np.zeros(len(steps)), [1]))
+    order = np.lexsort((rank, x))
+    x, y = x[order].astype(np.float64), y[order]
+    inside = (x >= heap.start_ns) & (x <= heap.end_ns)
+    return line_curve(x[inside], y[inside], heap.zero_ns) if inside.any() else []
+
+
+def _resident_peak(heap: Heap) -> float | None:
+    """The largest sum of the resident sets of processes that lived at the same time; None if none was read."""
+    books = heap.books
+    rows = np.flatnonzero(~np.isnan(books.resident))
+    sums = together(books.process[rows], books.time_ns[rows], books.resident[rows], heap.gone_ns)
+    inside = (books.time_ns[rows] >= heap.start_ns) & (books.time_ns[rows] <= heap.end_ns)
+    return float(sums[inside].max()) if inside.any() else None
+
+
+_COLUMNS = (
+    "process",
+    "start_bytes",
+    "peak_bytes",
+    "peak_s",
+    "end_bytes",
+    "end_s",
+    "resident_peak_bytes",
+    "resident_end_bytes",
+    "minor_faults",
+    "major_faults",
+    "allocated_bytes",
+    "freed_bytes",
+)
+
+
+def _process(
+    heap: Heap, process: int, threads: NDArray[np.int64], before: float, flows: NDArray[np.float64]
+) -> tuple[object, ...]:
+    """A row of ``Memory.processes``; ``before`` was held at first, ``flows`` was allocated, by row of the books."""
+    books = heap.books
+    own = books.of(process)
+    peak = highest(books.where(own), heap.held, heap.gone_ns, heap.start_ns, heap.end_ns, threads)
+    end_ns = int(heap.ends_ns[process])
+    mine = own[(books.time_ns[own] >= heap.start_ns) & (books.time_ns[own] <= heap.end_ns)]
+    resident, time_ns = books.resident[mine], books.time_ns[mine]
+    known = ~np.isnan(resident)
+    before_end = resident[known & (time_ns <= end_ns)]
+    faults = [values[mine][~np.isnan(values[mine])] for values in (books.minor_faults, books.major_faults)]
+    return (
+        process,
+        footprint_at(books, heap.held, process, heap.start_ns)
+        if heap.lives.start_ns[process] < heap.start_ns
+        else before,
+        peak.bytes,
+        _seconds(heap, peak.time_ns),
+        footprint_at(books, heap.held, process, end_ns),
+        _seconds(heap, end_ns),
+        resident[known].max() if known.any() else np.nan,
+        before_end[-1] if len(before_end) else np.nan,
+        *(values[-1] if len(values) else np.nan for values in faults),
+        flows[mine].sum(),
+        books.freed[mine].sum(),
+    )
+
+
+def _footprint(heap: Heap, process: int) -> Curve:
+    """The footprint through the rows of a process, and through its peaks between them."""
+    books = heap.books
+    rows = books.of(process)
+    rows = rows[~np.isnan(books.footprint[rows])]
+    inside = (books.time_ns[rows] >= heap.start_ns) & (books.time_ns[rows] <= heap.end_ns)
+    times, held = books.time_ns[rows].astype(np.float64), books.footprint[rows]
+    before = np.concatenate((times[:1], times[:-1]))
+    # Of a peak between two rows only its height is known; it is drawn in the middle, but for the highest.
+    middle = (before + times) / 2
+    tops = (
+        inside & (before >= heap.start_ns) & (books.peak[rows] > np.fmax(held, np.concatenate((held[:1], held[:-1]))))
+    )
+    highest_row = int(np.argmax(np.where(tops, books.peak[rows], -1.0))) if tops.any() else -1
+    if highest_row >= 0 and before[highest_row] <= heap.peak.time_ns <= times[highest_row]:
+        middle[highest_row] = heap.peak.time_ns
+    x = np.concatenate((middle[tops], times[inside]))
+    y = np.concatenate((books.peak[rows][tops], held[inside]))
+    ends = [moment for moment in _bounds(heap, process) if len(times) and not inside.all()]
+    x = np.concatenate((x, np.array(ends, np.float64)))
+    y = np.concatenate((y, np.array([footprint_at(books, heap.held, process, moment) for moment in ends], np.float64)))
+    order = np.argsort(x, kind="stable")
+    return line_curve(x[order], y[order], heap.zero_ns)
+
+
+def _bounds(heap: Heap, process: int) -> tuple[int, int]:
+    """Between which moments of the window a process lived."""
+    start_ns, end_ns = int(heap.lives.start_ns[process]), int(heap.gone_ns[process])
+    return max(heap.start_ns, start_ns), min(heap.end_ns, end_ns)
+
+
+def _resident(heap: Heap, process: int) -> Curve:
+    """The resident set of a process."""
+    books = heap.books
+    rows = books.of(process)
+    rows = rows[(books.time_ns[rows] >= heap.start_ns) & (books.time_ns[rows] <= heap.end_ns)]
+    rows = rows[~np.isnan(books.resident[rows])]
+    return line_curve(books.time_ns[rows].astype(np.float64), books.resident[rows], heap.zero_ns)
+
+
+def _frame(curves: dict[int, Curve]) -> pd.DataFrame:
+    rows = [(process, time, size) for process, curve in curves.items() for time, size in curve]
+    return pd.DataFrame(rows, columns=["process", "time_s", "bytes"])
+
+
+def _seconds(heap: Heap, moment_ns: int) -> float:
+    return (moment_ns - heap.zero_ns) / 1e9
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value

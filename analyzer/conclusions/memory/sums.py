@@ -1,0 +1,181 @@
+"""Bytes by site: allocated, released, held at the peak and at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...samples.index_sums import summed
+from ...samples.nodes import NodeSums
+from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SEEN
+from .calibration import MAX_FACTOR
+from .counters import PYTHON
+from .heap import Heap
+
+ESTIMATED = ("allocated", "freed", "net", "live_at_peak", "live_at_end")
+"""What has an interval. For each there are measures NAME_beyond (the part that is estimated) and NAME_variance."""
+
+MEASURES = (
+    "allocated_bytes",
+    "freed_bytes",
+    "live_at_peak_bytes",
+    "live_at_end_bytes",
+    "python_allocated_bytes",
+    "requested_bytes",
+    "requested_at_peak_bytes",
+    "allocation_samples",
+    *(f"{name}_{what}" for name in ESTIMATED for what in ("beyond", "variance")),
+    "allocated_kept_variance",
+)
+"""Measures of the heap, by node and by label."""
+
+_Floats = NDArray[np.float64]
+_Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class HeapSums:
+    """Sums by site and by thread.
+
+    ``anchored`` has for each name of ``ESTIMATED`` whose sum is known exactly the estimated bytes of all sites and
+    their variance, before a choice of threads: then only the division among sites is uncertain. What was allocated is
+    known exactly in two parts, that which was kept for a while (``allocated_kept_variance``) and the rest.
+    """
+
+    sites: NodeSums
+    threads: dict[str, _Floats]
+    anchored: dict[str, tuple[float, float]]
+
+
+def sum_up(heap: Heap, threads: int, chosen: _Mask | None) -> HeapSums:
+    """Sums over the blocks that threads of ``chosen`` (None: all) allocated; ``threads`` is their number."""
+    blocks = heap.blocks
+    mine = heap.of_threads(chosen)
+    followed = _weights_of_followed(heap)
+    sums = np.zeros((len(heap.sites), len(MEASURES)))
+    by_thread: dict[str, _Floats] = {}
+    anchored: dict[str, tuple[float, float]] = {}
+    masks = {
+        "allocated": heap.allocated_in_window(),
+        "freed": heap.freed_in_window(),
+        "live_at_peak": heap.held.alive(heap.peak.time_ns),
+        "live_at_end": heap.alive_at_end(),
+    }
+    for name, mask in masks.items():
+        share = np.ones(len(blocks)) if name == "allocated" else followed
+        counted = heap.held if name == "live_at_peak" else blocks
+        certain, beyond, variance = (
+            values[mask] * share[mask] for values in (counted.certain, counted.beyond, counted.variance)
+        )
+        factor = _settled(heap, name, float(certain.sum()), float(beyond.sum()))
+        if factor is not None:
+            beyond, variance = beyond * factor, variance * factor**2
+            anchored[name] = (float(beyond.sum()), float(variance.sum()))
+        if name == "allocated":
+            outlived = np.where(heap.kept[mask], variance, 0.0)
+            anchored["allocated_kept"] = (float(beyond.sum()), float(outlived.sum()))
+            _add(sums, "allocated_kept_variance", blocks.site[mask][mine[mask]], outlived[mine[mask]])
+        kept = mine[mask]
+        site, thread = blocks.site[mask][kept], blocks.thread[mask][kept]
+        total = (certain + beyond)[kept]
+        _add(sums, f"{name}_bytes", site, total)
+        _add(sums, f"{name}_beyond", site, beyond[kept])
+        _add(sums, f"{name}_variance", site, variance[kept])
+        if name == "live_at_peak":
+            _add(sums, "requested_at_peak_bytes", site, total * blocks.requested[mask][kept])
+        known = thread >= 0
+        by_thread[f"{name}_bytes"] = summed(thread[known], total[known], threads)
+        if name == "allocated":
+            _add(sums, "python_allocated_bytes", site, total * PYTHON[_domain(heap, mask)[kept]])
+            _add(sums, "requested_bytes", site, total * blocks.requested[mask][kept])
+            _add(sums, "allocation_samples", site, np.ones(len(site)))
+    changed = (masks["allocated"] ^ masks["freed"]) & mine
+    _add(sums, "net_beyond", blocks.site[changed], blocks.beyond[changed])
+    _add(sums, "net_variance", blocks.site[changed], blocks.variance[changed])
+    nodes = heap.sites.nodes
+    if chosen is None and heap.window.spans is None:
+        sums = _with_remainders(heap, sums)
+    return HeapSums(NodeSums(MEASURES, sums[:nodes], list(heap.sites.labels), sums[nodes:]), by_thread, anchored)
+
+
+def exact_allocated(heap: Heap) -> float | None:
+    """Bytes allocated in the window, where the books tell."""
+    return float(heap.books.since_start(heap.books.allocated).sum()) if heap.whole and len(heap.books) else None
+
+
+def exact_freed(heap: Heap) -> float | None:
+    """Bytes released in the window, where the books tell."""
+    return float(heap.books.freed.sum()) if heap.whole and len(heap.books) else None
+
+
+def _domain(heap: Heap, mask: _Mask) -> NDArray[np.uint8]:
+    """Domains; those that this version does not know count as native."""
+    domain = heap.blocks.domain[mask]
+    return np.where(domain < len(PYTHON), domain, 0)
+
+
+def _weights_of_followed(heap: Heap) -> _Floats:
+    """What the followed blocks of a site stand for, so that they stand for those that were not followed as well."""
+    blocks = heap.blocks
+    if blocks.followed.all():
+        return np.ones(len(blocks))
+    everything = summed(blocks.site, blocks.bytes, len(heap.sites))
+    followed = summed(blocks.site, blocks.bytes * blocks.followed, len(heap.sites))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(followed > 0, everything / followed, 1.0)
+    return np.where(blocks.followed, ratio[blocks.site], 0.0)
+
+
+def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | None:
+    """By what the estimated part must be multiplied for a sum that the books allow; None if they do not tell.
+
+    What was held before recording began is taken to be held still, as long as sampled blocks themselves leave room for
+    it. Of what was released it may be a part: so the blocks that were seen make up no more than what the books say, and
+    no less than that without all of the former.
+    """
+    whole = {"live_at_peak": heap.peak.bytes, "live_at_end": heap.end.bytes, "freed": exact_freed(heap)}
+    if name == "allocated":
+        return 1.0 if heap.whole and len(heap.books) else None
+    most = whole[name]
+    if most is None or np.isnan(most) or beyond <= 0:
+        return None
+    # At the peak not every process is there; at the end each counts at its own.
+    before = heap.before_at(heap.peak.time_ns if name == "live_at_peak" else None)
+    if name != "freed":
+        # While the program runs, hardly anything of what was there before is released.
+        most, before = max(0.0, most - before), 0.0
+    least = most - before - float(heap.unseen.sum())
+    wanted = min(max(certain + beyond, least), most)
+    # Nothing can be released that was not allocated, and what was allocated agrees with the books already.
+    highest = 1.0 if name == "freed" and heap.whole else MAX_FACTOR
+    return float(np.clip((wanted - certain) / beyond, 0.0, highest))
+
+
+def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
+    """Adds what no sampled block stands for, so that the sums are those of the books."""
+    before, unseen = heap.sites.label(BEFORE_RECORDING), heap.sites.label(NOT_SEEN)
+    inherited = heap.sites.label(INHERITED)
+    sums = np.vstack([sums, np.zeros((len(heap.sites) - len(sums), len(MEASURES)))])
+    exact = {
+        "live_at_peak_bytes": heap.peak.bytes,
+        "live_at_end_bytes": heap.end.bytes,
+        "freed_bytes": exact_freed(heap),
+    }
+    for name, whole in exact.items():
+        column = MEASURES.index(name)
+        if whole is not None and not np.isnan(whole):
+            rest = max(0.0, whole - sums[:, column].sum())
+            moment = heap.peak.time_ns if name == "live_at_peak_bytes" else None
+            of_forks = min(rest, heap.before_at(moment, heap.forked))
+            sums[inherited, column] += of_forks
+            sums[before, column] += rest - of_forks
+    if heap.whole:
+        sums[unseen, MEASURES.index("allocated_bytes")] += heap.unseen.sum()
+        sums[unseen, MEASURES.index("python_allocated_bytes")] += heap.unseen[PYTHON].sum()
+    return sums
+
+
+def _add(sums: _Floats, name: str, site: NDArray[np.int64], values: _Floats) -> None:
+    sums[:, MEASURES.index(name)] += summed(site, values, len(sums))

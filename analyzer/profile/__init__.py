@@ -1,0 +1,1 @@
+"""Profiles: the answers to a question about a recording, as tidy frames."""

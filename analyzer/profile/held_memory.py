@@ -1,0 +1,171 @@
+"""The memory side of a profile: heap, copies and leaks of one question, put together for the frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..conclusions.copies import Copies, CopyColumns, read_copies, sum_copies
+from ..conclusions.leaks import LeakColumns, LeakDefinition, Leaks, find_leaks
+from ..conclusions.memory import Heap, read_heap
+from ..conclusions.memory.columns import MB, HeapColumns
+from ..conclusions.memory.process import Memory, describe_memory
+from ..conclusions.memory.sums import HeapSums, exact_allocated, exact_freed, sum_up
+from ..conclusions.memory.visits import averages
+from ..recording.call_tree import CallTree
+from ..recording.filter import Chosen
+from ..recording.opened import Recording
+from ..recording.sources import Sources
+from ..recording.time_window import Window
+from ..samples.nodes import NodeSums
+from ..samples.sites import Sites
+from ..samples.summary import MoreColumns, Placement
+
+THREAD_COLUMNS = ("allocated_bytes", "freed_bytes", "live_at_peak_bytes", "live_at_end_bytes", "copied_bytes")
+"""Columns of the frame of threads; NaN where they were not recorded."""
+
+
+class HeldTotals(TypedDict, total=False):
+    """The fields of ``Totals`` about memory and copies, as far as they were recorded."""
+
+    allocated_bytes: float | None
+    freed_bytes: float | None
+    net_bytes: float | None
+    requested_bytes: float | None
+    live_at_peak_bytes: float | None
+    live_at_end_bytes: float | None
+    python_fraction: float | None
+    allocation_mb_per_s: float | None
+    allocation_samples: int | None
+    copied_bytes: float | None
+    copy_mb_per_s: float | None
+    copy_samples: int | None
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a recording knows of memory and copies, for the threads and the window of a question."""
+
+    heap: Heap | None
+    heap_sums: HeapSums | None
+    copy_sums: NodeSums | None
+    copied_by_thread: NDArray[np.float64] | None
+    chosen: Chosen
+    wall_s: float | None
+    copies: Copies | None = None
+
+    @property
+    def sums(self) -> list[NodeSums]:
+        """The measures by node and label, as far as they were recorded."""
+        known = [self.heap_sums.sites if self.heap_sums else None, self.copy_sums]
+        return [each for each in known if each is not None]
+
+    def threads(self, count: int) -> pd.DataFrame:
+        """The columns of the frame of threads."""
+        by_thread = dict(self.heap_sums.threads) if self.heap_sums else {}
+        if self.copied_by_thread is not None:
+            by_thread["copied_bytes"] = self.copied_by_thread
+        nothing = np.full(count, np.nan)
+        return pd.DataFrame({name: by_thread.get(name, nothing) for name in THREAD_COLUMNS})
+
+    def totals(self) -> HeldTotals:
+        """What ``Totals`` says of memory and copies."""
+        found = HeldTotals()
+        if self.heap is not None and self.heap_sums is not None:
+            found = _heap_totals(self.heap, self.heap_sums.sites, everything=self.chosen.named is None)
+            found["allocation_mb_per_s"] = self._per_second(found["allocated_bytes"])
+        if self.copy_sums is not None:
+            copied = self.copy_sums.total("copied_bytes")
+            found["copied_bytes"], found["copy_mb_per_s"] = copied, self._per_second(copied)
+            found["copy_samples"] = round(self.copy_sums.total("copy_samples"))
+        return found
+
+    def _per_second(self, size: float | None) -> float | None:
+        return size / MB / self.wall_s if self.wall_s and size is not None else None
+
+    def leaks(
+        self,
+        recording: Recording,
+        tree: CallTree,
+        in_scope: NDArray[np.bool_],
+        lines: tuple[Placement, pd.DataFrame],
+        sources: Sources,
+        definition: LeakDefinition,
+    ) -> Leaks | None:
+        """The leaks, None if memory was not recorded; ``lines`` is where the frame of lines has what."""
+        if self.heap is None or self.heap_sums is None:
+            return None
+        placement, labels = lines
+        return find_leaks(
+            recording,
+            self.heap,
+            tree,
+            in_scope,
+            self.chosen.named,
+            placement,
+            labels,
+            self.heap_sums.sites,
+            sources,
+            definition,
+        )
+
+    def columns(
+        self, names: tuple[str, ...], tree: CallTree, in_scope: NDArray[np.bool_], leaks: Leaks | None
+    ) -> Sequence[MoreColumns]:
+        """What makes the columns of the frames of a summary whose measures are ``names``."""
+        visits = averages(self.heap, tree, in_scope, self.chosen.named) if self.heap is not None else None
+        copied = self.copy_sums
+        whole = None if copied is None else (copied.total("copied_beyond"), copied.total("copied_variance"))
+        return (
+            HeapColumns(names, self.heap, self.heap_sums, self.chosen.named, self.wall_s, visits),
+            CopyColumns(names, whole, self.wall_s),
+            LeakColumns(leaks, self.heap_sums.sites if self.heap_sums else None),
+        )
+
+    def memory(self, recording: Recording) -> Memory | None:
+        """The processes as wholes, None if memory was not recorded."""
+        return describe_memory(self.heap, threads_by_process(recording)) if self.heap is not None else None
+
+
+def read_held(recording: Recording, window: Window, chosen: Chosen, wall_s: float | None) -> Held:
+    """Reads memory and copies of the part of a recording that lies in ``window``, and sums them up.
+
+    Of the processes that were not chosen nothing is read. A choice of threads is of what these allocated and copied.
+    """
+    threads = recording.rows("threads")
+    heap = read_heap(recording, window, chosen.processes)
+    heap_sums = sum_up(heap, threads, chosen.named) if heap is not None else None
+    sites = heap.sites if heap is not None else Sites(recording)
+    copies = read_copies(recording, window, sites)
+    copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, chosen.threads, threads)
+    return Held(heap, heap_sums, copy_sums, by_thread, chosen, wall_s, copies)
+
+
+def threads_by_process(recording: Recording) -> NDArray[np.int64]:
+    """The number of threads of each process."""
+    owner = recording.table("threads").column("process").to_numpy().astype(np.int64)
+    return np.bincount(owner, minlength=recording.rows("processes"))
+
+
+def _heap_totals(heap: Heap, sums: NodeSums, *, everything: bool) -> HeldTotals:
+    allocated, freed = sums.total("allocated_bytes"), sums.total("freed_bytes")
+    exact = (exact_allocated(heap), exact_freed(heap)) if everything else (None, None)
+    allocated, freed = (
+        known if known is not None else sum_ for known, sum_ in zip(exact, (allocated, freed), strict=True)
+    )
+    python = sums.total("python_allocated_bytes")
+    return {
+        "allocated_bytes": allocated,
+        "freed_bytes": freed,
+        "net_bytes": allocated - freed,
+        "requested_bytes": sums.total("requested_bytes"),
+        "live_at_peak_bytes": sums.total("live_at_peak_bytes"),
+        "live_at_end_bytes": sums.total("live_at_end_bytes"),
+        "python_fraction": min(1.0, python / allocated) if allocated > 0 else None,
+        "allocation_samples": round(sums.total("allocation_samples")),
+    }

@@ -1,0 +1,150 @@
+"""The processes as a frame: who started whom, how each was recorded, what it used and how it ended."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..conclusions.memory.process import Memory
+from ..recording.filter import Mask
+from ..recording.opened import Recording
+from ..recording.process_lifetimes import Lives
+from ..recording.process_names import process_names
+from ..recording.text import printable
+from ..recording.time_window import Window
+
+TIMES = ("samples", "cpu_s", "python_s", "native_s", "kernel_s", "unknown_s", "wait_s", "main_wait_s")
+"""Sums over the threads of a process that were asked for, in the window."""
+HELD = ("start_bytes", "peak_bytes", "peak_s", "end_bytes", "resident_peak_bytes", "allocated_bytes", "freed_bytes")
+"""Of ``Memory.processes``."""
+COLUMNS = (
+    "process",
+    "parent",
+    "depth",
+    "name",
+    "pid",
+    "parent_pid",
+    "recorded",
+    "origin",
+    "command",
+    "executable",
+    "python_version",
+    "start_s",
+    "end_s",
+    "last_s",
+    "wall_s",
+    "user_s",
+    "system_s",
+    "max_resident_bytes",
+    "exit_status",
+    "threads",
+    *TIMES,
+    *HELD,
+)
+"""Columns of ``Profile.processes``."""
+
+LISTED = "listed"
+
+
+def recorded_how(recording: Recording) -> list[str]:
+    """How each process was recorded: ``python``, ``native`` or ``listed``; recordings of 1.0 hold Python ones only."""
+    return [how or "python" for how in recording.table("processes").column("recorded").to_pylist()]
+
+
+def frame_of(
+    recording: Recording,
+    window: Window,
+    lives: Lives,
+    chosen: Mask | None,
+    threads: pd.DataFrame,
+    memory: Memory | None,
+) -> pd.DataFrame:
+    """One row per process that was asked for and lived in the window, every one behind its parent.
+
+    ``threads`` is the frame of the threads, ``memory`` what is known of the processes' memory.
+    """
+    table = recording.table("processes")
+    zero = recording.start_ns
+    end_ns = max(zero, *lives.end_ns.tolist()) if len(lives.end_ns) else zero
+    pid, parent_pid, exit_status = (
+        pd.array(table.column(name).to_pylist(), "Int64") for name in ("pid", "parent_pid", "exit_status")
+    )
+    parents = table.column("parent").to_pylist()
+    frame = pd.DataFrame(
+        {
+            "process": np.arange(table.num_rows),
+            "parent": pd.array(parents, "Int64"),
+            "name": process_names(table, recording.manifest.argv),
+            "pid": pid,
+            "parent_pid": parent_pid,
+            "recorded": recorded_how(recording),
+            "origin": _texts(table.column("origin").to_pylist()),
+            "command": _texts(table.column("command").to_pylist()),
+            "executable": _texts(table.column("executable").to_pylist()),
+            "python_version": _texts(table.column("python_version").to_pylist()),
+            "start_s": (lives.start_ns - zero) / 1e9,
+            "end_s": np.where(lives.seen, (lives.end_ns - zero) / 1e9, np.nan),
+            "last_s": (lives.end_ns - zero) / 1e9,
+            "wall_s": _wall(lives, window, frame_end=end_ns),
+            "user_s": _numbers(table.column("user_ns").to_pylist(), 1e-9),
+            "system_s": _numbers(table.column("system_ns").to_pylist(), 1e-9),
+            "max_resident_bytes": _numbers(table.column("max_resident_bytes").to_pylist(), 1.0),
+            "exit_status": exit_status,
+        }
+    )
+    order, depth = tree_order(parents)
+    frame["depth"] = depth
+    frame = frame.join(_times(threads), on="process").join(_held(memory), on="process")
+    listed = (frame["recorded"] == LISTED).to_numpy()
+    # Of a process that was recorded nothing means none; of one that was not it means that nobody looked.
+    for name in ("samples", "threads"):
+        frame[name] = frame[name].astype("Int64").where(frame[name].notna() | listed, 0)
+    there = lives.within(window.start_ns, window.end_ns - 1)
+    kept = there if chosen is None else there & chosen
+    rows = np.array(order, np.int64)
+    return frame.iloc[rows[kept[rows]]].reset_index(drop=True)[list(COLUMNS)]
+
+
+def tree_order(parents: list[int | None]) -> tuple[list[int], list[int]]:
+    """The processes with each one behind its parent and before its parent's next child; and how deep each one is."""
+    children: dict[int | None, list[int]] = {}
+    depth = [0] * len(parents)
+    for number, parent in enumerate(parents):
+        above = parent if parent is not None and parent < number else None
+        children.setdefault(above, []).append(number)
+        depth[number] = 0 if above is None else depth[above] + 1
+    order: list[int] = []
+    waiting = children.get(None, [])[::-1]
+    while waiting:
+        number = waiting.pop()
+        order.append(number)
+        waiting += children.get(number, [])[::-1]
+    return order, depth
+
+
+def _wall(lives: Lives, window: Window, frame_end: int) -> NDArray[np.float64]:
+    """How long each process lived in the window; NaN where its end is not known and lies in the window."""
+    length = lives.length_ns(window.start_ns, min(window.end_ns, frame_end)) / 1e9
+    return np.where(lives.seen | (lives.end_ns >= window.end_ns), length, np.nan)
+
+
+def _times(threads: pd.DataFrame) -> pd.DataFrame:
+    """Sums by process; NaN where nothing is known."""
+    groups = threads.groupby("process")
+    sums = groups[list(TIMES)].sum(min_count=1)
+    return sums.assign(threads=groups.size())
+
+
+def _held(memory: Memory | None) -> pd.DataFrame:
+    if memory is None:
+        return pd.DataFrame(columns=list(HELD), index=pd.Index([], dtype=np.int64), dtype=np.float64)
+    return memory.processes.set_index("process")[list(HELD)]
+
+
+def _texts(values: list[str | None]) -> list[str | None]:
+    return [None if value is None else printable(value, 4096) for value in values]
+
+
+def _numbers(values: list[int | None], factor: float) -> NDArray[np.float64]:
+    return np.array([np.nan if value is None else value * factor for value in values], np.float64)

@@ -1,0 +1,171 @@
+"""A profile: the answer to a question about a recording, as tidy frames that renderers show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ..conclusions.gpu.report import Gpu
+from ..conclusions.memory.process import Memory
+from ..recording.quality import Quality
+from ..recording.sources import Sources
+from ..samples.attribution import Attribution
+from ..samples.nodes import Calls
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a recording; the defaults ask for everything."""
+
+    scope: str | None = None
+    """``project``, ``all`` or a glob; None: ``project``, or ``all`` where little time is the project's."""
+    thread: str | None = None
+    """A thread's name (or a glob of it), its operating system id, or ``main``."""
+    start_s: float | None = None
+    """Beginning of the window, seconds from the start of the recording; negative: from its end."""
+    end_s: float | None = None
+    attribution: Attribution = Attribution.AUTO
+    leaks: str = "default"
+    """The name of the definition of leaks: ``default`` or ``paper``."""
+    span: str | None = None
+    """Only while spans lasted, in their threads: ``NAME`` (a glob), or ``NAME[KEY=VALUE,...]``."""
+    processes: tuple[str, ...] = ()
+    """Only these: ids in the recording, the operating system's ids, or names (globs); empty: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over the whole question, in seconds; None is unknown. ``main_wait_s`` is the main thread's ``wait_s``."""
+
+    wall_s: float | None
+    cpu_s: float
+    python_s: float | None
+    native_s: float | None
+    kernel_s: float | None
+    unknown_s: float
+    wait_s: float | None
+    main_wait_s: float | None
+    gpu_wait_s: float | None
+    gc_s: float | None
+    """The part of ``python_s`` that was seen in the garbage collector; None where program counters are not known."""
+    cpu_wait_s: float | None
+    """Time in which threads were ready to run and no processor was free; no part of ``wait_s``."""
+    main_cpu_wait_s: float | None
+    unsampled_s: float | None
+    """CPU time, by the clocks of threads where they were read, that no sample stands for; None for a part."""
+    clock_cpu_s: float | None
+    """CPU time as the threads' own clocks have it, where all of them were read; only for the whole recording."""
+    samples: int
+    effective_samples: float
+    threads: int
+    processes: int
+    """Recorded processes."""
+    native_processes: int = 0
+    """Those of them that were recorded without Python stacks."""
+    listed_processes: int = 0
+    """Processes that were seen and not recorded; not among ``processes``."""
+    process_s: float = 0.0
+    """The sum of the times that the recorded processes lived, as far as they were seen."""
+    allocated_bytes: float | None = None
+    """This and the next: by the exact books, where the whole recording is asked for; else the sum of the lines."""
+    freed_bytes: float | None = None
+    net_bytes: float | None = None
+    requested_bytes: float | None = None
+    live_at_peak_bytes: float | None = None
+    live_at_end_bytes: float | None = None
+    python_fraction: float | None = None
+    """The part of ``allocated_bytes`` that Python's own allocators handed out."""
+    allocation_mb_per_s: float | None = None
+    allocation_samples: int | None = None
+    copied_bytes: float | None = None
+    copy_mb_per_s: float | None = None
+    copy_samples: int | None = None
+    gpu_s: float | None = None
+    """Seconds that the program's GPUs were busy, summed over GPUs, while its main threads (or the threads asked for)
+    ran or waited."""
+    gpu_share: float | None = None
+    """The part of that time in which they were busy."""
+    gpu_peak_bytes: float | None = None
+
+    @property
+    def main_s(self) -> float:
+        """How long the main threads lived, all of them together: what they waited is a part of this."""
+        return self.process_s if self.processes > 1 else self.wall_s or self.process_s
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The recording that was asked. Text is printable; times are UTC in ISO 8601."""
+
+    path: str
+    uuid: str
+    program: str
+    argv: list[str]
+    created_utc: str | None
+    host: str | None
+    os: str | None
+    machine: str | None
+    cpu_count: int | None
+    python_versions: list[str]
+    samplers: list[str]
+    interval_s: float | None
+    format_version: str
+    tachograph_version: str | None
+    rotated: str | None
+    """Which window of a rotated recording it is."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The answer to a question. All frames are sorted by CPU time, largest first.
+
+    Columns common to ``lines``, ``functions`` and ``files``:
+
+    samples, cpu_s, python_s, native_s, kernel_s, unknown_s, wait_s, main_wait_s, gpu_wait_s, cpu_wait_s (self), the
+    same with ``total_`` in front, cpu_share, cpu_share_low, cpu_share_high (of all CPU time in question, with the
+    ends of the 95 % interval) and the same with ``total_`` in front. Seconds; NaN is unknown.
+
+    Of memory and copies: allocated_bytes, freed_bytes, net_bytes, peak_bytes, live_at_peak_bytes, live_at_end_bytes,
+    copied_bytes and leak_rate_bytes_per_s, each with ``_low`` and ``_high``, the ends of the 95 % interval;
+    requested_bytes, requested_at_peak_bytes, average_bytes, python_fraction, allocation_mb_per_s,
+    allocation_samples, copy_mb_per_s, copy_samples, leak_likelihood;
+    ``total_`` of allocated, freed, net, live_at_peak, live_at_end and copied bytes;
+    gpu_s, gpu_share, total_gpu_s, total_gpu_share (how busy the GPU was while a main thread was there, running or
+    waiting), gpu_memory_bytes and gpu_peak_bytes (memory of the GPU then: mean and most).
+    timeline (live bytes as a list of (seconds, bytes), None for places that never held much). NaN where they were not
+    recorded. docs/reference/json.md says what each of them means.
+    """
+
+    question: Question
+    scope: str
+    """The scope that was applied."""
+    widened: bool
+    """Whether ``scope`` is ``all`` because hardly any time was the project's."""
+    about: About
+    totals: Totals
+    quality: Quality
+    lines: pd.DataFrame
+    """file, line, function, source, file_id (-1 for rows such as ``<no Python stack>``), and the common columns."""
+    functions: pd.DataFrame
+    """function, file, line (its first), file_id, and the common columns."""
+    files: pd.DataFrame
+    """file, file_id, and the common columns."""
+    threads: pd.DataFrame
+    """thread (its id), name, tid, process, main, and samples, the self columns, cpu_share and its interval; of what it
+    allocated: allocated_bytes, freed_bytes, live_at_peak_bytes, live_at_end_bytes; copied_bytes."""
+    processes: pd.DataFrame
+    """One row per process, each behind its parent: the columns of ``process_frame.COLUMNS``. NaN is unknown."""
+    tasks: pd.DataFrame
+    """By the coroutine at the root of a task's step and its name: ``tasks.COLUMNS``; empty where there is none."""
+    sources: Sources
+    calls: Calls
+    """The call tree with the measures of every node."""
+    memory: Memory | None
+    """The processes' memory as a whole; None if it was not recorded."""
+    leaks: pd.DataFrame | None
+    """What leaks, the highest rate first: the columns of ``leaks.report.LIST_COLUMNS``; None if not recorded."""
+    spans: pd.DataFrame
+    """Time and memory by the names of spans: the columns of ``span_sums.COLUMNS``. Empty where there are none."""
+    gpu: Gpu | None = None
+    """The GPUs as wholes; None if they were not read."""

@@ -1,0 +1,235 @@
+"""Time by asyncio task: by the coroutine that a step of a task began with, and by the name that the task has.
+
+While a task runs, the coroutine that it was made of is on the stack, called by the event loop; what that awaits lies
+above it. So every sample and every wait in a task's step belongs to that coroutine. What the program called the task
+stands with that frame in ``stacks.task``, where the recorder knew it. A task that awaits is on no stack: awaiting takes
+nobody's time.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..recording.call_tree import NOTHING, CallTree
+from ..recording.opened import Recording
+from ..recording.text import printable
+from ..samples.intervals import wilson
+from ..samples.measures import MEASURES, SECONDS, as_seconds
+from ..samples.nodes import SIZES, NodeSums
+
+_GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
+"""CO_GENERATOR and so on, of code objects' flags."""
+_CO = _COROUTINE | _ITERABLE_COROUTINE
+
+_ASYNCIO = re.compile(r"(^|/)asyncio/\w+\.py$")
+_LOOP = re.compile(r"(^|/)(asyncio/\w+|uvloop/\w+|lib(64)?/python\d+\.\d+t?/selectors|Lib/selectors)\.py$")
+_ENTRIES = frozenset(
+    (
+        ("base_events.py", "BaseEventLoop.run_forever"),
+        ("base_events.py", "BaseEventLoop.run_until_complete"),
+        ("base_events.py", "BaseEventLoop._run_once"),
+        ("runners.py", "Runner.run"),
+        ("events.py", "Handle._run"),
+    )
+)
+"""Functions from which everything runs: what they call is a task's step, a callback, or the loop's own work."""
+_HANDLE = ("events.py", "Handle._run")
+_RESUMING = ("base_events.py", "BaseEventLoop.call_soon")
+
+COLUMNS = (
+    "kind",
+    "function",
+    "task",
+    "file",
+    "line",
+    "samples",
+    *(name for name in SECONDS if name not in ("main_wait_s", "wait_s")),
+    "cpu_share",
+    "cpu_share_low",
+    "cpu_share_high",
+    "blocked_s",
+    "idle_s",
+    "allocated_bytes",
+    "live_at_peak_bytes",
+    "live_at_end_bytes",
+    "copied_bytes",
+)
+"""Columns of ``Profile.tasks``."""
+
+LOOP_ROW, REST_ROW = "<event loop>", "<no event loop>"
+
+
+class Kind(enum.IntEnum):
+    """What a frame belongs to."""
+
+    NONE = 0
+    TASK = 1
+    CALLBACK = 2
+    LOOP = 3
+
+
+@dataclass(frozen=True)
+class Steps:
+    """By node of the call tree, what it belongs to, and the node of its root: a task's coroutine, or a callback.
+
+    ``task`` is by node the number of the task's name in ``names``; NOTHING where it has none that is known.
+    """
+
+    kind: NDArray[np.int8]
+    root: NDArray[np.int64]
+    task: NDArray[np.int64]
+    names: list[str]
+
+
+def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
+    """Finds the steps of tasks, callbacks and event loops in the call tree; None if no code is a coroutine's."""
+    flags = np.append(recording.table("codes").column("flags").to_numpy().astype(np.int64), 0)
+    if not (flags & _CO).any():
+        return None
+    stacks = recording.table("stacks")
+    code = stacks.column("code").cast("int64").fill_null(NOTHING).to_numpy()
+    node_flags: list[int] = flags[code].tolist()
+    recorded, names = _names(stacks)
+    named = (recorded != NOTHING).tolist()
+    functions = _Functions(tree)
+    kind, root = [Kind.NONE] * len(tree), [NOTHING] * len(tree)
+    # The nearest frame that is no generator: a coroutine is awaited through generators (``__await__``), too.
+    over = [NOTHING] * len(tree)
+    for node, (parent, function) in enumerate(zip(tree.parent.tolist(), tree.function.tolist(), strict=True)):
+        below, caller = (Kind.NONE, NOTHING) if parent < 0 else (kind[parent], over[parent])
+        above = NOTHING if parent < 0 else root[parent]
+        mine = node_flags[node]
+        through = mine & (_GENERATOR | _ASYNC_GENERATOR) and not mine & _CO
+        over[node] = caller if through else node
+        if named[node]:
+            below, above = Kind.TASK, node
+        elif mine & (_CO | _ASYNC_GENERATOR):
+            awaited = caller != NOTHING and bool(node_flags[caller] & _CO)
+            # Within a task's step another begins only if asyncio runs it (an eager task, a loop within the loop).
+            by_asyncio = caller != NOTHING and functions.asyncio[int(tree.function[caller])]
+            if not awaited and (below != Kind.TASK or (by_asyncio and not through)):
+                below, above = Kind.TASK, node
+        elif functions.entry[function]:
+            below, above = Kind.LOOP, NOTHING
+        elif below == Kind.LOOP and functions.called_back(function, int(tree.function[parent])):
+            below, above = Kind.CALLBACK, node
+        kind[node], root[node] = below, above
+    roots = np.array(root, np.int64)
+    return Steps(np.array(kind, np.int8), roots, np.where(roots >= 0, recorded[roots], NOTHING), names)
+
+
+def _names(stacks: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
+    """The number of each node's own task, NOTHING where it has none, and the names by number."""
+    texts = stacks.column("task").combine_chunks().dictionary_encode()
+    numbers = texts.indices.cast("int64").fill_null(NOTHING).to_numpy(zero_copy_only=False)
+    return numbers, texts.dictionary.to_pylist()
+
+
+class _Functions:
+    """By function (the last one stands for unknown code), what it is to asyncio."""
+
+    def __init__(self, tree: CallTree) -> None:
+        paths = [path.replace("\\", "/") for path in tree.paths]
+        ours = [bool(_ASYNCIO.search(path)) for path in paths]
+        loops = [bool(_LOOP.search(path)) for path in paths]
+        files = tree.function_files.tolist()
+        places = [(paths[file].rpartition("/")[2], name) for file, name in zip(files, tree.function_names, strict=True)]
+        self.asyncio = [ours[file] for file in files] + [False]
+        self.machinery = [loops[file] for file in files] + [False]
+        self.entry = [mine and place in _ENTRIES for mine, place in zip(self.asyncio, places, strict=False)] + [False]
+        self.handle = [mine and place == _HANDLE for mine, place in zip(self.asyncio, places, strict=False)] + [False]
+        # The Python version of a task runs its coroutine itself; either version makes the loop resume it later.
+        self._stepping = [
+            mine and ((file == "tasks.py" and "Task" in name) or (file, name) == _RESUMING)
+            for mine, (file, name) in zip(self.asyncio, places, strict=False)
+        ] + [False]
+
+    def called_back(self, function: int, caller: int) -> bool:
+        """Whether a function that a loop calls is a callback: any but the loop's own, and what a handle runs."""
+        return not self.machinery[function] or (self.handle[caller] and not self._stepping[function])
+
+
+def sum_tasks(
+    recording: Recording, tree: CallTree, sums: NodeSums, effective: float, *, waits_known: bool
+) -> pd.DataFrame:
+    """One row per root coroutine and name of a task, and per callback, one for the loops, one for the rest.
+
+    ``kind`` is task, callback, loop or none. ``task`` is the name; null if the program gave none, or it is not known.
+    ``blocked_s`` is time off the CPU within a step, when its loop could do nothing else; ``idle_s``, of the loop, is
+    time in which there was nothing to do. Sorted by CPU time; empty if there are no tasks.
+    """
+    steps = find_steps(recording, tree)
+    if steps is None or not (steps.kind == Kind.TASK).any():
+        return pd.DataFrame(columns=list(COLUMNS))
+    count, tasks = len(tree.function_names) + 1, len(steps.names) + 1
+    # A loop's own work is one row, whatever functions it is done by; so is the rest.
+    function = np.where(steps.root >= 0, tree.function[steps.root], NOTHING)
+    key = steps.kind.astype(np.int64) * count + np.where(function >= 0, function, count - 1)
+    key = key * tasks + steps.task + 1
+    keys, group = np.unique(key, return_inverse=True)
+    values = np.zeros((len(keys), sums.nodes.shape[1]))
+    np.add.at(values, group, sums.nodes)
+    # What has no Python stack is in no step; it goes with the rest.
+    rest = np.flatnonzero(keys // (count * tasks) == Kind.NONE)
+    if not len(rest):
+        keys, values = np.append(keys, (count - 1) * tasks), np.vstack([values, np.zeros(values.shape[1])])
+        rest = np.array([len(keys) - 1])
+    values[rest[0]] += sums.stackless.sum(axis=0)
+    keys, task = np.divmod(keys, tasks)
+    frame = _frame(tree, sums, keys, values, waits_known=waits_known)
+    texts = [printable(steps.names[each - 1]) if each else None for each in task.tolist()]
+    frame["task"] = pd.Series(texts, dtype=object)
+    shares = frame["cpu_s"].to_numpy(np.float64) / max(float(frame["cpu_s"].sum()), 1e-12)
+    low, high = wilson(shares, effective)
+    frame = frame.assign(cpu_share=shares, cpu_share_low=low, cpu_share_high=high)
+    used = frame[["cpu_s", "blocked_s", "idle_s", "allocated_bytes", "copied_bytes"]].fillna(0.0).gt(0).any(axis=1)
+    order = frame[used].sort_values(["cpu_s", "blocked_s"], ascending=False, kind="stable")
+    return order.reset_index(drop=True)[list(COLUMNS)]
+
+
+def by_coroutine(tasks: pd.DataFrame, effective: float) -> pd.DataFrame:
+    """``Profile.tasks`` with all tasks of a coroutine in one row, in the same order; without the column ``task``.
+
+    ``effective`` is the effective number of samples.
+    """
+    keys, interval = ["kind", "function", "file", "line"], ["cpu_share_low", "cpu_share_high"]
+    values = [name for name in COLUMNS if name not in (*keys, *interval, "task")]
+    added = tasks.groupby(keys, dropna=False, sort=False)[values].sum(min_count=1).reset_index()
+    low, high = wilson(added["cpu_share"].to_numpy(np.float64), effective)
+    added = added.assign(cpu_share_low=low, cpu_share_high=high)
+    return added.sort_values(["cpu_s", "blocked_s"], ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _frame(
+    tree: CallTree, sums: NodeSums, keys: NDArray[np.int64], values: NDArray[np.float64], *, waits_known: bool
+) -> pd.DataFrame:
+    kinds, function = np.divmod(keys, len(tree.function_names) + 1)
+    known = (function < len(tree.function_names)) & np.isin(kinds, (Kind.TASK, Kind.CALLBACK))
+    at = np.where(known, function, 0)
+    names = {Kind.LOOP: LOOP_ROW, Kind.NONE: REST_ROW}
+    frame = as_seconds(values[:, : len(MEASURES)], waits_known=waits_known)
+    looping = kinds == Kind.LOOP
+    wait = frame["wait_s"]
+    frame["blocked_s"] = wait.where(~looping & (kinds != Kind.NONE), np.nan)
+    frame["idle_s"] = wait.where(looping, np.nan)
+    for name in SIZES:
+        frame[name] = values[:, sums.column(name)] if name in sums.names else np.nan
+    frame["kind"] = [Kind(kind).name.lower() for kind in kinds.tolist()]
+    frame["function"] = [
+        printable(tree.function_names[place]) if inside else names.get(Kind(kind), "<unknown code>")
+        for place, inside, kind in zip(at.tolist(), known.tolist(), kinds.tolist(), strict=True)
+    ]
+    files = [
+        tree.paths[tree.function_files[place]] if inside else None for place, inside in zip(at, known, strict=True)
+    ]
+    frame["file"] = [None if path is None else printable(path, 4096) for path in files]
+    lines = [int(tree.function_lines[place]) if inside else None for place, inside in zip(at, known, strict=True)]
+    frame["line"] = pd.array(lines, "Int64")
+    return frame

@@ -1,0 +1,1 @@
+"""Opens recordings and reads their facts: tables, time windows, filters, process lifetimes, quality."""

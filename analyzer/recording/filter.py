@@ -1,0 +1,124 @@
+"""Which processes and threads a question is about: ``--process`` and ``--thread``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from .opened import Recording
+from .process_names import process_names
+from .text import printable
+
+Mask = NDArray[np.bool_]
+
+_SHOWN = 20
+"""Names in a message at most."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """By process and by thread, whether it was asked for; None: all of them."""
+
+    processes: Mask | None = None
+    named: Mask | None = None
+    """By thread, whether ``--thread`` means it, in any process."""
+    threads: Mask | None = None
+    """By thread, whether both mean it."""
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing was left out."""
+        return self.threads is None
+
+
+def choose(recording: Recording, thread: str | None, processes: Sequence[str]) -> Chosen:
+    """What ``thread`` (a name, a glob, an operating system's id, ``main``) and ``processes`` mean.
+
+    Errors:
+        FormatError: there is no such thread or process, or one of ``processes`` may mean several things.
+    """
+    table = recording.table("threads")
+    owner = table.column("process").to_numpy().astype(np.int64)
+    of_processes = chosen_processes(recording, processes)
+    inside = None if of_processes is None else of_processes[owner]
+    named = _named_threads(table, thread, inside)
+    if inside is None or named is None:
+        return Chosen(of_processes, named, named if inside is None else inside)
+    return Chosen(of_processes, named, named & inside)
+
+
+def chosen_processes(recording: Recording, wanted: Sequence[str]) -> Mask | None:
+    """By process, whether one of ``wanted`` means it: ``ID``, ``PID``, a name or a glob of one; None: all.
+
+    A number is the operating system's id of a process or, if none has it, the id in the recording; ``pid=N`` and
+    ``id=N`` say which.
+
+    Errors:
+        FormatError: there is no such process, or the number may mean two.
+    """
+    if not wanted:
+        return None
+    table = recording.table("processes")
+    pids = table.column("pid").to_numpy().astype(np.int64)
+    names = process_names(table, recording.manifest.argv)
+    mask = np.zeros(len(pids), np.bool_)
+    for text in wanted:
+        mask |= _meant(text, pids, names)
+    return mask
+
+
+def _meant(text: str, pids: NDArray[np.int64], names: Sequence[str]) -> Mask:
+    kind, equals, value = text.partition("=")
+    number = _number(value if equals and kind in ("id", "pid") else text)
+    by_id = np.arange(len(pids)) == (-1 if number is None else number)
+    by_pid = pids == (-1 if number is None else number)
+    if equals and kind in ("id", "pid"):
+        found: Mask = by_id if kind == "id" else by_pid
+    else:
+        found = by_pid if by_pid.any() else by_id
+        if by_pid.any() and by_id.any() and not np.array_equal(by_pid, by_id):
+            mine, theirs = names[int(np.argmax(by_id))], names[int(np.argmax(by_pid))]
+            raise FormatError(
+                f"--process {text} is the id of {mine} in the recording and the system's id of {theirs}:"
+                f" write id={text} or pid={text}"
+            )
+        if not found.any():
+            found = np.asarray([fnmatchcase(name, text) for name in names], np.bool_)
+    if not found.any():
+        shown = ", ".join(f"{name} ({pid})" for name, pid in list(zip(names, pids.tolist(), strict=True))[:_SHOWN])
+        more = f" and {len(names) - _SHOWN} more, see --processes" if len(names) > _SHOWN else ""
+        raise FormatError(
+            f"no process has the id or the name {printable(text, 80)!r}; there are: {shown or 'none'}{more}"
+        )
+    return found
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 11 else None
+
+
+def _named_threads(threads: pa.Table, wanted: str | None, inside: Mask | None) -> Mask | None:
+    """By thread, whether ``wanted`` means it; it must mean one of those ``inside``."""
+    if wanted is None:
+        return None
+    names = [name or "" for name in threads.column("name").to_pylist()]
+    mains, tids = threads.column("main").to_pylist(), threads.column("tid").to_pylist()
+    named: Mask = np.array(
+        [
+            str(tids[number]) == wanted or fnmatchcase(name, wanted) or (wanted == "main" and mains[number] is True)
+            for number, name in enumerate(names)
+        ],
+        np.bool_,
+    )
+    if not (named if inside is None else named & inside).any():
+        there = [name for number, name in enumerate(names) if name and (inside is None or inside[number])]
+        known = ", ".join(printable(name, 40) for name in list(dict.fromkeys(there))[:_SHOWN])
+        raise FormatError(f"no thread is named {printable(wanted, 80)!r} or has that id; there are: {known or 'none'}")
+    return named

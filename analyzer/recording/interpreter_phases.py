@@ -1,0 +1,111 @@
+"""Finds the start and end of interpreters: what main threads did before their first Python frame and after the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .opened import Recording
+
+STARTING, ENDING = 6, 7
+"""Values of ``stack_state`` that the analyzer gives to rows without Python frames; the format has none of them."""
+
+_NO_STACK = 1
+
+
+_NEVER = np.iinfo(np.int64).max
+_Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """By thread, the first and the last sample with a Python stack: row numbers in ``cpu``, and times.
+
+    Of threads that are no main thread, or have no such sample, the first is -1 and the last is beyond everything.
+    """
+
+    first_row: _Ids
+    last_row: _Ids
+    first_ns: _Ids
+    last_ns: _Ids
+
+    def mark_rows(self, state: NDArray[np.integer], thread: NDArray[np.integer], first_row: int) -> NDArray[np.integer]:
+        """The states of rows of ``cpu``, the first of which is row ``first_row``, with starts and ends marked."""
+        rows = np.flatnonzero(state == _NO_STACK)
+        thread = thread[rows]
+        number = rows + first_row
+        return _marked(state, rows, number < self.first_row[thread], number > self.last_row[thread])
+
+    def mark_times(
+        self,
+        state: NDArray[np.integer],
+        thread: NDArray[np.integer],
+        start_ns: NDArray[np.int64],
+        end_ns: NDArray[np.int64],
+    ) -> NDArray[np.integer]:
+        """The states of spans of ``waits``, with starts and ends marked; the thread -1 is none."""
+        rows = np.flatnonzero((state == _NO_STACK) & (thread >= 0))
+        thread = thread[rows]
+        return _marked(state, rows, end_ns[rows] <= self.first_ns[thread], start_ns[rows] >= self.last_ns[thread])
+
+
+def find_edges(recording: Recording) -> Edges:
+    """Looks at ``cpu`` from both ends, as far as it must: for one process as a rule at a row group or two."""
+    threads = recording.table("threads")
+    main = np.array([each is True for each in threads.column("main").to_pylist()], np.bool_)
+    start_ns = threads.column("start_ns").fill_null(0).to_numpy().astype(np.int64)
+    end_ns = threads.column("end_ns").fill_null(_NEVER).to_numpy().astype(np.int64)
+    groups = recording.tables.row_groups("cpu")
+    offsets = np.concatenate(([0], np.cumsum(groups))).tolist()
+    forwards = list(range(len(groups)))
+    first_row, first_ns = _scan(recording, main, forwards, offsets, _Last(end_ns, sign=1))
+    wanted = first_row >= 0
+    last_row, last_ns = _scan(recording, wanted, forwards[::-1], offsets, _Last(start_ns, sign=-1))
+    return Edges(first_row, np.where(wanted, last_row, _NEVER), first_ns, np.where(wanted, last_ns, _NEVER))
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """By thread, the last moment of its life in the direction of a search: forwards (``sign`` 1) or backwards (-1)."""
+
+    moment_ns: _Ids
+    sign: int
+
+    def passed(self, time_ns: _Ids) -> NDArray[np.bool_]:
+        """Which threads cannot have rows beyond ``time_ns``, which are the times of a row group."""
+        return self.sign * self.moment_ns < self.sign * int(time_ns[-1 if self.sign > 0 else 0])
+
+
+def _scan(
+    recording: Recording, wanted: NDArray[np.bool_], groups: Iterable[int], offsets: list[int], last: _Last
+) -> tuple[_Ids, _Ids]:
+    """Row and time of the first row with a stack of each wanted thread, in the direction of the search; -1: none."""
+    row, moment = np.full(len(wanted), -1, np.int64), np.full(len(wanted), -1, np.int64)
+    missing = wanted.copy()
+    for group in groups:
+        if not missing.any():
+            break
+        table = recording.tables.read_group("cpu", group, ("time_ns", "thread", "stack"))
+        thread, time_ns = table.column("thread").to_numpy(), table.column("time_ns").to_numpy()
+        if not len(thread):
+            continue
+        rows = np.flatnonzero(table.column("stack").is_valid().to_numpy() & missing[thread])
+        # Of several rows of a thread the one that is assigned last stays.
+        rows = rows[::-1] if last.sign > 0 else rows
+        row[thread[rows]], moment[thread[rows]] = rows + offsets[group], time_ns[rows]
+        missing &= (row < 0) & ~last.passed(time_ns)
+    return row, moment
+
+
+def _marked(
+    state: NDArray[np.integer], rows: _Ids, before: NDArray[np.bool_], after: NDArray[np.bool_]
+) -> NDArray[np.integer]:
+    if not (before.any() or after.any()):
+        return state
+    marked = state.copy()
+    marked[rows[before]] = STARTING
+    marked[rows[after & ~before]] = ENDING
+    return marked

@@ -1,0 +1,155 @@
+"""Spans: which stretches of time the program named, which of them are asked for, and what happened in them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from .opened import Recording
+from .text import printable
+from .time_ranges import Stretches
+from .time_window import Window
+
+_COLUMNS = ("thread", "name", "fields", "start_ns", "end_ns")
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The spans of a recording; one whose end was not seen lasts as long as the recording."""
+
+    thread: NDArray[np.int64]
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+    name: NDArray[np.int64]
+    """The number of its name."""
+    names: list[str]
+    fields: list[str | None]
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+    def only(self, mask: NDArray[np.bool_]) -> Spans:
+        """Some of them, names numbered as before."""
+        fields = [text for text, wanted in zip(self.fields, mask.tolist(), strict=True) if wanted]
+        return Spans(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.name[mask], self.names, fields)
+
+
+def read_spans(recording: Recording) -> Spans:
+    """The spans; none where the recording has no table of them."""
+    schema = pa.schema([recording.specification.tables["spans"].schema.field(name) for name in _COLUMNS])
+    table = pa.Table.from_batches(recording.batches("spans", _COLUMNS), schema=schema)
+    start_ns = table.column("start_ns").to_numpy()
+    last = max([recording.end_ns or 0, *start_ns[-1:].tolist()])
+    end_ns = np.maximum(table.column("end_ns").fill_null(last).to_numpy(), start_ns)
+    number, names = pd.factorize(table.column("name").to_pandas())
+    thread = table.column("thread").to_numpy().astype(np.int64)
+    return Spans(
+        thread, start_ns, end_ns, number.astype(np.int64), [*map(str, names)], table.column("fields").to_pylist()
+    )
+
+
+def narrowed(window: Window, recording: Recording, spans: Spans, wanted: str | None) -> Window:
+    """The window with no more than the spans that ``wanted`` (``NAME`` or ``NAME[KEY=VALUE,...]``) means.
+
+    Errors:
+        FormatError: there is no such span in the window, or ``wanted`` is not written like that.
+    """
+    if wanted is None:
+        return window
+    chosen = spans.only(_matching(spans, wanted))
+    chosen = chosen.only((chosen.end_ns > window.start_ns) & (chosen.start_ns < window.end_ns))
+    if not len(chosen):
+        known = ", ".join(printable(name, 40) for name in spans.names[:20])
+        there = f"there are: {known}" if known else "the program named none (with tachograph.recorder.span)"
+        if not recording.recorded("spans"):
+            there = f"format {recording.manifest.format_version} had no spans"
+        raise FormatError(f"no span matches --span {printable(wanted, 80)!r}; {there}")
+    start_ns, end_ns = max(window.start_ns, int(chosen.start_ns.min())), min(window.end_ns, int(chosen.end_ns.max()))
+    _, united = _sweep(replace(chosen, name=np.zeros_like(chosen.name), names=[wanted]))
+    return Window(start_ns, max(end_ns, start_ns + 1), united.cut(start_ns, end_ns))
+
+
+def _matching(spans: Spans, wanted: str) -> NDArray[np.bool_]:
+    """Which spans a selection means."""
+    name, bracket, rest = wanted.partition("[")
+    if bracket and not rest.endswith("]"):
+        raise FormatError(f"--span {printable(wanted, 80)!r}: write NAME or NAME[KEY=VALUE,...]")
+    names = np.array([fnmatchcase(each, name) for each in spans.names], np.bool_)
+    mask = names[spans.name] if len(spans) else np.zeros(0, np.bool_)
+    if not bracket:
+        return mask
+    pairs = [pair.partition("=") for pair in rest[:-1].split(",")]
+    if not all(key and equals for key, equals, _ in pairs):
+        raise FormatError(f"--span {printable(wanted, 80)!r}: write NAME or NAME[KEY=VALUE,...]")
+    conditions = {key.strip(): value.strip() for key, _, value in pairs}
+    for row in np.flatnonzero(mask).tolist():
+        mask[row] = _fits(spans.fields[row], conditions)
+    return mask
+
+
+def _fits(fields: str | None, conditions: Mapping[str, str]) -> bool:
+    """Whether fields have all the values asked for: texts as globs, all else as JSON has it."""
+    try:
+        said: Any = json.loads(fields) if fields is not None else {}
+    except (ValueError, RecursionError):  # written by somebody else's recorder
+        return False
+    if not isinstance(said, dict):
+        return False
+    return all(key in said and fnmatchcase(_text(said[key]), value) for key, value in conditions.items())
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _sweep(spans: Spans) -> tuple[Stretches, Stretches]:
+    """The stretches in which each name was the innermost, and those in which it was open at all."""
+    own: list[tuple[int, int, int, int]] = []
+    total: list[tuple[int, int, int, int]] = []
+    number = np.arange(len(spans))
+    time = np.concatenate([spans.start_ns, spans.end_ns])
+    kind = np.repeat([0, 1], len(spans))
+    row = np.concatenate([number, number])
+    # At one moment beginnings come first, so that one span after another is no gap.
+    order = np.lexsort((row, kind, time, spans.thread[row]))
+    thread_of, name_of = spans.thread.tolist(), spans.name.tolist()
+    thread, before, open_rows = -1, 0, dict[int, None]()
+    depth: Counter[int] = Counter()
+    since: dict[int, int] = {}
+    for moment, ends, each in zip(time[order].tolist(), kind[order].tolist(), row[order].tolist(), strict=True):
+        if thread_of[each] != thread:
+            thread, open_rows = thread_of[each], {}
+        if open_rows and moment > before:
+            own.append((thread, before, moment, name_of[next(reversed(open_rows))]))
+        before, name = moment, name_of[each]
+        if ends:
+            del open_rows[each]
+            depth[name] -= 1
+            if not depth[name] and moment > since[name]:
+                total.append((thread, since[name], moment, name))
+        else:
+            open_rows[each] = None
+            depth[name] += 1
+            if depth[name] == 1:
+                since[name] = moment
+    return Stretches.of(own), Stretches.of(total)
+
+
+def own_and_total(spans: Spans, window: Window, threads: NDArray[np.bool_] | None) -> tuple[Stretches, Stretches]:
+    """The stretches of each name in a window and of some threads: as the innermost span, and at all."""
+    mask = np.ones(len(spans), np.bool_) if threads is None else threads[spans.thread]
+    own, total = (each.cut(window.start_ns, window.end_ns) for each in _sweep(spans.only(mask)))
+    if window.spans is not None:
+        own, total = own.within(window.spans), total.within(window.spans)
+    return own, total

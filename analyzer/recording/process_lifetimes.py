@@ -1,0 +1,77 @@
+"""When each process of a recording lived."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from .opened import Recording
+
+_Ids = NDArray[np.int64]
+
+_ROWS = (("waits", "end_ns"), ("cpu", "time_ns"))
+"""What is looked at for the last sign of life of a process whose end was not seen."""
+
+
+@dataclass(frozen=True)
+class Lives:
+    """By process, monotonic times of its beginning and its end; where the end was not seen, its last sign of life."""
+
+    start_ns: _Ids
+    end_ns: _Ids
+    seen: NDArray[np.bool_]
+    """Whether the end was seen."""
+
+    def at(self, moment_ns: int) -> NDArray[np.bool_]:
+        """Which processes lived at a moment."""
+        return (self.start_ns <= moment_ns) & (self.end_ns >= moment_ns)
+
+    def within(self, start_ns: int, end_ns: int) -> NDArray[np.bool_]:
+        """Which processes lived between two moments, or for a part of that."""
+        return (self.start_ns <= end_ns) & (self.end_ns >= start_ns)
+
+    def length_ns(self, start_ns: int, end_ns: int) -> _Ids:
+        """How long each of them lived between two moments."""
+        length = np.minimum(self.end_ns, end_ns) - np.maximum(self.start_ns, start_ns)
+        return np.asarray(np.maximum(length, 0), np.int64)
+
+
+def read_lives(recording: Recording) -> Lives:
+    """The lives of the processes; those that outlived the recording end with it."""
+    table = recording.table("processes")
+    start_ns = table.column("start_ns").to_numpy().astype(np.int64)
+    ends = table.column("end_ns")
+    seen = ends.is_valid().to_numpy()
+    outlived = {entry.get("process") for entry in recording.manifest.quality if entry["loss"] == "processes_outlived"}
+    if recording.rotated_on:
+        outlived = set(range(len(seen)))
+    asked = np.array([not known and number not in outlived for number, known in enumerate(seen.tolist())], np.bool_)
+    last = recording.end_ns
+    if last is None or (asked.any() and len(seen) > 1):
+        signs = _last_signs(recording)
+        last = max([last or 0, recording.start_ns, *signs.tolist()])
+        # A process of which nothing was recorded but its beginning may have lived for as long as the recording.
+        unseen_ns = np.where(asked & (signs > 0), signs, last)
+    else:
+        unseen_ns = np.full(len(seen), last)
+    end_ns = np.where(seen, ends.fill_null(0).to_numpy().astype(np.int64), unseen_ns)
+    return Lives(start_ns, np.maximum(start_ns, end_ns), seen)
+
+
+def _last_signs(recording: Recording) -> _Ids:
+    """By process, the last moment at which anything was recorded of it; 0 where nothing was."""
+    threads = recording.table("threads")
+    owner = threads.column("process").to_numpy().astype(np.int64)
+    last = np.zeros(recording.rows("processes"), np.int64)
+    np.maximum.at(last, owner, threads.column("end_ns").fill_null(0).to_numpy().astype(np.int64))
+    by_thread = np.zeros(len(owner), np.int64)
+    for name, column in _ROWS:
+        for batch in recording.batches(name, (column, "thread")):
+            np.maximum.at(by_thread, batch.column("thread").to_numpy(), batch.column(column).to_numpy())
+    np.maximum.at(last, owner, by_thread)
+    for batch in recording.batches("memory", ("time_ns", "process")):
+        np.maximum.at(last, batch.column("process").to_numpy(), batch.column("time_ns").cast(pa.int64()).to_numpy())
+    return last

@@ -1,0 +1,159 @@
+"""What is known about how good a recording is: the manifest's ledger, and what the analysis itself found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .filter import Mask
+from .opened import Recording
+from .process_names import process_names
+from .text import printable
+
+NAMED = 3
+"""Processes that are named where something was lost in several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One entry of the ledger; ``severity`` is "loss" (data is missing) or "note" (nothing is missing)."""
+
+    loss: str
+    count: int
+    severity: str
+    doc: str
+    advice: str
+    process: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What was lost for one reason, in all processes; ``where`` names those it happened in, the worst first."""
+
+    loss: str
+    count: int
+    severity: str
+    doc: str
+    advice: str
+    processes: int
+    """How many processes it happened in; 0 where it is of the recording as a whole."""
+    where: str
+    """Names and counts of the worst; empty if the recording has one process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """The state of the recording (complete, recovered, recording), its losses, and remarks about this analysis."""
+
+    state: str
+    losses: list[Loss] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    labels: Mapping[int, str] = field(default_factory=dict)
+    """What the processes are called; empty if there is only one."""
+    recorder_cpu_s: float | None = None
+    """CPU time of the recorder's signal handlers and threads in the recorded processes; its hooks are not in it."""
+    recorder_bytes: int | None = None
+    """Memory that the recorder took up, at most, in the process in which it took up most."""
+
+    @property
+    def nothing_lost(self) -> bool:
+        """Whether no data is missing."""
+        return not any(loss.severity == "loss" for loss in self.losses)
+
+    @property
+    def causes(self) -> list[Cause]:
+        """The losses by cause: first those where data is missing, the most frequent first."""
+        by_cause: dict[str, list[Loss]] = {}
+        for loss in self.losses:
+            by_cause.setdefault(loss.loss, []).append(loss)
+        causes = [_cause(entries, self.labels) for entries in by_cause.values()]
+        return sorted(causes, key=lambda cause: (cause.severity != "loss", -cause.count))
+
+
+def read_quality(recording: Recording, processes: Mask | None = None) -> Quality:
+    """The ledger of a recording with what the specification says of each cause.
+
+    ``processes`` says whose losses are asked for; those of the recording as a whole always are.
+    """
+    known = {loss.name: loss for loss in recording.specification.losses}
+    losses = []
+    for entry in recording.manifest.quality:
+        name, count, process = str(entry["loss"]), int(entry["count"]), entry.get("process")
+        if count <= 0 or not _asked_for(process, processes):
+            continue
+        spec = known.get(name)
+        losses.append(
+            Loss(
+                loss=printable(name),
+                count=count,
+                severity=spec.severity if spec else "loss",
+                doc=spec.doc if spec else "a cause that this version of tachograph does not know",
+                advice=spec.advice if spec else "use a newer tachograph to read about it",
+                process=process,
+            )
+        )
+    losses.sort(key=lambda loss: (loss.severity != "loss", -loss.count))
+    notes = [printable(note, 500) for note in recording.manifest.notes]
+    state = "recording" if recording.unfinished else recording.manifest.state
+    cost = _cost(recording, processes)
+    return Quality(state, losses, notes, _labels(recording), cost, _own_bytes(recording, processes))
+
+
+def _asked_for(process: int | None, processes: Mask | None) -> bool:
+    if process is None or processes is None:
+        return True
+    return 0 <= process < len(processes) and bool(processes[process])
+
+
+def _labels(recording: Recording) -> dict[int, str]:
+    table = recording.table("processes")
+    if table.num_rows < 2:
+        return {}
+    pids = table.column("pid").to_pylist()
+    names = process_names(table, recording.manifest.argv)
+    return {number: f"{name} {pid}" for number, (name, pid) in enumerate(zip(names, pids, strict=True))}
+
+
+def _cause(losses: list[Loss], labels: Mapping[int, str]) -> Cause:
+    first = losses[0]
+    counts: dict[int, int] = {}
+    for loss in losses:
+        if loss.process is not None:
+            counts[loss.process] = counts.get(loss.process, 0) + loss.count
+    worst = sorted(counts, key=lambda process: -counts[process])
+    total = sum(loss.count for loss in losses)
+    told = [labels[process] + (f": {counts[process]:,}" if total > 1 else "") for process in worst if process in labels]
+    where = ""
+    if told:
+        more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
+        where = ("in " if len(told) == 1 else f"in {len(told):,} processes: ") + ", ".join(told[:NAMED]) + more
+    return Cause(first.loss, total, first.severity, first.doc, first.advice, len(counts), where)
+
+
+def _cost(recording: Recording, processes: Mask | None) -> float | None:
+    """CPU seconds that recording used in the processes, None if the manifest does not tell."""
+    told = recording.manifest.sampler_cost
+    entries: list[Any] = [told] if processes is None else _cost_by_process(recording, processes)
+    found = [_whole(entry.get(name)) for entry in entries for name in ("handler_cpu_ns", "helper_cpu_ns")]
+    known = [value for value in found if value is not None and value >= 0]
+    return sum(known) / 1e9 if known else None
+
+
+def _own_bytes(recording: Recording, processes: Mask | None) -> int | None:
+    """The most bytes that recording took up in one of the processes, None if the manifest does not tell."""
+    found = [_whole(entry.get("own_bytes")) for entry in _cost_by_process(recording, processes)]
+    return max((value for value in found if value is not None and value > 0), default=None)
+
+
+def _cost_by_process(recording: Recording, processes: Mask | None) -> list[dict[str, Any]]:
+    by_process = recording.manifest.sampler_cost.get("processes")
+    return [
+        entry
+        for entry in (by_process if isinstance(by_process, list) else [])
+        if isinstance(entry, dict) and _asked_for(_whole(entry.get("process")), processes)
+    ]
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int else None

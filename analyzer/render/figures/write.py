@@ -1,0 +1,36 @@
+"""Draws all figures of a picture into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from ...report_data.report_data import Picture
+from .copies import draw_copies
+from .flame import draw_flame
+from .gpu import draw_gpu
+from .lines import draw_lines
+from .memory import draw_footprint
+from .style import save_all
+from .threads import draw_threads
+
+FIGURES: Mapping[str, Callable[[Picture], Figure | None]] = {
+    "lines": draw_lines,
+    "flame": draw_flame,
+    "footprint": draw_footprint,
+    "threads": draw_threads,
+    "copies": draw_copies,
+    "gpu": draw_gpu,
+}
+"""By file name. A figure of something that was not recorded is not drawn."""
+
+
+def write_figures(picture: Picture, folder: Path) -> list[Path]:
+    """Writes every figure that there is something to draw for; returns the files.
+
+    Errors:
+        FormatError: a file cannot be written.
+    """
+    return save_all(((name, draw(picture)) for name, draw in FIGURES.items()), folder)

@@ -1,0 +1,1 @@
+"""Shows profiles in a terminal."""

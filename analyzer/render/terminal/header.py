@@ -1,0 +1,233 @@
+"""The head of the terminal report: what ran, where the time went as a whole, how good the recording is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.console import Console
+from rich.text import Text
+
+from ...profile.profile import Profile, Totals
+from ...recording.text import printable
+from ...report_data.numbers import percent, seconds, size
+from ..verdict import cause_text, is_severe, recorder_cost, remarks, verdict
+from .style import COLOURS, NAMES, Style
+
+FEW_SAMPLES = 100
+MIN_INHERITED = 1_000_000
+"""What forked processes inherited from their parents is mentioned if it is so much."""
+GC_SHARE = 0.02
+"""Garbage collection is mentioned if it takes this part of the CPU time."""
+
+SEPARATORS = (" · ", " - ")
+"""What stands between facts, the second where there is only ASCII."""
+
+_RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
+
+
+def header(profile: Profile, style: Style, width: int) -> Iterator[Text]:
+    """The lines of the head."""
+    yield _program(profile, style, width)
+    yield from _wrapped(_circumstances(profile, style), width)
+    yield Text()
+    yield from _wrapped(_numbers(profile, style), width)
+    yield from _split(profile, style, width)
+    for line in _memory(profile, style):
+        yield from _wrapped(line, width)
+    for line in _gpu(profile, style):
+        yield from _wrapped(line, width)
+    for line in quality(profile, style):
+        yield from _wrapped(line, width)
+
+
+def _program(profile: Profile, style: Style, width: int) -> Text:
+    text = Text().append(" tachograph  ", "bold")
+    program = profile.about.program or profile.about.path
+    text.append(printable(program, max(20, width - 14)), "bold #e5c07b")
+    return text
+
+
+def _circumstances(profile: Profile, style: Style) -> Text:
+    about = profile.about
+    facts = [_when(about.created_utc), f"on {about.host}" if about.host else None]
+    facts += [f"CPython {version}" for version in about.python_versions]
+    every = f", every {about.interval_s * 1e3:g} ms" if about.interval_s else ""
+    facts.append(" and ".join(about.samplers) + f" sampler{every}" if about.samplers else None)
+    facts.append(about.rotated)
+    return Text(" " + style.plain(" · ").join(fact for fact in facts if fact), "dim")
+
+
+def _when(created: str | None) -> str | None:
+    if created is None:
+        return None
+    try:
+        return datetime.fromisoformat(created).strftime("%d %b %Y %H:%M UTC").lstrip("0")
+    except ValueError:
+        return created
+
+
+def _numbers(profile: Profile, style: Style) -> Text:
+    totals = profile.totals
+    mains = "main" if totals.processes <= 1 else f"{totals.processes:,} main threads"
+    cores = (
+        f" ({totals.cpu_s / totals.wall_s:.1f} cores)" if totals.wall_s and totals.cpu_s > 1.05 * totals.wall_s else ""
+    )
+    facts = [
+        (seconds(totals.wall_s), "wall"),
+        (f"{seconds(totals.cpu_s)} CPU{cores}", ""),
+        (seconds(totals.main_wait_s), f"waiting in {mains}") if totals.main_wait_s is not None else None,
+        _count(totals.threads, "thread"),
+        processes(totals),
+        _count(totals.samples, "sample"),
+    ]
+    text = Text(" ")
+    for number, (value, what) in enumerate(filter(None, facts)):
+        text.append(style.plain(" · ") if number else "", "dim")
+        text.append(style.plain(value), "bold").append(f" {what}" if what else "")
+    return text
+
+
+def processes(totals: Totals) -> tuple[str, str] | None:
+    """How many processes there were, and of which kinds; None for the usual one."""
+    if totals.processes + totals.listed_processes <= 1 and not totals.native_processes:
+        return None
+    kinds = [f"{totals.native_processes:,} without Python stacks"] if totals.native_processes else []
+    kinds += [f"{totals.listed_processes:,} more not recorded"] if totals.listed_processes else []
+    number, what = _count(totals.processes, "process", "processes")
+    return number, what + (f" ({', '.join(kinds)})" if kinds else "")
+
+
+def _count(number: int, one: str, many: str = "") -> tuple[str, str]:
+    return f"{number:,}", one if number == 1 else many or one + "s"
+
+
+def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
+    """The bar, and what its parts are. Shares are of the CPU time; waiting is the main thread's."""
+    totals = profile.totals
+    amounts = {
+        "python": totals.python_s,
+        "native": totals.native_s,
+        "kernel": totals.kernel_s,
+        "unknown": totals.unknown_s or None,
+        "wait": totals.main_wait_s,
+    }
+    parts = [(part, amount) for part, amount in amounts.items() if amount]
+    if not parts:
+        return
+    bar = style.bar(parts, width - 2)
+    bar.pad_left(1)
+    yield bar
+    legend = Text()
+    for part, amount in parts:
+        entry = Text(" ").append(style.glyph(part) + " ", COLOURS[part])
+        share = f"{percent(amount / totals.cpu_s) or '<0.1'} % " if part != "wait" and totals.cpu_s > 0 else ""
+        entry.append(f"{NAMES[part]} ").append(style.plain(f"{share}{seconds(amount)}"), "bold").append("  ")
+        if legend.cell_len + entry.cell_len > width:
+            yield legend
+            legend = Text()
+        legend.append_text(entry)
+    yield legend
+    if totals.gc_s and totals.gc_s >= GC_SHARE * totals.cpu_s:
+        share = percent(totals.gc_s / totals.cpu_s)
+        told = (
+            f"   garbage collection took {share} % ({seconds(totals.gc_s)}); it is Python, on the lines that set it off"
+        )
+        yield from _wrapped(Text(style.plain(told), "dim"), width)
+
+
+def _gpu(profile: Profile, style: Style) -> Iterator[Text]:
+    """How busy the GPUs were, and how much of their memory was in use."""
+    gpu, totals = profile.gpu, profile.totals
+    if gpu is None:
+        return
+    used = gpu.devices[gpu.devices["used"]] if gpu.devices["used"].any() else gpu.devices
+    busy = "?" if totals.gpu_share is None else f"{percent(totals.gpu_share) or '0'} %"
+    text = Text(" GPU     ", COLOURS["gpu"]).append(busy, "bold").append(" busy")
+    for value, what in (
+        (_size(totals.gpu_peak_bytes), "of its memory at most"),
+        (f"{used['power_w'].mean():.0f} W" if used["power_w"].notna().any() else None, "on average"),
+    ):
+        if value is not None:
+            text.append(style.plain(" · "), "dim").append(value, "bold").append(f" {what}")
+    names = [f"{count} {name}" if count > 1 else str(name) for name, count in used["name"].value_counts().items()]
+    if names:
+        text.append(style.plain(" · ") + ", ".join(names), "dim")
+    yield text
+
+
+def _memory(profile: Profile, style: Style) -> Iterator[Text]:
+    """What the processes held, and what was copied."""
+    memory, totals = profile.memory, profile.totals
+    facts: list[tuple[str, str]] = []
+    if memory is not None:
+        shared = memory.peak_inherited_bytes
+        told = f", {size(round(shared))} of it inherited by forks and counted again" if shared >= MIN_INHERITED else ""
+        facts.append((_size(memory.peak_bytes), f"at the peak (at {seconds(memory.peak_s)}{told})"))
+        several = len(memory.processes) > 1
+        facts.append((_size(memory.end_bytes), "at their ends" if several else "at the end"))
+        if memory.resident_peak_bytes is not None:
+            facts.append((_size(memory.resident_peak_bytes), "resident at most"))
+        python = "" if totals.python_fraction is None else f" ({totals.python_fraction * 100:.0f} % by Python)"
+        facts.append((_size(totals.allocated_bytes), f"allocated{python}"))
+    if totals.copied_bytes is not None:
+        facts.append((_size(totals.copied_bytes), "copied"))
+    if not facts:
+        return
+    text = Text(" memory  ", COLOURS["memory"])
+    for number, (amount, what) in enumerate(facts):
+        text.append(style.plain(" · ") if number else "", "dim").append(amount, "bold").append(f" {what}")
+    yield text
+
+
+def _size(count: float | None) -> str:
+    return "?" if count is None else size(round(count))
+
+
+def _wrapped(line: Text, width: int) -> Iterator[Text]:
+    """A line of facts or prose on as many lines as it needs, the later ones indented; facts are kept together."""
+    rows: list[Text] = []
+    for fact in _facts(line):
+        if rows and rows[-1].cell_len + fact.cell_len <= width - 3:
+            rows[-1].append_text(fact)
+        else:
+            rows.extend(indented(fact, width - 3, ""))
+    for number, row in enumerate(rows):
+        if number < len(rows) - 1 and row.plain.endswith(SEPARATORS):
+            row.right_crop(3)
+        yield Text("   ").append_text(row) if number else row
+
+
+def _facts(line: Text) -> Iterator[Text]:
+    """The facts of a line, each with the separator behind it."""
+    ends = [found.end() for found in re.finditer("|".join(map(re.escape, SEPARATORS)), line.plain)]
+    yield from line.divide(ends)
+
+
+def indented(line: Text, width: int, indent: str) -> Iterator[Text]:
+    """A line of prose on as many lines as it needs, all of them indented."""
+    for piece in line.wrap(_RULER, width - len(indent)):
+        if not piece.plain.endswith(SEPARATORS):
+            piece.rstrip()
+        yield Text(indent).append_text(piece)
+
+
+def quality(profile: Profile, style: Style) -> Iterator[Text]:
+    """One line if all is well; else what was lost, and what to do about it."""
+    told, cost = verdict(profile), recorder_cost(profile)
+    mark = " ✓ " if told.good else " ! "
+    line = Text(style.plain(f"{mark}{told.text}"), "green" if told.good else "yellow")
+    yield line.append(style.plain(f" · {cost}") if cost else "", "dim")
+    for cause in profile.quality.causes:
+        severe = is_severe(cause, profile)
+        line = Text(" ! " if severe else "   ", "yellow" if severe else "dim")
+        line.append(f"{cause_text(cause)}: ", "yellow" if severe else "dim")
+        line.append(cause.advice, "" if severe else "dim")
+        yield line
+    for remark in remarks(profile):
+        yield Text(style.plain(f"   {remark}"), "dim")
+    for note in profile.quality.notes:
+        yield Text(style.plain(f"   {note}"), "dim")
+    if profile.totals.samples < FEW_SAMPLES:
+        yield Text(f"   only {profile.totals.samples} samples: shares are rough, see the margins", "dim")

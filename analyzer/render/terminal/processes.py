@@ -1,0 +1,177 @@
+"""The tree of processes in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pandas as pd
+from rich.console import Console
+from rich.text import Text
+
+from ...profile.profile import Profile
+from ...report_data.numbers import short_seconds, short_size
+from .header import header
+from .style import Style
+
+MAX_ALIKE = 8
+"""More childless processes of one name and parent are put together, but for the first ones."""
+SHOWN_ALIKE = 3
+MAX_ROWS = 1000
+SIGNALS = {
+    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
+    10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 31: "SIGSYS",
+}  # fmt: skip
+"""Names of Linux's signals, which the machine that shows a recording may number otherwise."""
+
+_HEADS = (("wall", 7), ("user", 7), ("system", 7), ("samples", 8), ("peak", 7), ("exit", 8))
+
+
+@dataclass
+class _Entry:
+    """A process, or several of one kind that are put together."""
+
+    rows: list[pd.Series]
+    children: list[_Entry] = field(default_factory=list)
+
+
+def show(profile: Profile, console: Console) -> None:
+    """Prints the head of the report and the tree."""
+    style = Style.of(console)
+    for line in lines(profile, style, max(60, console.width)):
+        line.rstrip()
+        line.truncate(console.width, overflow="ellipsis")
+        style.print(console, line)
+
+
+def lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
+    """The lines of the head and of the tree."""
+    yield from header(profile, style, width)
+    yield Text()
+    yield from tree_lines(profile, style)
+
+
+def tree_lines(profile: Profile, style: Style) -> Iterator[Text]:
+    """The tree: what each process used, and who started it."""
+    title = Text().append(" Processes ", "bold reverse" if style.colour else "bold")
+    hint = "  user, system: its CPU time until its end; peak: most memory held"
+    yield title.append(style.plain(hint), "dim")
+    yield Text("".join(f"{name:>{wide}}" for name, wide in _HEADS) + "  process", "dim")
+    for number, (entry, indent) in enumerate(_walk(_entries(profile.processes), style)):
+        if number == MAX_ROWS:
+            yield Text(f"{'':>{sum(wide for _, wide in _HEADS)}}  and more (--json has them all)", "dim")
+            break
+        yield _line(entry, indent, style)
+    yield Text()
+
+
+def _entries(frame: pd.DataFrame) -> list[_Entry]:
+    """The roots of the tree; a process whose parent was not asked for is one."""
+    entries: dict[int, _Entry] = {}
+    roots: list[_Entry] = []
+    for _, row in frame.iterrows():
+        entry = _Entry([row])
+        entries[int(row["process"])] = entry
+        above = None if pd.isna(row["parent"]) else entries.get(int(row["parent"]))
+        (roots if above is None else above.children).append(entry)
+    for entry in entries.values():
+        entry.children = _put_together(entry.children)
+    return _put_together(roots)
+
+
+def _put_together(siblings: list[_Entry]) -> list[_Entry]:
+    """Siblings, of which many childless ones of one name are one entry, behind those that used most."""
+    kinds: dict[tuple[str, str], list[_Entry]] = {}
+    for entry in siblings:
+        if not entry.children:
+            row = entry.rows[0]
+            kinds.setdefault((row["name"], row["recorded"]), []).append(entry)
+    rest: dict[int, _Entry] = {}
+    gone: set[int] = set()
+    for alike in kinds.values():
+        if len(alike) > MAX_ALIKE:
+            heaviest = sorted(alike, key=lambda entry: -_cpu(entry.rows[0]))[:SHOWN_ALIKE]
+            kept = {id(entry) for entry in heaviest}
+            others = [entry for entry in alike if id(entry) not in kept]
+            gone |= {id(entry) for entry in others}
+            last = [entry for entry in alike if id(entry) in kept][-1]
+            rest[id(last)] = _Entry([entry.rows[0] for entry in others])
+    result = []
+    for entry in siblings:
+        if id(entry) not in gone:
+            result.append(entry)
+            if id(entry) in rest:
+                result.append(rest[id(entry)])
+    return result
+
+
+def _cpu(row: pd.Series) -> float:
+    known = [float(row[name]) for name in ("user_s", "system_s") if not pd.isna(row[name])]
+    return sum(known) if known else 0.0 if pd.isna(row["cpu_s"]) else float(row["cpu_s"])
+
+
+def _walk(roots: list[_Entry], style: Style) -> Iterator[tuple[_Entry, str]]:
+    """The entries from top to bottom, each with the branches before it; a loop, because chains may be deep."""
+    fork, last, bar, none = ("├─ ", "└─ ", "│  ", "   ") if style.unicode else ("|- ", "`- ", "|  ", "   ")
+    waiting = [(entry, "", "") for entry in reversed(roots)]
+    while waiting:
+        entry, own, below = waiting.pop()
+        yield entry, own
+        for place, child in enumerate(reversed(entry.children)):
+            branch, rest = (last, none) if place == 0 else (fork, bar)
+            waiting.append((child, below + branch, below + rest))
+
+
+def _line(entry: _Entry, indent: str, style: Style) -> Text:
+    row = entry.rows[0]
+    many = len(entry.rows) > 1
+    frame = pd.DataFrame(entry.rows)
+    dim = "dim" if row["recorded"] == "listed" or many else ""
+    text = Text(f"{_wall(frame):>7}", dim)
+    for name in ("user_s", "system_s"):
+        total = frame[name].sum(min_count=1)
+        text.append(f"{short_seconds(total) if not pd.isna(total) else '?':>7}", dim)
+    samples = frame["samples"].sum(min_count=1)
+    text.append(f"{'' if pd.isna(samples) or not samples else f'{int(samples):,}':>8}", dim)
+    peak = frame["peak_bytes"].max()
+    text.append(f"{short_size(peak, unknown=''):>7}", dim)
+    text.append(f"{'' if many else _exit(row['exit_status']):>8}  ", _exit_style(row, many=many))
+    text.append(indent, "dim")
+    if many:
+        return text.append(f"and {len(entry.rows):,} more of {row['name']}", "dim")
+    text.append(str(row["name"]), "bold" if row["recorded"] != "listed" else "dim")
+    return text.append(f" {_remark(row, style)}", "dim")
+
+
+def _wall(frame: pd.DataFrame) -> str:
+    """How long it lived; of one whose end was not seen, how long at least."""
+    known = frame["wall_s"]
+    if known.notna().any():
+        return short_seconds(float(known.sum()))
+    least = short_seconds(float((frame["last_s"] - frame["start_s"]).sum()))
+    return f">{least}" if least else "?"
+
+
+def _exit(status: object) -> str:
+    if pd.isna(status):
+        return "?"
+    number = int(str(status))
+    return str(number) if number >= 0 else SIGNALS.get(-number, f"signal {-number}")
+
+
+def _exit_style(row: pd.Series, *, many: bool) -> str:
+    if many or pd.isna(row["exit_status"]):
+        return "dim"
+    return "" if int(row["exit_status"]) == 0 else "yellow"
+
+
+def _remark(row: pd.Series, style: Style) -> str:
+    """The process's ids, and what is not ordinary about it."""
+    facts = [f"{int(row['pid'])} id={int(row['process'])}"]
+    if row["origin"] == "fork":
+        facts.append("fork")
+    if row["recorded"] == "listed":
+        facts.append("not recorded")
+    if row["recorded"] == "native":
+        facts.append("without Python stacks")
+    return style.plain(" · ").join(facts)

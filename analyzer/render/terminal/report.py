@@ -1,0 +1,238 @@
+"""The terminal report: a head, the lines that matter with their neighbours, functions and threads.
+
+Text from the recording was made printable when the profile was built, and never passes through rich's markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+from ...profile.profile import Profile
+from ...recording.text import shorten_left
+from ...report_data.advice.rules import advise
+from ...report_data.line_selection import MIN_SHARE, Block, Row, Sort, blocks
+from ...report_data.numbers import percent, short_seconds, short_size, size
+from ...samples.scope import ALL, PROJECT
+from ..row_labels import MEANING
+from .columns import Columns
+from .header import header, indented
+from .leaks import leak_lines
+from .named_spans import span_lines
+from .style import COLOURS, Style
+
+MIN_WIDTH = 60
+MAX_FUNCTIONS = 10
+MAX_THREADS = 12
+
+
+def show(profile: Profile, console: Console, sort: Sort = Sort.CPU, top: int | None = None) -> None:
+    """Prints the report on ``console``, in its width, with colours if it has them."""
+    style = Style.of(console)
+    for line in report_lines(profile, console, sort, top):
+        style.print(console, line)
+
+
+def report_lines(profile: Profile, console: Console, sort: Sort = Sort.CPU, top: int | None = None) -> Iterator[Text]:
+    """The lines of the report, in the width of ``console``."""
+    for line in Report(profile, Style.of(console), max(MIN_WIDTH, console.width), sort, top).text():
+        line.rstrip()
+        line.truncate(console.width, overflow="ellipsis")
+        yield line
+
+
+class Report:
+    """The lines of one report."""
+
+    def __init__(self, profile: Profile, style: Style, width: int, sort: Sort, top: int | None) -> None:
+        self._profile = profile
+        self._style = style
+        self._width = width
+        self._sort = sort
+        self._top = top
+        self._columns = Columns(profile, style, width, sort)
+        self._syntax = Syntax("", "python", theme="ansi_dark") if style.colour else None
+
+    def text(self) -> Iterator[Text]:
+        """All lines of the report, each at most as wide as the console once it is cut there."""
+        yield from header(self._profile, self._style, self._width)
+        yield Text()
+        yield from self._advice()
+        found = blocks(self._profile, self._sort, self._top, beside=self._columns.beside)
+        if found:
+            yield from self._lines(found)
+        else:
+            yield Text(f" {self._nothing()}")
+        yield from leak_lines(self._profile, self._style, self._width)
+        if found:
+            yield from self._functions()
+        yield from span_lines(self._profile, self._style, self._width)
+        if found:
+            yield from self._threads()
+
+    def _advice(self) -> Iterator[Text]:
+        """What to do next, where a rule is sure; leaks have a section of their own."""
+        told = [each for each in advise(self._profile) if each["kind"] != "leak"]
+        if not told:
+            return
+        yield self._title("What to do next", "only where a rule is sure")
+        for each in told:
+            text = Text(self._style.plain(" → ")).append(self._style.plain(each["title"]), "bold")
+            if each["file"] is not None:
+                room = max(20, self._width - text.cell_len - 3)
+                text.append("  ").append(shorten_left(f"{each['file']}:{each['line']}", room), "dim")
+            yield text
+            yield from indented(Text(self._style.plain(each["text"])), self._width, "   ")
+        yield Text()
+
+    def _nothing(self) -> str:
+        """Why there are no lines."""
+        if not self._sort.by_size:
+            return "No CPU time or waiting was recorded here."
+        if self._sort is Sort.LEAK and self._profile.leaks is not None:
+            return "Nothing leaks, as far as this recording tells."
+        known = self._profile.totals.copied_bytes if self._sort is Sort.COPIES else self._profile.memory
+        return "Memory and copies were not recorded here." if known is None else "There is none of that here."
+
+    def _lines(self, found: list[Block]) -> Iterator[Text]:
+        shown = [row.index for block in found for row in block.rows if row.index is not None]
+        self._columns.longest = float(self._profile.lines.loc[shown, "cpu_s"].max())
+        yield self._title("Lines", self._scope())
+        yield self._column_heads()
+        for block in found:
+            if block.file is not None:
+                yield self._file(block)
+            else:
+                yield Text(" not on a line" + ("" if self._profile.scope == ALL else " in scope"), "bold")
+            indent = self._indent(block)
+            for number, row in enumerate(block.rows):
+                if number in block.gaps:
+                    yield Text(self._style.plain(f"{'⋮':>6}"), "dim")
+                yield self._line(row, block.file_id, indent)
+            yield from self._meanings(block)
+            yield Text()
+
+    def _meanings(self, block: Block) -> Iterator[Text]:
+        """What the rows mean that are no line."""
+        if block.file is None:
+            names = [str(self._profile.lines["function"].at[row.index]) for row in block.rows]
+            told = "; ".join(f"{name}: {MEANING[name]}" for name in names if name in MEANING)
+            yield from indented(Text(told, "dim"), self._width, "       ")
+
+    def _scope(self) -> str:
+        profile = self._profile
+        of = "all" if self._sort.by_size else "the time, or 5 % of the memory" if self._columns.beside else "the time"
+        what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE * 100:.0f} % of {of}"
+        if profile.widened:
+            return f"{what}; all code is shown, because little time is the project's own"
+        names = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
+        return f"{what}; " + names.get(profile.scope, f"scope {profile.scope}")
+
+    def _title(self, title: str, rest: str) -> Text:
+        text = Text().append(f" {title} ", "bold reverse" if self._style.colour else "bold")
+        return text.append(self._style.plain(f"  {rest}"), "dim")
+
+    def _column_heads(self) -> Text:
+        return Text().append(f"{'line':>6} ", "dim").append_text(self._columns.heads())
+
+    def _file(self, block: Block) -> Text:
+        files = self._profile.files
+        row = files[files["file_id"] == block.file_id].iloc[0]
+        share = size(round(row[self._sort.column])) if self._sort.by_size else f"{percent(row['cpu_share']) or '0'} %"
+        room = self._width - len(share) - 4
+        text = Text().append(f" {shorten_left(block.file or '', room)}", "bold")
+        text.pad_right(max(1, room - text.cell_len + 2))
+        return text.append(share, "bold")
+
+    def _line(self, row: Row, file: int, indent: int) -> Text:
+        frame = self._profile.lines
+        values = frame.loc[row.index] if row.index is not None else None
+        number = "" if row.number is None else str(row.number)
+        text = Text().append(f"{number:>6} ", "dim" if row.context else "")
+        text.append_text(self._columns.cells(values, dim=row.context))
+        text.append("  ")
+        room = max(8, self._width - text.cell_len - 1)
+        if row.number is None and values is not None:
+            return text.append(str(values["function"]))
+        source = self._profile.sources.line(file, row.number or 0)
+        return text.append_text(self._source(source and source[indent:], values, room, dim=row.context))
+
+    def _indent(self, block: Block) -> int:
+        """Columns of white space that all shown lines of a file begin with, and that need not be shown."""
+        sources = (self._profile.sources.line(block.file_id, row.number or 0) for row in block.rows)
+        return min((len(line) - len(line.lstrip(" ")) for line in sources if line and line.strip()), default=0)
+
+    def _source(self, source: str | None, values: pd.Series | None, room: int, *, dim: bool) -> Text:
+        if source is None:
+            name = "" if values is None else f"in {values['function']}"
+            text = Text(name, "dim italic")
+        elif self._syntax is not None and not dim:
+            text = self._syntax.highlight(source)
+            text.rstrip()
+        else:
+            text = Text(source, "dim" if dim else "")
+        text.truncate(room, overflow="ellipsis")
+        return text
+
+    def _functions(self) -> Iterator[Text]:
+        by_size = self._sort.by_size
+        second = (
+            f"total_{self._sort.column}" if f"total_{self._sort.column}" in self._profile.functions else "total_cpu_s"
+        )
+        frame = self._profile.functions.sort_values([self._sort.column, second], ascending=False, kind="stable")
+        some = (
+            frame[second] > 0 if by_size else (frame["total_cpu_share"] >= 0.0005) | (frame["total_wait_s"] >= 0.0005)
+        )
+        frame = frame[some & (frame["file_id"] >= 0)].head(MAX_FUNCTIONS)
+        if frame.empty:
+            return
+        yield self._title("Functions", "self: in its own lines; total: with all that it calls")
+        if by_size:
+            yield Text(f"{'self':>8}{'total':>9}{'alloc.':>9}{'copied':>9}  function", "dim")
+        else:
+            yield Text(f"{'self %':>8}{'total %':>9}{'':>6}{'wait':>8}  function", "dim")
+        for _, row in frame.iterrows():
+            text = self._sizes_of(row, second) if by_size else self._times_of(row)
+            text.append(str(row["function"]))
+            text.append("  ")
+            where = f"{row['file']}:{row['line']}"
+            text.append(shorten_left(where, max(10, self._width - text.cell_len - 1)), "dim")
+            yield text
+        yield Text()
+
+    def _times_of(self, row: pd.Series) -> Text:
+        text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
+        text.append(f"{percent(row['total_cpu_share']):>9}")
+        text.append(f"{self._columns.margin(row, 'total_'):>6}", "dim")
+        return text.append(f"{short_seconds(row['total_wait_s']):>8}  ")
+
+    def _sizes_of(self, row: pd.Series, total: str) -> Text:
+        text = Text().append(f"{short_size(row[self._sort.column]):>8}", "bold")
+        text.append(f"{short_size(row[total]) if total.endswith('bytes') else '':>9}")
+        text.append(f"{short_size(row['total_allocated_bytes']):>9}", "dim")
+        return text.append(f"{short_size(row['total_copied_bytes']):>9}  ", "dim")
+
+    def _threads(self) -> Iterator[Text]:
+        frame = self._profile.threads
+        if len(frame) < 2:
+            return
+        yield self._title("Threads", "waiting of idle threads counts only here and in lines")
+        yield Text(f"{'CPU %':>8}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'wait':>8}  thread", "dim")
+        processes = self._profile.processes
+        owners = dict(zip(processes["process"], processes["name"], strict=True))
+        for _, row in frame.head(MAX_THREADS).iterrows():
+            text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
+            text.append(f"{self._columns.margin(row) if percent(row['cpu_share']) else '':>6}", "dim")
+            for part in ("cpu", "python", "native", "kernel", "wait"):
+                text.append(f"{short_seconds(row[f'{part}_s']):>8}", COLOURS.get(part, "") if part != "wait" else "")
+            name = row["name"] if isinstance(row["name"], str) else "unnamed"
+            owner = f"  {owners[row['process']]}" if len(owners) > 1 else ""
+            text.append(f"  {name}").append(owner + ("" if row["tid"] is pd.NA else f"  {row['tid']}"), "dim")
+            yield text
+        if len(frame) > MAX_THREADS:
+            yield Text(f"{'':>8}and {len(frame) - MAX_THREADS} more (--json has them all)", "dim")
+        yield Text()

@@ -1,0 +1,1 @@
+"""Suggestions by rule: what to do next, where a rule is sure."""

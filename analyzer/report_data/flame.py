@@ -1,0 +1,131 @@
+"""The call tree as a flame graph shows it: by function, with the smallest subtrees folded together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..recording.call_tree import NOTHING, CallTree
+
+MAX_NODES = 6_000
+"""Nodes that are kept, the folded ones not counted."""
+
+MIN_SHARE = 0.0003
+"""Subtrees with a smaller part of every measure are folded: at 1,500 pixels they are less than half of one."""
+
+FOLDED = -2
+"""Stands for the function of a node that holds folded subtrees."""
+
+LABEL = -10
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Flame:
+    """One entry per node in every array; parents (``NOTHING`` at roots) come before their children."""
+
+    parent: Ids
+    function: Ids
+    """Function as in ``CallTree``, NOTHING for unknown code, FOLDED for subtrees too small to be shown, and
+    LABEL - n for the n-th label of what has no stack."""
+    place: Ids
+    """For each node of the call tree, then for each label, the node that holds it."""
+    folded: int
+    """Functions' nodes that were folded."""
+
+
+def build_flame(tree: CallTree, weights: NDArray[np.float64]) -> Flame:
+    """Merges the lines of functions and folds what is small.
+
+    ``weights`` has a row for each measure that a graph may be drawn of, and a column for each node and then each
+    label.
+    """
+    merged_parent, merged_function, place = _merge(tree)
+    count = len(merged_parent)
+    inclusive = np.zeros((len(weights), count))
+    for row, values in enumerate(weights):
+        inclusive[row] = np.bincount(place, weights=values[: len(tree)], minlength=count)
+    for node in range(count - 1, -1, -1):
+        above = merged_parent[node]
+        if above >= 0:
+            inclusive[:, above] += inclusive[:, node]
+    whole = weights.sum(axis=1, keepdims=True)
+    share = (inclusive / np.where(whole > 0, whole, 1)).max(axis=0) if len(weights) else np.zeros(count)
+    threshold = MIN_SHARE
+    if int((share >= threshold).sum()) > MAX_NODES:
+        threshold = float(np.partition(share, -MAX_NODES)[-MAX_NODES])
+    keep = share >= threshold
+    return _fold(merged_parent, merged_function, place, keep, weights[:, len(tree) :].sum(axis=0) > 0)
+
+
+def _merge(tree: CallTree) -> tuple[list[int], list[int], Ids]:
+    """Nodes of one parent and one function become one; the import system's own frames join what imports.
+
+    An import is half a dozen frames of machinery for each module; with them modules that import each other are out of
+    sight.
+    """
+    machinery = [path.startswith("<frozen importlib") for path in tree.paths]
+    importing = [0 <= file < len(machinery) and machinery[file] for file in tree.function_files]
+    parents: list[int] = []
+    functions: list[int] = []
+    known: dict[tuple[int, int], int] = {}
+    place = [0] * len(tree)
+    for node, (parent, function) in enumerate(zip(tree.parent.tolist(), tree.function.tolist(), strict=True)):
+        if parent >= 0 and function >= 0 and importing[function]:
+            place[node] = place[parent]
+            continue
+        key = (place[parent] if parent >= 0 else NOTHING, function)
+        number = known.get(key)
+        if number is None:
+            number = known[key] = len(parents)
+            parents.append(key[0])
+            functions.append(function)
+        place[node] = number
+    return parents, functions, np.array(place, np.int64)
+
+
+def _fold(
+    parents: list[int],
+    functions: list[int],
+    place: Ids,
+    keep: NDArray[np.bool_],
+    used_labels: NDArray[np.bool_],
+) -> Flame:
+    # A node that is kept has kept parents, because sums with what is below only grow towards the root.
+    kept_parent: list[int] = []
+    kept_function: list[int] = []
+    number = [0] * len(parents)
+    heaps: dict[int, int] = {}
+    folded = 0
+    for node, parent in enumerate(parents):
+        above = number[parent] if parent >= 0 else NOTHING
+        if keep[node]:
+            number[node] = len(kept_parent)
+            kept_parent.append(above)
+            kept_function.append(functions[node])
+            continue
+        folded += 1
+        if parent >= 0 and not keep[parent]:
+            number[node] = above
+            continue
+        if above not in heaps:
+            heaps[above] = len(kept_parent)
+            kept_parent.append(above)
+            kept_function.append(FOLDED)
+        number[node] = heaps[above]
+    by_label = []
+    for label, used in enumerate(used_labels.tolist()):
+        by_label.append(len(kept_parent) if used else NOTHING)
+        if used:
+            kept_parent.append(NOTHING)
+            kept_function.append(LABEL - label)
+    of_node = np.array(number, np.int64)[place] if len(number) else place
+    return Flame(
+        np.array(kept_parent, np.int64),
+        np.array(kept_function, np.int64),
+        np.concatenate([of_node, np.array(by_label, np.int64)]),
+        folded,
+    )

@@ -1,0 +1,50 @@
+"""The places that are no nodes of the call tree: labels for what has no stack."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..samples.nodes import Calls
+from ..samples.sites import STATES, Sites, state_label
+
+WEIGHTS = (
+    "cpu_s",
+    "main_wait_s",
+    "wait_s",
+    "allocated_bytes",
+    "live_at_peak_bytes",
+    "live_at_end_bytes",
+    "copied_bytes",
+)
+"""Columns of ``Calls`` that graphs may be drawn of."""
+
+
+class Labels:
+    """Numbers for labels: those of stack states, and those that the heap found."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        states = [state_label(state) for state in range(STATES)]
+        self.names = list(dict.fromkeys([*states, *calls.stackless["label"]]))
+        self.nodes = len(calls.tree)
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+        self.of_state = np.array([self._numbers[state] for state in states], np.int64)
+
+    def places(self, sites: Sites, site: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The places of what the heap found at ``sites``; -1 for labels that the profile has not."""
+        known = np.array([self._numbers.get(label, -1 - self.nodes) for label in sites.labels], np.int64) + self.nodes
+        return np.concatenate([np.arange(self.nodes), known])[site]
+
+    def weights(self) -> NDArray[np.float64]:
+        """By measure that was recorded, the sums of the whole question by node and then by label."""
+        nodes, stackless = self._calls.nodes, self._calls.stackless
+        rows = []
+        for name in WEIGHTS:
+            values = np.zeros(self.nodes + len(self.names))
+            values[: self.nodes] = nodes[name].fillna(0.0).to_numpy()
+            for label, value in zip(stackless["label"], stackless[name].fillna(0.0), strict=True):
+                values[self.nodes + self._numbers[label]] += value
+            if values.any():
+                rows.append(values)
+        return np.stack(rows) if rows else np.zeros((0, self.nodes + len(self.names)))

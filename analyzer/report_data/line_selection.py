@@ -1,0 +1,153 @@
+"""Chooses what a report shows: the lines that matter, and their neighbours (Scalene 2023, section 5)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from ..profile.profile import Profile
+
+MIN_SHARE = 0.01
+"""Lines with at least this part of the time are shown, with the line before and the line after."""
+
+MIN_MEMORY = 0.05
+"""Beside columns of time, lines that held or copied at least this part of all are shown: memory is not the question."""
+
+MIN_BYTES = 1_000_000
+"""Lines that never held or copied so much are not shown for their memory."""
+
+MAX_LINES = 300
+"""A report never shows more lines, neighbours included."""
+
+
+_SIZES = {
+    "allocated": "allocated_bytes",
+    "peak": "peak_bytes",
+    "live": "live_at_peak_bytes",
+    "end": "live_at_end_bytes",
+    "copies": "copied_bytes",
+    "leak": "leak_rate_bytes_per_s",
+}
+_OTHERS = {"total": "total_cpu_s", "gpu": "gpu_s"}
+
+
+class Sort(enum.StrEnum):
+    """What decides which lines, files and functions come first."""
+
+    CPU = "cpu"
+    PYTHON = "python"
+    NATIVE = "native"
+    KERNEL = "kernel"
+    WAIT = "wait"
+    TOTAL = "total"
+    ALLOCATED = "allocated"
+    PEAK = "peak"
+    LIVE = "live"
+    END = "end"
+    COPIES = "copies"
+    LEAK = "leak"
+    GPU = "gpu"
+
+    @property
+    def column(self) -> str:
+        """The column of the profile's frames."""
+        return _SIZES.get(self.value) or _OTHERS.get(self.value, f"{self.value}_s")
+
+    @property
+    def by_size(self) -> bool:
+        """Whether it is about bytes, not about time."""
+        return self.value in _SIZES
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a file: ``index`` is its row in ``Profile.lines``, None for a neighbour that used no time."""
+
+    number: int | None
+    index: int | None
+    context: bool
+
+
+@dataclass(slots=True)
+class Block:
+    """The shown lines of one file, in its order; ``gaps`` holds the rows in front of which lines are left out."""
+
+    file: str | None
+    file_id: int
+    rows: list[Row] = field(default_factory=list)
+    gaps: set[int] = field(default_factory=set)
+
+
+def important(
+    profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, beside: Collection[str] = ()
+) -> pd.Index:
+    """The rows of ``Profile.lines`` that matter, best first: at least 1 % of what it is sorted by, or the best ``top``.
+
+    By default a line also matters if main threads wait there for 1 % of their time; waiting of other threads,
+    which is mostly idleness, counts only if waiting is what the report is sorted by. ``beside`` names columns of memory
+    that are shown as well (``peak_bytes``, ``copied_bytes``): lines with at least 5 % of all matter too, unless that is
+    next to nothing. A line that matters by what is not shown would be an empty row.
+    """
+    lines = profile.lines
+    measure = lines[sort.column].fillna(0.0)
+    whole = measure.sum() if sort in (Sort.WAIT, Sort.GPU) or sort.by_size else lines["cpu_s"].sum()
+    if sort is Sort.PEAK:
+        whole = profile.totals.live_at_peak_bytes or whole
+    chosen = (measure > 0) if top is not None else (measure >= MIN_SHARE * whole) & (measure > 0)
+    order = [sort.column, "cpu_s", "wait_s"]
+    if sort is Sort.CPU and profile.totals.wall_s:
+        waited = lines["main_wait_s"].fillna(0.0)
+        chosen |= (waited > 0) if top is not None else waited >= MIN_SHARE * profile.totals.main_s
+        order = [sort.column, "main_wait_s", "wait_s"]
+    if top is None:
+        for held, wholly in (("peak_bytes", "live_at_peak_bytes"), ("copied_bytes", "copied_bytes")):
+            least = max(MIN_MEMORY * (getattr(profile.totals, wholly) or 0.0), MIN_BYTES)
+            if held in beside:
+                chosen |= lines[held].fillna(0.0) >= least
+    best = lines[chosen].sort_values(list(dict.fromkeys(order)), ascending=False, kind="stable")
+    return best.index[: top if top is not None else MAX_LINES]
+
+
+def blocks(
+    profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, beside: Collection[str] = ()
+) -> list[Block]:
+    """The files with lines that matter, best first, with the neighbours of those lines; rows without a line last."""
+    lines = profile.lines
+    places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
+    by_place = {(file, int(line)): index for index, (file, line) in enumerate(places) if line is not pd.NA}
+    shown: dict[int, dict[int, bool]] = {}
+    unplaced: list[int] = []
+    count = 0
+    for index in important(profile, sort, top, beside=beside):
+        if count >= MAX_LINES:
+            break
+        file, line = int(lines["file_id"].iat[index]), lines["line"].iat[index]
+        count += 1
+        if line is pd.NA:
+            unplaced.append(int(index))
+            continue
+        numbers = shown.setdefault(file, {})
+        count -= int(line) in numbers
+        numbers[int(line)] = False
+        for neighbour in (int(line) - 1, int(line) + 1):
+            known = (file, neighbour) in by_place or bool((profile.sources.line(file, neighbour) or "").strip())
+            if known and neighbour not in numbers and count < MAX_LINES:
+                numbers[neighbour] = True
+                count += 1
+    result = [_block(profile, file, numbers, by_place) for file, numbers in shown.items()]
+    totals = profile.files.set_index("file_id")[sort.column].to_dict()
+    result.sort(key=lambda block: -float(totals.get(block.file_id, 0.0) or 0.0))
+    if unplaced:
+        result.append(Block(None, -1, [Row(None, index, context=False) for index in unplaced]))
+    return result
+
+
+def _block(profile: Profile, file: int, numbers: dict[int, bool], by_place: dict[tuple[int, int], int]) -> Block:
+    ordered = sorted(numbers)
+    rows = [Row(number, by_place.get((file, number)), numbers[number]) for number in ordered]
+    gaps = {place for place in range(1, len(ordered)) if ordered[place] != ordered[place - 1] + 1}
+    path = next(profile.lines["file"].iat[row.index] for row in rows if row.index is not None)
+    return Block(path, file, rows, gaps)

@@ -1,0 +1,94 @@
+"""The named spans of a recording over time: what the table of them in a report shows for any window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..profile.held_memory import read_held
+from ..profile.profile import Profile
+from ..profile.span_sums import NO_SPAN, measured
+from ..recording.filter import Chosen
+from ..recording.named_spans import own_and_total, read_spans
+from ..recording.opened import Recording
+from ..recording.text import printable
+from ..recording.time_window import Window
+from .bins import Bins
+from .sink import CPU
+
+MAX_NAMES = 200
+"""Names that are shown at most."""
+
+MEASURES = {
+    "cpu_s": "cpu",
+    "wait_s": "wait",
+    "allocated_bytes": "allocated",
+    "live_at_end_bytes": "kept",
+    "copied_bytes": "copied",
+}
+"""Columns of ``Profile.spans`` and what they are called here."""
+
+Grid = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SpanPart:
+    """Sums by name (with the spans within), the last row being what was in no span; nanoseconds and bytes."""
+
+    names: list[str]
+    counts: list[int | None]
+    """How many spans there are, in all of the time; None for what was in none."""
+    grids: dict[str, Grid]
+    """Rows by spans of time; ``lasted`` is how long they were open. Measures that are not known are not there.
+
+    Of what was in no span the last row has neither ``lasted`` nor ``kept``.
+    """
+    left_out: int
+
+
+def draw_spans(
+    recording: Recording, profile: Profile, window: Window, bins: Bins, chosen: Chosen, overall: Mapping[str, Grid]
+) -> SpanPart | None:
+    """Divides what ``Profile.spans`` sums up into spans of time; None if there are none.
+
+    ``overall`` has by measure of ``sink.MEASURES`` the sums of everything.
+
+    Errors:
+        FormatError: the recording is damaged.
+    """
+    if profile.spans.empty:
+        return None
+    named = profile.spans.iloc[:-1]
+    # Names that look the same when they are printed are one here.
+    count_of = named.groupby("name", sort=False)["count"].sum()
+    names = count_of.index.tolist()[:MAX_NAMES]
+    spans, held = read_spans(recording), read_held(recording, window, chosen, None)
+    row_of = {name: row for row, name in enumerate(names)}
+    row = np.array([row_of.get(printable(name, 500), len(names)) for name in spans.names], np.int64)
+    bounds = np.ceil(bins.start_ns + np.arange(bins.count + 1) * bins.width_ns).astype(np.int64)
+    whole = own_and_total(spans, window, chosen.threads)
+    own, total = (each.cut(int(bounds[0]), int(bounds[-1])).divided(bounds) for each in whole)
+    groups = len(spans.names) * bins.count
+
+    def by_row(values: Grid) -> Grid:
+        grid = np.zeros((len(names) + 1, bins.count))
+        np.add.at(grid, row, values.reshape(-1, bins.count))
+        return grid
+
+    lengths = np.bincount(total.group, (total.end_ns - total.start_ns).astype(np.float64), groups)
+    grids = {"lasted": by_row(lengths.astype(np.float64))}
+    grids["lasted"][-1] = 0
+    for column, (by_own, by_total, _) in measured(recording, window, held, (own, total), groups).items():
+        if np.isnan(by_total).any():
+            continue
+        grid = by_row(by_total)
+        # What was in no span: everything, but for what was in one.
+        parts = [overall[name] for name in (CPU if column == "cpu_s" else (MEASURES[column],)) if name in overall]
+        everything = np.sum(parts, axis=0) if parts else np.zeros(bins.count)
+        grid[-1] = np.maximum(everything - by_own.reshape(-1, bins.count).sum(axis=0), 0.0)
+        grids[MEASURES[column]] = grid
+    counts = [int(count) for count in count_of.tolist()[:MAX_NAMES]]
+    return SpanPart([*names, NO_SPAN], [*counts, None], grids, len(count_of) - len(names))

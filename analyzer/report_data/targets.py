@@ -1,0 +1,129 @@
+"""What values are summed up by: the rows of the profile's tables, found by place in the call tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..recording.call_tree import NOTHING, CallTree
+from ..recording.text import printable
+from ..samples.nodes import Calls
+from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE
+from .groups import Groups
+
+MAX_LINES, MAX_FUNCTIONS, MAX_FILES = 2_000, 1_000, 1_000
+"""Rows of a table that are drawn at most."""
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Some rows of one of the profile's frames, ``rows`` being their numbers in it, and the sums for them."""
+
+    rows: Ids
+    own: Groups
+    total: Groups
+    """Of nodes only: the outermost ones of each row, so that a stack counts once for each row in it."""
+    left_out: int
+    """Rows of the frame that are not among them."""
+
+
+class Charged:
+    """Which node each place is charged to under the scope of a profile; ``labels`` are the places behind the nodes."""
+
+    def __init__(self, calls: Calls, labels: Sequence[str]) -> None:
+        self.tree = calls.tree
+        self.in_scope = calls.in_scope
+        self.node = calls.charged
+        self.labels = labels
+
+    def target(self, frame: pd.DataFrame, key_of_node: Ids, key_of_row: Ids, names: str, limit: int) -> Target:
+        """The rows of ``frame`` that matter most; a node belongs to the row with the same key.
+
+        ``names`` is the column that holds the names of the rows without a line.
+        """
+        rows = important(frame, limit)
+        row_of_key = {int(key): number for number, key in enumerate(key_of_row[rows].tolist()) if key != NOTHING}
+        keys, inverse = np.unique(key_of_node, return_inverse=True)
+        member = np.array([row_of_key.get(int(key), NOTHING) for key in keys], np.int64)[inverse]
+        lineless = {
+            name: number
+            for number, (name, file) in enumerate(
+                zip(frame[names].iloc[rows], frame["file_id"].iloc[rows], strict=True)
+            )
+            if file == NOTHING
+        }
+        labels = [lineless.get(label, NOTHING) for label in self.labels]
+        of_node = np.where(self.node == NOTHING, lineless.get(OUT_OF_SCOPE, NOTHING), member[self.node])
+        outermost = self.tree.outermost(np.where(self.in_scope, key_of_node, NOTHING))
+        return Target(
+            rows,
+            Groups(np.concatenate([of_node, np.array(labels, np.int64)]), len(rows)),
+            Groups(np.where(outermost, member, NOTHING), len(rows)),
+            len(frame) - len(rows),
+        )
+
+
+def important(frame: pd.DataFrame, limit: int) -> Ids:
+    """Numbers of the rows that come first by any measure, in the frame's own order."""
+    if len(frame) <= limit:
+        return np.arange(len(frame))
+    measures = [name for name in IMPORTANCE if name in frame]
+    ranks = np.stack([frame[name].astype(float).fillna(0.0).rank(ascending=False).to_numpy() for name in measures])
+    best = np.argsort(ranks.min(axis=0), kind="stable")[:limit]
+    return np.sort(best)
+
+
+IMPORTANCE = ("cpu_s", "total_cpu_s", "main_wait_s", "wait_s", "allocated_bytes", "live_at_peak_bytes", "copied_bytes")
+
+
+def line_keys(tree: CallTree, frame: pd.DataFrame) -> tuple[Ids, Ids]:
+    """Equal numbers for nodes, and rows of ``Profile.lines``, of the same line; a function where no line is known."""
+    names = np.array([printable(name) for name in tree.function_names] + [UNKNOWN_CODE], object)
+    unknown = tree.line == NOTHING
+    nodes = pd.DataFrame({"file": tree.file, "line": tree.line, "name": np.where(unknown, names[tree.function], "")})
+    line = frame["line"].fillna(NOTHING).astype(np.int64)
+    rows = pd.DataFrame({"file": frame["file_id"], "line": line, "name": frame["function"].where(line == NOTHING, "")})
+    return _numbered(nodes, rows)
+
+
+def function_keys(tree: CallTree, frame: pd.DataFrame) -> tuple[Ids, Ids]:
+    """Equal numbers for nodes, and rows of ``Profile.functions``, of the same function."""
+    functions = pd.DataFrame(
+        {
+            "file": [*tree.function_files.tolist(), NOTHING],
+            "line": [*tree.function_lines.tolist(), NOTHING],
+            "name": [*map(printable, tree.function_names), UNKNOWN_CODE],
+        }
+    )
+    rows = pd.DataFrame(
+        {
+            "file": frame["file_id"],
+            "line": frame["line"].fillna(NOTHING).astype(np.int64),
+            "name": frame["function"],
+        }
+    )
+    of_function, of_row = _numbered(functions, rows)
+    return of_function[tree.function], of_row
+
+
+def file_keys(tree: CallTree, frame: pd.DataFrame) -> tuple[Ids, Ids]:
+    """Equal numbers for nodes, and rows of ``Profile.files``, of the same file."""
+    unknown = len(tree.paths)
+    known = frame["file_id"].to_numpy(np.int64)
+    rows = np.where((known == NOTHING) & (frame["file"] == UNKNOWN_CODE).to_numpy(), unknown, known)
+    return np.where(tree.file == NOTHING, unknown, tree.file), rows
+
+
+def _numbered(nodes: pd.DataFrame, rows: pd.DataFrame) -> tuple[Ids, Ids]:
+    both = pd.concat([nodes, rows], ignore_index=True)
+    numbers = both.groupby(list(both.columns), sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
+    of_rows = numbers[len(nodes) :]
+    # Rows such as <out of scope> have neither file nor line; only unknown code is found among the nodes.
+    absent = (rows["file"] == NOTHING).to_numpy() & (rows["name"] != UNKNOWN_CODE).to_numpy()
+    return numbers[: len(nodes)], np.where(absent, NOTHING, of_rows)

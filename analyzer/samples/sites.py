@@ -1,0 +1,119 @@
+"""Where a fact of the heap belongs: a node of the call tree or, without a stack, a label that names what is known."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..recording.interpreter_phases import ENDING, STARTING, Edges, find_edges
+from ..recording.opened import Recording
+from ..recording.text import printable
+from .native_frames import RECORDER, matching
+
+BEFORE_RECORDING = "<before recording>"
+"""What was held already when recording began."""
+
+INHERITED = "<inherited by fork>"
+"""What a forked process held of its parent's when recording of it began."""
+
+NOT_SEEN = "<not seen>"
+UNKNOWN_STACK = "<unknown stack>"
+STATE_ROWS = {
+    1: "<no Python stack>",
+    2: "<torn stack>",
+    4: "<lost stack>",
+    5: NOT_SEEN,
+    STARTING: "<interpreter start>",
+    ENDING: "<interpreter shutdown>",
+}
+"""Names of rows for facts that have no line; they keep the sum of all rows equal to the total."""
+
+STATES = 9
+"""States of stacks: those of the format, the analyzer's own, and one for all that this version does not know."""
+
+_NO_STACK = 1
+_Ids = NDArray[np.int64]
+
+
+def state_label(state: int) -> str:
+    """The label of facts without a stack in ``state``."""
+    return STATE_ROWS.get(state, UNKNOWN_STACK)
+
+
+class Sites:
+    """Numbers for places: those below ``nodes`` are nodes of the call tree, the others are ``labels``, in order."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.nodes = recording.rows("stacks")
+        self.labels: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._names = _native_names(recording)
+        self._edges: Edges = find_edges(recording)
+        self._parents: _Ids = recording.table("stacks").column("parent").cast("int64").fill_null(-1).to_numpy()
+
+    def __len__(self) -> int:
+        return self.nodes + len(self.labels)
+
+    def callers(self) -> _Ids:
+        """By number, the node that called the function of a node (-1: nobody); labels have numbers below that."""
+        return np.concatenate((self._parents, -2 - np.arange(len(self.labels), dtype=np.int64)))
+
+    def label(self, text: str) -> int:
+        """The number of a label."""
+        if text not in self._numbers:
+            self._numbers[text] = len(self.labels)
+            self.labels.append(text)
+        return self.nodes + self._numbers[text]
+
+    def native(self, frame: int) -> str | None:
+        """A native frame as ``symbol in module``; None for the interpreter's own, and for what has no module."""
+        name = self._names[frame]
+        return None if name is None else name[1:-1]
+
+    def number(self, stack: _Ids, state: NDArray[np.integer], native: _Ids, thread: _Ids, time_ns: _Ids) -> _Ids:
+        """The site of each fact. Ids are -1 where there is none.
+
+        A thread without Python frames that runs code of some library is named after it: its memory must not vanish.
+        """
+        sites = stack.copy()
+        rows = np.flatnonzero(stack < 0)
+        if not len(rows):
+            return sites
+        known = np.minimum(state[rows].astype(np.int64), STATES - 1)
+        known = np.where((known == STARTING) | (known == ENDING), STATES - 1, known)
+        marked = self._edges.mark_times(known, thread[rows], time_ns[rows], time_ns[rows]).astype(np.int64)
+        pairs, inverse = np.unique(marked * (len(self._names) + 1) + native[rows] + 1, return_inverse=True)
+        numbers = []
+        for pair in pairs.tolist():
+            state_number, frame = divmod(pair, len(self._names) + 1)
+            name = self._names[frame - 1] if frame and state_number == _NO_STACK else None
+            numbers.append(self.label(name or state_label(state_number)))
+        sites[rows] = np.array(numbers, np.int64)[inverse]
+        return sites
+
+
+def native_name(recording: Recording, frame: int) -> str | None:
+    """A native frame as ``symbol in module``, None if neither is known."""
+    frames, modules = recording.table("native_frames"), recording.table("modules")
+    module, symbol = (frames.column(name)[frame].as_py() for name in ("module", "symbol"))
+    file = None if module is None else printable(PurePosixPath(modules.column("path")[module].as_py()).name, 100)
+    if symbol is None:
+        return file
+    return printable(symbol, 200) + (f" in {file}" if file else "")
+
+
+def _native_names(recording: Recording) -> list[str | None]:
+    """The label of each native frame; None for the interpreter's own, and for those without a module."""
+    frames, modules = recording.table("native_frames"), recording.table("modules")
+    paths = modules.column("path").to_pylist()
+    interpreters = {
+        path for path, own in zip(paths, modules.column("interpreter").to_pylist(), strict=True) if own is True
+    }
+    recorder = matching(modules, RECORDER)
+    names: list[str | None] = []
+    for frame, module in enumerate(frames.column("module").to_pylist()):
+        foreign = module is not None and paths[module] not in interpreters and not recorder[module]
+        names.append(f"<{native_name(recording, frame)}>" if foreign else None)
+    return names

@@ -1,0 +1,269 @@
+"""Sums by line, function, file and thread, self and total, under a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..recording.call_tree import NOTHING, CallTree
+from ..recording.sources import Sources
+from ..recording.text import printable
+from .intervals import wilson
+from .measures import MEASURES, as_seconds, rank, sums_by
+from .nodes import NodeSums
+from .scope import ALL, Scope
+
+OUT_OF_SCOPE = "<out of scope>"
+UNKNOWN_CODE = "<unknown code>"
+
+_CPU, _WAIT = MEASURES.index("cpu_ns"), MEASURES.index("wait_ns")
+_Array = NDArray[np.float64]
+_Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which row of a frame each node of the call tree and each label is charged to; rows without a line are last."""
+
+    kind: str
+    """``lines``, ``functions`` or ``files``."""
+    node_rows: _Ids
+    label_rows: dict[str, int]
+    rows: int
+
+
+class MoreColumns(Protocol):
+    """Adds columns to the frames of a summary: what is measured beside time."""
+
+    def columns(self, placement: Placement, own: _Array, total: _Array) -> pd.DataFrame:
+        """The columns, for every row of the frame, from its own measures and its total ones."""
+        ...
+
+
+class Summary:
+    """The measures of every node of the call tree and of what has no stack, summed up in several ways.
+
+    ``rows`` are the time measures by thread, ``sums`` all measures by node; those of time come first.
+    """
+
+    def __init__(
+        self,
+        tree: CallTree,
+        rows: pd.DataFrame,
+        sums: NodeSums,
+        effective: float,
+        *,
+        waits_known: bool,
+        more: Sequence[MoreColumns] = (),
+    ) -> None:
+        self.tree = tree
+        self._rows = rows
+        self._sums = sums
+        self._effective = effective
+        self._waits_known = waits_known
+        self._more = more
+        self._total_cpu = float(rows["cpu_ns"].sum())
+
+    def in_scope(self, scope: Scope) -> NDArray[np.bool_]:
+        """Which nodes are in scope; code that is not known is in the scope ``all`` only."""
+        files = np.array([*map(scope.includes, self.tree.paths), scope.text == ALL], np.bool_)
+        return np.asarray(files[self.tree.file], np.bool_)
+
+    def charged_cpu(self, in_scope: NDArray[np.bool_]) -> tuple[float, float]:
+        """CPU time of all nodes, and of those that have themselves or a caller in scope."""
+        cpu = self._sums.nodes[:, _CPU]
+        return float(cpu.sum()), float(cpu[self.tree.nearest(in_scope) != NOTHING].sum())
+
+    def lines(self, in_scope: NDArray[np.bool_], sources: Sources) -> pd.DataFrame:
+        """By file and line; see ``Profile.lines``."""
+        keys, label = self._lines(in_scope)
+        frame = self._by("lines", keys, in_scope, label)
+        frame["source"] = _source_column(frame, sources)
+        return frame
+
+    def placed_lines(self, in_scope: NDArray[np.bool_]) -> tuple[Placement, pd.DataFrame]:
+        """Where the frame of lines has what, and how its rows are labelled, before it is sorted."""
+        keys, label = self._lines(in_scope)
+        names = [OUT_OF_SCOPE, *self._sums.labels]
+        labels = pd.concat([label, _rows_without_line(names, label)], ignore_index=True)
+        return self._placement("lines", keys, len(label), in_scope), labels
+
+    def _lines(self, in_scope: NDArray[np.bool_]) -> tuple[_Ids, pd.DataFrame]:
+        """The number of the line of each node, and what the lines are."""
+        tree = self.tree
+        # Where the line is not known, the function is the next best place.
+        place = np.where(tree.line == NOTHING, tree.function, NOTHING)
+        keys, size = rank([tree.file, tree.line, place])
+        first = np.zeros(size, np.int64)
+        first[keys[::-1]] = np.arange(len(tree) - 1, -1, -1)
+        files, lines = tree.file[first], tree.line[first]
+        label = pd.DataFrame(
+            {
+                "file": self._paths(files),
+                "line": pd.array([line if line != NOTHING else None for line in lines.tolist()], "Int64"),
+                "function": self._heaviest_functions(keys, size, in_scope),
+                "file_id": files,
+            }
+        )
+        return keys, label
+
+    def functions(self, in_scope: NDArray[np.bool_]) -> pd.DataFrame:
+        """By function; see ``Profile.functions``."""
+        tree = self.tree
+        # The last one stands for code that is not known.
+        keys = np.where(tree.function == NOTHING, len(tree.function_names), tree.function)
+        label = pd.DataFrame(
+            {
+                "function": [*map(printable, tree.function_names), UNKNOWN_CODE],
+                "file": [*self._paths(tree.function_files), None],
+                "line": pd.array([*tree.function_lines.tolist(), None], "Int64"),
+                "file_id": [*tree.function_files.tolist(), NOTHING],
+            }
+        )
+        return self._by("functions", keys, in_scope, label)
+
+    def files(self, in_scope: NDArray[np.bool_]) -> pd.DataFrame:
+        """By file; see ``Profile.files``."""
+        paths = self.tree.paths
+        keys = np.where(self.tree.file == NOTHING, len(paths), self.tree.file)
+        label = pd.DataFrame({"file": [*map(printable, paths), UNKNOWN_CODE], "file_id": [*range(len(paths)), NOTHING]})
+        return self._by("files", keys, in_scope, label)
+
+    def threads(
+        self, threads: pa.Table, held: pd.DataFrame | None = None, processes: NDArray[np.bool_] | None = None
+    ) -> pd.DataFrame:
+        """By thread; see ``Profile.threads``. ``held`` has more columns, with a row for each thread.
+
+        Threads of which nothing was measured are left out, but for main threads; of ``processes`` only, if it is given.
+        """
+        sums = sums_by(self._rows, self._rows["thread"].to_numpy().astype(np.int64), threads.num_rows)
+        label = pd.DataFrame(
+            {
+                "thread": np.arange(threads.num_rows),
+                "name": [printable(name) if name is not None else None for name in threads.column("name").to_pylist()],
+                "tid": pd.array(threads.column("tid").to_pylist(), "Int64"),
+                "process": threads.column("process").to_numpy(),
+                "main": main_threads(threads),
+                "start_ns": pd.array(threads.column("start_ns").to_pylist(), "Int64"),
+                "end_ns": pd.array(threads.column("end_ns").to_pylist(), "Int64"),
+                "clock_cpu_s": [None if ns is None else ns / 1e9 for ns in threads.column("cpu_ns").to_pylist()],
+            }
+        ).astype({"clock_cpu_s": np.float64})
+        more = pd.DataFrame(index=label.index) if held is None else held
+        frame = pd.concat([label, as_seconds(sums, waits_known=self._waits_known), more], axis=1)
+        self._add_shares(frame, "")
+        used = (sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | (more.fillna(0.0) > 0).any(axis=1)
+        kept = used | frame["main"]
+        if processes is not None:
+            kept &= processes[frame["process"]]
+        frame = frame[kept]
+        return frame.sort_values(["cpu_s", "wait_s"], ascending=False, kind="stable").reset_index(drop=True)
+
+    def _paths(self, files: _Ids) -> list[str | None]:
+        """The paths of files, fit to be shown; None for NOTHING."""
+        paths: list[str | None] = [*(printable(path, 4096) for path in self.tree.paths), None]
+        return [paths[file] for file in files.tolist()]
+
+    def _placement(self, kind: str, keys: _Ids, size: int, in_scope: NDArray[np.bool_]) -> Placement:
+        """Where the frame of these keys has what; what is out of scope is in the first row without a line."""
+        charged = self.tree.nearest(in_scope)
+        return Placement(
+            kind,
+            np.where(charged != NOTHING, keys[charged], size),
+            {name: size + 1 + number for number, name in enumerate(self._sums.labels)},
+            size + 1 + len(self._sums.labels),
+        )
+
+    def _by(self, kind: str, keys: _Ids, in_scope: NDArray[np.bool_], label: pd.DataFrame) -> pd.DataFrame:
+        """Self and total measures by key, the rows without a line behind them, sorted by CPU time."""
+        size = len(label)
+        charged = self.tree.nearest(in_scope)
+        placed = charged != NOTHING
+        own = _sum_rows(self._sums.nodes[placed], keys[charged[placed]], size)
+        outermost = self.tree.outermost(np.where(in_scope, keys, NOTHING))
+        total = _sum_rows(self.tree.below(self._sums.nodes)[outermost], keys[outermost], size)
+        names = [OUT_OF_SCOPE, *self._sums.labels]
+        extra = np.vstack([self._sums.nodes[~placed].sum(axis=0), self._sums.stackless])
+        own, total = np.concatenate([own, extra]), np.concatenate([total, extra])
+        placement = self._placement(kind, keys, size, in_scope)
+        more = pd.concat(
+            [pd.DataFrame(index=range(placement.rows)), *(each.columns(placement, own, total) for each in self._more)],
+            axis=1,
+        )
+        parts = [
+            pd.concat([label, _rows_without_line(names, label)], ignore_index=True),
+            as_seconds(own, waits_known=self._waits_known),
+            as_seconds(total, waits_known=self._waits_known, prefix="total_"),
+            more,
+        ]
+        frame = pd.concat(parts, axis=1)
+        self._add_shares(frame, "")
+        self._add_shares(frame, "total_")
+        used = (total[:, _CPU] > 0) | (total[:, _WAIT:] > 0).any(axis=1) | (frame["total_samples"].to_numpy() > 0)
+        used |= (more.select_dtypes("number").to_numpy(np.float64, na_value=np.nan) > 0).any(axis=1)
+        # Most first, equal rows as they were. A copy of the frame for each step would be much of the peak memory.
+        by = [-frame[name].fillna(0.0).to_numpy(np.float64)[used] for name in ("total_wait_s", "total_cpu_s", "cpu_s")]
+        order = np.flatnonzero(used)[np.lexsort(by)]
+        return frame.take(order).reset_index(drop=True)
+
+    def _add_shares(self, frame: pd.DataFrame, prefix: str) -> None:
+        cpu = frame[f"{prefix}cpu_s"].to_numpy(np.float64)
+        shares = cpu * 1e9 / self._total_cpu if self._total_cpu > 0 else np.full(len(cpu), np.nan)
+        low, high = wilson(shares, self._effective)
+        for name, values in (("share", shares), ("share_low", low), ("share_high", high)):
+            frame[f"{prefix}cpu_{name}"] = values
+
+    def _heaviest_functions(self, keys: _Ids, size: int, in_scope: NDArray[np.bool_]) -> list[str]:
+        """The function that most of each line's time belongs to: a line may be shared by a function and its lambdas."""
+        tree = self.tree
+        charged = tree.nearest(in_scope)
+        placed = charged != NOTHING
+        nodes = self._sums.nodes
+        weight = np.zeros(len(tree))
+        # Where no time was seen, waiting decides, and then memory.
+        less = nodes[:, _WAIT] * 1e-6 + nodes[:, len(MEASURES) :].sum(axis=1) * 1e-12
+        np.add.at(weight, charged[placed], (nodes[:, _CPU] + less)[placed])
+        frame = pd.DataFrame({"key": keys, "function": tree.function, "weight": weight})
+        sums = frame.groupby(["key", "function"], sort=False, as_index=False)["weight"].sum()
+        best = sums.sort_values("weight", kind="stable").drop_duplicates("key", keep="last")
+        names = [UNKNOWN_CODE] * size
+        for key, function in zip(best["key"].tolist(), best["function"].tolist(), strict=True):
+            if function != NOTHING:
+                names[key] = printable(tree.function_names[function])
+        return names
+
+
+def main_threads(threads: pa.Table) -> NDArray[np.bool_]:
+    """Which threads are their process's main thread; one of which only the id is left counts as another."""
+    return np.array([main is True for main in threads.column("main").to_pylist()], np.bool_)
+
+
+def _source_column(frame: pd.DataFrame, sources: Sources) -> pd.Series:
+    """The source of each line; found file by file, because a text is split into lines once and not kept for ever."""
+    located = frame[frame["line"].notna()].sort_values("file_id", kind="stable")
+    places = zip(located["file_id"].tolist(), located["line"].tolist(), strict=True)
+    found = pd.Series([sources.line(file, int(line)) for file, line in places], located.index, dtype=object)
+    return found.reindex(frame.index).astype(object).where(lambda values: values.notna(), None)
+
+
+def _rows_without_line(names: list[str], label: pd.DataFrame) -> pd.DataFrame:
+    """The labels of the rows for what has no line, in the shape of ``label``."""
+    frame = pd.DataFrame(
+        {column: pd.array([None] * len(names), label[column].dtype) for column in ("file", "line") if column in label}
+    )
+    frame["function" if "function" in label else "file"] = names
+    frame["file_id"] = NOTHING
+    return frame
+
+
+def _sum_rows(values: _Array, keys: _Ids, size: int) -> _Array:
+    sums = np.zeros((size, values.shape[1]))
+    for column in range(values.shape[1]):
+        sums[:, column] = np.bincount(keys, weights=values[:, column], minlength=size)
+    return sums

@@ -1,0 +1,81 @@
+"""The weights of CPU samples: measured times, but for the first sample of each thread.
+
+A sample stands for the CPU time since the one before. The first one has none before it: what it stands for is not the
+time since the thread began, for threads that ended sooner have no sample at all. Where the recorder's schedule is
+stationary, every instant has the same chance to be sampled, one in an interval, so the first sample gets the inverse of
+that (Horvitz and Thompson, 1952): the interval, for each expiration of its timer. Sums over many threads, each shorter
+than the interval, are right then; of a thread that lives longer, the interval takes the place of its unsampled ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..recording.opened import Recording
+from ..recording.tables import BATCH_ROWS
+
+_STATIONARY = "stationary"
+_TIMER = 0
+
+
+def weighted_batches(recording: Recording, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """Batches of ``cpu`` with at least these columns; in cpu_ns and system_ns, first samples have their weights.
+
+    A batch has at most ``rows`` rows.
+    """
+    interval = recording.interval_ns
+    if interval is None or recording.manifest.parameters.get("schedule") != _STATIONARY:
+        yield from recording.batches("cpu", columns, rows)
+        return
+    wanted = [*columns, *(name for name in ("overruns", "origin") if name not in columns)]
+    first = _Firsts(_begun_here(recording))
+    for batch in recording.batches("cpu", wanted, rows):
+        firsts = first.rows(batch.column("thread").to_numpy())
+        yield _reweighted(batch, firsts, interval) if len(firsts) else batch
+
+
+def _begun_here(recording: Recording) -> NDArray[np.bool_]:
+    """By thread, whether its first row is its first sample: not if an earlier window of the same run has that."""
+    since = recording.rotated_from_ns
+    if since is None:
+        return np.ones(recording.rows("threads"), np.bool_)
+    start_ns = recording.table("threads").column("start_ns").fill_null(since).to_numpy()
+    return np.asarray(start_ns > since, np.bool_)
+
+
+class _Firsts:
+    """Which rows are the first of their thread, batch after batch; of the threads that are wanted."""
+
+    def __init__(self, wanted: NDArray[np.bool_]) -> None:
+        self._unseen = wanted
+
+    def rows(self, thread: NDArray[np.integer]) -> NDArray[np.integer]:
+        if not self._unseen.any():
+            return np.empty(0, np.int64)
+        new = np.flatnonzero(self._unseen[thread])
+        _, places = np.unique(thread[new], return_index=True)
+        self._unseen[thread[new]] = False
+        return new[places]
+
+
+def _reweighted(batch: pa.RecordBatch, rows: NDArray[np.integer], interval_ns: int) -> pa.RecordBatch:
+    """The batch with the weights of some rows set; those that were not taken by the timer keep theirs."""
+    rows = rows[batch.column("origin").to_numpy()[rows] == _TIMER]
+    weight = batch.column("cpu_ns").to_numpy().copy()
+    overruns = batch.column("overruns").to_numpy()[rows].astype(np.int64)
+    set_to = np.minimum(interval_ns * (1 + overruns), np.iinfo(np.int64).max // 2)
+    factor = set_to / np.maximum(weight[rows], 1)
+    weight[rows] = set_to
+    changed = {"cpu_ns": pa.array(weight)}
+    if "system_ns" in batch.schema.names:
+        system = batch.column("system_ns")
+        known = system.is_valid().to_numpy(zero_copy_only=False)
+        values = system.fill_null(0).to_numpy(zero_copy_only=False).copy()
+        values[rows] = np.minimum(values[rows] * factor, set_to).astype(np.int64)
+        changed["system_ns"] = pa.array(values, mask=~known)
+    names = batch.schema.names
+    return pa.RecordBatch.from_arrays([changed.get(name, batch.column(name)) for name in names], names)

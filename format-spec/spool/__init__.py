@@ -1,0 +1,1 @@
+"""The spool: what recorded processes write, and how it becomes the tables of a recording."""

@@ -1,0 +1,279 @@
+"""Turns a spool into the tables of a recording: for finalising, for recovery, and for reading what a crash left."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..manifest import MOST_INTEGER
+from ..schema import Specification
+from .arrow_columns import column, scalar, table_of
+from .block_lifetimes import Deaths
+from .contexts import ContextTree, ReadSource
+from .directory import SpoolDirectory
+from .gpu import GpuFacts, read_gpu
+from .images import images_of
+from .named_spans import spans_table
+from .native_frames import NativeFrames, Resolve
+from .process_definitions import ProcessFacts
+from .process_log import ProcessLog
+from .process_reader import Chunk, read_process
+from .processes import losses_of_rows, processes_table, rows_of, threads_table
+from .row_kinds import BLOCK_ROWS, FREED_ROWS, ROW_KINDS, TABLE_KINDS, RowKind
+from .rows import IdMaps, final_table, id_maps
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_ROWS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class _ProcessMaps:
+    """How the rows of one process are translated; ``remapped`` holds addresses that changed their module."""
+
+    ids: IdMaps
+    remapped: Mapping[int, list[tuple[int, int]]]
+
+
+class Assembled:
+    """The tables of a recording, made of a spool.
+
+    ``tables`` are the dimension tables, ``quality`` the ledger of what was lost, ``clock``, ``sampler_cost``,
+    ``parameters`` and ``ended_ns`` what the manifest wants to know.
+    """
+
+    def __init__(
+        self,
+        spec: Specification,
+        tables: dict[str, pa.Table],
+        chunks: dict[str, list[tuple[int, Chunk]]],
+        maps: list[_ProcessMaps],
+        processes: list[ProcessFacts],
+        log: ProcessLog,
+        of_rows: list[dict[str, Any]],
+        gpu: GpuFacts,
+    ) -> None:
+        self.spec = spec
+        self.tables = tables
+        self._chunks = chunks
+        self._maps = maps
+        self._processes = processes
+        self._log = log
+        self._of_rows = of_rows
+        self._gpu = gpu
+
+    def batches(self, name: str) -> Iterator[pa.Table]:
+        """The rows of a table that is not in ``tables``, in exact order of time, a bounded piece at a time.
+
+        Errors:
+            FormatError: a part has been changed or removed since.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if name == "gpu":
+            yield from self._gpu.batches(self.spec.tables[name].schema)
+            return
+        kind = TABLE_KINDS[name]
+        chunks = sorted(self._chunks[kind.name], key=lambda item: item[1].first_ns)
+        deaths = self._deaths() if kind is BLOCK_ROWS else {}
+        schema = self.spec.tables[name].schema
+        pending = table_of([], schema)
+        for index, (process, chunk) in enumerate(chunks):
+            raws = (deaths[process].join(raw) if deaths else raw for raw in chunk.read())
+            pieces = [pending, *(self._final(kind, raw, process, schema) for raw in raws)]
+            merged = pa.concat_tables(pieces).sort_by(kind.time)
+            ready = merged.num_rows
+            if index + 1 < len(chunks):
+                later = chunks[index + 1][1].first_ns
+                ready = pc.sum(pc.less(merged.column(kind.time), scalar(later, pa.int64()))).as_py() or 0
+            for start in range(0, ready, MAX_ROWS_AT_ONCE):
+                yield merged.slice(start, min(MAX_ROWS_AT_ONCE, ready - start))
+            pending = merged.slice(ready)
+
+    def table(self, name: str) -> pa.Table:
+        """A whole table, in memory."""
+        import pyarrow as pa
+
+        if name in self.tables:
+            return self.tables[name]
+        return pa.concat_tables([table_of([], self.spec.tables[name].schema), *self.batches(name)])
+
+    @property
+    def quality(self) -> list[dict[str, Any]]:
+        """What was lost, as the manifest lists it: ``process``, ``loss``, ``count``."""
+        names = [loss.name for loss in self.spec.losses]
+        ledger = []
+        for process in self._processes:
+            counts: dict[str, int] = {}
+            for index, count in enumerate(_losses(process, self.spec)):
+                if count:
+                    counts[names[index] if index < len(names) else f"cause_{index}"] = count
+            if process.control is not None and not process.control.ended:
+                counts["blocks_unkept"] = process.control.young_unkept
+            for name in ("records_torn", "segments_missing", "references_lost"):
+                counts[name] = counts.get(name, 0) + getattr(process, name)
+            ledger += [
+                {"process": process.number, "loss": name, "count": min(count, MOST_INTEGER)}
+                for name, count in counts.items()
+                if count
+            ]
+        ledger += self._of_rows
+        whole = {"records_torn": self._log.torn, "processes_unlisted": self._log.unlisted}
+        for name, count in self._gpu.losses.items():
+            whole[name] = whole.get(name, 0) + count
+        return ledger + [{"process": None, "loss": name, "count": count} for name, count in whole.items() if count]
+
+    @property
+    def window_ns(self) -> int | None:
+        """When the window began that the spool holds; None in the first, and where nothing is rotated."""
+        return self._log.window_ns
+
+    @property
+    def clock(self) -> dict[str, int] | None:
+        """The monotonic and the UTC time of one moment; None if no control file is left."""
+        for process in self._processes:
+            if process.control is not None:
+                return {"monotonic_ns": process.control.start_ns, "utc_ns": process.control.utc_ns}
+        return None
+
+    @property
+    def ended_ns(self) -> int | None:
+        """Monotonic time of the last end of a process, or of the last row where none was seen."""
+        ends = [process.control.end_ns for process in self._processes if process.control and process.control.end_ns > 0]
+        lasts = [process.last_ns for process in self._processes if process.last_ns is not None and process.last_ns > 0]
+        return max(ends or lasts, default=None)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """``sampler`` and ``interval_ns`` as the first process told them; ``gpu`` if GPUs were read."""
+        meta = self._processes[0].meta if self._processes else {}
+        found: dict[str, Any] = {name: meta[name] for name in ("sampler", "interval_ns") if name in meta}
+        interval = str(found.pop("interval_ns", ""))
+        if interval.isdecimal() and interval.isascii() and len(interval) < 19:
+            found["interval_ns"] = int(interval)
+        if self._gpu.devices:
+            found["gpu"] = True
+        return found
+
+    @property
+    def sampler_cost(self) -> dict[str, Any]:
+        """CPU time and memory that the recorder used in the recorded processes, in all and for each."""
+        processes: list[dict[str, Any]] = [
+            {
+                "process": process.number,
+                "handler_cpu_ns": max(0, process.control.handler_cpu_ns - (before.handler_cpu_ns if before else 0)),
+                "helper_cpu_ns": max(0, process.control.helper_cpu_ns - (before.helper_cpu_ns if before else 0)),
+                "samples": max(0, process.control.samples - (before.samples if before else 0)),
+                "wait_ticks": max(0, process.control.ticks - (before.ticks if before else 0)),
+                "own_bytes": process.control.own_bytes or None,
+            }
+            for process in self._processes
+            if process.control is not None
+            for before in [process.carried]
+        ]
+        names = ("handler_cpu_ns", "helper_cpu_ns")
+        total = {name: min(MOST_INTEGER, sum(entry[name] for entry in processes)) for name in names}
+        return {**total, "processes": processes}
+
+    def _deaths(self) -> dict[int, Deaths]:
+        """The releases of sampled blocks, by process."""
+        freed: dict[int, list[Chunk]] = {number: [] for number in range(len(self._maps))}
+        for process, chunk in self._chunks[FREED_ROWS.name]:
+            freed[process].append(chunk)
+        return {
+            process: Deaths(table for chunk in chunks for table in chunk.read()) for process, chunks in freed.items()
+        }
+
+    def _final(self, kind: RowKind, raw: pa.Table, process: int, schema: pa.Schema) -> pa.Table:
+        maps = self._maps[process]
+        final = final_table(kind, raw, maps.ids, schema)
+        return _with_remapped(kind, raw, final, maps.remapped) if maps.remapped else final
+
+
+def assemble(
+    spool: SpoolDirectory,
+    spec: Specification,
+    *,
+    resolve: Resolve | None = None,
+    read_source: ReadSource | None = None,
+    store_sources: bool = True,
+    exit_statuses: Mapping[int, int] | None = None,
+) -> Assembled:
+    """Read a spool, living or dead, and give everything in it the recording's ids.
+
+    ``resolve(path, file offsets)`` names native functions and ``read_source(path)`` reads source files; both are given
+    only on the recording machine, for the paths come from the recording. ``exit_statuses`` are by pid.
+
+    Errors:
+        FormatError: the spool cannot be listed, or is of a newer major version. Damage inside is counted in
+            ``quality``.
+    """
+    log = spool.process_log()
+    rows = rows_of(spool.processes(), images_of(log))
+    chunks: dict[str, list[tuple[int, Chunk]]] = {name: [] for name in ROW_KINDS}
+    processes: list[ProcessFacts] = []
+    contexts, stack_ids = ContextTree(), []
+    for row in rows:
+        if row.process is None:
+            continue
+        facts, found = read_process(spool, row.process, spec)
+        facts.number = row.number
+        for name, pieces in found.items():
+            chunks[name] += [(len(processes), chunk) for chunk in pieces]
+        processes.append(facts)
+        stack_ids.append(contexts.add(facts))
+        facts.forget_contexts()
+    native = NativeFrames(processes)
+    threads, thread_ids = threads_table(processes, spec)
+    maps = []
+    for index, facts in enumerate(processes):
+        ids = id_maps(facts.number, thread_ids[index], stack_ids[index], native.ids(index))
+        maps.append(_ProcessMaps(ids, native.remapped(index)))
+    gpu = read_gpu(spool, processes)
+    tables = {
+        "processes": processes_table(
+            rows, {facts.number: facts for facts in processes}, exit_statuses or {}, spec, log.window_ns
+        ),
+        "threads": threads,
+        **contexts.tables(spec, read_source, store_sources),
+        **native.tables(spec, resolve),
+        "spans": spans_table(processes, thread_ids, spec),
+        "gpu_devices": gpu.devices_table(spec),
+    }
+    return Assembled(spec, tables, chunks, maps, processes, log, losses_of_rows(rows), gpu)
+
+
+def _losses(process: ProcessFacts, spec: Specification) -> list[int]:
+    """What a process has lost, by counter, in its window; what lasts counts from then on."""
+    if process.control is None:
+        return []
+    lost = list(process.control.losses)
+    for index, before in enumerate(process.carried.losses if process.carried is not None else ()):
+        if index >= len(spec.losses) or not spec.losses[index].lasting:
+            lost[index] = max(0, lost[index] - before)
+    return lost
+
+
+def _with_remapped(
+    kind: RowKind, raw: pa.Table, final: pa.Table, remapped: Mapping[int, list[tuple[int, int]]]
+) -> pa.Table:
+    """The rows whose address was held by several modules, each with the module of its time."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    hit = pc.is_in(raw.column("pc"), value_set=column(remapped, pa.uint64()))
+    rows = pa.table([raw.column("pc"), raw.column(kind.time)], names=["pc", "time"]).filter(hit).to_pydict()
+    frames = []
+    for address, time_ns in zip(rows["pc"], rows["time"], strict=True):
+        holders = remapped[address]
+        at = bisect_right(holders, time_ns, key=lambda holder: holder[0])
+        frames.append(holders[max(0, at - 1)][1])
+    index = final.column_names.index("native_frame")
+    frame = pa.chunked_array(
+        [pc.replace_with_mask(final.column(index).combine_chunks(), hit.combine_chunks(), column(frames, pa.uint32()))]
+    )
+    return final.set_column(index, final.schema.field(index), frame)

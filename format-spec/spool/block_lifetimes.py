@@ -1,0 +1,50 @@
+"""Joins the births of sampled blocks with their deaths, which can lie in any later or earlier part of the spool."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from .arrow_columns import table_of
+from .row_kinds import FREED_ROWS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Deaths:
+    """All releases of sampled blocks of one process: 16 bytes in memory for each.
+
+    They are ordered by block, so that some births need to be looked up only among the deaths of their own range.
+    """
+
+    def __init__(self, freed: Iterable[pa.Table]) -> None:
+        """``freed`` are tables of FREED records."""
+        import pyarrow as pa
+
+        whole = pa.concat_tables([table_of([], FREED_ROWS.raw_schema), *freed])
+        order = [("block", "ascending"), ("time_ns", "ascending")]
+        self._columns = {
+            name: values.combine_chunks()
+            for name, values in zip(whole.column_names, whole.sort_by(order).columns, strict=True)
+        }
+        self._blocks = memoryview(self._columns["block"].buffers()[1] or b"").cast("I")[: whole.num_rows]
+
+    def join(self, births: pa.Table) -> pa.Table:
+        """BLOCK records with the columns ``freed_ns`` and ``freed_thread``, null where a block was not released.
+
+        If a block seems to have been released twice the first time counts.
+        """
+        import pyarrow.compute as pc
+
+        blocks = births.column("block")
+        bounds = pc.min_max(blocks).as_py()
+        first = last = 0
+        if births.num_rows:
+            first, last = bisect_left(self._blocks, bounds["min"]), bisect_right(self._blocks, bounds["max"])
+        near = {name: values.slice(first, last - first) for name, values in self._columns.items()}
+        found = pc.index_in(blocks, value_set=near["block"])
+        return births.append_column("freed_ns", pc.take(near["time_ns"], found)).append_column(
+            "freed_thread", pc.take(near["thread"], found)
+        )

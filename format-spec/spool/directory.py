@@ -1,0 +1,287 @@
+"""The spool directory: which processes it holds, their control files, segments and parts."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import FormatError, NewerVersionError
+from ..files import read_regular_file
+from ..manifest import MOST_INTEGER
+from .process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log, joined
+from .records import BLOCK, ROW_LENGTHS, record_header
+from .segment import Segment, read_segment
+
+SPOOL_NAME = "spool"
+"""Name of the spool in a recording."""
+
+CONTROL_MAGIC = b"TACHCTL1"
+CONTROL_SIZE = 4096
+LOSS_COUNTERS = 64
+ENDED = 2
+"""State of a process that has written all that it had."""
+MAX_SEGMENT_SIZE = 1 << 28
+
+YOUNG_AT, YOUNG_PLACES = CONTROL_SIZE, 1820
+"""Where the places of young blocks begin in a control file, and how many there are at most."""
+_MAX_CONTROL_SIZE = 1 << 18
+
+_CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQI4xQII")
+_LOSSES = struct.Struct(f"<{LOSS_COUNTERS}Q")
+_LOSSES_AT = 128
+_SEGMENT_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})\.seg")
+_CONTROL_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.ctl")
+_GPU_NAME = re.compile(r"gpu\.(\d{6,10})\.seg")
+_PART_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})-(\d{6,10})(?:\.(\d{1,9}))?")
+
+
+@dataclass(frozen=True)
+class ControlFile:
+    """What a process tells about itself; times in ns, ``end_ns`` 0 if unknown, ``state`` as in SPEC.md."""
+
+    pid: int
+    parent_pid: int
+    start_ns: int
+    utc_ns: int
+    segment_size: int
+    current_seq: int
+    state: int
+    error: int
+    paused: bool
+    end_ns: int
+    helper_cpu_ns: int
+    handler_cpu_ns: int
+    samples: int
+    ticks: int
+    stop_requested: bool
+    own_bytes: int
+    young_unkept: int
+    snapshots: int
+    losses: tuple[int, ...]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has written all that it had."""
+        return self.state == ENDED
+
+
+def decode_control(data: bytes) -> ControlFile:
+    """Decode a control file.
+
+    Errors:
+        FormatError: it is none, or too short.
+        NewerVersionError: it has another major version.
+    """
+    if len(data) < _LOSSES_AT + _LOSSES.size or data[:8] != CONTROL_MAGIC:
+        raise FormatError("not a spool control file: it does not begin with TACHCTL1")
+    fields = _CONTROL.unpack_from(data)
+    major, minor = fields[1:3]
+    if major != 1:
+        raise NewerVersionError(
+            f"the spool has version {major}.{minor}, this tachograph reads 1.x: use a newer tachograph"
+        )
+    # A counter that no run can have reached is damaged; a manifest could not hold it.
+    losses = tuple(min(count, MOST_INTEGER) for count in _LOSSES.unpack_from(data, _LOSSES_AT))
+    fields = (fields[0], *(min(value, MOST_INTEGER) for value in fields[1:]))
+    values = (*fields[3:11], bool(fields[11]), *fields[12:17], bool(fields[17]), *fields[18:], losses)
+    return ControlFile(*values)
+
+
+def young_blocks(data: bytes) -> bytes:
+    """The BLOCK records behind a control file, joined: blocks that live, and that no segment tells of yet."""
+    length = ROW_LENGTHS[BLOCK]
+    places = (YOUNG_AT + index * length for index in range(YOUNG_PLACES))
+    used = (at for at in places if data[at : at + 8] == struct.pack("<Q", record_header(at, length, BLOCK, 0)))
+    return b"".join(data[at : at + length] for at in used)
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """Segments ``first`` to ``last`` of a process, turned into Parquet; ``path`` is a directory.
+
+    ``window`` is 0, or the number of the window that begins after them: then the part has what is carried over into it.
+    """
+
+    first: int
+    last: int
+    path: Path
+    window: int = 0
+
+
+@dataclass
+class SpoolProcess:
+    """What the spool holds of one process; ``segments`` are the sequence numbers that no part covers.
+
+    Where a window is being closed, ``later`` are those that belong to the next one, and ``until_ns`` is the end of the
+    window, if what they tell of blocks from before it is wanted.
+    """
+
+    prefix: str
+    directory: Path
+    control: ControlFile | None = None
+    segments: list[int] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    later: list[int] = field(default_factory=list)
+    until_ns: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id in the prefix."""
+        return int(self.prefix.partition("-")[0])
+
+    @property
+    def start_ns(self) -> int:
+        """The monotonic start time in the prefix."""
+        return int(self.prefix.partition("-")[2])
+
+    @property
+    def control_path(self) -> Path:
+        """Where the control file lies."""
+        return self.directory / f"{self.prefix}.ctl"
+
+    def segment_path(self, seq: int) -> Path:
+        """Where segment ``seq`` lies."""
+        return self.directory / f"{self.prefix}.{seq:06}.seg"
+
+    def segment(self, seq: int) -> Segment:
+        """Read segment ``seq``.
+
+        Errors:
+            FormatError: it is not a segment of that number.
+            OSError: it cannot be read, or has been made into a part in the meantime (FileNotFoundError).
+        """
+        segment = read_segment(read_regular_file(self.segment_path(seq), MAX_SEGMENT_SIZE))
+        if segment.seq != seq:
+            raise FormatError(f"{self.segment_path(seq).name} says that it is segment {segment.seq}")
+        return segment
+
+
+def covered(seq: int, parts: list[Part]) -> bool:
+    """Whether one of the parts holds segment ``seq``."""
+    return any(part.first <= seq <= part.last for part in parts)
+
+
+def outermost(parts: list[Part]) -> list[Part]:
+    """The parts without those that lie within one that was carried over: it took their place."""
+    carried = max((part for part in parts if part.window), key=lambda part: (part.window, part.last), default=None)
+    if carried is None:
+        return sorted(parts)
+    return [carried, *sorted(part for part in parts if part.last > carried.last)]
+
+
+class SpoolDirectory:
+    """A spool directory; nothing is kept open or cached, so a living one can be read again and again."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    @property
+    def parts_path(self) -> Path:
+        """Directory of the parts; it exists once there is one."""
+        return self.path / "parts"
+
+    def processes(self, without: Container[str] = ()) -> list[SpoolProcess]:
+        """The processes of the spool, by start time; those whose prefix is in ``without`` are not looked at.
+
+        Errors:
+            FormatError: the directory cannot be listed.
+        """
+        found: dict[str, SpoolProcess] = {}
+
+        def process(prefix: str) -> SpoolProcess:
+            return found.setdefault(prefix, SpoolProcess(prefix, self.path))
+
+        # Segments before parts: a segment that becomes a part in between is then in one of the two lists or in both.
+        for name in sorted(_names(self.path)):
+            if name.partition(".")[0] in without:
+                continue
+            if match := _SEGMENT_NAME.fullmatch(name):
+                process(match[1]).segments.append(int(match[2]))
+            elif match := _CONTROL_NAME.fullmatch(name):
+                process(match[1]).control = self.control(match[1])
+        for prefix, part in self._parts():
+            if prefix not in without:
+                process(prefix).parts.append(part)
+        for each in found.values():
+            each.parts = outermost(each.parts)
+            each.segments = sorted(seq for seq in each.segments if not covered(seq, each.parts))
+        return sorted(found.values(), key=lambda each: (each.start_ns, each.pid))
+
+    def parts(self, prefix: str) -> list[Part]:
+        """The parts of a process, listed now."""
+        return outermost([part for _, part in self._parts(f"{prefix}.")])
+
+    def all_parts(self, prefix: str) -> list[Part]:
+        """The parts of a process, those too in whose place another one has come."""
+        return [part for _, part in self._parts(f"{prefix}.")]
+
+    def gpu_segments(self) -> list[int]:
+        """The numbers of the segments of GPU readings, in order.
+
+        Errors:
+            FormatError: the directory cannot be listed.
+        """
+        return sorted(int(match[1]) for name in _names(self.path) if (match := _GPU_NAME.fullmatch(name)))
+
+    def gpu_segment(self, seq: int) -> Segment:
+        """Read a segment of GPU readings.
+
+        Errors:
+            FormatError: it is not a segment of that number.
+            OSError: it cannot be read.
+        """
+        segment = read_segment(read_regular_file(self.path / f"gpu.{seq:06}.seg", MAX_SEGMENT_SIZE))
+        if segment.seq != seq:
+            raise FormatError(f"gpu.{seq:06}.seg says that it is segment {segment.seq}")
+        return segment
+
+    def _parts(self, beginning: str = "") -> Iterator[tuple[str, Part]]:
+        if self.parts_path.is_dir():
+            for name in _names(self.parts_path):
+                if name.startswith(beginning) and (match := _PART_NAME.fullmatch(name)):
+                    yield match[1], Part(int(match[2]), int(match[3]), self.parts_path / name, int(match[4] or 0))
+
+    def process_log(self) -> ProcessLog:
+        """What the processes said of their beginning and end; without records if there is no log that can be read."""
+        return joined([self._log(name) for name in (KEPT_LOG_NAME, CUT_LOG_NAME, LOG_NAME)])
+
+    def _log(self, name: str) -> ProcessLog:
+        try:
+            return decode_log(read_regular_file(self.path / name, MAX_LOG_SIZE))
+        except (OSError, FormatError):
+            return ProcessLog()
+
+    def control(self, prefix: str) -> ControlFile | None:
+        """The control file of a process, read now; None if it is missing or damaged.
+
+        Errors:
+            NewerVersionError: it has another major version.
+        """
+        try:
+            return decode_control(self._control_data(prefix))
+        except NewerVersionError:
+            raise
+        except (OSError, FormatError):
+            return None
+
+    def young_blocks(self, prefix: str) -> bytes:
+        """The BLOCK records behind the control file of a process that has not ended; none if it cannot be read."""
+        try:
+            data = self._control_data(prefix)
+            return b"" if decode_control(data).ended else young_blocks(data)
+        except (OSError, FormatError):
+            return b""
+
+    def _control_data(self, prefix: str) -> bytes:
+        return read_regular_file(self.path / f"{prefix}.ctl", _MAX_CONTROL_SIZE)
+
+
+def _names(directory: Path) -> Iterator[str]:
+    try:
+        yield from os.listdir(directory)
+    except OSError as error:
+        raise FormatError(f"cannot list {directory}: {error.strerror}") from error

@@ -1,0 +1,117 @@
+"""Parts: full segments of the spool, turned into Parquet while the program runs.
+
+A part keeps the spool's per-process ids and raw addresses, so making one needs no state, and a crash of the recording
+command after that loses nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import FormatError
+from ..files import read_regular_file
+from .directory import MAX_SEGMENT_SIZE, Part, SpoolDirectory
+from .records import DEFINITIONS_SEQ
+from .row_kinds import ROW_KINDS, RowKind
+from .rows import raw_table
+from .segment import Segment, definitions_segment, read_segment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFINITIONS_NAME = "definitions.seg"
+MAX_PART_ROWS = 1 << 26
+
+
+def write_part(spool: SpoolDirectory, prefix: str, segments: Sequence[Segment]) -> Path:
+    """Make a part of consecutive segments of one process; the caller removes the segments afterwards.
+
+    The part appears at once and whole, by a rename.
+
+    Errors:
+        ValueError: the segments are not consecutive.
+        OSError: the part cannot be written; nothing is left of it.
+    """
+    sequence = [segment.seq for segment in segments]
+    if not sequence or sequence != list(range(sequence[0], sequence[0] + len(sequence))):
+        raise ValueError(f"segments {sequence} are not consecutive")
+    path = spool.parts_path / f"{prefix}.{sequence[0]:06}-{sequence[-1]:06}"
+    tables = {
+        name: raw_table(kind, b"".join(segment.rows(kind.kind) for segment in segments))
+        for name, kind in ROW_KINDS.items()
+    }
+    whole_part(path, tables, definitions_segment(segments))
+    return path
+
+
+def whole_part(path: Path, tables: Mapping[str, pa.Table], definitions: bytes) -> None:
+    """Make a part at ``path`` of its tables, by the names of their kinds, and its definitions; it appears by a rename.
+
+    Errors:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    from ..parquet import write_plain
+
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    temporary = path.parent / f".tmp-{path.name}"
+    if temporary.exists():
+        shutil.rmtree(temporary)
+    temporary.mkdir(mode=0o700)
+    try:
+        for name, table in tables.items():
+            if table.num_rows or not ROW_KINDS[name].optional:
+                write_plain(table, temporary / f"{name}.parquet", ROW_KINDS[name].time)
+        descriptor = os.open(temporary / DEFINITIONS_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(definitions)
+        temporary.rename(path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def part_definitions(part: Part) -> Segment:
+    """The segment of a part's records that are no rows.
+
+    Errors:
+        FormatError, OSError: it cannot be read.
+    """
+    segment = read_segment(read_regular_file(part.path / DEFINITIONS_NAME, MAX_SEGMENT_SIZE))
+    if segment.seq != DEFINITIONS_SEQ:
+        raise FormatError(f"{part.path.name}/{DEFINITIONS_NAME} is not a segment of definitions")
+    return segment
+
+
+def part_rows(part: Part, kind: RowKind, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The rows of one kind, a row group at a time, with the columns asked for.
+
+    Errors:
+        FormatError: the file cannot be read or has other columns.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = part.path / f"{kind.name}.parquet"
+    if kind.optional and not path.is_symlink() and not path.exists():
+        return
+    wanted = kind.raw_schema
+    if columns is not None:
+        wanted = pa.schema([wanted.field(name) for name in columns])
+    try:
+        if path.is_symlink() or not path.is_file():
+            raise FormatError(f"{part.path.name}/{path.name} is missing")
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            if file.metadata.num_rows > MAX_PART_ROWS:
+                raise FormatError(f"{part.path.name}/{path.name} has too many rows")
+            for group in range(file.metadata.num_row_groups):
+                yield file.read_row_group(group, columns=wanted.names).select(wanted.names).cast(wanted)
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise FormatError(f"{part.path.name}/{path.name} cannot be read: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

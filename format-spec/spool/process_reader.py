@@ -1,0 +1,137 @@
+"""Reads all that the spool holds of one process, from its parts and from its segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import FormatError
+from ..schema import Specification
+from .directory import Part, SpoolDirectory, SpoolProcess, covered
+from .parts import part_definitions, part_rows
+from .process_definitions import ProcessFacts
+from .row_kinds import BLOCK_ROWS, FREED_ROWS, ROW_KINDS, RowKind
+from .rows import mentioned, raw_table, sound_rows
+from .segment import Segment, rows_until
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows of one kind and process that lie together and can be read again, and the time of the first of them.
+
+    ``source`` is a part, or the joined records: as a table they would take many times the room where they are few, as
+    those of thousands of short processes are. ``least`` is the least value of some columns: rows below it are damaged
+    and left out.
+    """
+
+    first_ns: int
+    source: Part | bytes
+    kind: RowKind
+    least: Mapping[str, int]
+
+    def read(self) -> Iterator[pa.Table]:
+        """The rows as they are in the spool.
+
+        Errors:
+            FormatError: a part has changed since it was read first.
+        """
+        return (sound_rows(table, self.least) for table in _tables(self.source, self.kind))
+
+
+Chunks = dict[str, list[Chunk]]
+
+
+def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specification) -> tuple[ProcessFacts, Chunks]:
+    """The definitions of a process and where its rows are; damage is counted, never an error."""
+    facts = ProcessFacts(process.prefix, process.pid, process.start_ns, process.control)
+    segments = {seq: _try_segment(process, seq) for seq in process.segments}
+    # Listed after the segments were read: one that has become a part in the meantime is taken from the part.
+    parts = spool.parts(process.prefix)
+    whole = {seq: segment for seq, segment in segments.items() if segment is not None and not covered(seq, parts)}
+    chunks: Chunks = {name: [] for name in ROW_KINDS}
+    for part in parts:
+        _add_part(facts, part, chunks, spec)
+    for seq in sorted(whole):
+        facts.add(whole[seq])
+    late = [segment for seq in process.later if (segment := _try_segment(process, seq)) is not None]
+    for segment in late:
+        # What a window has may be defined behind its end: an id is used before its record is there.
+        facts.define(segment)
+    # After the segments: a block that gets its row in between is in neither of them for once, and never in both.
+    young = spool.young_blocks(process.prefix) if process.control is not None and not process.control.ended else b""
+    for kind in ROW_KINDS.values():
+        records = b"".join([whole[seq].rows(kind.kind) for seq in sorted(whole)])
+        if kind in (BLOCK_ROWS, FREED_ROWS) and process.until_ns is not None:
+            # Blocks are written when they are a second old, and may be held or over before the window is.
+            records += b"".join([rows_until(segment.rows(kind.kind), kind.kind, process.until_ns) for segment in late])
+        if kind is BLOCK_ROWS:
+            records += young
+        if records:
+            _add_chunk(facts, chunks, kind, records, spec)
+    facts.segments_missing += _missing(process, sorted(whole), parts)
+    return facts, chunks
+
+
+def _try_segment(process: SpoolProcess, seq: int) -> Segment | None:
+    try:
+        return process.segment(seq)
+    except (OSError, FormatError):
+        return None
+
+
+def _missing(process: SpoolProcess, whole: list[int], parts: list[Part]) -> int:
+    """How many segments the process has begun that were not found; one that was only prepared does not count."""
+    last = process.control.current_seq if process.control is not None else max(whole, default=-1)
+    found = sum(seq <= last for seq in whole) + sum(max(0, min(part.last, last) - part.first + 1) for part in parts)
+    return max(0, last + 1 - found)
+
+
+def _add_part(facts: ProcessFacts, part: Part, chunks: Chunks, spec: Specification) -> None:
+    try:
+        facts.add(part_definitions(part))
+    except (OSError, FormatError):
+        facts.segments_missing += 1
+    for kind in ROW_KINDS.values():
+        try:
+            _add_chunk(facts, chunks, kind, part, spec)
+        except FormatError:
+            facts.segments_missing += 1
+
+
+def _tables(source: Part | bytes, kind: RowKind, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    return part_rows(source, kind, columns) if isinstance(source, Part) else iter([raw_table(kind, source)])
+
+
+def _add_chunk(facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part | bytes, spec: Specification) -> None:
+    """Note the rows of a source and what they refer to; the damaged ones are counted as torn records."""
+    least = _least(kind, spec)
+    columns = list(dict.fromkeys([kind.time, *(each.field for each in kind.references), *least]))
+    firsts = []
+    for table in _tables(source, kind, columns):
+        sound = sound_rows(table, least)
+        facts.records_torn += table.num_rows - sound.num_rows
+        if sound.num_rows:
+            firsts.append(_mention_rows(facts, kind, sound))
+    if firsts:
+        chunks[kind.name].append(Chunk(min(firsts), source, kind, least))
+
+
+def _least(kind: RowKind, spec: Specification) -> dict[str, int]:
+    """The least values of a kind's fields, as the columns of its table have them."""
+    columns = spec.tables[kind.table].columns if kind.table is not None else ()
+    return {column.name: column.least for column in columns if column.least is not None}
+
+
+def _mention_rows(facts: ProcessFacts, kind: RowKind, table: pa.Table) -> int:
+    """Note what the rows refer to; returns the time of the first."""
+    import pyarrow.compute as pc
+
+    for reference in kind.references:
+        facts.mention(reference.to, mentioned(table, reference.field, reference.none))
+    bounds = pc.min_max(table.column(kind.time)).as_py()
+    facts.span(bounds["min"], bounds["max"])
+    return int(bounds["min"])

@@ -1,0 +1,111 @@
+"""Records as Arrow columns, first with the spool's per-process ids, then with the recording's.
+
+No row is looked at one by one in Python: the records of a kind have a fixed length, so a column is a strided view of
+the joined records.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import FormatError
+from .arrow_columns import column, scalar
+from .row_kinds import SIZES, Referred, RowKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def raw_table(kind: RowKind, records: bytes) -> pa.Table:
+    """The joined records as a table with the schema ``kind.raw_schema``."""
+    import pyarrow as pa
+
+    if sys.byteorder != "little":
+        raise FormatError("a spool can only be read on a little-endian machine: finalise it with `tachograph recover`")
+    count = len(records) // kind.length
+    schema = kind.raw_schema
+    arrays = []
+    for field, (_, code, offset) in zip(schema, kind.fields, strict=True):
+        size = SIZES[code]
+        values = memoryview(records).cast(code)[offset // size :: kind.length // size].tobytes()
+        arrays.append(pa.Array.from_buffers(field.type, count, [None, pa.py_buffer(values)]))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def sound_rows(raw: pa.Table, least: Mapping[str, int]) -> pa.Table:
+    """The rows without those in which a value is smaller than it can be: such a record is damaged."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, bound in least.items():
+        limit = scalar(bound, pa.int64())
+        if pc.any(pc.less(raw.column(name), limit)).as_py():
+            raw = raw.filter(pc.greater_equal(raw.column(name), limit))
+    return raw
+
+
+@dataclass(frozen=True)
+class IdMaps:
+    """For one process: its id in the recording, and from the spool's ids and addresses to the recording's ids.
+
+    The maps are pairs of (keys, values).
+    """
+
+    process: int
+    ids: Mapping[Referred, tuple[pa.Array, pa.Array]]
+
+
+def id_maps(
+    process: int, threads: Mapping[int, int], stacks: Mapping[int, int], native_frames: Mapping[int, int]
+) -> IdMaps:
+    """Make the maps of a process ready for ``final_table``."""
+    import pyarrow as pa
+
+    def pair(mapping: Mapping[int, int], keys: pa.DataType) -> tuple[pa.Array, pa.Array]:
+        return column(mapping.keys(), keys), column(mapping.values(), pa.uint32())
+
+    pairs = {
+        "thread": pair(threads, pa.uint32()),
+        "stack": pair(stacks, pa.uint32()),
+        "pc": pair(native_frames, pa.uint64()),
+    }
+    return IdMaps(process, pairs)  # type: ignore[arg-type]  # the keys are those of Referred
+
+
+def final_table(kind: RowKind, raw: pa.Table, maps: IdMaps, schema: pa.Schema) -> pa.Table:
+    """The rows of ``raw`` with the recording's ids, in the schema of the specification, with null for "unknown"."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {name: raw.column(name) for name in raw.column_names}
+    for reference in (*kind.references, *kind.joined):
+        keys, values = maps.ids[reference.to]
+        columns[reference.column] = pc.take(values, pc.index_in(columns.pop(reference.field), value_set=keys))
+    for name, unknown in kind.unknown.items():
+        missing = pc.equal(columns[name], scalar(unknown, columns[name].type))
+        columns[name] = pc.if_else(missing, scalar(None, columns[name].type), columns[name])
+    for field in schema:
+        if field.name == "process":
+            columns["process"] = pa.repeat(scalar(maps.process, pa.uint32()), raw.num_rows)
+        elif field.type == pa.bool_():
+            columns[field.name] = _flags(columns[field.name], nullable=field.nullable)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _flags(values: pa.ChunkedArray, *, nullable: bool) -> pa.ChunkedArray:
+    """0 is false, 1 is true; all else is unknown where that may be, else true."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    flags = pc.not_equal(values, scalar(0, values.type))
+    return pc.if_else(pc.less(values, scalar(2, values.type)), flags, scalar(None, pa.bool_())) if nullable else flags
+
+
+def mentioned(raw: pa.Table, name: str, none: int | None = None) -> set[int]:
+    """The distinct values of a column, without the one that stands for none."""
+    import pyarrow.compute as pc
+
+    return set(pc.unique(raw.column(name)).to_pylist()) - {none}

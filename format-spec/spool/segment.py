@@ -1,0 +1,162 @@
+"""Finds the records of one spool segment, whatever state a killed process or a bad disk left it in."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import FormatError
+from .records import (
+    ABANDONED,
+    DEFINITIONS_SEQ,
+    ROW_LENGTHS,
+    SEGMENT_HEADER,
+    SEGMENT_MAGIC,
+    Definition,
+    Record,
+    decode_record,
+    record_header,
+)
+
+_HEADER = struct.Struct("<8sIIiIq")
+_WORD = struct.Struct("<Q")
+
+
+@dataclass
+class Segment:
+    """One segment: its bytes, and where its valid records lie.
+
+    ``row_offsets`` holds the offsets of the rows by kind, ``others`` (kind, offset, length) of all other records, in
+    the order of the segment. ``torn`` counts the runs of bytes that are neither records nor unused.
+    """
+
+    data: bytes
+    seq: int
+    pid: int
+    start_ns: int
+    row_offsets: dict[int, list[int]] = field(default_factory=lambda: {kind: [] for kind in ROW_LENGTHS})
+    others: list[tuple[int, int, int]] = field(default_factory=list)
+    torn: int = 0
+
+    def located(self) -> list[tuple[int, int, int]]:
+        """(kind, offset, length) of all records, in the order of the segment."""
+        rows = [(kind, at, ROW_LENGTHS[kind]) for kind, offsets in self.row_offsets.items() for at in offsets]
+        return sorted(rows + self.others, key=lambda item: item[1])
+
+    def records(self) -> Iterator[Record]:
+        """All records that can be understood, decoded, in the order of the segment."""
+        for kind, offset, length in self.located():
+            record = decode_record(kind, self.data[offset : offset + length])
+            if record is not None:
+                yield record
+
+    def definitions(self) -> Iterator[Definition]:
+        """All records that can be understood and are no rows, decoded."""
+        for kind, offset, length in self.others:
+            record = decode_record(kind, self.data[offset : offset + length])
+            if record is not None:
+                yield record  # type: ignore[misc]  # the rows are not among the others
+
+    def rows(self, kind: int) -> bytes:
+        """The records of a kind of ROW_LENGTHS, joined; each has the length given there."""
+        data, length = self.data, ROW_LENGTHS[kind]
+        return b"".join([data[at : at + length] for at in self.row_offsets[kind]])
+
+
+def read_segment(data: bytes) -> Segment:
+    """Find the records of a segment.
+
+    Errors:
+        FormatError: the bytes do not begin with the header of a segment. Nothing else is an error.
+    """
+    if len(data) < SEGMENT_HEADER or data[:8] != SEGMENT_MAGIC:
+        raise FormatError("not a spool segment: it does not begin with TACHSEG1")
+    _, seq, _, pid, _, start_ns = _HEADER.unpack_from(data)
+    segment = Segment(data, seq, pid, start_ns)
+    _scan(segment)
+    return segment
+
+
+def _scan(segment: Segment) -> None:
+    data, seq = segment.data, segment.seq
+    size = len(data) & ~7
+    # No header lies behind the last byte that is not zero: the unused tail costs nothing.
+    end = (len(data[:size].rstrip(b"\0")) + 7) // 8
+    words = array("Q", data[: 8 * end])
+    if sys.byteorder == "big":
+        words.byteswap()
+    rows = {kind: (ROW_LENGTHS[kind], offsets.append) for kind, offsets in segment.row_offsets.items()}
+    others = segment.others.append
+    salt = 0xA5C3 ^ (seq * 0x3D4D)
+    index = SEGMENT_HEADER // 8
+    skipping = False
+    while index < end:
+        header = words[index]
+        length = header & 0xFFFFFFFF
+        kind = header >> 32 & 0xFF
+        offset = index << 3
+        if (
+            header >> 48 == (salt ^ (length >> 3) ^ (kind * 0x1F35) ^ (index * 0x2545)) & 0xFFFF
+            and kind
+            and length >= 8
+            and not length & 7
+            and offset + length <= size
+        ):
+            if skipping:
+                segment.torn += 1
+                skipping = False
+            row = rows.get(kind)
+            if row is not None and length >= row[0]:
+                row[1](offset)
+            else:
+                others((kind, offset, length))
+            index += length >> 3
+        else:
+            skipping = True
+            index += 1
+    segment.torn += skipping
+
+
+def rows_until(rows: bytes, kind: int, time_ns: int) -> bytes:
+    """Of joined rows of a kind that begin with a time, those that are not later."""
+    length = ROW_LENGTHS[kind]
+    records = (rows[at : at + length] for at in range(0, len(rows), length))
+    return b"".join(record for record in records if int.from_bytes(record[8:16], "little", signed=True) <= time_ns)
+
+
+def definitions_segment(segments: Sequence[Segment]) -> bytes:
+    """One segment file with all records of ``segments`` that are no rows, for a part."""
+    first = segments[0]
+    torn = sum(segment.torn for segment in segments)
+    bodies = ((kind, body) for segment in segments for kind, body in bodies_of(segment))
+    return definitions_of(first.pid, first.start_ns, bodies, torn)
+
+
+def bodies_of(segment: Segment) -> Iterator[tuple[int, bytes]]:
+    """The kinds of the records of a segment that are no rows, and their bytes after the header."""
+    for kind, offset, length in segment.others:
+        if kind != ABANDONED and kind not in ROW_LENGTHS:
+            yield kind, segment.data[offset + 8 : offset + length]
+
+
+def definitions_of(pid: int, start_ns: int, bodies: Iterable[tuple[int, bytes]], torn: int = 0) -> bytes:
+    """A segment file of records that are given by their kinds and their bytes after the header (a multiple of 8)."""
+    out = bytearray(SEGMENT_HEADER)
+    for kind, body in bodies:
+        length = 8 + len(body)
+        out += _WORD.pack(record_header(len(out), length, kind, DEFINITIONS_SEQ))
+        out += body
+    _HEADER.pack_into(out, 0, SEGMENT_MAGIC, DEFINITIONS_SEQ, len(out), pid, 0, start_ns)
+    struct.pack_into("<I", out, _TORN_AT, min(torn, 0xFFFFFFFF))
+    return bytes(out)
+
+
+_TORN_AT = 32
+
+
+def carried_torn(segment: Segment) -> int:
+    """Torn records that were counted when the segments of a part were read (only in a part's definitions)."""
+    return int(struct.unpack_from("<I", segment.data, _TORN_AT)[0]) if segment.seq == DEFINITIONS_SEQ else 0

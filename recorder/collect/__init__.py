@@ -1,0 +1,1 @@
+"""Works beside the program: collects what it wrote, reads sources, and finishes the recording."""

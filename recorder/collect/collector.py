@@ -1,0 +1,205 @@
+"""Works beside the program while it runs: keeps the spool small, reads sources early, and gets ready for the end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.recorder.collect.running import was_running_at
+from tachograph.recorder.collect.trimming import trim
+
+if TYPE_CHECKING:
+    from tachograph.format import SpoolDirectory, SpoolProcess
+    from tachograph.recorder.collect.sources import SourceScout
+    from tachograph.recorder.rotation.rotate import Rotation
+
+QUIET_START_S = 0.1
+FIRST_POLL_S, LONGEST_POLL_S = 0.5, 4.0
+LONGEST_POLL_OF_WINDOWS_S = 0.5
+SETTLING_S = 1.0
+"""A segment may still change for this long after the next one was begun (SPEC.md, "The spool")."""
+
+SEGMENTS_PER_PART = 4
+NICENESS = 10
+"""The program comes first where there are not enough processors for both."""
+
+
+class Collector:
+    """The thread beside the program.
+
+    ``prepare`` is called in it at once, ``warm_up`` after a moment: it takes time of a processor, and the program is
+    starting up as well. It is left out if the program ends before.
+    """
+
+    def __init__(
+        self,
+        spool: Path,
+        prepare: Callable[[], SourceScout],
+        warm_up: Callable[[], None],
+        rotation: Callable[[], Rotation] | None = None,
+    ) -> None:
+        self._spool_path = spool
+        self._make_rotation = rotation
+        self._rotation: Rotation | None = None
+        # Bytes that processes which are over have written in the present window.
+        self._written = 0
+        self._prepare = prepare
+        self._warm_up = warm_up
+        self._done = threading.Event()
+        # Somebody wants something of the thread, which may be waiting: its end, or a snapshot.
+        self._woken = threading.Event()
+        self._asked = threading.Event()
+        # How many snapshots a process had asked for when it was last looked at; missing: none.
+        self._requests: dict[str, int] = {}
+        self._currents: dict[str, tuple[int, float]] = {}
+        self._settled: dict[str, int] = {}
+        # Processes that have ended and need no look any more: there may be thousands.
+        self._over: set[str] = set()
+        self._makes_parts = True
+        self._thread = threading.Thread(target=self._run, name="tachograph collector", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, after the step that is being done."""
+        self._done.set()
+        self._woken.set()
+        # The program has ended: nobody is to wait for one who steps back for everybody.
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._thread.native_id or 0, 0)
+        self._thread.join()
+
+    def ask_for_snapshot(self) -> None:
+        """Close the present window soon, and keep it and those before it; returns at once."""
+        self._asked.set()
+        self._woken.set()
+
+    def _rest(self, seconds: float) -> bool:
+        """Wait, but not longer than until somebody wants something; whether that is the end."""
+        self._woken.wait(seconds)
+        self._woken.clear()
+        return self._done.is_set()
+
+    def _run(self) -> None:
+        with suppress(PermissionError):  # some containers do not even let a thread step back
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        scout = self._prepare()
+        if self._done.wait(QUIET_START_S):
+            return
+        self._warm_up()
+        from tachograph.format import SpoolDirectory
+
+        spool = SpoolDirectory(self._spool_path)
+        rotation = self._rotation = None if self._make_rotation is None else self._make_rotation()
+        poll = FIRST_POLL_S
+        while not self._rest(poll if rotation is None else _until_due(rotation, poll)):
+            over = len(self._over)
+            self.step(spool, scout, time.monotonic())
+            # Where processes come and go, what they leave is not to heap up.
+            poll = FIRST_POLL_S if len(self._over) > over else min(2 * poll, LONGEST_POLL_S)
+            if rotation is not None:
+                self._rotate(rotation, spool, scout)
+
+    def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> None:
+        """Look once: read the sources of new code, make parts, trim what has ended. ``now`` is in seconds."""
+        from tachograph.format import FormatError
+
+        try:
+            processes = spool.processes(without=self._over)
+            scout.look(processes)
+            for process in processes:
+                self._note_settled(process, now)
+                self._note_request(process)
+                if self._makes_parts and not (self._rotation is not None and self._rotation.unsettled):
+                    self._make_parts(spool, process)
+                self._put_away(spool, process, scout)
+        except FormatError:
+            return  # the spool has been taken away; the end will say so
+        except (OSError, ImportError):
+            # No room for a part, most likely, or no pyarrow that works. The segments stay as they are: nothing is
+            # lost, the end only takes longer.
+            self._makes_parts = False
+
+    def _rotate(self, rotation: Rotation, spool: SpoolDirectory, scout: SourceScout) -> None:
+        """Close the window if it is due, and forget the processes that are gone with it."""
+        from tachograph.format import FormatError
+
+        if self._asked.is_set():
+            self._asked.clear()
+            rotation.ask_for_snapshot()
+        try:
+            living = spool.processes(without=self._over)
+        except FormatError:
+            rotation.put_off()
+            return  # the spool has been taken away; the end will say so
+        if rotation.due(self._written + sum(_written_by(process, scout) for process in living)):
+            gone = rotation.rotate(scout.store, self._done)
+            if gone is not None:
+                self._over -= gone
+                self._written = 0
+
+    def _put_away(self, spool: SpoolDirectory, process: SpoolProcess, scout: SourceScout) -> None:
+        """Trim what a process left that is over, after a last look at what it has written."""
+        if process.control is None or was_running_at(process.pid, process.control.start_ns):
+            return
+        process.control = spool.control(process.prefix) or process.control
+        self._note_request(process)
+        self._requests.pop(process.prefix, None)
+        scout.look([process])
+        self._written += _written_by(process, scout)
+        scout.forget(process.prefix)
+        trim(process)
+        self._over.add(process.prefix)
+        self._currents.pop(process.prefix, None)
+        self._settled.pop(process.prefix, None)
+
+    def _note_settled(self, process: SpoolProcess, now: float) -> None:
+        if process.control is None:
+            return
+        current = process.control.current_seq
+        seen, since = self._currents.setdefault(process.prefix, (current, now))
+        if now - since >= SETTLING_S:
+            # What came before the segment that was current then has not been for at least as long.
+            self._settled[process.prefix] = seen
+            self._currents[process.prefix] = current, now
+
+    def _note_request(self, process: SpoolProcess) -> None:
+        count = 0 if process.control is None else process.control.snapshots
+        if self._rotation is not None and count != self._requests.get(process.prefix, 0):
+            self._requests[process.prefix] = count
+            self._rotation.ask_for_snapshot()
+
+    def _make_parts(self, spool: SpoolDirectory, process: SpoolProcess) -> None:
+        from tachograph.format import write_part
+
+        settled = self._settled.get(process.prefix, 0)
+        ready = [sequence for sequence in process.segments if sequence < settled]
+        while len(ready) >= SEGMENTS_PER_PART:
+            batch, ready = ready[:SEGMENTS_PER_PART], ready[SEGMENTS_PER_PART:]
+            if batch[-1] - batch[0] != SEGMENTS_PER_PART - 1:
+                return  # one is missing in between: the end counts it
+            write_part(spool, process.prefix, [process.segment(sequence) for sequence in batch])
+            for sequence in batch:
+                process.segment_path(sequence).unlink()
+
+
+def _until_due(rotation: Rotation, poll: float) -> float:
+    """How long to wait for the next look, where a window may end before."""
+    due = rotation.wait_s()
+    return min(poll, LONGEST_POLL_OF_WINDOWS_S, LONGEST_POLL_OF_WINDOWS_S if due is None else due)
+
+
+def _written_by(process: SpoolProcess, scout: SourceScout) -> int:
+    """Bytes that a process has written in the present window."""
+    if process.control is None:
+        return 0
+    first = max((part.last + 1 for part in process.parts if part.window), default=0)
+    sequence, position = scout.position(process.prefix)
+    return max(0, sequence - first) * process.control.segment_size + position

@@ -1,0 +1,115 @@
+"""What the recording command says to and about processes that the program left behind, or that are its first.
+
+A recording ends with its first process. Descendants that live on are asked to stop recording, which is all that they
+notice of it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.format.spool.process_log import LOG_NAME, Event, encode_record
+from tachograph.recorder.collect.running import was_running_at
+
+if TYPE_CHECKING:
+    from tachograph.format import SpoolDirectory, SpoolProcess
+    from tachograph.recorder.command.launch import Program
+
+PATIENCE_S = 0.2
+"""How long the end of a recording waits for descendants to write what they have."""
+
+GRACE_S = 0.05
+"""How much of that they have to end by themselves: many a helper process ends when it sees that its parent has gone."""
+
+POLL_S = 0.005
+RECORDING = 1
+"""State of the control file of a process that is being recorded."""
+
+STOP_REQUESTED_AT, SEGMENT_REQUESTED_AT = 104, 108
+"""Offsets of the requests in a control file (SPEC.md, "Control file")."""
+
+
+def note_start(spool: Path, program: Program) -> None:
+    """Write into the process log which process is the first."""
+    _append(
+        spool,
+        encode_record(
+            Event.FIRST,
+            program.pid,
+            os.getpid(),
+            program.start_ns,
+            executable=os.fsencode(program.path),
+            arguments=b"\0".join(map(os.fsencode, program.arguments)),
+        ),
+    )
+
+
+def note_end(spool: Path, pid: int, exit_status: int, ended_ns: int) -> None:
+    """Write into the process log how the first process ended; the time is used if it could not tell one itself."""
+    _append(spool, encode_record(Event.END, pid, os.getpid(), ended_ns, status=exit_status))
+
+
+def stop_recording(spool: SpoolDirectory) -> int:
+    """Ask the recorded processes that still live to stop, and wait a little until they have; how many there are."""
+    begin = time.monotonic()
+    living = _wait(spool, [process for process in spool.processes() if _lives_on(process)], begin + GRACE_S)
+    for process in living:
+        with suppress(OSError):  # it has been taken away, or the disk has gone: then nobody records any more
+            _ask(spool.path / f"{process.prefix}.ctl")
+    _wait(spool, living, begin + PATIENCE_S)
+    return len(living)
+
+
+def _wait(spool: SpoolDirectory, processes: list[SpoolProcess], deadline: float) -> list[SpoolProcess]:
+    """Wait until all of them have ended or stopped recording; those that have not at the ``deadline``."""
+    while processes := _still_recording(spool, processes):
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(POLL_S)
+    return processes
+
+
+def _lives_on(process: SpoolProcess) -> bool:
+    control = process.control
+    return control is not None and control.state == RECORDING and was_running_at(process.pid, control.start_ns)
+
+
+def _still_recording(spool: SpoolDirectory, processes: Iterable[SpoolProcess]) -> list[SpoolProcess]:
+    found = []
+    for process in processes:
+        control = spool.control(process.prefix)
+        if control is not None and control.state == RECORDING and was_running_at(process.pid, control.start_ns):
+            found.append(process)
+    return found
+
+
+def ask_to_turn(control_file: Path, segment: int) -> None:
+    """Ask a process to go on in segment ``segment``, if it is in an earlier one.
+
+    Errors:
+        OSError: its control file cannot be written.
+    """
+    _ask(control_file, segment, SEGMENT_REQUESTED_AT)
+
+
+def _ask(control_file: Path, value: int = 1, at: int = STOP_REQUESTED_AT) -> None:
+    descriptor = os.open(control_file, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.pwrite(descriptor, struct.pack("<I", value), at)
+    finally:
+        os.close(descriptor)
+
+
+def _append(spool: Path, record: bytes) -> None:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(spool / LOG_NAME, flags, 0o600)
+    try:
+        os.write(descriptor, record)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,132 @@
+"""Makes the finished recording of a spool: after a run, and by ``tachograph recover`` after a crash."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.recorder.collect.output import MANIFEST, SPOOL, remove_spool
+from tachograph.recorder.problems import reason
+
+if TYPE_CHECKING:
+    from tachograph.format import LossSpec, Manifest, SpoolDirectory
+    from tachograph.recorder.collect.sources import SourceStore
+
+
+class UnfinishedError(Exception):
+    """The tables could not be written. The spool is whole and stays; the message is a reason in a few words."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a finished recording holds: rows by table, bytes, and the losses that matter (name -> count).
+
+    A table that was not recorded has no number of rows. ``processes`` says how many were recorded in which way
+    (``python``, ``native``, ``listed``).
+    """
+
+    rows: Mapping[str, int]
+    size: int
+    lost: Mapping[str, int]
+    processes: Mapping[str, int] = field(default_factory=dict)
+
+
+def finish(
+    directory: Path,
+    manifest: Manifest,
+    sources: SourceStore,
+    *,
+    state: str = "complete",
+    exit_statuses: Mapping[int, int] | None = None,
+) -> Finished:
+    """Write the tables and the manifest of the recording in ``directory``, then remove its spool.
+
+    Raises UnfinishedError, with the spool as it was, if that is not possible.
+    """
+    finished = make_tables(directory, manifest, sources, state=state, exit_statuses=exit_statuses)
+    remove_spool(directory / SPOOL)
+    return finished
+
+
+def make_tables(
+    directory: Path,
+    manifest: Manifest,
+    sources: SourceStore,
+    *,
+    state: str = "complete",
+    exit_statuses: Mapping[int, int] | None = None,
+    spool: SpoolDirectory | None = None,
+    ended_ns: int | None = None,
+) -> Finished:
+    """Write the tables and the manifest of a recording into ``directory``, from its own spool or from ``spool``.
+
+    ``ended_ns`` is when it ended, if its spool does not tell. Raises UnfinishedError, with no tables left, if that is
+    not possible.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise UnfinishedError(f"pyarrow cannot be imported: {error}") from error
+
+    from tachograph.format import (
+        FormatError,
+        SpoolDirectory,
+        assemble,
+        finished_manifest,
+        load_specification,
+        write_recording,
+    )
+
+    spec = load_specification()
+    try:
+        assembled = assemble(
+            spool or SpoolDirectory(directory / SPOOL),
+            spec,
+            resolve=resolve_symbols,
+            read_source=sources.read,
+            store_sources=bool(manifest.parameters.get("sources", True)),
+            exit_statuses=exit_statuses or {},
+        )
+        tables = write_recording(assembled, directory, manifest.uuid)
+        finished = finished_manifest(manifest, assembled, tables, state)
+        finished.ended_ns = finished.ended_ns if ended_ns is None else ended_ns
+        finished.write(directory / MANIFEST)
+    except (OSError, FormatError, pa.ArrowException) as error:
+        # Half a set of tables is of no use, and the room may be needed.
+        for name in spec.tables:
+            (directory / f"{name}.parquet").unlink(missing_ok=True)
+        raise UnfinishedError(reason(error) if isinstance(error, OSError) else str(error)) from error
+    return Finished(
+        rows={name: table["rows"] for name, table in tables.items()},
+        size=sum(table["bytes"] for table in tables.values()) + (directory / MANIFEST).stat().st_size,
+        lost=losses(finished.quality, spec.losses),
+        processes=Counter(assembled.table("processes")["recorded"].to_pylist()),
+    )
+
+
+def losses(quality: Sequence[Mapping[str, object]], specs: Sequence[LossSpec]) -> dict[str, int]:
+    """The entries of the quality ledger that mean missing data, summed over the processes."""
+    severities = {spec.name: spec.severity for spec in specs}
+    lost: dict[str, int] = {}
+    for entry in quality:
+        name, count = str(entry["loss"]), entry["count"]
+        if severities.get(name, "loss") == "loss" and isinstance(count, int) and count:
+            lost[name] = lost.get(name, 0) + count
+    return lost
+
+
+def resolve_symbols(path: str, offsets: list[int]) -> list[str | None]:
+    """Names of the functions at ``offsets`` of the file of a mapping; None where there is none to be had."""
+    try:
+        from tachograph.recorder._native import resolve
+    except ImportError:
+        return [None] * len(offsets)
+    if not path.startswith("/"):
+        return [None] * len(offsets)  # the kernel's name for a mapping without a file
+    try:
+        return list(resolve(path, offsets))
+    except (RuntimeError, OSError):
+        return [None] * len(offsets)  # the file has been replaced or removed since

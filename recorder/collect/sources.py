@@ -1,0 +1,142 @@
+"""The source texts of the files that have samples, read early: a file that is edited later was another one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from tachograph.format.spool.directory import MAX_SEGMENT_SIZE, SpoolProcess
+from tachograph.format.spool.records import CODE, NONE, SEGMENT_HEADER, Code, decode_record, record_header
+from tachograph.recorder.collect.source_rights import SourceRights
+
+MAX_FILE = 4 << 20
+"""Bytes of the largest file that is read."""
+
+MAX_TOTAL = 128 << 20
+"""Bytes of all files that are kept."""
+
+CHUNK = 64 << 10
+"""Bytes of a segment that are looked at in one read."""
+
+CODE_FILE = "<string>"
+"""co_filename of what ``python -c`` runs."""
+
+
+class SourceStore:
+    """Reads files once and keeps their bytes.
+
+    Paths are relative to ``directory``, where the program was started. ``code`` is what ``python -c`` runs. A file
+    that was modified after ``not_after_ns`` (ns since the epoch) is no longer what ran, and is not read.
+    """
+
+    def __init__(self, directory: Path, code: str | None = None, not_after_ns: int | None = None) -> None:
+        self._directory = directory
+        self._not_after_ns = not_after_ns
+        self._room = MAX_TOTAL
+        self.rights = SourceRights()
+        self._files: dict[str, bytes | None] = {}
+        if code is not None:
+            self._files[CODE_FILE] = code.encode("utf-8", "surrogateescape")
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of the file that ``co_filename`` names; None if there is no such file or it is too large."""
+        if path not in self._files:
+            content = None
+            if not path.startswith("<"):
+                limit = min(MAX_FILE, self._room)
+                content = read_bounded(self._directory / path, limit, self._not_after_ns, self.rights)
+            self._files[path] = content
+            self._room -= len(content or b"")
+        return self._files[path]
+
+
+def read_bounded(
+    path: Path, limit: int, not_after_ns: int | None = None, rights: SourceRights | None = None
+) -> bytes | None:
+    """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file or must not be read."""
+    try:
+        # Recordings are recovered on systems that lack these flags, too.
+        flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, os.O_RDONLY | flags)
+    except (OSError, ValueError):
+        return None
+    try:
+        status = os.fstat(descriptor)
+        changed = not_after_ns is not None and status.st_mtime_ns > not_after_ns
+        if changed or not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            return None
+        if rights is not None and not rights.allow(descriptor):
+            return None
+        with open(descriptor, "rb", closefd=False) as file:
+            content = file.read(limit + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return content if len(content) <= limit else None
+
+
+class SourceScout:
+    """Follows the segments that are being written and reads the files of new code objects early."""
+
+    def __init__(self, store: SourceStore) -> None:
+        self.store = store
+        self._positions: dict[str, tuple[int, int]] = {}
+
+    def look(self, processes: Iterable[SpoolProcess]) -> None:
+        """Read the files of the code objects that were recorded since the last look."""
+        for process in processes:
+            if process.control is None:
+                continue
+            sequence, position = self._positions.get(process.prefix, (0, SEGMENT_HEADER))
+            while True:
+                position = self._follow(process, sequence, position)
+                if sequence >= process.control.current_seq:
+                    break
+                sequence, position = sequence + 1, SEGMENT_HEADER
+            self._positions[process.prefix] = sequence, position
+
+    def position(self, prefix: str) -> tuple[int, int]:
+        """The segment of a process and the place in it up to which it was followed."""
+        return self._positions.get(prefix, (0, SEGMENT_HEADER))
+
+    def forget(self, prefix: str) -> None:
+        """A process will write no more."""
+        self._positions.pop(prefix, None)
+
+    def _follow(self, process: SpoolProcess, sequence: int, position: int) -> int:
+        """Go through the committed records from ``position``; the position of the first that is not there yet."""
+        try:
+            with process.segment_path(sequence).open("rb", buffering=0) as file:
+                wanted = CHUNK
+                while True:
+                    data = os.pread(file.fileno(), wanted, position)
+                    # After what it says: it may have become another user before it said that, but not since.
+                    self.store.rights.look_at(process.pid)
+                    used, needed = self._scan(data, position, sequence)
+                    position += used
+                    if len(data) < wanted or not needed:
+                        return position
+                    wanted = max(CHUNK, needed)
+        except OSError:
+            return position  # made into a part, whose files were read before
+
+    def _scan(self, data: bytes, position: int, sequence: int) -> tuple[int, int]:
+        """Bytes of ``data`` that were whole records, and bytes that the next one needs (0: there is none yet)."""
+        at = 0
+        while at + 8 <= len(data):
+            header = int.from_bytes(data[at : at + 8], "little")
+            length, kind = header & NONE, header >> 32 & 0xFF
+            check = record_header(position + at, length, kind, sequence) >> 48
+            if not 8 <= length <= MAX_SEGMENT_SIZE or header >> 48 != check:
+                return at, 0
+            if at + length > len(data):
+                return at, length
+            if kind == CODE:
+                record = decode_record(kind, data[at : at + length])
+                if isinstance(record, Code):
+                    self.store.read(record.filename)
+            at += length
+        return at, 8

@@ -1,0 +1,300 @@
+"""Starts the program and stays beside it: signals are passed on, stops are shared, its end is waited for.
+
+The program must not notice that it has a parent of a new kind: it keeps the signal mask, the dispositions, the file
+descriptors, the process group and the terminal that this command was started with.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from tachograph.recorder.inprocess.process_filter import join_patterns
+from tachograph.recorder.problems import Refused, reason
+
+# Faults of our own, signals nobody can catch, and limits that each process meets for itself are not for the program.
+_NOT_PASSED_ON = {
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGSYS,
+    signal.SIGABRT,
+    signal.SIGPIPE,
+    signal.SIGXCPU,
+    signal.SIGXFSZ,
+}
+_STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+_WATCHED = signal.valid_signals() - _NOT_PASSED_ON
+# What python itself sets to SIG_IGN at its start; the program's python does so again.
+_IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+IMPATIENCE_S = 0.5
+"""A signal that comes so soon after the program's end was still meant for the program: a second Ctrl-C, for example."""
+
+
+class _Change(IntEnum):
+    """What became of the program, as waitpid tells."""
+
+    NONE = 0
+    STOPPED = 1
+    CONTINUED = 2
+    ENDED = 3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the profiled process is told; see arm.py.
+
+    ``preload`` is the native sampler's library, ``provider`` the name of a socket (see listening.py).
+    """
+
+    spool: Path
+    sampler: str
+    interval_ns: int
+    paused: bool
+    segment_size: int
+    memory: bool
+    memory_threshold: int
+    preload: Path | None
+    children: bool = True
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    rotates: bool = False
+    provider: str | None = None
+
+    def environment(self, original: Mapping[str, str]) -> dict[str, str]:
+        """The environment for the program; the library, or arm.py without it, takes out again what is added here."""
+        environment = dict(original)
+        environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
+        config = (
+            f"interval_ns={self.interval_ns},waits=1,paused={self.paused:d},segment={self.segment_size},"
+            f"memory={self.memory:d},threshold={self.memory_threshold},sampler={self.sampler}"
+        )
+        config += f",home={join_patterns([os.path.dirname(os.path.dirname(os.path.abspath(__file__)))])}"
+        if not self.children:
+            config += ",children=0"
+        if self.rotates:
+            config += ",rotate=1"
+        if self.provider is not None:
+            config += f",provider={self.provider}"
+        for key, patterns in (("include", self.include), ("exclude", self.exclude)):
+            if patterns:
+                config += f",{key}={join_patterns(patterns)}"
+        environment["TACHOGRAPH_CONFIG"] = config
+        if self.preload is not None:
+            before = original.get("LD_PRELOAD")
+            environment["LD_PRELOAD"] = os.fspath(self.preload) + ("" if before is None else f":{before}")
+        return environment
+
+
+@dataclass(frozen=True)
+class Program:
+    """The first process of a recording; ``start_ns`` is a monotonic time just before it was started."""
+
+    pid: int
+    start_ns: int
+    path: str
+    arguments: Sequence[str]
+
+
+def hold_signals() -> set[int]:
+    """Block the signals that are to be passed on, so that none is lost; the mask as it was, for the program."""
+    return {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)}
+
+
+def release_signals() -> None:
+    """Let signals that ask to end do so again, at once, whatever is being done; those that came until now are over.
+
+    For what is done after the program's end: these signals were the program's until then. What the caller had ignored
+    stays ignored.
+    """
+    for number in _ENDINGS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_IGN)  # discards what is pending
+            signal.signal(number, signal.SIG_DFL)
+    threading.Thread(target=_unblock_endings, name="tachograph signals", daemon=True).start()
+
+
+def _unblock_endings() -> None:
+    # A signal for the whole process ends it when one thread does not block it, even if others hold the interpreter.
+    time.sleep(IMPATIENCE_S)
+    while signal.sigtimedwait(_ENDINGS, 0) is not None:
+        pass
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
+    threading.Event().wait()
+
+
+def interrupted() -> int | None:
+    """A signal that came since :func:`hold_signals` and asks to end, or None."""
+    return next((number for number in _ENDINGS if number in signal.sigpending()), None)
+
+
+def start(program: str, arguments: Sequence[str], environment: Mapping[str, str], mask: set[int]) -> Program:
+    """Start the executable file ``program``; ``arguments`` begin with argv[0].
+
+    Raises Refused if the system does not let us.
+    """
+    start_ns = time.monotonic_ns()
+    try:
+        pid = os.posix_spawn(
+            program,
+            list(arguments),
+            environment,
+            setsigmask=mask,
+            setsigdef=_IGNORED_BY_PYTHON,
+        )
+    except OSError as error:
+        raise Refused(f"cannot start {program}: {reason(error)}") from None
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        # Whoever started us ignores the ends of its children; we must not. The program has its own copy by now.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    return Program(pid, start_ns, program, arguments)
+
+
+class Watch:
+    """Waits for the end of the program and deals with signals until then.
+
+    The signals of ``own`` are for the recording command alone: each has a function that is called when it comes.
+    """
+
+    def __init__(self, pid: int, own: Mapping[int, Callable[[], None]] | None = None) -> None:
+        self._pid = pid
+        self._own = own or {}
+        self._stopped = False
+        self._stop_with_it = False
+
+    def until_end(self) -> int:
+        """Wait for the program's end; its status as waitpid gives it."""
+        # Looking comes before waiting: a change of SIGCHLD's disposition discards one that has come already.
+        status = self._look()
+        while status is None:
+            info = signal.sigwaitinfo(_WATCHED)
+            if info.si_signo == signal.SIGCHLD:
+                status = self._look()
+            elif (call := self._own.get(info.si_signo)) is not None:
+                call()
+            else:
+                self._pass_on(info.si_signo, by_terminal=info.si_code > 0)
+        return status
+
+    def _look(self) -> int | None:
+        while True:
+            change, status = self._next_change()
+            if change is _Change.ENDED:
+                return status
+            if change is _Change.NONE:
+                return None
+            if change is _Change.STOPPED and let_go(self._pid, os.WSTOPSIG(status)):
+                continue
+            self._stopped = change is _Change.STOPPED
+            self._share_stop()
+
+    def _next_change(self) -> tuple[_Change, int]:
+        try:
+            pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+        except ChildProcessError:
+            return _Change.ENDED, 0  # somebody else has taken its status
+        if pid == 0:
+            return _Change.NONE, 0
+        if os.WIFSTOPPED(status):
+            return _Change.STOPPED, status
+        if os.WIFCONTINUED(status):
+            return _Change.CONTINUED, status
+        return _Change.ENDED, status
+
+    def _pass_on(self, number: int, *, by_terminal: bool) -> None:
+        if number == signal.SIGCONT:
+            # It came to the whole group, or to us alone: what counts is whether the program still stands.
+            self._stop_with_it = False
+            if self._stopped:
+                self._send(signal.SIGCONT)
+            return
+        if number in _STOPS:
+            self._stop_with_it = True
+        # What the terminal sends (Ctrl-C, Ctrl-Z, a new size), the program has had already: it is in the same process
+        # group. Only that it hangs up, it tells the first process of the session alone.
+        if not by_terminal or (number == signal.SIGHUP and os.getsid(0) == os.getpid()):
+            self._send(number)
+        self._share_stop()
+
+    def _send(self, number: int) -> None:
+        # A program that has become another user's (sudo) takes no signals from us, as it would take none from our
+        # caller.
+        with suppress(PermissionError):
+            os.kill(self._pid, number)
+
+    def _share_stop(self) -> None:
+        # The shell looks at us: we stand still when the program does, but only if we were asked to; a program that
+        # takes Ctrl-Z for itself goes on, and one that somebody else stopped is not ours to wait for.
+        if self._stop_with_it and self._stopped:
+            self._stop_with_it = False
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def let_go(pid: int, number: int) -> bool:
+    """Give a child that has made us its tracer (PTRACE_TRACEME) the signal at which it stands; whether it is one.
+
+    It stops at every signal until its tracer lets it go on: without us it would have met none of the recorder's.
+    """
+    if number in _STOPS or number == signal.SIGSTOP:
+        return False
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    if f"\nTracerPid:\t{os.getpid()}\n" not in status:
+        return False
+    import ctypes
+
+    ptrace_cont = 7
+    ptrace = ctypes.CDLL(None).ptrace
+    ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+    return bool(ptrace(ptrace_cont, pid, None, number) == 0)
+
+
+def exit_status(status: int) -> int:
+    """The exit status in a status of waitpid; negative for the signal that ended the program."""
+    return os.waitstatus_to_exitcode(status)
+
+
+def end_like(code: int) -> None:
+    """End this process as the program ended: with its exit status, or by the signal that ended it.
+
+    ``code`` is an :func:`exit_status`. Does not return.
+    """
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None where the descriptor is closed
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            continue  # nobody reads it any more
+    if code < 0:
+        _die_of(-code)
+    # Not sys.exit: taking pyarrow down in good order costs more time than all the rest of the end.
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _die_of(number: int) -> None:
+    """Die of signal ``number`` as the program did, but without a second core dump."""
+    import ctypes
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    pr_set_dumpable = 4  # a core pattern that is a pipe takes no notice of the limit
+    ctypes.CDLL(None).prctl(pr_set_dumpable, 0, 0, 0, 0)
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})

@@ -1,0 +1,205 @@
+"""One recording from its start to its end, seen from the recording command. Imported when the program runs already."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.format import FormatError, SpoolDirectory
+from tachograph.format.spool.masking import mask_arguments
+from tachograph.recorder.collect.collector import Collector
+from tachograph.recorder.collect.descendants import note_end, note_start, stop_recording
+from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish
+from tachograph.recorder.collect.output import MANIFEST, SPOOL
+from tachograph.recorder.collect.running import note_recorder
+from tachograph.recorder.collect.stopped import recorded_processes, why_stopped_early
+from tachograph.recorder.command.rotation_settings import DEFAULT_KEEP
+from tachograph.recorder.gpu.sampler import GpuSampler
+from tachograph.recorder.inprocess.arm import ERROR_FILE
+from tachograph.recorder.problems import one_line
+
+if TYPE_CHECKING:
+    import _socket
+
+    from tachograph.format import Manifest
+    from tachograph.recorder.collect.sources import SourceScout, SourceStore
+    from tachograph.recorder.command.launch import Program
+    from tachograph.recorder.command.rotation_settings import Rotate
+    from tachograph.recorder.fd_broker.broker import Provider
+    from tachograph.recorder.rotation.rotate import Rotation
+
+MAX_REASON = 500
+"""Characters read of a reason that the profiled process left."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a recording ended: what it holds, or why it is unfinished, and why the program was not recorded, if so.
+
+    ``windows`` is how many were closed before the one that it holds, ``kept`` are the newest of them, and ``saved`` is
+    how many more snapshots have kept.
+    """
+
+    finished: Finished | None
+    unfinished: str | None
+    not_recorded: str | None
+    stopped_early: str | None
+    seconds: float
+    windows: int = 0
+    kept: tuple[Path, ...] = ()
+    saved: int = 0
+
+
+class Session:
+    """Everything that the recording command does beside waiting for the program."""
+
+    def __init__(
+        self,
+        directory: Path,
+        program: Program,
+        manifest: Manifest,
+        command: Sequence[str],
+        code: str | None,
+        *,
+        gpu: bool = True,
+        rotate: Rotate | None = None,
+        keep: int = DEFAULT_KEEP,
+        listener: _socket.socket | None = None,
+    ) -> None:
+        self._directory = directory
+        self._spool = directory / SPOOL
+        self._program = program
+        self._command = command
+        self._code = code
+        self._started_ns = time.monotonic_ns()
+        self._working_directory = Path.cwd()
+        self._manifest = manifest
+        self._sources: SourceStore | None = None
+        self._gpu = GpuSampler(self._spool) if gpu else None
+        self._rotate, self._keep = rotate, keep
+        self._rotation: Rotation | None = None
+        self._collector = Collector(
+            self._spool, self._prepare, import_for_the_end, None if rotate is None else self._begin_rotation
+        )
+        self._listener = listener
+        self._provider: Provider | None = None
+
+    def begin(self) -> None:
+        """Start to work beside the program."""
+        self._begin_to_provide()
+        self._collector.start()
+        if self._gpu is not None:
+            self._gpu.start()
+
+    def snapshot(self) -> None:
+        """Close the present window of a rotated recording soon, and keep it and those before it; returns at once."""
+        self._collector.ask_for_snapshot()
+
+    def end(self, exit_status: int) -> Outcome:
+        """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal)."""
+        ended_ns = time.monotonic_ns()
+        self._end_gpu()
+        self._collector.stop()
+        stuck = None if self._rotation is None else self._rotation.end()
+        assert self._sources is not None
+        pid = self._program.pid
+        with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
+            note_end(self._spool, pid, exit_status, ended_ns)
+            stop_recording(SpoolDirectory(self._spool))
+        if self._provider is not None:
+            self._provider.stop()
+        outcome = Outcome(
+            finished=None,
+            unfinished=None,
+            not_recorded=self._why_not_recorded(),
+            stopped_early=why_stopped_early(self._spool),
+            seconds=(ended_ns - self._started_ns) / 1e9,
+            windows=0 if self._rotation is None else self._rotation.closed,
+            kept=() if self._rotation is None else tuple(each.path for each in self._rotation.kept),
+            saved=0 if self._rotation is None else self._rotation.saved,
+        )
+        self._manifest.notes += [note for note in (outcome.not_recorded, outcome.stopped_early) if note]
+        self._manifest.ended_ns = ended_ns
+        if stuck is not None:
+            return replace(outcome, unfinished=stuck)
+        try:
+            finished = finish(self._directory, self._manifest, self._sources, exit_statuses={pid: exit_status})
+        except UnfinishedError as error:
+            return replace(outcome, unfinished=str(error))
+        return replace(outcome, finished=finished)
+
+    def _begin_to_provide(self) -> None:
+        if self._listener is None:
+            return
+        from tachograph.recorder.fd_broker.broker import Provider
+
+        parameters = self._manifest.parameters
+        self._provider = Provider(
+            self._spool,
+            self._program.pid,
+            self._listener,
+            int(parameters["segment_size"]),
+            memory=bool(parameters["memory"]),
+        )
+        self._provider.start()
+
+    def _end_gpu(self) -> None:
+        """Until now nothing was said about GPUs: only who has asked the driver knows whether there is one."""
+        told = self._gpu.stop() if self._gpu is not None else None
+        self._manifest.parameters["gpu"] = told is not None and told.recorded
+        self._manifest.notes += told.notes if told is not None else []
+
+    def _prepare(self) -> SourceScout:
+        """Note what is being recorded."""
+        from tachograph.recorder.collect.sources import SourceScout, SourceStore
+
+        self._manifest.argv = mask_arguments(self._command)
+        self._sources = SourceStore(self._working_directory, self._code)
+        # A disk that has become full since the start: the end will say so, and recover does without either.
+        with suppress(OSError):
+            note_recorder(self._spool, self._program.pid)
+            note_start(self._spool, self._program)
+            self._manifest.write(self._directory / MANIFEST)
+        return SourceScout(self._sources)
+
+    def _begin_rotation(self) -> Rotation:
+        from tachograph.recorder.rotation.rotate import Rotation
+
+        assert self._rotate is not None
+        self._rotation = Rotation(self._directory, self._manifest, self._rotate, self._keep, self._turn_gpu)
+        return self._rotation
+
+    def _turn_gpu(self) -> tuple[int, bool]:
+        return (0, False) if self._gpu is None else (self._gpu.turn(), self._gpu.recorded)
+
+    def _why_not_recorded(self) -> str | None:
+        if recorded_processes(self._spool):
+            return None
+        try:
+            text = (self._spool / ERROR_FILE).read_text(encoding="utf-8", errors="replace")[:MAX_REASON]
+        except OSError:
+            text = ""
+        parameters = self._manifest.parameters
+        if text:
+            return one_line(text) + ("; --sampler signal may do" if parameters["sampler"] == "native" else "")
+        if self._program.path == sys.executable:
+            return "it ended before Python had started, or its Python does not have tachograph installed"
+        if not parameters.get("children", True):
+            return "its first process is no Python, and with --no-children no other is recorded"
+        chosen = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
+        return f"it started no Python{chosen} that can be recorded"
+
+
+def import_for_the_end() -> None:
+    """Import now what the end needs, so that it need not wait; what cannot be imported, the end will name."""
+    for module in ("pyarrow.compute", "pyarrow.parquet", "tachograph.recorder._native"):
+        with suppress(ImportError):
+            import_module(module)
+    with suppress(ImportError):
+        from tachograph.format import assemble, write_recording  # noqa: F401

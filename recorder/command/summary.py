@@ -1,0 +1,99 @@
+"""The line at the end of a recording: what was recorded, how big it is, what was lost, and what to type next."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.recorder.problems import one_line
+
+if TYPE_CHECKING:
+    from tachograph.recorder.collect.finish import Finished
+    from tachograph.recorder.command.session import Outcome
+
+# Table, and what one of its rows and what several of them are called.
+COUNTED = (
+    ("cpu", "CPU sample", "CPU samples"),
+    ("waits", "wait", "waits"),
+    ("memory", "footprint", "footprints"),
+    ("allocations", "block", "blocks"),
+    ("copies", "copy", "copies"),
+    ("spans", "span", "spans"),
+    ("gpu", "GPU reading", "GPU readings"),
+)
+
+
+def summary(title: str, path: Path, outcome: Outcome) -> str:
+    """One line about the recording at ``path`` of the program ``title``."""
+    where = shlex.quote(str(path))
+    if outcome.unfinished is not None:
+        return (
+            f"{title} has run, but its recording could not be finished ({outcome.unfinished}); "
+            f"all that was recorded is in {where}; when that is mended: tachograph recover {where}"
+        )
+    assert outcome.finished is not None
+    if outcome.not_recorded is not None:
+        return f"{title} was not recorded: {outcome.not_recorded}; {where} holds no samples"
+    what = f"{processes(outcome.finished)}: {recorded(outcome.finished)}"
+    early = "" if outcome.stopped_early is None else f"; {outcome.stopped_early}"
+    which = f" ({windows(outcome)})" if outcome.windows else ""
+    size = bytes_text(outcome.finished.size)
+    return (
+        f"recorded {outcome.seconds:.1f} s of {title}{what}, {size} in {where}{which}{early}; "
+        f"{lost(outcome.finished)}; next: tachograph analyze {where}"
+    )
+
+
+def windows(outcome: Outcome) -> str:
+    """What came before the last window, and which of it is still there."""
+    there = [f"{outcome.saved:,} in snapshots"] if outcome.saved else []
+    if outcome.kept:
+        first, last = (shlex.quote(outcome.kept[at].name) for at in (0, -1))
+        there.append(first if first == last else f"{first} to {last}")
+    kept = f"kept: {' and '.join(there)}" if there else "none of them kept"
+    return f"the last window; {outcome.windows:,} before it, {kept}"
+
+
+def processes(finished: Finished) -> str:
+    """How many processes were recorded and only seen; nothing where the program was all there was."""
+    count = finished.processes
+    seen = count.get("listed", 0)
+    python = sum(count.values()) - seen
+    if python == 1 and not seen and not count.get("native"):
+        return ""
+    bare = f" ({count['native']:,} without Python stacks)" if count.get("native") else ""
+    others = f" and {seen:,} other{'s' if seen > 1 else ''}" if seen else ""
+    return f", {python:,} Python process{'' if python == 1 else 'es'}{bare}{others}"
+
+
+def recorded(finished: Finished) -> str:
+    """How many rows of what; of CPU samples even if there are none."""
+    counts = [(finished.rows.get(table, 0), one, many) for table, one, many in COUNTED]
+    return ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n or one == "CPU sample")
+
+
+def lost(finished: Finished) -> str:
+    """What was lost, by cause."""
+    if not finished.lost:
+        return "nothing lost"
+    return "lost: " + ", ".join(f"{count:,} {name}" for name, count in finished.lost.items())
+
+
+def bytes_text(size: int) -> str:
+    """A size for people: ``31 KB``."""
+    if size < 1_000_000:
+        return f"{size / 1000:.0f} KB"
+    return f"{size / 1e6:.1f} MB"
+
+
+def say(line: str) -> None:
+    """Write a line on the standard error, if there still is one; the standard output is the program's."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(f"tachograph: {one_line(line)}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return  # whoever read it has gone; the recording is there all the same

@@ -1,0 +1,1 @@
+"""What runs inside the profiled program. It imports the standard library and the extension module, and no more."""

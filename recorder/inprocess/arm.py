@@ -1,0 +1,163 @@
+"""Arms the recorder inside the profiled process, before the program's first line.
+
+``tachograph.pth`` calls :func:`at_start` at interpreter start when a recording is on. Whatever goes wrong
+here, the program must run as if nothing had been there: the reason is left in the spool (``arm-error.txt``) for the
+recording command to print. Only the standard library and our own extension module are imported in this process.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SPOOL = "TACHOGRAPH_SPOOL"
+CONFIG = "TACHOGRAPH_CONFIG"
+ASK, TAKE = 0x54414348, 0x54414349
+"""Numbers of errors that are none: os.strerror of them is answered by the preloaded library."""
+
+ERROR_FILE = "arm-error.txt"
+
+
+def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> None:
+    """Start recording as the command said, through the preloaded library or, without it, in the environment.
+
+    ``begin`` is called with the spool's path and the settings; None is :func:`start`.
+    """
+    if os.strerror(ASK) == "tachograph":
+        spool, _, text = os.strerror(TAKE).rpartition("\n")
+        config = parse(text)
+    else:
+        spool, config = take_settings(os.environ)
+    if not chosen(config):
+        from tachograph.recorder.inprocess.refusal import EXCLUDED, note_refusal
+
+        note_refusal(spool, EXCLUDED, "not chosen by --include and --exclude")
+        return
+    try:
+        (begin or start)(spool, config)
+    except (OSError, RuntimeError, ImportError, ValueError, KeyError) as error:
+        leave_reason(spool, error)
+
+
+def chosen(config: dict[str, str]) -> bool:
+    """Whether this process is to be recorded, by the name of its program."""
+    if "include" not in config and "exclude" not in config:
+        return True
+    from tachograph.recorder.inprocess.process_filter import is_chosen
+
+    return is_chosen(config, sys.orig_argv)
+
+
+def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
+    """Remove our variables from ``environ``; the spool's path and the settings."""
+    return environ.pop(SPOOL), parse(environ.pop(CONFIG, ""))
+
+
+def parse(text: str) -> dict[str, str]:
+    """The settings.
+
+    They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children``, ``rotate``
+    (numbers), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see chosen.py).
+    """
+    return {key: value for key, _, value in (item.partition("=") for item in text.split(",") if item)}
+
+
+def start(spool: str, config: dict[str, str]) -> None:
+    """Start the sampler that ``config`` names and tell the recording what runs here.
+
+    Raises OSError, RuntimeError, ImportError, ValueError or KeyError with one line of text if it cannot.
+    """
+    interval_ns, segment = int(config["interval_ns"]), int(config["segment"])
+    paused = config["paused"] == "1"
+    facts = facts_of_interpreter(config)
+    if config["sampler"] == "signal":
+        from tachograph.recorder.inprocess import signal_sampler
+
+        children = config.get("children") != "0"
+        rotates = config.get("rotate") == "1"
+        signal_sampler.arm(spool, interval_ns, paused, segment, facts, children=children, rotates=rotates)
+    else:
+        import atexit
+
+        from tachograph.recorder._native import arm, exiting, meta
+
+        memory = config.get("memory") == "1"
+        threshold, children = int(config.get("threshold", "0")), config.get("children") != "0"
+        arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, threshold, children)
+        # The first of all: so it runs after the program's own functions, where the program's own part ends.
+        atexit.register(exiting)
+        for key, value in facts.items():
+            meta(key, value)
+
+
+def facts_of_interpreter(config: dict[str, str]) -> dict[str, str]:
+    """What the recording is told of this interpreter and how it is sampled."""
+    return {
+        "executable": sys.executable or "",
+        "implementation": sys.implementation.name,
+        "python_version": python_version(),
+        "sampler": config["sampler"],
+        "interval_ns": config["interval_ns"],
+    }
+
+
+def python_version() -> str:
+    """The interpreter's version, such as ``3.13.0`` or ``3.15.0a2``."""
+    v = sys.version_info
+    level = {"alpha": "a", "beta": "b", "candidate": "rc"}.get(v.releaselevel)
+    return f"{v.major}.{v.minor}.{v.micro}" + (f"{level}{v.serial}" if level else "")
+
+
+def leave_reason(spool: str, error: Exception) -> None:
+    """Write into the spool why the process is not recorded (one line); never fails."""
+    from tachograph.recorder.inprocess.refusal import FAILED, note_refusal
+
+    text = " ".join(f"{error}".split()) or type(error).__name__
+    note_refusal(spool, FAILED, text)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(f"{spool}/{ERROR_FILE}", flags, 0o600)
+    except OSError:
+        return  # a second failing process of the recording, or a full disk: the recording command says what it knows
+    try:
+        os.write(descriptor, text.encode("utf-8", "replace"))
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def pause() -> None:
+    """Pause whichever sampler is running; nothing if none is."""
+    _switch("pause")
+
+
+def resume() -> None:
+    """Resume whichever sampler is running; nothing if none is."""
+    _switch("resume")
+
+
+def span_writer() -> "Callable[[str, str, int, int, int, int], None] | None":
+    """What writes spans of this process: name, fields, start_ns, end_ns, number and parent. None if nothing records."""
+    native = sys.modules.get("tachograph.recorder._native")
+    if native is not None and native.active():
+        return native.span  # type: ignore[no-any-return]  # a module found by name has no types
+    module = sys.modules.get("tachograph.recorder.inprocess.signal_sampler")
+    sampler = None if module is None else module.running()
+    return None if sampler is None else sampler.span
+
+
+def snapshot() -> bool:
+    """Ask whichever sampler is running for a snapshot; whether anybody takes one."""
+    return bool(_switch("snapshot"))
+
+
+def _switch(what: str) -> object:
+    native = sys.modules.get("tachograph.recorder._native")
+    if native is not None and native.active():
+        return getattr(native, what)()
+    module = sys.modules.get("tachograph.recorder.inprocess.signal_sampler")
+    sampler = None if module is None else module.running()
+    return None if sampler is None else getattr(sampler, what)()

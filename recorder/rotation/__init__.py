@@ -1,0 +1,1 @@
+"""Rotates a recording: windows that are closed while the program runs."""

@@ -1,0 +1,169 @@
+"""The step from one window of a rotated recording to the next: noted before it is made, so that it is made once.
+
+The recording of a closed window takes its name in one moment. From then on its part of the spool is to be replaced by
+what the next window needs; whoever finds a journal goes on with that (``settle``), or, if the window never took its
+name, leaves the spool as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tachograph.format import FormatError, Manifest, SpoolDirectory
+from tachograph.format.atomic import write_bytes
+from tachograph.format.files import read_regular_file
+from tachograph.format.spool.directory import LOSS_COUNTERS, ControlFile
+from tachograph.format.spool.process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LogRecord
+from tachograph.recorder.collect.output import MANIFEST
+from tachograph.recorder.collect.running import was_running_at
+from tachograph.recorder.rotation.log_handover import carried_log
+from tachograph.recorder.rotation.window_handover import Turned, remove_carried, remove_process, write_carry
+from tachograph.recorder.rotation.window_names import discard_hidden
+
+JOURNAL = "rotation.json"
+
+_COUNTERS = ("helper_cpu_ns", "handler_cpu_ns", "samples", "ticks", "losses")
+_NAME = re.compile(r"[^/\0]{1,255}")
+_PREFIX = re.compile(r"\d{1,9}-\d{1,18}")
+_MAX_SIZE = 1 << 28
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A window that is being closed: its recording, beside the present one, and how far each process belongs to it."""
+
+    name: str
+    uuid: str
+    window: int
+    end_ns: int
+    gpu_before: int
+    turned: Mapping[str, Turned]
+
+    def write(self, spool: Path) -> None:
+        """Note it in the spool. Raises OSError."""
+        processes = {
+            prefix: {
+                "last": turned.last,
+                "over": turned.over,
+                "counters": None if turned.control is None else [getattr(turned.control, name) for name in _COUNTERS],
+            }
+            for prefix, turned in self.turned.items()
+        }
+        about = {"name": self.name, "uuid": self.uuid, "window": self.window, "end_ns": self.end_ns}
+        document = {**about, "gpu_before": self.gpu_before, "processes": processes}
+        write_bytes(spool / JOURNAL, json.dumps(document).encode("ascii"))
+
+    @classmethod
+    def read(cls, spool: SpoolDirectory) -> Journal | None:
+        """The journal of a spool; None if there is none, or one that is none. Raises OSError or FormatError."""
+        try:
+            document = json.loads(read_regular_file(spool.path / JOURNAL, _MAX_SIZE))
+            window, end_ns, gpu_before = (document[name] for name in ("window", "end_ns", "gpu_before"))
+            whole = all(type(number) is int for number in (window, end_ns, gpu_before))
+            if not whole or not _NAME.fullmatch(document["name"]):
+                return None
+            turned = {prefix: _turned(spool, prefix, entry) for prefix, entry in document["processes"].items()}
+            return cls(document["name"], str(document["uuid"]), window, end_ns, gpu_before, turned)
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+
+def _turned(spool: SpoolDirectory, prefix: str, entry: Mapping[str, Any]) -> Turned:
+    if not _PREFIX.fullmatch(prefix):  # files of that name are going to be removed
+        raise TypeError(prefix)
+    control = spool.control(prefix)
+    if control is not None and entry["counters"] is not None:
+        control = with_counters(control, entry["counters"])
+    if type(entry["last"]) is not int or type(entry["over"]) is not bool:
+        raise TypeError(prefix)
+    return Turned(entry["last"], control, entry["over"])
+
+
+def with_counters(control: ControlFile, counters: list[Any]) -> ControlFile:
+    """A control file with other counters. Raises TypeError or ValueError if they are none."""
+    *numbers, losses = counters
+    if not all(type(number) is int for number in (*numbers, *losses)) or len(losses) != LOSS_COUNTERS:
+        raise TypeError("not counters")
+    return replace_counters(control, (*numbers, tuple(losses)))
+
+
+def replace_counters(control: ControlFile, values: tuple[Any, ...]) -> ControlFile:
+    """A control file with these values of ``helper_cpu_ns``, ``handler_cpu_ns``, ``samples``, ``ticks``, ``losses``."""
+    return replace(control, **dict(zip(_COUNTERS, values, strict=True)))
+
+
+def go_on(directory: Path) -> None:
+    """Finish a step that was begun and not ended in the spool of the recording in ``directory``.
+
+    Raises OSError or FormatError.
+    """
+    spool = SpoolDirectory(directory / "spool")
+    discard_hidden(directory)
+    journal = Journal.read(spool)
+    if journal is not None and was_published(directory.parent / journal.name, journal.uuid):
+        settle(spool, journal, os.getpid())
+    (spool.path / JOURNAL).unlink(missing_ok=True)
+
+
+def present_window(spool: SpoolDirectory, window: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What a manifest is to say of the window in the spool; ``window`` is what it said when it was last written."""
+    begun = spool.process_log().window
+    if window is None or begun is None:
+        return window
+    return {**window, "number": begun.first, "start_ns": begun.time_ns}
+
+
+def was_published(path: Path, uuid: str) -> bool:
+    """Whether the recording at ``path`` is that of a closed window, and whole."""
+    try:
+        manifest = Manifest.read(path / MANIFEST)
+    except FormatError:
+        return False
+    return manifest.uuid == uuid and manifest.state == "complete" and not path.is_symlink()
+
+
+def settle(spool: SpoolDirectory, journal: Journal, command: int) -> None:
+    """Put what the next window needs in the place of what belongs to the one that was closed, and end the step.
+
+    ``command`` is the process id of the recording command, or of the one that recovers what it left. What was done
+    already is not done again. Raises OSError or FormatError.
+    """
+    if spool.parts_path.is_symlink():
+        raise FormatError("the parts of its spool are a symbolic link")
+    listed = {process.prefix: process for process in spool.processes()}
+    number = journal.window + 1
+    for prefix, turned in journal.turned.items():
+        if turned.over:
+            remove_process(spool, prefix)
+        elif turned.last >= 0 and prefix in listed and turned.control is not None:
+            write_carry(listed[prefix], turned.last, number, journal.end_ns, turned.control, spool.parts_path)
+            remove_carried(spool, prefix, turned.last, number)
+    for sequence in spool.gpu_segments():
+        if sequence < journal.gpu_before:
+            (spool.path / f"gpu.{sequence:06}.seg").unlink()
+    _settle_log(spool, journal, set(listed), command)
+    (spool.path / JOURNAL).unlink()
+
+
+def _settle_log(spool: SpoolDirectory, journal: Journal, prefixes: set[str], command: int) -> None:
+    if (log := spool.process_log()).window_ns == journal.end_ns:
+        (spool.path / CUT_LOG_NAME).unlink(missing_ok=True)
+        return
+    over = {prefix for prefix, turned in journal.turned.items() if turned.over}
+    going_on = {int(prefix.partition("-")[0]) for prefix in prefixes - over}
+
+    def lives(record: LogRecord) -> bool:
+        return record.pid in going_on or was_running_at(record.pid, record.time_ns)
+
+    # What is in the log that is being written stays there: of what stands in both, one counts.
+    kept = carried_log(log, command, journal.end_ns, journal.window + 1, lives)
+    write_bytes(spool.path / KEPT_LOG_NAME, kept)
+    with suppress(FileNotFoundError):
+        (spool.path / CUT_LOG_NAME).unlink()

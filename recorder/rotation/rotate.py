@@ -1,0 +1,354 @@
+"""Rotates a recording: closes one window after the other while the program runs, and keeps the newest."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.format import FormatError, SpoolDirectory
+from tachograph.format.spool.process_log import CUT_LOG_NAME, LOG_NAME, Event
+from tachograph.recorder.collect.descendants import RECORDING, ask_to_turn
+from tachograph.recorder.collect.finish import UnfinishedError, make_tables
+from tachograph.recorder.collect.output import (
+    MANIFEST,
+    ROOM_AT_START,
+    SEGMENT_SIZE,
+    discard_window,
+    drop_window,
+    make_private,
+)
+from tachograph.recorder.collect.running import was_running_at
+from tachograph.recorder.collect.table_writer import TableProcess
+from tachograph.recorder.problems import reason
+from tachograph.recorder.rotation.journal import JOURNAL, Journal, replace_counters, settle, was_published
+from tachograph.recorder.rotation.window_handover import ClosedSpool, Turned
+from tachograph.recorder.rotation.window_names import discard_hidden, first_number, hidden, window_name
+
+if TYPE_CHECKING:
+    import threading
+
+    from tachograph.format import Manifest, SpoolProcess
+    from tachograph.format.spool.directory import ControlFile
+    from tachograph.format.spool.process_log import ProcessLog
+    from tachograph.recorder.collect.sources import SourceStore
+    from tachograph.recorder.command.rotation_settings import Rotate
+
+PATIENCE_S = 2.0
+"""How long processes are given to leave their segments; what one does not is in the next window."""
+
+SETTLING_S = 1.0
+"""A segment may still change for this long after it was left (SPEC.md, "The spool")."""
+
+RETRY_S = 5.0
+"""How long a window stays open after it could not be closed, before that is tried again."""
+
+POLL_S = 0.02
+_NO_LOSSES = (0, 0, 0, 0, (0,) * 64)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The recording of a window that this run has made."""
+
+    path: Path
+    uuid: str
+
+
+@dataclass(frozen=True)
+class _Closed:
+    """A window that was closed at ``moment`` (time.monotonic) and whose recording has its name."""
+
+    journal: Journal
+    created_utc: str
+    moment: float
+    snapshot: bool
+
+
+class Rotation:
+    """The windows of one recording. Everything but the constructor is called by one thread.
+
+    ``turn_gpu`` begins another segment of GPU readings and tells its number and whether GPUs are read at all.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        manifest: Manifest,
+        when: Rotate,
+        keep: int,
+        turn_gpu: Callable[[], tuple[int, bool]],
+    ) -> None:
+        self._directory = directory
+        self._manifest = manifest
+        self._when = when
+        self._keep = keep
+        self._turn_gpu = turn_gpu
+        self._run = manifest.uuid
+        self._tables = TableProcess()
+        discard_hidden(directory)
+        self._first = self._number = first_number(directory)
+        self._began = time.monotonic()
+        self._not_before = self._began
+        self._unsettled: _Closed | None = None
+        # What the manifest says of the present window alone.
+        self._notes: list[str] = []
+        self._next_note: str | None = None
+        self._wants_snapshot = False
+        self.kept: deque[Kept] = deque()
+        self.closed = self.saved = 0
+        start_ns = (manifest.clock or {}).get("monotonic_ns")
+        manifest.window = self._window(start_ns)
+        self._write_manifest()
+
+    def wait_s(self) -> float | None:
+        """Seconds until the next window is due; None if that is no question of time."""
+        if self._when.seconds is None:
+            return None
+        return max(0.0, max(self._began + self._when.seconds, self._not_before) - time.monotonic())
+
+    def due(self, written: int) -> bool:
+        """Whether the present window is to be closed, in which ``written`` bytes were written."""
+        if time.monotonic() < self._not_before:
+            return False
+        by_itself = self.wait_s() == 0.0 if self._when.size is None else written >= self._when.size
+        return by_itself or self._wants_snapshot
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the spool still has what belongs to a closed window: then no segments may be put together."""
+        return self._unsettled is not None
+
+    def ask_for_snapshot(self) -> None:
+        """Close the present window as soon as it can be, and never delete it and the kept ones."""
+        self._wants_snapshot = True
+
+    def put_off(self) -> None:
+        """Leave the window open for a while: it cannot be closed now."""
+        self._not_before = time.monotonic() + RETRY_S
+
+    def rotate(self, sources: SourceStore, done: threading.Event) -> set[str] | None:
+        """Close the present window; the processes (their prefixes) that ended in it, or None if it was not closed."""
+        spool = SpoolDirectory(self._directory / "spool")
+        try:
+            if self._unsettled is None:
+                self._unsettled = self._close(spool, sources, done)
+            return None if self._unsettled is None else self._go_on(spool, self._unsettled)
+        except (OSError, FormatError, UnfinishedError) as error:
+            self.put_off()
+            note = f"could not be closed when it was due ({_why(error)}), so it is longer"
+            if self._unsettled is None:
+                self._note(note)
+            else:  # it is closed, and waits for room: the one after it becomes longer
+                self._next_note = note
+            return None
+        finally:
+            self._tables.end()
+
+    def end(self) -> str | None:
+        """Make the last window ready to be finished; in a few words why that is not possible, if so."""
+        if self._unsettled is None:
+            return None
+        # The rows of the closed window are still in the spool: as they are, they would be told twice.
+        try:
+            self._go_on(SpoolDirectory(self._directory / "spool"), self._unsettled)
+        except (OSError, FormatError, UnfinishedError) as error:
+            return _why(error)
+        finally:
+            self._tables.end()
+        return None
+
+    def _go_on(self, spool: SpoolDirectory, closed: _Closed) -> set[str]:
+        """Begin the next window, now that the recording of the one before it has its name."""
+        self._tables.call(settle, spool, closed.journal, os.getpid())
+        self._unsettled = None
+        journal = closed.journal
+        self.closed += 1
+        self._began = closed.moment
+        self._number = journal.window + 1
+        self._manifest.window = self._window(journal.end_ns)
+        self._manifest.created_utc = closed.created_utc
+        self._manifest.notes[:] = [note for note in self._manifest.notes if note not in self._notes]
+        self._notes.clear()
+        if self._next_note is not None:
+            self._note(self._next_note)
+            self._next_note = None
+        self._write_manifest()
+        self.kept.append(Kept(self._directory.parent / journal.name, journal.uuid))
+        if closed.snapshot:
+            # Only this run deletes windows, and only those that it remembers. They are not renamed: somebody may be
+            # reading them, and a kill in the midst of many renames would leave a part of them to be deleted.
+            self.saved += len(self.kept)
+            self.kept.clear()
+        self._drop_oldest()
+        return {prefix for prefix, each in journal.turned.items() if each.over}
+
+    def _write_manifest(self) -> None:
+        with suppress(OSError):  # no room: it keeps the old one, and a recovery asks the process log
+            self._manifest.write(self._directory / MANIFEST)
+
+    def _window(self, start_ns: int | None) -> dict[str, object]:
+        """What the manifest says of the present window."""
+        return {"number": self._number, "first": self._first, "start_ns": start_ns, "run": self._run}
+
+    def _name(self) -> str:
+        # Somebody may have put something there meanwhile.
+        while os.path.lexists(self._directory.parent / window_name(self._directory, self._number)):
+            self._number += 1
+        return window_name(self._directory, self._number)
+
+    def _close(self, spool: SpoolDirectory, sources: SourceStore, done: threading.Event) -> _Closed | None:
+        """Make the recording of the present window; None if the program has ended meanwhile."""
+        moment, end_ns = time.monotonic(), time.monotonic_ns()
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        turned, gpu_before, gpu = self._turn(spool, end_ns, done)
+        if done.is_set():
+            return None  # what there is belongs to the last window
+        journal = Journal(self._name(), str(uuid.uuid4()), self._number, end_ns, gpu_before, turned)
+        closed = _Closed(journal, created, moment, self._wants_snapshot)
+        self._write(ClosedSpool(spool.path, turned, end_ns, gpu_before), closed, sources, gpu=gpu)
+        self._wants_snapshot = False
+        return closed
+
+    def _turn(self, spool: SpoolDirectory, end_ns: int, done: threading.Event) -> tuple[dict[str, Turned], int, bool]:
+        """Let every process leave its segment, and wait until nobody writes into it any more."""
+        processes = spool.processes()
+        # A process that has left its segment needs a new one at once, and stops recording where there is no room.
+        self._check_room(sum(map(writes, processes)))
+        gpu_before, gpu = self._turn_gpu()
+        same = still_the_same(processes, spool.process_log())
+        asked: dict[str, int] = {}
+        for process in processes:
+            if process.prefix in same and writes(process):
+                assert process.control is not None
+                asked[process.prefix] = process.control.current_seq + 1
+                ask_to_turn(spool.path / f"{process.prefix}.ctl", asked[process.prefix])
+        # Writers open it for each record: those that have it open are through with that before we look.
+        if not (spool.path / CUT_LOG_NAME).exists():
+            with suppress(FileNotFoundError):
+                (spool.path / LOG_NAME).rename(spool.path / CUT_LOG_NAME)
+        deadline = time.monotonic() + PATIENCE_S
+        late = set(asked)
+        while late and time.monotonic() < deadline and not done.wait(POLL_S):
+            late = {prefix for prefix in late if not _has_turned(spool.control(prefix), asked[prefix])}
+        done.wait(SETTLING_S)
+        ends: dict[int, list[int]] = {}
+        for record in spool.process_log().records:
+            if record.event is Event.END:
+                ends.setdefault(record.pid, []).append(record.time_ns)
+        turned = {}
+        for process in processes:
+            moments = ends.get(process.pid, ()) if process.prefix in same else ()
+            ended_ns = min((moment for moment in moments if moment >= process.start_ns), default=None)
+            turned[process.prefix] = how_far(
+                process, spool.control(process.prefix), asked.get(process.prefix), ended_ns, end_ns
+            )
+        return turned, gpu_before, gpu
+
+    def _check_room(self, processes: int) -> None:
+        disk = os.statvfs(self._directory)
+        if disk.f_bavail * disk.f_frsize < ROOM_AT_START + 2 * SEGMENT_SIZE * processes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _write(self, spool: ClosedSpool, closed: _Closed, sources: SourceStore, *, gpu: bool) -> None:
+        """Write the recording of the window, and give it its name."""
+        journal = closed.journal
+        place, path = self._directory.parent / hidden(journal.name), self._directory.parent / journal.name
+        discard_window(place)
+        make_private(place)
+        manifest = replace(
+            self._manifest,
+            uuid=journal.uuid,
+            window={
+                **(self._manifest.window or {}),
+                "number": journal.window,
+                "end_ns": journal.end_ns,
+                **({"snapshot": True} if closed.snapshot else {}),
+            },
+            parameters={**self._manifest.parameters, "gpu": gpu},
+            notes=list(self._manifest.notes),
+        )
+        try:
+            self._tables.call(make_tables, place, manifest, sources, spool=spool, ended_ns=journal.end_ns)
+            journal.write(spool.path)
+            if os.path.lexists(path):  # since the name was chosen
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+            place.rename(path)
+        except BaseException:
+            discard_window(place)
+            (spool.path / JOURNAL).unlink(missing_ok=True)
+            raise
+
+    def _note(self, what: str) -> None:
+        """Say something about the present window."""
+        note = f"window {self._number} {what}"
+        if note not in self._notes:
+            self._notes.append(note)
+            self._manifest.notes.append(note)
+
+    def _drop_oldest(self) -> None:
+        while len(self.kept) > self._keep:
+            oldest = self.kept.popleft()
+            # Somebody may have moved it, or put something else there: only our own goes.
+            if was_published(oldest.path, oldest.uuid):
+                drop_window(oldest.path, oldest.path.with_name(hidden(oldest.path.name)))
+
+
+def writes(process: SpoolProcess) -> bool:
+    """Whether a process still writes into its spool."""
+    control = process.control
+    return control is not None and control.state == RECORDING and was_running_at(process.pid, control.start_ns)
+
+
+def still_the_same(processes: Sequence[SpoolProcess], log: ProcessLog) -> set[str]:
+    """The prefixes of those whose process id has not gone over to another program (exec) or another process."""
+    latest = {process.pid: process.prefix for process in processes}
+    times: dict[tuple[Event, int], int] = {}
+    for record in log.records:
+        times[record.event, record.pid] = max(record.time_ns, times.get((record.event, record.pid), 0))
+
+    def replaced(process: SpoolProcess) -> bool:
+        exec_ns, start_ns = (times.get((event, process.pid), 0) for event in (Event.EXEC, Event.START))
+        return process.start_ns <= exec_ns < start_ns
+
+    return {process.prefix for process in processes if latest[process.pid] == process.prefix and not replaced(process)}
+
+
+def how_far(
+    process: SpoolProcess, control: ControlFile | None, asked: int | None, ended_ns: int | None, end_ns: int
+) -> Turned:
+    """How far a process belongs to the window that ends at ``end_ns``.
+
+    ``asked`` is the segment that it was asked to go on in, ``ended_ns`` when it said that it ended.
+    """
+    over = asked is None if ended_ns is None else ended_ns <= end_ns
+    if over:
+        # One that had said its end may still have been there.
+        highest = max([-1, *process.segments, *(part.last for part in process.parts)])
+        return Turned(highest if control is None else control.current_seq, control, over=True)
+    if control is None:
+        return Turned(-1, None, over=False)
+    # It may have ended since: that is told in the next window. So are the blocks that have found no place yet.
+    lived = replace(control, state=RECORDING, end_ns=0, young_unkept=0)
+    if asked is None:
+        return Turned(control.current_seq, lived, over=False)
+    if _has_turned(lived, asked):
+        return Turned(asked - 1, lived, over=False)
+    # It stands still, or was about to end: all that it has written is in the next window.
+    return Turned(-1, replace_counters(lived, _NO_LOSSES), over=False)
+
+
+def _why(error: Exception) -> str:
+    return reason(error) if isinstance(error, OSError) else str(error)
+
+
+def _has_turned(control: ControlFile | None, asked: int) -> bool:
+    return control is not None and control.current_seq >= asked
