@@ -47,8 +47,8 @@ format: $(VENV)/.with-dev ## let ruff and clang-format rewrite the sources
 	$(BIN)/ruff format .
 	@$(if $(strip $(OUR_CPP)),$(BIN)/clang-format -i $(OUR_CPP))
 
-generate: $(VENV)/.with-dev ## make what follows from format-spec/tables.toml: tables of SPEC.md
-	$(BIN)/python tools/generate_format.py
+generate: $(VENV)/.with-dev ## make what follows from tables.toml and records.toml: layouts, constants, tables of SPEC.md
+	$(BIN)/python -m tools.generate
 
 dev: $(BIN)/pip ## an editable install with all tools: edits to Python sources are live
 	@echo "installing tachograph, editable, and its tools into $(VENV) ..."

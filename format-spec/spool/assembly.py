@@ -15,13 +15,15 @@ from .contexts import ContextTree, ReadSource
 from .directory import SpoolDirectory
 from .gpu import GpuFacts, read_gpu
 from .images import images_of
+from .layout import BLOCK_ROWS, FREED_ROWS
 from .named_spans import spans_table
 from .native_frames import NativeFrames, Resolve
 from .process_definitions import ProcessFacts
 from .process_log import ProcessLog
 from .process_reader import Chunk, read_process
 from .processes import losses_of_rows, processes_table, rows_of, threads_table
-from .row_kinds import BLOCK_ROWS, FREED_ROWS, ROW_KINDS, TABLE_KINDS, RowKind
+from .records import ROW_KINDS, TABLE_KINDS
+from .row_kind import RowKind
 from .rows import IdMaps, final_table, id_maps
 
 if TYPE_CHECKING:
@@ -113,7 +115,7 @@ class Assembled:
                 if count:
                     counts[names[index] if index < len(names) else f"cause_{index}"] = count
             if process.control is not None and not process.control.ended:
-                counts["blocks_unkept"] = process.control.young_unkept
+                counts["blocks_unkept"] = process.control.pending_unkept
             for name in ("records_torn", "segments_missing", "references_lost"):
                 counts[name] = counts.get(name, 0) + getattr(process, name)
             ledger += [
@@ -137,7 +139,7 @@ class Assembled:
         """The monotonic and the UTC time of one moment; None if no control file is left."""
         for process in self._processes:
             if process.control is not None:
-                return {"monotonic_ns": process.control.start_ns, "utc_ns": process.control.utc_ns}
+                return {"monotonic_ns": process.control.start_ns, "utc_ns": process.control.start_utc_ns}
         return None
 
     @property
@@ -168,7 +170,7 @@ class Assembled:
                 "handler_cpu_ns": max(0, process.control.handler_cpu_ns - (before.handler_cpu_ns if before else 0)),
                 "helper_cpu_ns": max(0, process.control.helper_cpu_ns - (before.helper_cpu_ns if before else 0)),
                 "samples": max(0, process.control.samples - (before.samples if before else 0)),
-                "wait_ticks": max(0, process.control.ticks - (before.ticks if before else 0)),
+                "wait_ticks": max(0, process.control.wait_ticks - (before.wait_ticks if before else 0)),
                 "own_bytes": process.control.own_bytes or None,
             }
             for process in self._processes

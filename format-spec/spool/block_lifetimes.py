@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .arrow_columns import table_of
-from .row_kinds import FREED_ROWS
+from .layout import FREED_ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa

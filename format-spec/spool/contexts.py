@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from ..schema import Specification
 from ..validation import MAX_STACK_DEPTH
 from .arrow_columns import table_of
+from .layout import NONE, Code
 from .line_table import reduce_line_table
 from .process_definitions import ProcessFacts
-from .records import NONE, Code
 from .text import clean_text
 
 if TYPE_CHECKING:

@@ -12,61 +12,46 @@ from pathlib import Path
 from ..errors import FormatError, NewerVersionError
 from ..files import read_regular_file
 from ..manifest import MOST_INTEGER
+from .layout import (
+    BLOCK,
+    CONTROL_FIELDS,
+    CONTROL_MAGIC,
+    CONTROL_SIZE,
+    LOSS_COUNTERS,
+    PENDING_PLACES,
+    Control,
+    ControlState,
+)
 from .process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log, joined
-from .records import BLOCK, ROW_LENGTHS, record_header
+from .records import ROW_LENGTHS, record_header
 from .segment import Segment, read_segment
 
 SPOOL_NAME = "spool"
 """Name of the spool in a recording."""
 
-CONTROL_MAGIC = b"TACHCTL1"
-CONTROL_SIZE = 4096
-LOSS_COUNTERS = 64
-ENDED = 2
-"""State of a process that has written all that it had."""
 MAX_SEGMENT_SIZE = 1 << 28
-
-YOUNG_AT, YOUNG_PLACES = CONTROL_SIZE, 1820
-"""Where the places of young blocks begin in a control file, and how many there are at most."""
 _MAX_CONTROL_SIZE = 1 << 18
 
-_CONTROL = struct.Struct("<8sIIiiqqQIIIIqqqQQI4xQII")
-_LOSSES = struct.Struct(f"<{LOSS_COUNTERS}Q")
-_LOSSES_AT = 128
 _SEGMENT_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})\.seg")
 _CONTROL_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.ctl")
 _GPU_NAME = re.compile(r"gpu\.(\d{6,10})\.seg")
 _PART_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})-(\d{6,10})(?:\.(\d{1,9}))?")
 
 
-@dataclass(frozen=True)
-class ControlFile:
-    """What a process tells about itself; times in ns, ``end_ns`` 0 if unknown, ``state`` as in SPEC.md."""
+class ControlFile(Control):
+    """What a process tells about itself, as in SPEC.md "Control file"; ``end_ns`` is 0 if unknown."""
 
-    pid: int
-    parent_pid: int
-    start_ns: int
-    utc_ns: int
-    segment_size: int
-    current_seq: int
-    state: int
-    error: int
-    paused: bool
-    end_ns: int
-    helper_cpu_ns: int
-    handler_cpu_ns: int
-    samples: int
-    ticks: int
-    stop_requested: bool
-    own_bytes: int
-    young_unkept: int
-    snapshots: int
-    losses: tuple[int, ...]
+    __slots__ = ()
+
+    @property
+    def recording(self) -> bool:
+        """Whether the process says that it records."""
+        return self.state == ControlState.RECORDING
 
     @property
     def ended(self) -> bool:
         """Whether the process has written all that it had."""
-        return self.state == ENDED
+        return self.state == ControlState.ENDED
 
 
 def decode_control(data: bytes) -> ControlFile:
@@ -76,25 +61,22 @@ def decode_control(data: bytes) -> ControlFile:
         FormatError: it is none, or too short.
         NewerVersionError: it has another major version.
     """
-    if len(data) < _LOSSES_AT + _LOSSES.size or data[:8] != CONTROL_MAGIC:
+    if len(data) < CONTROL_FIELDS.size or data[:8] != CONTROL_MAGIC:
         raise FormatError("not a spool control file: it does not begin with TACHCTL1")
-    fields = _CONTROL.unpack_from(data)
-    major, minor = fields[1:3]
-    if major != 1:
-        raise NewerVersionError(
-            f"the spool has version {major}.{minor}, this tachograph reads 1.x: use a newer tachograph"
-        )
+    _, *found = CONTROL_FIELDS.unpack_from(data)
     # A counter that no run can have reached is damaged; a manifest could not hold it.
-    losses = tuple(min(count, MOST_INTEGER) for count in _LOSSES.unpack_from(data, _LOSSES_AT))
-    fields = (fields[0], *(min(value, MOST_INTEGER) for value in fields[1:]))
-    values = (*fields[3:11], bool(fields[11]), *fields[12:17], bool(fields[17]), *fields[18:], losses)
-    return ControlFile(*values)
+    fields = [min(value, MOST_INTEGER) for value in found]
+    control = ControlFile._make((*fields[:-LOSS_COUNTERS], tuple(fields[-LOSS_COUNTERS:])))
+    if control.major != 1:
+        version = f"{control.major}.{control.minor}"
+        raise NewerVersionError(f"the spool has version {version}, this tachograph reads 1.x: use a newer tachograph")
+    return control
 
 
-def young_blocks(data: bytes) -> bytes:
+def pending_blocks(data: bytes) -> bytes:
     """The BLOCK records behind a control file, joined: blocks that live, and that no segment tells of yet."""
     length = ROW_LENGTHS[BLOCK]
-    places = (YOUNG_AT + index * length for index in range(YOUNG_PLACES))
+    places = (CONTROL_SIZE + index * length for index in range(PENDING_PLACES))
     used = (at for at in places if data[at : at + 8] == struct.pack("<Q", record_header(at, length, BLOCK, 0)))
     return b"".join(data[at : at + length] for at in used)
 
@@ -268,11 +250,11 @@ class SpoolDirectory:
         except (OSError, FormatError):
             return None
 
-    def young_blocks(self, prefix: str) -> bytes:
+    def pending_blocks(self, prefix: str) -> bytes:
         """The BLOCK records behind the control file of a process that has not ended; none if it cannot be read."""
         try:
             data = self._control_data(prefix)
-            return b"" if decode_control(data).ended else young_blocks(data)
+            return b"" if decode_control(data).ended else pending_blocks(data)
         except (OSError, FormatError):
             return b""
 

@@ -10,9 +10,8 @@ from ..errors import FormatError
 from ..schema import Specification
 from .arrow_columns import column, scalar, table_of
 from .directory import SpoolDirectory
+from .layout import GPU_ROWS, GpuDevice, LossCount
 from .process_definitions import ProcessFacts
-from .records import GpuDevice, LossCount
-from .row_kinds import GPU_ROWS
 from .rows import mentioned, raw_table
 from .segment import Segment
 from .text import clean_text

@@ -9,8 +9,9 @@ import shlex
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from .layout import Refusal
 from .masking import mask_arguments
-from .process_log import BEGINNINGS, Event, LogRecord, ProcessLog, Refusal
+from .process_log import BEGINNINGS, Event, LogRecord, ProcessLog
 
 MAX_COMMAND = 400
 """Characters kept of a command line."""

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from ..schema import Specification
 from .arrow_columns import table_of
+from .layout import Module
 from .process_definitions import ProcessFacts
-from .records import Module
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+INTERPRETER = 1
+"""Flag of a module that holds the evaluation loop."""
 
 Resolve = Callable[[str, list[int]], list[str | None]]
 _Row = tuple[int, int, str, str | None, int, int, int, int, bool]
@@ -46,7 +49,7 @@ class ProcessModules:
                 module.end,
                 module.file_offset,
                 module.time_ns,
-                module.interpreter,
+                bool(module.flags & INTERPRETER),
             )
             for index, module in enumerate(self._modules)
         ]

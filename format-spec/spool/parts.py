@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from ..errors import FormatError
 from ..files import read_regular_file
 from .directory import MAX_SEGMENT_SIZE, Part, SpoolDirectory
-from .records import DEFINITIONS_SEQ
-from .row_kinds import ROW_KINDS, RowKind
+from .layout import DEFINITIONS_SEQUENCE
+from .records import ROW_KINDS
+from .row_kind import RowKind
 from .rows import raw_table
 from .segment import Segment, definitions_segment, read_segment
 
@@ -81,7 +82,7 @@ def part_definitions(part: Part) -> Segment:
         FormatError, OSError: it cannot be read.
     """
     segment = read_segment(read_regular_file(part.path / DEFINITIONS_NAME, MAX_SEGMENT_SIZE))
-    if segment.seq != DEFINITIONS_SEQ:
+    if segment.seq != DEFINITIONS_SEQUENCE:
         raise FormatError(f"{part.path.name}/{DEFINITIONS_NAME} is not a segment of definitions")
     return segment
 

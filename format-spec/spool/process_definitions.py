@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .directory import ControlFile
-from .records import (
+from .layout import (
     Carried,
     Code,
     Definition,
     Meta,
     Module,
+    NameSource,
     Span,
     Stack,
     State,
@@ -20,8 +21,6 @@ from .records import (
     ThreadStart,
 )
 from .segment import Segment, carried_torn
-
-PYTHON_NAME = 1
 
 
 @dataclass
@@ -129,5 +128,5 @@ class ProcessFacts:
 
     def _call(self, record: ThreadName) -> None:
         facts = self.threads.setdefault(record.thread, ThreadFacts())
-        if facts.name is None or facts.name.source != PYTHON_NAME or record.source == PYTHON_NAME:
+        if facts.name is None or facts.name.source != NameSource.PYTHON or record.source == NameSource.PYTHON:
             facts.name = record

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+
+from .layout import LOG_BOUND, PROCESS_FIELDS, PROCESS_MAGIC, ProcessEvent
 
 LOG_NAME = "processes.log"
 """Name of the process log in a spool."""
@@ -16,43 +16,21 @@ KEPT_LOG_NAME = "processes.kept.log"
 CUT_LOG_NAME = "processes.cut.log"
 """A log that is being cut."""
 
-RECORD_SIZE = 512
-BOUND = 100_000 * RECORD_SIZE
+RECORD_SIZE = PROCESS_FIELDS.size
+BOUND = LOG_BOUND
 """Bytes of the log from which on a process appends one byte in place of a record."""
 
 MAX_LOG_SIZE = 2 * BOUND
 """Bytes of the largest log that is read."""
 
-MAGIC = b"TACHPRC1"
 UNKNOWN_STATUS = -(1 << 31)
 
-_HEAD = struct.Struct("<8sIiiiqqqqII")
-_TEXT_AT = _HEAD.size
-_ROOM = RECORD_SIZE - _TEXT_AT
+_ROOM = len(PROCESS_FIELDS.unpack(bytes(RECORD_SIZE))[-1])
 
-
-class Event(IntEnum):
-    """Kinds of records."""
-
-    START = 1
-    END = 2
-    EXEC = 3
-    FORK = 4
-    FIRST = 5
-    REFUSED = 6
-    WINDOW = 7
-
+Event = ProcessEvent
 
 _KINDS = frozenset(Event)
 BEGINNINGS = (Event.START, Event.FORK)
-
-
-class Refusal(IntEnum):
-    """Why a process was not armed: the ``status`` of a record REFUSED."""
-
-    FAILED = 1
-    EXCLUDED = 2
-    UNSUPPORTED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +83,13 @@ def decode_log(data: bytes) -> ProcessLog:
     while at < len(data):
         end = at + RECORD_SIZE
         # A record that a full disk cut short has the next one's beginning within its own length.
-        if data.startswith(MAGIC, at) and end <= len(data) and data.find(MAGIC, at + 1, end) < 0:
+        if data.startswith(PROCESS_MAGIC, at) and end <= len(data) and data.find(PROCESS_MAGIC, at + 1, end) < 0:
             record = _decode(data, at)
             if record is not None:
                 records.append(record)
             at = end
             continue
-        after = data.find(MAGIC, at + 1)
+        after = data.find(PROCESS_MAGIC, at + 1)
         after = len(data) if after < 0 else after
         if at >= BOUND:
             unlisted += sum(data.count(kind, at, after) for kind in BEGINNINGS)
@@ -144,15 +122,15 @@ def encode_record(
     executable = executable[:_ROOM]
     arguments = arguments[: _ROOM - len(executable)]
     known = UNKNOWN_STATUS if status is None else status
-    head = (MAGIC, event, pid, parent_pid, known, time_ns, *numbers, len(executable), len(arguments))
-    return (_HEAD.pack(*head) + executable + arguments).ljust(RECORD_SIZE, b"\0")
+    head = (PROCESS_MAGIC, event, pid, parent_pid, known, time_ns, *numbers, len(executable), len(arguments))
+    return PROCESS_FIELDS.pack(*head, executable + arguments)
 
 
 def _decode(data: bytes, at: int) -> LogRecord | None:
-    _, kind, pid, parent, status, time_ns, first, second, third, executable, command = _HEAD.unpack_from(data, at)
+    record = PROCESS_FIELDS.unpack_from(data, at)
+    _, kind, pid, parent, status, time_ns, first, second, third, executable, command, text = record
     if kind not in _KINDS:
         return None
-    start = at + _TEXT_AT
     executable = min(executable, _ROOM)
     command = min(command, _ROOM - executable)
     return LogRecord(
@@ -164,8 +142,8 @@ def _decode(data: bytes, at: int) -> LogRecord | None:
         first=first,
         second=second,
         third=third,
-        executable=_text(data[start : start + executable]),
-        arguments=_arguments(data[start + executable : start + executable + command]),
+        executable=_text(text[:executable]),
+        arguments=_arguments(text[executable : executable + command]),
         cut=executable + command == _ROOM,
     )
 

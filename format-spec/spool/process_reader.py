@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from ..errors import FormatError
 from ..schema import Specification
 from .directory import Part, SpoolDirectory, SpoolProcess, covered
+from .layout import BLOCK_ROWS, FREED_ROWS
 from .parts import part_definitions, part_rows
 from .process_definitions import ProcessFacts
-from .row_kinds import BLOCK_ROWS, FREED_ROWS, ROW_KINDS, RowKind
+from .records import ROW_KINDS
+from .row_kind import RowKind
 from .rows import mentioned, raw_table, sound_rows
 from .segment import Segment, rows_until
 
@@ -62,14 +64,14 @@ def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specificati
         # What a window has may be defined behind its end: an id is used before its record is there.
         facts.define(segment)
     # After the segments: a block that gets its row in between is in neither of them for once, and never in both.
-    young = spool.young_blocks(process.prefix) if process.control is not None and not process.control.ended else b""
+    pending = spool.pending_blocks(process.prefix) if process.control is not None and not process.control.ended else b""
     for kind in ROW_KINDS.values():
         records = b"".join([whole[seq].rows(kind.kind) for seq in sorted(whole)])
         if kind in (BLOCK_ROWS, FREED_ROWS) and process.until_ns is not None:
             # Blocks are written when they are a second old, and may be held or over before the window is.
             records += b"".join([rows_until(segment.rows(kind.kind), kind.kind, process.until_ns) for segment in late])
         if kind is BLOCK_ROWS:
-            records += young
+            records += pending
         if records:
             _add_chunk(facts, chunks, kind, records, spec)
     facts.segments_missing += _missing(process, sorted(whole), parts)
@@ -85,7 +87,7 @@ def _try_segment(process: SpoolProcess, seq: int) -> Segment | None:
 
 def _missing(process: SpoolProcess, whole: list[int], parts: list[Part]) -> int:
     """How many segments the process has begun that were not found; one that was only prepared does not count."""
-    last = process.control.current_seq if process.control is not None else max(whole, default=-1)
+    last = process.control.current_segment if process.control is not None else max(whole, default=-1)
     found = sum(seq <= last for seq in whole) + sum(max(0, min(part.last, last) - part.first + 1) for part in parts)
     return max(0, last + 1 - found)
 

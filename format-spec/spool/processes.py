@@ -10,13 +10,15 @@ from ..schema import Specification
 from .arrow_columns import table_of
 from .directory import SpoolProcess
 from .images import Image, Images
-from .process_definitions import PYTHON_NAME, ProcessFacts, ThreadFacts
-from .process_log import Refusal
-from .records import EXITING
+from .layout import NameSource, Refusal, StateEvent
+from .process_definitions import ProcessFacts, ThreadFacts
 from .text import clean_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MAIN = 1
+"""Flag of a process's main thread."""
 
 RECORDED = ("python", "native")
 """What a process may say of how it was recorded (META ``recorded``); the first if it says nothing."""
@@ -132,7 +134,7 @@ def _process_row(
         meta.get("implementation"),
         meta.get("python_version"),
         meta.get("sampler"),
-        next((state.time_ns for state in states if state.event == EXITING), None),
+        next((state.time_ns for state in states if state.event == StateEvent.EXITING), None),
         None if image is None or image.command is None else clean_text(image.command),
         _recorded_how(facts),
         "first" if row.first else image.origin if image is not None else None,
@@ -209,8 +211,8 @@ def _thread_row(facts: ThreadFacts, begin_ns: int | None) -> tuple[object, ...]:
     return (
         start.tid if start else None,
         name.name if name else None,
-        name.source == PYTHON_NAME if name else None,
-        start.main if start else None,
+        name.source == NameSource.PYTHON if name else None,
+        bool(start.flags & MAIN) if start else None,
         _began_ns(facts, begin_ns),
         end.time_ns if end else None,
         max(0, end.cpu_ns - facts.earlier_ns) if end is not None and known else None,

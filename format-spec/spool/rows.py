@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FormatError
 from .arrow_columns import column, scalar
-from .row_kinds import SIZES, Referred, RowKind
+from .row_kind import SIZES, Referred, RowKind
 
 if TYPE_CHECKING:
     import pyarrow as pa

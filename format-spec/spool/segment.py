@@ -9,20 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import FormatError
-from .records import (
+from .layout import (
     ABANDONED,
-    DEFINITIONS_SEQ,
-    ROW_LENGTHS,
+    DEFINITIONS_SEQUENCE,
+    SEGMENT_FIELDS,
     SEGMENT_HEADER,
     SEGMENT_MAGIC,
     Definition,
-    Record,
-    decode_record,
-    record_header,
 )
+from .records import ROW_LENGTHS, decode_definition, record_header
 
-_HEADER = struct.Struct("<8sIIiIq")
 _WORD = struct.Struct("<Q")
+_MOST_TORN = 0xFFFFFFFF
 
 
 @dataclass
@@ -41,24 +39,12 @@ class Segment:
     others: list[tuple[int, int, int]] = field(default_factory=list)
     torn: int = 0
 
-    def located(self) -> list[tuple[int, int, int]]:
-        """(kind, offset, length) of all records, in the order of the segment."""
-        rows = [(kind, at, ROW_LENGTHS[kind]) for kind, offsets in self.row_offsets.items() for at in offsets]
-        return sorted(rows + self.others, key=lambda item: item[1])
-
-    def records(self) -> Iterator[Record]:
-        """All records that can be understood, decoded, in the order of the segment."""
-        for kind, offset, length in self.located():
-            record = decode_record(kind, self.data[offset : offset + length])
-            if record is not None:
-                yield record
-
     def definitions(self) -> Iterator[Definition]:
         """All records that can be understood and are no rows, decoded."""
         for kind, offset, length in self.others:
-            record = decode_record(kind, self.data[offset : offset + length])
+            record = decode_definition(kind, self.data[offset : offset + length])
             if record is not None:
-                yield record  # type: ignore[misc]  # the rows are not among the others
+                yield record
 
     def rows(self, kind: int) -> bytes:
         """The records of a kind of ROW_LENGTHS, joined; each has the length given there."""
@@ -74,7 +60,7 @@ def read_segment(data: bytes) -> Segment:
     """
     if len(data) < SEGMENT_HEADER or data[:8] != SEGMENT_MAGIC:
         raise FormatError("not a spool segment: it does not begin with TACHSEG1")
-    _, seq, _, pid, _, start_ns = _HEADER.unpack_from(data)
+    _, seq, _, pid, start_ns, _ = SEGMENT_FIELDS.unpack_from(data)
     segment = Segment(data, seq, pid, start_ns)
     _scan(segment)
     return segment
@@ -147,16 +133,13 @@ def definitions_of(pid: int, start_ns: int, bodies: Iterable[tuple[int, bytes]],
     out = bytearray(SEGMENT_HEADER)
     for kind, body in bodies:
         length = 8 + len(body)
-        out += _WORD.pack(record_header(len(out), length, kind, DEFINITIONS_SEQ))
+        out += _WORD.pack(record_header(len(out), length, kind, DEFINITIONS_SEQUENCE))
         out += body
-    _HEADER.pack_into(out, 0, SEGMENT_MAGIC, DEFINITIONS_SEQ, len(out), pid, 0, start_ns)
-    struct.pack_into("<I", out, _TORN_AT, min(torn, 0xFFFFFFFF))
+    header = (SEGMENT_MAGIC, DEFINITIONS_SEQUENCE, len(out), pid, start_ns, min(torn, _MOST_TORN))
+    SEGMENT_FIELDS.pack_into(out, 0, *header)
     return bytes(out)
-
-
-_TORN_AT = 32
 
 
 def carried_torn(segment: Segment) -> int:
     """Torn records that were counted when the segments of a part were read (only in a part's definitions)."""
-    return int(struct.unpack_from("<I", segment.data, _TORN_AT)[0]) if segment.seq == DEFINITIONS_SEQ else 0
+    return int(SEGMENT_FIELDS.unpack_from(segment.data)[-1]) if segment.seq == DEFINITIONS_SEQUENCE else 0

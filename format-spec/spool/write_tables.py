@@ -12,7 +12,7 @@ from .assembly import Assembled
 
 
 def write_recording(assembled: Assembled, directory: Path | str, uuid: str) -> dict[str, dict[str, int]]:
-    """Write the tables of recording ``uuid`` into ``directory``; returns the manifest's ``rows`` and ``bytes``.
+    """Write the tables of recording ``uuid`` into ``directory``; returns ``rows`` and ``bytes`` of each.
 
     A table that came after version 1.0 is left out where it has no rows.
 

@@ -10,11 +10,6 @@
 namespace tachograph {
 namespace {
 
-// Places in the list of losses of tables.toml.
-constexpr uint32_t kAllocatorUnseen = 21;
-constexpr uint32_t kNativeUnseen = 22;
-constexpr uint32_t kAllocatorReplaced = 23;
-
 struct Domain {
     PyMemAllocatorDomain theirs;
     tg_domain ours;
@@ -73,12 +68,12 @@ static_assert(sizeof(PyObjectArenaAllocator) == sizeof(tg_arena_allocator));
 bool watch_memory(const tg_api* api) {
     if (!native_blocks_are_seen(api)) {
         // Then no block can be told from a small one either.
-        api->count_loss(kNativeUnseen);
+        api->count_loss(TG_LOSS_NATIVE_UNSEEN);
         api->begin_memory(nullptr, 0);
         return false;
     }
     const Small small = kind_of_small_blocks(api);
-    if (small == Small::unknown) api->count_loss(kAllocatorUnseen);
+    if (small == Small::unknown) api->count_loss(TG_LOSS_ALLOCATOR_UNSEEN);
     const tg_pools* pools = small == Small::pools ? &tg_small_blocks : nullptr;
     if (pools) {
         PyObjectArenaAllocator arenas;
@@ -110,7 +105,7 @@ void check_memory(const tg_api* api) {
     const int64_t before = api->own_allocated(TG_DOMAIN_OBJ);
     if (before < 0) return;
     void* block = PyObject_Malloc(1000);  // through malloc, so whatever small blocks are
-    if (api->own_allocated(TG_DOMAIN_OBJ) == before) api->count_loss(kAllocatorReplaced);
+    if (api->own_allocated(TG_DOMAIN_OBJ) == before) api->count_loss(TG_LOSS_ALLOCATOR_REPLACED);
     PyObject_Free(block);
 }
 

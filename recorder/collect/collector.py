@@ -163,7 +163,7 @@ class Collector:
     def _note_settled(self, process: SpoolProcess, now: float) -> None:
         if process.control is None:
             return
-        current = process.control.current_seq
+        current = process.control.current_segment
         seen, since = self._currents.setdefault(process.prefix, (current, now))
         if now - since >= SETTLING_S:
             # What came before the segment that was current then has not been for at least as long.
@@ -171,7 +171,7 @@ class Collector:
             self._currents[process.prefix] = current, now
 
     def _note_request(self, process: SpoolProcess) -> None:
-        count = 0 if process.control is None else process.control.snapshots
+        count = 0 if process.control is None else process.control.snapshots_requested
         if self._rotation is not None and count != self._requests.get(process.prefix, 0):
             self._requests[process.prefix] = count
             self._rotation.ask_for_snapshot()

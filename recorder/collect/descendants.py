@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.format.spool.layout import SEGMENT_REQUESTED_AT, STOP_REQUESTED_AT
 from tachograph.format.spool.process_log import LOG_NAME, Event, encode_record
 from tachograph.recorder.collect.running import was_running_at
 
@@ -28,11 +29,6 @@ GRACE_S = 0.05
 """How much of that they have to end by themselves: many a helper process ends when it sees that its parent has gone."""
 
 POLL_S = 0.005
-RECORDING = 1
-"""State of the control file of a process that is being recorded."""
-
-STOP_REQUESTED_AT, SEGMENT_REQUESTED_AT = 104, 108
-"""Offsets of the requests in a control file (SPEC.md, "Control file")."""
 
 
 def note_start(spool: Path, program: Program) -> None:
@@ -77,14 +73,14 @@ def _wait(spool: SpoolDirectory, processes: list[SpoolProcess], deadline: float)
 
 def _lives_on(process: SpoolProcess) -> bool:
     control = process.control
-    return control is not None and control.state == RECORDING and was_running_at(process.pid, control.start_ns)
+    return control is not None and control.recording and was_running_at(process.pid, control.start_ns)
 
 
 def _still_recording(spool: SpoolDirectory, processes: Iterable[SpoolProcess]) -> list[SpoolProcess]:
     found = []
     for process in processes:
         control = spool.control(process.prefix)
-        if control is not None and control.state == RECORDING and was_running_at(process.pid, control.start_ns):
+        if control is not None and control.recording and was_running_at(process.pid, control.start_ns):
             found.append(process)
     return found
 

@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.format.spool.layout import CONTROL_MAGIC
 from tachograph.recorder.problems import Refused, reason
 
 if TYPE_CHECKING:
@@ -221,8 +222,8 @@ def probe(spool: Path) -> None:
         try:
             os.posix_fallocate(descriptor, 0, ROOM_AT_START)
             with mmap.mmap(descriptor, 8) as mapped:
-                mapped[:8] = b"TACHCTL1"
-            same = os.pread(descriptor, 8, 0) == b"TACHCTL1"
+                mapped[:8] = CONTROL_MAGIC
+            same = os.pread(descriptor, 8, 0) == CONTROL_MAGIC
         finally:
             os.close(descriptor)
             file.unlink()

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tachograph.format.spool.directory import MAX_SEGMENT_SIZE, SpoolProcess
-from tachograph.format.spool.records import CODE, NONE, SEGMENT_HEADER, Code, decode_record, record_header
+from tachograph.format.spool.layout import CODE, NONE, SEGMENT_HEADER, Code
+from tachograph.format.spool.records import decode_definition, record_header
 from tachograph.recorder.collect.source_rights import SourceRights
 
 MAX_FILE = 4 << 20
@@ -93,7 +94,7 @@ class SourceScout:
             sequence, position = self._positions.get(process.prefix, (0, SEGMENT_HEADER))
             while True:
                 position = self._follow(process, sequence, position)
-                if sequence >= process.control.current_seq:
+                if sequence >= process.control.current_segment:
                     break
                 sequence, position = sequence + 1, SEGMENT_HEADER
             self._positions[process.prefix] = sequence, position
@@ -135,7 +136,7 @@ class SourceScout:
             if at + length > len(data):
                 return at, length
             if kind == CODE:
-                record = decode_record(kind, data[at : at + length])
+                record = decode_definition(kind, data[at : at + length])
                 if isinstance(record, Code):
                     self.store.read(record.filename)
             at += length

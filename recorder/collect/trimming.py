@@ -29,7 +29,7 @@ def trim(process: SpoolProcess) -> None:
     him.
     """
     assert process.control is not None
-    current = process.control.current_seq
+    current = process.control.current_segment
     with suppress(OSError):  # it was made into a part, or the file system cannot do it: then it stays as large as it is
         process.segment_path(current + 1).unlink(missing_ok=True)
         _free_tail(process.segment_path(current))

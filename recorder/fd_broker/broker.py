@@ -23,10 +23,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tachograph.format import FormatError, SpoolDirectory
-from tachograph.format.spool.directory import CONTROL_SIZE
+from tachograph.format.spool.layout import (
+    ANSWER_FIELDS,
+    ANSWER_MAGIC,
+    CONTROL_SIZE,
+    PENDING_SIZE,
+    PROCESS_MAGIC,
+    REQUEST_FIELDS,
+    REQUEST_MAGIC,
+    SEGMENT_HEADER,
+    Request,
+)
 from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE
-from tachograph.format.spool.records import SEGMENT_HEADER
-from tachograph.recorder.collect.descendants import RECORDING
 from tachograph.recorder.collect.running import ancestors, was_running_at
 
 PATIENCE_S = 1.0
@@ -35,12 +43,8 @@ PATIENCE_S = 1.0
 MOST_AHEAD = 3
 """How many segments beyond the current one there may be: the next, its next, and one to be told of only now."""
 
-_REQUEST = struct.Struct("<8sIIqQQ")
-_ASK, _ANSWER = b"TACHASK1", b"TACHGIV1"
-_SEGMENT, _PROCESS, _LOG = 1, 2, 3
 _LOG_HEAD = struct.Struct("<8sIi")
 _CREDENTIALS = struct.Struct("<iII")
-_YOUNG_SIZE = 128 << 10
 
 
 class RefusedError(Exception):
@@ -76,7 +80,7 @@ class Provider:
         self._program, self._since = program, time.monotonic_ns()
         self._listener = socket.socket(fileno=listener.detach())
         self._segment_size = segment_size
-        self._control_size = CONTROL_SIZE + (_YOUNG_SIZE if memory else 0)
+        self._control_size = CONTROL_SIZE + (PENDING_SIZE if memory else 0)
         self._thread = threading.Thread(target=self._run, name="tachograph provider", daemon=True)
 
     def start(self) -> None:
@@ -138,23 +142,23 @@ class Provider:
 
     def _make(self, asked: _Asked) -> list[Path]:
         """What is to be passed on. Raises RefusedError, or OSError if there is no room."""
-        if asked.what == _LOG:
+        if asked.what == Request.LOG:
             self._append(asked)
             return []
         known = asked.start_ns <= time.monotonic_ns() and was_running_at(asked.pid, asked.start_ns)
         if not known:
             raise RefusedError
-        if asked.what == _SEGMENT:
+        if asked.what == Request.SEGMENT:
             return [self._segment(asked)]
-        if asked.what == _PROCESS:
+        if asked.what == Request.PROCESS:
             return self._process(asked)
         raise RefusedError
 
     def _segment(self, asked: _Asked) -> Path:
         control = self._spool.control(asked.prefix)
-        if control is None or control.state != RECORDING or asked.segment_size != self._segment_size:
+        if control is None or not control.recording or asked.segment_size != self._segment_size:
             raise RefusedError
-        if not control.current_seq < asked.sequence <= control.current_seq + MOST_AHEAD:
+        if not control.current_segment < asked.sequence <= control.current_segment + MOST_AHEAD:
             raise RefusedError
         path = self._path(asked.prefix, f"{asked.sequence:06}.seg")
         try:
@@ -185,7 +189,7 @@ class Provider:
 
     def _append(self, asked: _Asked) -> None:
         magic, kind, pid = _LOG_HEAD.unpack_from(asked.record)
-        if magic != b"TACHPRC1" or pid != asked.pid or not 0 < kind < 256:
+        if magic != PROCESS_MAGIC or pid != asked.pid or not 0 < kind < 256:
             raise RefusedError
         descriptor = os.open(
             self._spool.path / LOG_NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
@@ -219,24 +223,24 @@ class Provider:
 def _receive(connection: socket.socket, pid: int) -> _Asked:
     """What is asked by the process that connected, and that must itself have sent it: its number is then no other's."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-    size = _REQUEST.size + RECORD_SIZE
+    size = REQUEST_FIELDS.size + RECORD_SIZE
     data, told, _, _ = connection.recvmsg(size, socket.CMSG_SPACE(_CREDENTIALS.size))
     senders = [
         _CREDENTIALS.unpack(body[: _CREDENTIALS.size])[0]
         for level, kind, body in told
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS and len(body) >= _CREDENTIALS.size
     ]
-    if senders != [pid] or len(data) not in (_REQUEST.size, size):
+    if senders != [pid] or len(data) not in (REQUEST_FIELDS.size, size):
         raise RefusedError
-    magic, what, sequence, start_ns, control_size, segment_size = _REQUEST.unpack_from(data)
-    record = data[_REQUEST.size :]
-    if magic != _ASK or (what == _LOG) != bool(record):
+    magic, what, sequence, start_ns, control_size, segment_size = REQUEST_FIELDS.unpack_from(data)
+    record = data[REQUEST_FIELDS.size :]
+    if magic != REQUEST_MAGIC or (what == Request.LOG) != bool(record):
         raise RefusedError
     return _Asked(pid, what, sequence, start_ns, control_size, segment_size, record)
 
 
 def _answer(error: int, files: int) -> bytes:
-    return struct.pack("<8sII", _ANSWER, error, files)
+    return ANSWER_FIELDS.pack(ANSWER_MAGIC, error, files)
 
 
 def _make_file(path: Path, size: int) -> None:

@@ -11,15 +11,22 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tachograph.format.spool.records import GPU, GPU_DEVICE, LOSS, NONE, SEGMENT_HEADER, SEGMENT_MAGIC, record_header
+from tachograph.format.spool.layout import (
+    GPU,
+    GPU_DEVICE,
+    GPU_ROWS,
+    LOSS,
+    SEGMENT_FIELDS,
+    SEGMENT_HEADER,
+    SEGMENT_MAGIC,
+    SHAPES,
+)
+from tachograph.format.spool.records import record_header
 
 SEGMENT_LIMIT = 1 << 20
 """Bytes after which the next segment is begun."""
 
-UNKNOWN_TIME = -(1 << 63)
 WHOLE_GPU = 0
-_NO_PERCENT = 255
-_NO_TEMPERATURE = -(1 << 31)
 
 
 class Reading(NamedTuple):
@@ -58,7 +65,7 @@ class GpuSpool:
         """A GPU; ``index`` is the driver's number of it."""
         texts = [text.encode("utf-8", "replace")[:1000] for text in (name, uuid, driver)]
         memory = -1 if memory_bytes is None else memory_bytes
-        body = struct.pack("<IIqHHHH", device, index, memory, *map(len, texts), 0) + b"".join(texts)
+        body = SHAPES[GPU_DEVICE].fixed.pack(device, index, memory, *map(len, texts)) + b"".join(texts)
         self._devices.append(body)
         self._add(GPU_DEVICE, body)
 
@@ -74,22 +81,22 @@ class GpuSpool:
         """A row."""
         numbers = (
             row.time_ns,
-            _known(row.since_ns, UNKNOWN_TIME),
-            _known(row.memory_bytes, -1),
-            _known(row.power_mw, -1),
+            _known(row.since_ns, "since_ns"),
+            _known(row.memory_bytes, "memory_bytes"),
+            _known(row.power_mw, "power_mw"),
             row.device,
             row.pid,
-            _known(row.temperature_c, _NO_TEMPERATURE),
-            _known(row.users, NONE),
-            _known(row.busy, _NO_PERCENT),
-            _known(row.memory_busy, _NO_PERCENT),
+            _known(row.temperature_c, "temperature_c"),
+            _known(row.users, "users"),
+            _known(row.busy, "busy_percent"),
+            _known(row.memory_busy, "memory_busy_percent"),
         )
-        self._add(GPU, struct.pack("<qqqqIiiIBB6x", *numbers))
+        self._add(GPU, GPU_ROWS.fixed.pack(*numbers))
 
     def loss(self, name: str, count: int) -> None:
         """Something could not be recorded, ``count`` times."""
         text = name.encode("ascii")
-        self._add(LOSS, struct.pack("<QHHI", count, len(text), 0, 0) + text)
+        self._add(LOSS, SHAPES[LOSS].fixed.pack(count, len(text)) + text)
 
     def flush(self) -> None:
         """Write what was given since the last time."""
@@ -123,10 +130,10 @@ class GpuSpool:
             os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC,
             0o600,
         )
-        head = struct.pack("<8sIIiIq", SEGMENT_MAGIC, self._sequence, 0, os.getpid(), 0, time.monotonic_ns())
-        self._pending = bytearray(head.ljust(SEGMENT_HEADER, b"\0"))
+        head = SEGMENT_FIELDS.pack(SEGMENT_MAGIC, self._sequence, 0, os.getpid(), time.monotonic_ns(), 0)
+        self._pending = bytearray(head)
         self._offset = SEGMENT_HEADER
 
 
-def _known(value: int | None, unknown: int) -> int:
-    return unknown if value is None else value
+def _known(value: int | None, field: str) -> int:
+    return GPU_ROWS.unknown[field] if value is None else value

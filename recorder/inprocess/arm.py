@@ -31,9 +31,10 @@ def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> No
     else:
         spool, config = take_settings(os.environ)
     if not chosen(config):
-        from tachograph.recorder.inprocess.refusal import EXCLUDED, note_refusal
+        from tachograph.recorder.inprocess.refusal import note_refusal
+        from tachograph.recorder.inprocess.spool_layout import REFUSAL_EXCLUDED
 
-        note_refusal(spool, EXCLUDED, "not chosen by --include and --exclude")
+        note_refusal(spool, REFUSAL_EXCLUDED, "not chosen by --include and --exclude")
         return
     try:
         (begin or start)(spool, config)
@@ -112,10 +113,11 @@ def python_version() -> str:
 
 def leave_reason(spool: str, error: Exception) -> None:
     """Write into the spool why the process is not recorded (one line); never fails."""
-    from tachograph.recorder.inprocess.refusal import FAILED, note_refusal
+    from tachograph.recorder.inprocess.refusal import note_refusal
+    from tachograph.recorder.inprocess.spool_layout import REFUSAL_FAILED
 
     text = " ".join(f"{error}".split()) or type(error).__name__
-    note_refusal(spool, FAILED, text)
+    note_refusal(spool, REFUSAL_FAILED, text)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(f"{spool}/{ERROR_FILE}", flags, 0o600)

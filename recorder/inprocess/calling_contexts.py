@@ -10,10 +10,20 @@ from opcode import opmap
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from tachograph.recorder.inprocess.spool_writer import CODE, NONE, STACK, STACKS_TRUNCATED, SpoolWriter, code_body
+from tachograph.recorder.inprocess.spool_layout import (
+    CODE,
+    LOSS_STACKS_TRUNCATED,
+    NONE,
+    STACK,
+    STACK_BODY,
+    STACK_STATE_LOST,
+    STACK_STATE_NONE,
+    STACK_STATE_TRUNCATED,
+    STACK_STATE_WHOLE,
+)
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter, code_body
 
 # stack_state in tables.toml.
-STATE_WHOLE, STATE_NONE, STATE_TRUNCATED, STATE_LOST = 0, 1, 3, 4
 
 MAX_DEPTH = 1024
 """Frames kept of one stack; the innermost ones."""
@@ -67,23 +77,23 @@ class ContextTable:
     def number(self, stack: Stack) -> tuple[int, int]:
         """The id of a stack, and its stack_state."""
         if not stack.calls:
-            return NONE, STATE_NONE
+            return NONE, STACK_STATE_NONE
         node = NONE
         for code, instruction in reversed(stack.calls):
             node = self._node(node, self._code(code), instruction)
             if node == NONE:
-                return NONE, STATE_LOST
+                return NONE, STACK_STATE_LOST
         if not stack.truncated:
-            return node, STATE_WHOLE
-        self._writer.count_loss(STACKS_TRUNCATED)
-        return node, STATE_TRUNCATED
+            return node, STACK_STATE_WHOLE
+        self._writer.count_loss(LOSS_STACKS_TRUNCATED)
+        return node, STACK_STATE_TRUNCATED
 
     def _node(self, parent: int, code: int, instruction: int) -> int:
         key = (parent, code, instruction)
         node = self._nodes.get(key)
         if node is None:
             node = len(self._nodes)
-            if not self._writer.append(STACK, struct.pack("<IIIi", node, parent, code, max(instruction, -1))):
+            if not self._writer.append(STACK, struct.pack(STACK_BODY, node, parent, code, max(instruction, -1))):
                 return NONE
             self._nodes[key] = node
         return node

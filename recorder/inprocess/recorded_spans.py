@@ -8,6 +8,7 @@ from itertools import count
 from time import monotonic_ns
 
 from tachograph.recorder.inprocess.named_spans import Span, refuse_async_generators
+from tachograph.recorder.inprocess.spool_layout import NONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     Write = Callable[[str, str, int, int, int, int], None]
     """Writes a span: name, fields (JSON or empty), start_ns, end_ns, its number, the number of its parent or NONE."""
 
-NONE = 0xFFFFFFFF
 LONGEST_NAME = 500
 """Bytes of a name; the rest is left out."""
 LONGEST_VALUE = 200

@@ -23,28 +23,33 @@ from types import FrameType
 
 from tachograph.recorder.inprocess import blocking_calls, calling_contexts
 from tachograph.recorder.inprocess.calling_contexts import ContextTable, Stack, call_opcode, copy_stack
-from tachograph.recorder.inprocess.spool_writer import (
+from tachograph.recorder.inprocess.spool_layout import (
     CPU,
-    EXECS,
-    FORKS_UNRECORDED,
+    CPU_BODY,
+    LOSS_EXECS,
+    LOSS_FORKS_UNRECORDED,
+    LOSS_RECORDS_DROPPED,
+    LOSS_SIGNAL_CONFLICTS,
     META,
-    RECORDS_DROPPED,
-    SIGNAL_CONFLICTS,
+    NAME_SOURCE_PYTHON,
+    ORIGIN_SIGNAL,
+    ORIGIN_SIGNAL_THREAD,
     SPAN,
     STATE,
+    STATE_BODY,
+    STATE_EVENT_EXEC,
+    STATE_EVENT_PAUSED,
+    STATE_EVENT_RESUMED,
     THREAD_END,
+    THREAD_END_BODY,
     THREAD_NAME,
+    THREAD_NAME_BODY,
     THREAD_START,
-    SpoolWriter,
-    meta_body,
-    span_body,
+    THREAD_START_BODY,
 )
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter, meta_body, span_body
 
-# Enumerations of tables.toml.
-ORIGIN_SIGNAL, ORIGIN_SIGNAL_THREAD = 2, 3
 GIL_YES, GIL_UNKNOWN = 1, 2
-EVENT_PAUSED, EVENT_RESUMED, EVENT_EXEC = 1, 2, 4
-NAME_FROM_PYTHON = 1
 
 OWN_FILES = frozenset((__file__, blocking_calls.__file__, calling_contexts.__file__))
 
@@ -150,7 +155,7 @@ class SignalSampler:
                 signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
         else:
             # The program took the signal for itself: from then on there were no samples.
-            self._writer.count_loss(SIGNAL_CONFLICTS)
+            self._writer.count_loss(LOSS_SIGNAL_CONFLICTS)
         self._blocking.remove()
         self._count_main_cpu()
         with self._lock:
@@ -166,14 +171,14 @@ class SignalSampler:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         self._count_main_cpu()
         self._paused = True
-        self._note(EVENT_PAUSED)
+        self._note(STATE_EVENT_PAUSED)
         self._writer.set_paused(True)
 
     def resume(self) -> None:
         """Start the timer again after :meth:`pause`."""
         if os.getpid() != self._pid or not self._paused:
             return
-        self._note(EVENT_RESUMED)
+        self._note(STATE_EVENT_RESUMED)
         self._writer.set_paused(False)
         self._run()
 
@@ -192,7 +197,7 @@ class SignalSampler:
             return
         # A span may end in a signal handler or a finaliser that has interrupted this very lock's owner.
         if not self._lock.acquire(timeout=LONGEST_WAIT_S):
-            self._writer.count_loss(RECORDS_DROPPED)
+            self._writer.count_loss(LOSS_RECORDS_DROPPED)
             return
         try:
             self._writer.append(SPAN, span_body(name, fields, start_ns, end_ns, self._thread(thread), number, parent))
@@ -211,7 +216,7 @@ class SignalSampler:
             self._sample(time.monotonic_ns(), elapsed, frame)
             self._writer.count_sample(time.process_time_ns() - cpu_ns)
         except (RecursionError, MemoryError):  # the program is at its limits: it must not notice that we are, too
-            self._writer.count_loss(RECORDS_DROPPED)
+            self._writer.count_loss(LOSS_RECORDS_DROPPED)
         finally:
             self._lock.release()
 
@@ -235,19 +240,21 @@ class SignalSampler:
         in_main = thread is self._main
         origin, gil = (ORIGIN_SIGNAL, GIL_YES) if in_main else (ORIGIN_SIGNAL_THREAD, GIL_UNKNOWN)
         row = (now_ns, elapsed_ns, -1, 0, self._thread(thread), number, 0, gil, call_opcode(stack), origin, state)
-        self._writer.append(CPU, struct.pack("<qqqQIIIBBBB", *row))
+        self._writer.append(CPU, struct.pack(CPU_BODY, *row))
 
     def _thread(self, thread: threading.Thread) -> int:
         known = self._threads.get(id(thread))
         number = len(self._names) if known is None else known[1]
         if known is None:
             self._threads[id(thread)] = thread, number
-            start = (number, thread.native_id or 0, time.monotonic_ns(), thread is self._main, 0)
-            self._writer.append(THREAD_START, struct.pack("<IiqII", *start))
+            start = (number, thread.native_id or 0, time.monotonic_ns(), thread is self._main)
+            self._writer.append(THREAD_START, struct.pack(THREAD_START_BODY, *start))
         if self._names.get(number) != thread.name:
             self._names[number] = thread.name
             name = str(thread.name).encode("utf-8", "replace")[:0xFFFF]
-            self._writer.append(THREAD_NAME, struct.pack("<IHH", number, NAME_FROM_PYTHON, len(name)) + name)
+            self._writer.append(
+                THREAD_NAME, struct.pack(THREAD_NAME_BODY, number, NAME_SOURCE_PYTHON, len(name)) + name
+            )
         return number
 
     def _note_ended(self, now_ns: int, alive: Iterable[threading.Thread]) -> None:
@@ -256,7 +263,7 @@ class SignalSampler:
 
     def _end_thread(self, now_ns: int, thread: threading.Thread, cpu_ns: int) -> None:
         _, number = self._threads.pop(id(thread))
-        self._writer.append(THREAD_END, struct.pack("<IIqq", number, 0, now_ns, cpu_ns))
+        self._writer.append(THREAD_END, struct.pack(THREAD_END_BODY, number, now_ns, cpu_ns))
 
     def _run(self) -> None:
         self._paused = False
@@ -272,22 +279,22 @@ class SignalSampler:
         # The timer would outlive this program, the handler would not: its signal would kill the next one.
         if os.getpid() == self._pid and self._writer.open:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-            self._note(EVENT_EXEC)
-            self._writer.count_loss(EXECS)
+            self._note(STATE_EVENT_EXEC)
+            self._writer.count_loss(LOSS_EXECS)
 
     def _exec_failed(self) -> None:
         if os.getpid() == self._pid and self._writer.open:
-            self._writer.count_loss(EXECS, -1)
+            self._writer.count_loss(LOSS_EXECS, -1)
             if not self._paused:
                 signal.setitimer(signal.ITIMER_VIRTUAL, self._interval_s, self._interval_s)
 
     def _note(self, event: int, detail: int = 0) -> None:
         with self._lock:
-            self._writer.append(STATE, struct.pack("<qII", time.monotonic_ns(), event, detail))
+            self._writer.append(STATE, struct.pack(STATE_BODY, time.monotonic_ns(), event, detail))
 
     def _forked(self) -> None:
         if self._writer.open and not self._children:
-            self._writer.count_loss(FORKS_UNRECORDED)
+            self._writer.count_loss(LOSS_FORKS_UNRECORDED)
 
     def _in_child(self) -> None:
         # The child has no timer, and the maps are its parent's: but for what is lost it must never write to them.
@@ -300,6 +307,6 @@ class SignalSampler:
         try:
             self._begin(SpoolWriter(self._spool, self._segment_size))
         except OSError:
-            parents.count_loss(FORKS_UNRECORDED)
+            parents.count_loss(LOSS_FORKS_UNRECORDED)
             return
         self._go(paused)

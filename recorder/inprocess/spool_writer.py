@@ -14,21 +14,33 @@ import time
 from mmap import mmap
 from types import CodeType
 
-CONTROL_SIZE = 4096
-SEGMENT_HEADER = 64
-NONE = 0xFFFFFFFF
-
-RECORDING, ENDED, STOPPED = 1, 2, 3
-
-# Kinds of records.
-META, THREAD_START, THREAD_NAME, THREAD_END, CODE, STACK, CPU, STATE, SPAN = 1, 2, 3, 4, 5, 6, 8, 10, 15
-
-# Offsets in the control file.
-_CURRENT, _STATE, _ERROR, _PAUSED, _END, _HANDLER_CPU, _SAMPLES, _LOSSES = 48, 52, 56, 60, 64, 80, 88, 128
-_WANTED, _SNAPSHOTS = 108, 124
-
-# Indexes of the losses that this writer and its sampler can have; their list is in tables.toml.
-RECORDS_DROPPED, STACKS_TRUNCATED, RECORDING_STOPPED, FORKS_UNRECORDED, SIGNAL_CONFLICTS, EXECS = 0, 2, 6, 7, 8, 13
+from tachograph.recorder.inprocess.spool_layout import (
+    CODE_BODY,
+    CONTROL_HEAD,
+    CONTROL_MAGIC,
+    CONTROL_SIZE,
+    CONTROL_STATE_ENDED,
+    CONTROL_STATE_RECORDING,
+    CONTROL_STATE_STOPPED_EARLY,
+    CURRENT_SEGMENT_AT,
+    END_NS_AT,
+    HANDLER_CPU_NS_AT,
+    LOSS_RECORDING_STOPPED,
+    LOSS_RECORDS_DROPPED,
+    LOSSES_AT,
+    META_BODY,
+    NONE,
+    PAUSED_AT,
+    SAMPLES_AT,
+    SEGMENT_HEAD,
+    SEGMENT_HEADER,
+    SEGMENT_MAGIC,
+    SEGMENT_REQUESTED_AT,
+    SNAPSHOTS_REQUESTED_AT,
+    SPAN_BODY,
+    STATE_AT,
+    STOP_ERRNO_AT,
+)
 
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
@@ -55,21 +67,21 @@ def code_body(number: int, code: CodeType) -> bytes:
     """A CODE record's bytes after its header."""
     (file_width, file), (name_width, name) = text_bytes(code.co_filename), text_bytes(code.co_qualname)
     table = code.co_linetable
-    head = (number, code.co_firstlineno, code.co_flags, len(table), len(code.co_filename), file_width, name_width, 0)
-    return struct.pack("<IiIIIBBHII", *head, len(code.co_qualname), 0) + file + name + table
+    head = (number, code.co_firstlineno, code.co_flags, len(table), len(code.co_filename), file_width, name_width)
+    return struct.pack(CODE_BODY, *head, len(code.co_qualname)) + file + name + table
 
 
 def meta_body(key: str, value: str) -> bytes:
     """A META record's bytes after its header."""
     name, text = key.encode(), value.encode("utf-8", "replace")
-    return struct.pack("<HHI", len(name), 0, len(text)) + name + text
+    return struct.pack(META_BODY, len(name), len(text)) + name + text
 
 
 def span_body(name: str, fields: str, start_ns: int, end_ns: int, thread: int, number: int, parent: int) -> bytes:
     """A SPAN record's bytes after its header."""
     title, more = name.encode("utf-8", "replace"), fields.encode("utf-8", "replace")
-    head = (start_ns, end_ns, thread, number, parent, len(title), 0, len(more), 0)
-    return struct.pack("<qqIIIHHII", *head) + title + more
+    head = (start_ns, end_ns, thread, number, parent, len(title), len(more))
+    return struct.pack(SPAN_BODY, *head) + title + more
 
 
 class SpoolWriter:
@@ -95,13 +107,13 @@ class SpoolWriter:
         """Append one record (``body`` is what follows the header); False if it was dropped, which is counted."""
         length = (8 + len(body) + 7) & ~7
         if not self.open or length > self._segment_size - SEGMENT_HEADER:
-            self.count_loss(RECORDS_DROPPED)
+            self.count_loss(LOSS_RECORDS_DROPPED)
             return False
         # The recording command may want the segment before it is full, to take it away.
         full = self._offset + length > self._segment_size
-        turn = full or _U32.unpack_from(self._control, _WANTED)[0] > self._sequence
+        turn = full or _U32.unpack_from(self._control, SEGMENT_REQUESTED_AT)[0] > self._sequence
         if turn and not self._next_segment():
-            self.count_loss(RECORDS_DROPPED)
+            self.count_loss(LOSS_RECORDS_DROPPED)
             return False
         start = self._offset
         self._segment[start + 8 : start + 8 + len(body)] = body
@@ -111,50 +123,51 @@ class SpoolWriter:
 
     def count_loss(self, loss: int, count: int = 1) -> None:
         """Add to one of the loss counters."""
-        self._add(_LOSSES + 8 * loss, count)
+        self._add(LOSSES_AT + 8 * loss, count)
 
     def count_sample(self, handler_cpu_ns: int) -> None:
         """Count one tick and the CPU time that it took."""
-        self._add(_SAMPLES, 1)
-        self._add(_HANDLER_CPU, handler_cpu_ns)
+        self._add(SAMPLES_AT, 1)
+        self._add(HANDLER_CPU_NS_AT, handler_cpu_ns)
 
     def set_paused(self, paused: bool) -> None:
         """Say in the control file whether the recording is paused."""
-        _U32.pack_into(self._control, _PAUSED, paused)
+        _U32.pack_into(self._control, PAUSED_AT, paused)
 
     def ask_for_snapshot(self) -> None:
         """Ask the recording command to keep what it has."""
-        count = _U32.unpack_from(self._control, _SNAPSHOTS)[0]
-        _U32.pack_into(self._control, _SNAPSHOTS, (count + 1) & NONE)
+        count = _U32.unpack_from(self._control, SNAPSHOTS_REQUESTED_AT)[0]
+        _U32.pack_into(self._control, SNAPSHOTS_REQUESTED_AT, (count + 1) & NONE)
 
     def close(self) -> None:
         """End the recording cleanly, unless it had stopped before."""
         if self.open:
-            self._finish(ENDED, 0)
+            self._finish(CONTROL_STATE_ENDED, 0)
 
     def _finish(self, state: int, error: int) -> None:
         self.open = False
-        _I64.pack_into(self._control, _END, time.monotonic_ns())
-        _U32.pack_into(self._control, _ERROR, error)
-        _U32.pack_into(self._control, _STATE, state)
+        _I64.pack_into(self._control, END_NS_AT, time.monotonic_ns())
+        _U32.pack_into(self._control, STOP_ERRNO_AT, error)
+        _U32.pack_into(self._control, STATE_AT, state)
 
     def _next_segment(self) -> bool:
         try:
             segment = self._make_segment(self._sequence + 1)
         except OSError as error:
-            self.count_loss(RECORDING_STOPPED)
-            self._finish(STOPPED, error.errno or 0)
+            self.count_loss(LOSS_RECORDING_STOPPED)
+            self._finish(CONTROL_STATE_STOPPED_EARLY, error.errno or 0)
             return False
         self._segment.close()
         self._segment = segment
         self._sequence += 1
         self._offset = SEGMENT_HEADER
-        _U32.pack_into(self._control, _CURRENT, self._sequence)
+        _U32.pack_into(self._control, CURRENT_SEGMENT_AT, self._sequence)
         return True
 
     def _make_segment(self, sequence: int) -> mmap:
         segment = _map_new_file(f"{self._prefix}.{sequence:06d}.seg", self._segment_size)
-        struct.pack_into("<8sIIi4xq", segment, 0, b"TACHSEG1", sequence, self._segment_size, self.pid, self.start_ns)
+        head = (SEGMENT_MAGIC, sequence, self._segment_size, self.pid, self.start_ns, 0)
+        struct.pack_into(SEGMENT_HEAD, segment, 0, *head)
         return segment
 
     def _make_control(self) -> mmap:
@@ -162,9 +175,19 @@ class SpoolWriter:
         # The two clocks are read one after the other; what lies between them is under a microsecond.
         monotonic, utc = time.monotonic_ns(), time.time_ns()
         utc_at_start = utc - (monotonic - self.start_ns)
-        header = (1, 0, self.pid, os.getppid(), self.start_ns, utc_at_start, self._segment_size, 0, RECORDING, 0, 0, 0)
-        struct.pack_into("<IIiiqqQIIIIq", control, 8, *header)
-        control[0:8] = b"TACHCTL1"
+        head = (
+            1,
+            0,
+            self.pid,
+            os.getppid(),
+            self.start_ns,
+            utc_at_start,
+            self._segment_size,
+            0,
+            CONTROL_STATE_RECORDING,
+        )
+        rest = [0] * (len(struct.unpack_from(CONTROL_HEAD, control)) - 1 - len(head))
+        struct.pack_into(CONTROL_HEAD, control, 0, CONTROL_MAGIC, *head, *rest)
         return control
 
     def _add(self, offset: int, amount: int) -> None:

@@ -12,14 +12,15 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tachograph.format import FormatError, Manifest, SpoolDirectory
 from tachograph.format.atomic import write_bytes
 from tachograph.format.files import read_regular_file
-from tachograph.format.spool.directory import LOSS_COUNTERS, ControlFile
+from tachograph.format.spool.directory import ControlFile
+from tachograph.format.spool.layout import LOSS_COUNTERS
 from tachograph.format.spool.process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LogRecord
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.collect.running import was_running_at
@@ -29,7 +30,7 @@ from tachograph.recorder.rotation.window_names import discard_hidden
 
 JOURNAL = "rotation.json"
 
-_COUNTERS = ("helper_cpu_ns", "handler_cpu_ns", "samples", "ticks", "losses")
+_COUNTERS = ("helper_cpu_ns", "handler_cpu_ns", "samples", "wait_ticks", "losses")
 _NAME = re.compile(r"[^/\0]{1,255}")
 _PREFIX = re.compile(r"\d{1,9}-\d{1,18}")
 _MAX_SIZE = 1 << 28
@@ -95,8 +96,8 @@ def with_counters(control: ControlFile, counters: list[Any]) -> ControlFile:
 
 
 def replace_counters(control: ControlFile, values: tuple[Any, ...]) -> ControlFile:
-    """A control file with these values of ``helper_cpu_ns``, ``handler_cpu_ns``, ``samples``, ``ticks``, ``losses``."""
-    return replace(control, **dict(zip(_COUNTERS, values, strict=True)))
+    """A control file with these values of the fields in ``_COUNTERS``."""
+    return control._replace(**dict(zip(_COUNTERS, values, strict=True)))
 
 
 def go_on(directory: Path) -> None:

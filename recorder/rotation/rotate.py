@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.format import FormatError, SpoolDirectory
+from tachograph.format.spool.layout import ControlState
 from tachograph.format.spool.process_log import CUT_LOG_NAME, LOG_NAME, Event
-from tachograph.recorder.collect.descendants import RECORDING, ask_to_turn
+from tachograph.recorder.collect.descendants import ask_to_turn
 from tachograph.recorder.collect.finish import UnfinishedError, make_tables
 from tachograph.recorder.collect.output import (
     MANIFEST,
@@ -229,7 +230,7 @@ class Rotation:
         for process in processes:
             if process.prefix in same and writes(process):
                 assert process.control is not None
-                asked[process.prefix] = process.control.current_seq + 1
+                asked[process.prefix] = process.control.current_segment + 1
                 ask_to_turn(spool.path / f"{process.prefix}.ctl", asked[process.prefix])
         # Writers open it for each record: those that have it open are through with that before we look.
         if not (spool.path / CUT_LOG_NAME).exists():
@@ -305,7 +306,7 @@ class Rotation:
 def writes(process: SpoolProcess) -> bool:
     """Whether a process still writes into its spool."""
     control = process.control
-    return control is not None and control.state == RECORDING and was_running_at(process.pid, control.start_ns)
+    return control is not None and control.recording and was_running_at(process.pid, control.start_ns)
 
 
 def still_the_same(processes: Sequence[SpoolProcess], log: ProcessLog) -> set[str]:
@@ -333,13 +334,13 @@ def how_far(
     if over:
         # One that had said its end may still have been there.
         highest = max([-1, *process.segments, *(part.last for part in process.parts)])
-        return Turned(highest if control is None else control.current_seq, control, over=True)
+        return Turned(highest if control is None else control.current_segment, control, over=True)
     if control is None:
         return Turned(-1, None, over=False)
     # It may have ended since: that is told in the next window. So are the blocks that have found no place yet.
-    lived = replace(control, state=RECORDING, end_ns=0, young_unkept=0)
+    lived = control._replace(state=ControlState.RECORDING, end_ns=0, pending_unkept=0)
     if asked is None:
-        return Turned(control.current_seq, lived, over=False)
+        return Turned(control.current_segment, lived, over=False)
     if _has_turned(lived, asked):
         return Turned(asked - 1, lived, over=False)
     # It stands still, or was about to end: all that it has written is in the next window.
@@ -351,4 +352,4 @@ def _why(error: Exception) -> str:
 
 
 def _has_turned(control: ControlFile | None, asked: int) -> bool:
-    return control is not None and control.current_seq >= asked
+    return control is not None and control.current_segment >= asked

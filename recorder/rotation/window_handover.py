@@ -12,15 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...format.errors import FormatError
-from ...format.spool.arrow_columns import scalar, table_of
-from ...format.spool.directory import ControlFile, Part, SpoolDirectory, SpoolProcess
-from ...format.spool.parts import part_definitions, part_rows, whole_part
-from ...format.spool.process_definitions import ProcessFacts
-from ...format.spool.process_log import ProcessLog
-from ...format.spool.records import (
+from tachograph.format.enumerations import DOMAINS, MemoryEvent, StackState
+from tachograph.format.errors import FormatError
+from tachograph.format.spool.arrow_columns import scalar, table_of
+from tachograph.format.spool.directory import ControlFile, Part, SpoolDirectory, SpoolProcess
+from tachograph.format.spool.layout import (
     BLOCK,
+    BLOCK_ROWS,
     CARRIED,
+    CPU_ROWS,
+    FREED_ROWS,
+    MEMORY_ROWS,
     NONE,
     SPAN,
     STATE,
@@ -30,19 +32,20 @@ from ...format.spool.records import (
     THREAD_START,
     Carried,
     ThreadCarried,
-    carried_body,
-    thread_carried_body,
 )
-from ...format.spool.row_kinds import BLOCK_ROWS, CPU_ROWS, DOMAINS, FREED_ROWS, MEMORY_ROWS, ROW_KINDS, RowKind
-from ...format.spool.rows import mentioned, raw_table
-from ...format.spool.segment import Segment, bodies_of, definitions_of, rows_until
+from tachograph.format.spool.parts import part_definitions, part_rows, whole_part
+from tachograph.format.spool.process_definitions import ProcessFacts
+from tachograph.format.spool.process_log import ProcessLog
+from tachograph.format.spool.records import ROW_KINDS, carried_body, thread_carried_body
+from tachograph.format.spool.row_kind import RowKind
+from tachograph.format.spool.rows import mentioned, raw_table
+from tachograph.format.spool.segment import Segment, bodies_of, definitions_of, rows_until
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _OF_THREADS = (THREAD_START, THREAD_NAME, THREAD_END)
 _OF_ONE_WINDOW = (SPAN, STATE, CARRIED, THREAD_CARRIED)
-_START_EVENT, _NO_STACK = 0, 1
 _LATE_NS = 10_000_000_000
 """How long after the end of a thread a row may be written that names it, such as one of a block that it allocated."""
 
@@ -89,7 +92,7 @@ class ClosedSpool(SpoolDirectory):
             process.until_ns = self._end_ns if turned.goes_on else None
             if turned.control is not None:
                 last = max([turned.last, *(part.last for part in process.parts)])
-                process.control = replace(turned.control, current_seq=last)
+                process.control = turned.control._replace(current_segment=last)
             found.append(process)
         return found
 
@@ -97,13 +100,13 @@ class ClosedSpool(SpoolDirectory):
         """The parts of a process, listed now."""
         return self._within(prefix, super().parts(prefix))
 
-    def young_blocks(self, prefix: str) -> bytes:
+    def pending_blocks(self, prefix: str) -> bytes:
         """Of a process that goes on, the blocks from before the end of the window that have no row yet."""
         turned = self._turned.get(prefix)
         if turned is None or not (turned.over or turned.goes_on):
             return b""
-        young = super().young_blocks(prefix)
-        return young if turned.over else rows_until(young, BLOCK, self._end_ns)
+        pending = super().pending_blocks(prefix)
+        return pending if turned.over else rows_until(pending, BLOCK, self._end_ns)
 
     def gpu_segments(self) -> list[int]:
         """The numbers of the segments of GPU readings, in order."""
@@ -137,7 +140,7 @@ def write_carry(
     if path.is_dir():
         return path
     carried = Carried(
-        start_ns, control.helper_cpu_ns, control.handler_cpu_ns, control.samples, control.ticks, control.losses
+        start_ns, control.helper_cpu_ns, control.handler_cpu_ns, control.samples, control.wait_ticks, control.losses
     )
     try:
         source = _Source(process, last)
@@ -241,7 +244,7 @@ def _opening(memory: pa.Table, start_ns: int) -> pa.Table:
     if not memory.num_rows:
         return table_of([], schema)
     last = memory.sort_by("time_ns").slice(memory.num_rows - 1).to_pylist()[0]
-    row = dict(last, time_ns=start_ns, event=_START_EVENT, stack_state=_NO_STACK, kept_frames=NONE)
+    row = dict(last, time_ns=start_ns, event=MemoryEvent.START, stack_state=StackState.NONE, kept_frames=NONE)
     row |= {"thread": NONE, "stack": NONE, "pc": 0, "peak_bytes": last["footprint_bytes"]}
     for domain in DOMAINS:
         allocated, freed = (pc.sum(memory.column(f"{domain}_{what}_bytes")).as_py() for what in ("allocated", "freed"))

@@ -193,21 +193,21 @@ TEST(heap_pending_blocks_have_places_in_the_spool) {
     };
     const auto places = [] {
         uint32_t used = 0;
-        for (uint32_t i = 0; i < kYoungPlaces; ++i)
+        for (uint32_t i = 0; i < kPendingPlaces; ++i)
             used += spool::pending_blocks()[i].header != 0 ? 1 : 0;
         return used;
     };
     for (uint64_t i = 0; i < 100; ++i) follow(i);
-    CHECK(places() == 100 && spool::control()->young_unkept == 0);
+    CHECK(places() == 100 && spool::control()->pending_unkept == 0);
     for (uint64_t i = 0; i < 40; ++i) blocks::died(address(i));
     CHECK(places() == 60);
-    for (uint64_t i = 100; i < 100 + kYoungPlaces; ++i) follow(i);
+    for (uint64_t i = 100; i < 100 + kPendingPlaces; ++i) follow(i);
     const uint32_t losses =
         spool::control()->losses[static_cast<uint32_t>(Loss::blocks_unfollowed)];
-    CHECK(spool::control()->young_unkept >= 60 - losses);
-    CHECK(places() + spool::control()->young_unkept == 60 + kYoungPlaces - losses);
+    CHECK(spool::control()->pending_unkept >= 60 - losses);
+    CHECK(places() + spool::control()->pending_unkept == 60 + kPendingPlaces - losses);
     blocks::write(kernel::monotonic_ns(), true);
-    CHECK(places() == 0 && spool::control()->young_unkept == 0);
+    CHECK(places() == 0 && spool::control()->pending_unkept == 0);
 }
 
 TEST(heap_a_failed_move_keeps_the_block) {

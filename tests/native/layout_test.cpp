@@ -1,6 +1,7 @@
 // One record of every kind, with values that test_segments.py expects to read back.
 #include "spool/layout.h"
 #include "check.h"
+#include "spool/record.h"
 #include "spool/spool.h"
 #include "tachograph/api.h"
 
@@ -36,7 +37,7 @@ void write_threads() {
     ticket = take(Kind::thread_name, &name, strlen(text));
     name->thread = 3;
     name->source = 2;
-    name->length = static_cast<uint16_t>(strlen(text));
+    name->name_length = static_cast<uint16_t>(strlen(text));
     memcpy(name + 1, text, strlen(text));
     spool::commit(ticket);
     ThreadEndRecord* end;
@@ -62,8 +63,8 @@ void write_definitions() {
     task->stack.parent = 21;
     task->stack.code = 24;
     task->stack.instruction = 26;
-    task->name_length = 2;
-    task->name_width = sizeof *name;
+    task->task_length = 2;
+    task->task_width = sizeof *name;
     memcpy(task + 1, name, 2 * sizeof *name);
     spool::commit(ticket);
     ModuleRecord* module;

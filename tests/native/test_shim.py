@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from native import building, segments
+from native import building
+from support import spools as segments
+from tachograph.format.spool import layout
 
 TEST = re.compile(r"^TEST\((\w+)\)", re.MULTILINE)
 SKIPPED, NO_SUCH_TEST = 77, 65
@@ -54,16 +56,16 @@ def appended(folder: Path, output: str) -> None:
 def every_kind(folder: Path, _: str) -> None:
     """The decoder of tachograph.format finds in each field what the shim's structures had in it."""
     records = segments.records(folder)
-    start = (segments.THREAD_START, (3, 4711, 11, True))
-    name = (segments.THREAD_NAME, (3, 2, "Fäden"))
-    end = (segments.THREAD_END, (3, 12, 13))
-    stack = (segments.STACK, (21, 0xFFFFFFFF, 22, -1, None))
-    task = (segments.TASK_STACK, (23, 21, 24, 26, "≠🙂"))
-    module = (segments.MODULE, (31, True, 0x7F0000001000, 0x7F0000002000, 0x3000, 32, "abcd", "/a/b/"))
-    cpu = (segments.CPU, (41, 42, -1, 0xFFFFFFFF00000001, 43, 44, 45, 1, 46, 1, 3))
-    wait = (segments.WAIT, (51, 52, 53, 54, 55, 0xFFFFFFFF, -1, 4, 2))
-    state = (segments.STATE, (61, 4, 62))
-    meta = (segments.META, ("key", "word"))
+    start = (layout.THREAD_START, (3, 4711, 11, True))
+    name = (layout.THREAD_NAME, (3, 2, "Fäden"))
+    end = (layout.THREAD_END, (3, 12, 13))
+    stack = (layout.STACK, (21, 0xFFFFFFFF, 22, -1, None))
+    task = (layout.TASK_STACK, (23, 21, 24, 26, "≠🙂"))
+    module = (layout.MODULE, (31, True, 0x7F0000001000, 0x7F0000002000, 0x3000, 32, "abcd", "/a/b/"))
+    cpu = (layout.CPU, (41, 42, -1, 0xFFFFFFFF00000001, 43, 44, 45, 1, 46, 1, 3))
+    wait = (layout.WAIT, (51, 52, 53, 54, 55, 0xFFFFFFFF, -1, 4, 2))
+    state = (layout.STATE, (61, 4, 62))
+    meta = (layout.META, ("key", "word"))
     assert [(kind, tuple(fields)) for kind, fields in records] == [
         start, name, end, stack, task, module, cpu, wait, state, meta,
     ]  # fmt: skip
@@ -74,8 +76,8 @@ def every_kind(folder: Path, _: str) -> None:
 def lives(folder: Path, output: str) -> None:
     """Each thread has one id, one start and one end; ids count up from 0."""
     records = segments.records(folder)
-    starts = Counter(fields[0] for kind, fields in records if kind == segments.THREAD_START)
-    ends = Counter(fields[0] for kind, fields in records if kind == segments.THREAD_END)
+    starts = Counter(fields[0] for kind, fields in records if kind == layout.THREAD_START)
+    ends = Counter(fields[0] for kind, fields in records if kind == layout.THREAD_END)
     least, most = map(int, output.split())
     assert starts == ends == Counter(range(len(starts)))
     assert least <= len(starts) <= most
@@ -83,9 +85,9 @@ def lives(folder: Path, output: str) -> None:
 
 def named_threads(folder: Path, _: str) -> None:
     records = segments.records(folder)
-    names = [tuple(fields) for kind, fields in records if kind == segments.THREAD_NAME]
+    names = [tuple(fields) for kind, fields in records if kind == layout.THREAD_NAME]
     assert names == [(0, 1, "first")]
-    ends = [tuple(fields[:2]) for kind, fields in records if kind == segments.THREAD_END]
+    ends = [tuple(fields[:2]) for kind, fields in records if kind == layout.THREAD_END]
     assert ends == [(0, 200), (1, 400)]  # of the third nothing is known
 
 
@@ -94,26 +96,26 @@ def whole_recording(folder: Path, output: str) -> None:
     control = segments.control(folder)
     if output.strip():
         lives(folder, output)
-    assert control.state == segments.ENDED
+    assert control.state == layout.ControlState.ENDED
     assert segments.torn(folder) == 0
     records = segments.records(folder)
-    used = {fields[0]: fields[2] for kind, fields in records if kind == segments.THREAD_END}
+    used = {fields[0]: fields[2] for kind, fields in records if kind == layout.THREAD_END}
     sampled: Counter[int] = Counter()
     for kind, fields in records:
-        if kind == segments.CPU:
+        if kind == layout.CPU:
             sampled[fields[4]] += fields[1]
     assert sampled.total() > 0
     for thread, cpu_ns in sampled.items():
         assert cpu_ns <= used[thread] + 100_000, f"thread {thread}"
-    stacks = {fields[0] for kind, fields in records if kind == segments.STACK}
-    rows = [fields[5] for kind, fields in records if kind in (segments.CPU, segments.WAIT)]
+    stacks = {fields[0] for kind, fields in records if kind == layout.STACK}
+    rows = [fields[5] for kind, fields in records if kind in (layout.CPU, layout.WAIT)]
     assert {stack for stack in rows if stack != 0xFFFFFFFF} <= stacks
 
 
 def pauses(folder: Path, _: str) -> None:
-    events = [fields[1] for kind, fields in segments.records(folder) if kind == segments.STATE]
+    events = [fields[1] for kind, fields in segments.records(folder) if kind == layout.STATE]
     assert events == [1, 2] * 20
-    assert segments.control(folder).state == segments.ENDED
+    assert segments.control(folder).state == layout.ControlState.ENDED
 
 
 Check = Callable[[Path, str], None]
@@ -122,7 +124,7 @@ Check = Callable[[Path, str], None]
 def counters(folder: Path, output: str) -> None:
     """The flows of all rows add up to what the program counted itself, and so does the last footprint."""
     allocated, freed = map(int, output.split())
-    rows = [fields for kind, fields in segments.records(folder) if kind == segments.MEMORY]
+    rows = [fields for kind, fields in segments.records(folder) if kind == layout.MEMORY]
     assert sum(sum(row[3:13:2]) for row in rows) == allocated
     assert sum(sum(row[4:13:2]) for row in rows) == freed
     assert rows[-1][1] == allocated - freed
@@ -134,10 +136,10 @@ def estimates(folder: Path, output: str) -> None:
     """Sums over the sampled blocks, each by what it stands for, are within four standard errors of the truth."""
     allocated, alive = map(int, output.split())
     records = segments.records(folder)
-    deaths = {fields[1] for kind, fields in records if kind == segments.FREED}
+    deaths = {fields[1] for kind, fields in records if kind == layout.FREED}
     weighted = []
     for kind, fields in records:
-        if kind == segments.BLOCK:
+        if kind == layout.BLOCK:
             _, size, _, mean, weight, _, block = fields[:7]
             weighted.append((block, weight, weight * size / math.expm1(size / mean)))
     for chosen, truth in (
@@ -152,8 +154,8 @@ def estimates(folder: Path, output: str) -> None:
 def deaths(folder: Path, _: str) -> None:
     """Every block that died had been written, and died once; but for what the spool had no room for, and counted."""
     records = segments.records(folder)
-    born = [fields[6] for kind, fields in records if kind == segments.BLOCK]
-    died = [fields[1] for kind, fields in records if kind == segments.FREED]
+    born = [fields[6] for kind, fields in records if kind == layout.BLOCK]
+    died = [fields[1] for kind, fields in records if kind == layout.FREED]
     assert len(set(born)) == len(born) > 100
     assert len(set(died)) == len(died)
     assert len(set(died) ^ set(born)) <= segments.losses(folder)["records_dropped"]
@@ -165,8 +167,8 @@ def families(folder: Path, _: str) -> None:
     for spool in segments.by_process(folder):
         whole_recording(spool, "")
         records = segments.records(spool)
-        names.add(next(fields[2] for kind, fields in records if kind == segments.THREAD_NAME))
-        assert next(fields[0] for kind, fields in records if kind == segments.THREAD_START) == 0
+        names.add(next(fields[2] for kind, fields in records if kind == layout.THREAD_NAME))
+        assert next(fields[0] for kind, fields in records if kind == layout.THREAD_START) == 0
     assert names == {"MainThread", "child", "grandchild"}
 
 
@@ -176,8 +178,8 @@ def inherited_counters(folder: Path, output: str) -> None:
     children = 0
     for spool in segments.by_process(folder):
         records = segments.records(spool)
-        rows = [fields for kind, fields in records if kind == segments.MEMORY]
-        named = [fields[2] for kind, fields in records if kind == segments.THREAD_NAME]
+        rows = [fields for kind, fields in records if kind == layout.MEMORY]
+        named = [fields[2] for kind, fields in records if kind == layout.THREAD_NAME]
         if "child" not in named:
             continue
         children += 1
@@ -186,8 +188,8 @@ def inherited_counters(folder: Path, output: str) -> None:
         assert sum(first[3:13:2]) == first[1]
         assert sum(first[4:13:2]) == 0
         assert last[1] == first[1]
-        born = {fields[6] for kind, fields in records if kind == segments.BLOCK}
-        died = {fields[1] for kind, fields in records if kind == segments.FREED}
+        born = {fields[6] for kind, fields in records if kind == layout.BLOCK}
+        died = {fields[1] for kind, fields in records if kind == layout.FREED}
         assert len(born) == 2
         assert len(died) == 1
         assert died < born

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from native import building, segments
+from native import building
+from support import spools as segments
+from tachograph.format.spool import layout
 
 HERE = Path(__file__).parent
 STRESS = HERE.parent / "integration" / "programs" / "stress.py"
@@ -78,7 +80,7 @@ class Stress:
         """Functions of the program, and of the code that it made up, by the id of their code."""
         files = {str(STRESS): ""}
         known = {}
-        for code in self.rows(segments.CODE):
+        for code in self.rows(layout.CODE):
             prefix = "churn:" if code.filename.startswith("<churn ") else files.get(code.filename)
             if prefix is not None:
                 known[code.code] = prefix + code.qualname
@@ -95,7 +97,7 @@ def stress(recorder: Recorder, tmp_path_factory: pytest.TempPathFactory) -> Stre
 
 def test_the_program_is_as_ever(stress: Stress) -> None:
     assert (stress.output.stdout, stress.output.stderr) == ("rounds\n", "")
-    assert segments.control(stress.spool).state == segments.ENDED
+    assert segments.control(stress.spool).state == layout.ControlState.ENDED
     assert segments.torn(stress.spool) == 0
     lost = segments.losses(stress.spool)
     assert not {name for name in NOTHING_OF if lost[name]}
@@ -105,7 +107,7 @@ NOTHING_OF = ("records_dropped", "stacks_lost", "timers_refused", "threads_misse
 
 
 def test_under_one_percent_is_torn(stress: Stress) -> None:
-    samples = stress.rows(segments.CPU)
+    samples = stress.rows(layout.CPU)
     assert len(samples) > 300
     states = Counter(sample.stack_state for sample in samples)
     assert states[TORN] <= 0.01 * states.total()
@@ -115,7 +117,7 @@ def test_under_one_percent_is_torn(stress: Stress) -> None:
 
 
 def test_only_calls_that_the_program_can_make(stress: Stress) -> None:
-    stacks = {stack.stack: stack for stack in stress.rows(segments.STACK)}
+    stacks = {stack.stack: stack for stack in stress.rows(layout.STACK)}
     calls, anywhere = stress.truth["calls"], set(stress.truth["anywhere"])
     impossible: Counter[str] = Counter()
     seen = set()
@@ -133,23 +135,23 @@ def test_only_calls_that_the_program_can_make(stress: Stress) -> None:
 
 
 def test_every_id_is_defined_once(stress: Stress) -> None:
-    stacks = Counter(stack.stack for stack in stress.rows(segments.STACK))
-    codes = Counter(code.code for code in stress.rows(segments.CODE))
+    stacks = Counter(stack.stack for stack in stress.rows(layout.STACK))
+    codes = Counter(code.code for code in stress.rows(layout.CODE))
     assert set(stacks.values()) == set(codes.values()) == {1}
-    rows = stress.rows(segments.CPU, segments.WAIT)
+    rows = stress.rows(layout.CPU, layout.WAIT)
     assert {row.stack for row in rows} - {NONE} <= set(stacks)
-    assert {stack.code for stack in stress.rows(segments.STACK)} <= set(codes)
-    threads = {start.thread for start in stress.rows(segments.THREAD_START)}
+    assert {stack.code for stack in stress.rows(layout.STACK)} <= set(codes)
+    threads = {start.thread for start in stress.rows(layout.THREAD_START)}
     assert {row.thread for row in rows} <= threads
 
 
 def test_cpu_time_adds_up(stress: Stress) -> None:
     """A thread's samples are its CPU time, but for what came after the last of them."""
-    used = {end.thread: end.cpu_ns for end in stress.rows(segments.THREAD_END)}
-    starts = {start.thread for start in stress.rows(segments.THREAD_START)}
+    used = {end.thread: end.cpu_ns for end in stress.rows(layout.THREAD_END)}
+    starts = {start.thread for start in stress.rows(layout.THREAD_START)}
     assert set(used) == starts
     sampled: Counter[int] = Counter()
-    for sample in stress.rows(segments.CPU):
+    for sample in stress.rows(layout.CPU):
         assert sample.cpu_ns > 0
         assert -1 <= sample.system_ns <= sample.cpu_ns
         sampled[sample.thread] += sample.cpu_ns
@@ -165,8 +167,8 @@ def test_tasks_that_come_and_go(recorder: Recorder, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stderr[:6000]
     assert segments.torn(tmp_path / "spool") == 0
     records = segments.records(tmp_path / "spool")
-    codes = {code.code: code.qualname for kind, code in records if kind == segments.CODE}
-    tasks = [(codes[stack.code], stack.task) for kind, stack in records if kind == segments.TASK_STACK]
+    codes = {code.code: code.qualname for kind, code in records if kind == layout.CODE}
+    tasks = [(codes[stack.code], stack.task) for kind, stack in records if kind == layout.TASK_STACK]
     assert len({task for _, task in tasks}) > 20
     assert not [(code, task) for code, task in tasks if task.split()[0] != code]
 
@@ -186,12 +188,12 @@ def test_a_function_that_is_made_again_and_again_is_one(recorder: Recorder, tmp_
     done = recorder.run(tmp_path / "spool", tmp_path / "makes.py")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stderr[:6000]
     records = segments.records(tmp_path / "spool")
-    codes = [code for kind, code in records if kind == segments.CODE and code.filename == "<made>"]
+    codes = [code for kind, code in records if kind == layout.CODE and code.filename == "<made>"]
     assert Counter(code.first_line for code in codes if code.qualname == "made") == {1: 1, 2: 1, 3: 1}
     assert len([code for code in codes if code.qualname == "<module>"]) == 3
-    stacks = {stack.stack: stack.code for kind, stack in records if kind == segments.STACK}
+    stacks = {stack.stack: stack.code for kind, stack in records if kind == layout.STACK}
     made = {code.code for code in codes}
-    assert sum(stacks.get(sample.stack) in made for kind, sample in records if kind == segments.CPU) > 30
+    assert sum(stacks.get(sample.stack) in made for kind, sample in records if kind == layout.CPU) > 30
 
 
 FORKS = """
@@ -229,9 +231,9 @@ def test_the_helper_comes_back_after_forks(recorder: Recorder, tmp_path: Path, w
     if where == "main":
         assert done.stderr == ""
     records = segments.records(tmp_path / "spool")
-    forks = [fields.time_ns for kind, fields in records if kind == segments.STATE and fields.event == 3]
+    forks = [fields.time_ns for kind, fields in records if kind == layout.STATE and fields.event == 3]
     last_fork = max(forks)
-    after = sum(w.off_cpu_ns for kind, w in records if kind == segments.WAIT and w.start_ns > last_fork)
+    after = sum(w.off_cpu_ns for kind, w in records if kind == layout.WAIT and w.start_ns > last_fork)
     assert after > 250_000_000
     assert len(forks) >= 20
     assert len(list((tmp_path / "spool").glob("*.ctl"))) == 21  # each child that goes on with Python has its own
@@ -254,4 +256,4 @@ def test_arming_twice_is_refused(recorder: Recorder, tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert "already" in refused(recorder, tmp_path / "spool", [str(program)])
-    assert segments.control(tmp_path / "spool").state == segments.ENDED
+    assert segments.control(tmp_path / "spool").state == layout.ControlState.ENDED

@@ -5,23 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "tachograph/numbers.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define TG_API_VERSION 5u
-#define TG_NONE 0xFFFFFFFFu
-
-// stack_state of tables.toml
-enum tg_stack_state {
-    TG_STACK_WHOLE = 0,
-    TG_STACK_NONE = 1,
-    TG_STACK_TORN = 2,
-    TG_STACK_TRUNCATED = 3,
-    TG_STACK_LOST = 4,
-    TG_STACK_UNSEEN = 5,
-};
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -47,16 +37,6 @@ struct tg_walk {
     struct tg_position* positions;
     uint32_t room;
     uint32_t depth;
-};
-
-// Domains of memory, as tables.toml has them.
-enum tg_domain {
-    TG_DOMAIN_NATIVE = 0,
-    TG_DOMAIN_MAPPED = 1,
-    TG_DOMAIN_RAW = 2,
-    TG_DOMAIN_MEM = 3,
-    TG_DOMAIN_OBJ = 4,
-    TG_DOMAINS = 5,
 };
 
 // An allocator of the interpreter's (PyMemAllocatorEx), and one of arenas (PyObjectArenaAllocator).

@@ -35,8 +35,8 @@ void write(heap::Counters* counters, int64_t size, const tg_walk& found, const v
     auto* record = reinterpret_cast<CopyRecord*>(ticket.record);
     record->time_ns = kernel::monotonic_ns();
     record->bytes = counters->copied - counters->copied_recorded;
-    record->size = size;
-    record->mean = counters->copy_mean;
+    record->size_bytes = size;
+    record->mean_bytes = counters->copy_mean;
     record->pc = reinterpret_cast<uint64_t>(caller);
     record->thread = counters->thread;
     record->stack = found.stack;

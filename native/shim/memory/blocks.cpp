@@ -115,10 +115,10 @@ bool write_block(uint32_t id, const Block& what, double weight, double mean, boo
     if (!ticket.record) return false;
     auto* record = reinterpret_cast<BlockRecord*>(ticket.record);
     record->time_ns = what.time_ns;
-    record->size = what.size;
-    record->requested = what.requested;
-    record->mean = rounded(mean);
-    record->weight = static_cast<int64_t>(weight + 0.5);
+    record->size_bytes = what.size;
+    record->requested_bytes = what.requested;
+    record->mean_bytes = rounded(mean);
+    record->weight_bytes = static_cast<int64_t>(weight + 0.5);
     record->pc = what.pc;
     record->block = id;
     record->thread = what.thread;

@@ -139,10 +139,10 @@ void write(const Row& row, int64_t time_ns, const Flow (&flows)[kDomains], int64
     if (!ticket.record) return;
     auto* record = reinterpret_cast<MemoryRecord*>(ticket.record);
     record->time_ns = time_ns;
-    record->footprint = g.absolute ? g.held_before + net : kUnknown;
-    record->peak = g.absolute ? g.held_before + (highest > net ? highest : net) : kUnknown;
+    record->footprint_bytes = g.absolute ? g.held_before + net : kUnknown;
+    record->peak_bytes = g.absolute ? g.held_before + (highest > net ? highest : net) : kUnknown;
     for (size_t domain = 0; domain < kDomains; ++domain) record->flows[domain] = flows[domain];
-    record->resident = row.resident;
+    record->resident_bytes = row.resident;
     record->minor_faults = row.minor_faults;
     record->major_faults = row.major_faults;
     record->pc = row.pc;

@@ -1,6 +1,7 @@
 #include "memory/pending_blocks.h"
 
 #include "spool/layout.h"
+#include "spool/record.h"
 #include "spool/spool.h"
 
 #include <atomic>
@@ -11,7 +12,7 @@ namespace {
 constexpr uint16_t kUnkept = UINT16_MAX;
 constexpr uint64_t kFilling = 1;  // no header of a record: what is half there is not read
 constexpr uint32_t kProbes = 32;
-static_assert(kYoungPlaces < kUnkept);
+static_assert(kPendingPlaces < kUnkept);
 
 std::atomic<uint32_t> g_next{0};
 
@@ -22,12 +23,12 @@ uint64_t header_of(uint32_t index) {
 
 void fill(BlockRecord* record, uint32_t index, const blocks::Block& what, double weight) {
     record->time_ns = what.time_ns;
-    record->size = what.size;
-    record->requested = what.requested;
-    record->mean = what.mean;
-    record->weight = static_cast<int64_t>(weight + 0.5);
+    record->size_bytes = what.size;
+    record->requested_bytes = what.requested;
+    record->mean_bytes = what.mean;
+    record->weight_bytes = static_cast<int64_t>(weight + 0.5);
     record->pc = what.pc;
-    record->block = kFirstYoung + index;
+    record->block = kFirstPending + index;
     record->thread = what.thread;
     record->stack = what.stack;
     record->domain = what.domain;
@@ -43,7 +44,7 @@ uint16_t keep(const blocks::Block& what, double weight) {
     if (!places) return kNoPlace;
     const uint32_t first = g_next.fetch_add(1, std::memory_order_relaxed);
     for (uint32_t probe = 0; probe < kProbes; ++probe) {
-        const uint32_t index = (first + probe) % kYoungPlaces;
+        const uint32_t index = (first + probe) % kPendingPlaces;
         uint64_t free = 0;
         if (!__atomic_compare_exchange_n(&places[index].header, &free, kFilling, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -51,7 +52,7 @@ uint16_t keep(const blocks::Block& what, double weight) {
         fill(&places[index], index, what, weight);
         return static_cast<uint16_t>(index + 1);
     }
-    __atomic_fetch_add(&spool::control()->young_unkept, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&spool::control()->pending_unkept, 1, __ATOMIC_RELAXED);
     return kUnkept;
 }
 
@@ -59,7 +60,7 @@ void drop(uint16_t place) {
     BlockRecord* places = spool::pending_blocks();
     if (!places || place == kNoPlace) return;
     if (place == kUnkept)
-        __atomic_fetch_sub(&spool::control()->young_unkept, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&spool::control()->pending_unkept, 1, __ATOMIC_RELAXED);
     else
         __atomic_store_n(&places[place - 1].header, 0, __ATOMIC_RELEASE);
 }

@@ -10,6 +10,7 @@
 #include "process/lifecycle.h"
 #include "spool/layout.h"
 #include "spool/process_metadata.h"
+#include "spool/record.h"
 #include "spool/settings.h"
 #include "spool/spool.h"
 #include "stacks/contexts.h"

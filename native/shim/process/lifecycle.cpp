@@ -101,7 +101,7 @@ int hook() {
 int start(const char* name, size_t length) {
     spool::control()->paused = recorder().paused.load() ? 1 : 0;
     if (const int failed = sources::start(); failed != 0) {
-        end_recording(ControlState::stopped, failed);
+        end_recording(ControlState::stopped_early, failed);
         return failed;
     }
     fault::install();
@@ -265,7 +265,7 @@ void end_early(int error) {
     if (!recording() || kernel::getpid() != g.pid) return;
     helper::stop();
     if (!recording()) return;
-    end_recording(ControlState::stopped, error);
+    end_recording(ControlState::stopped_early, error);
 }
 
 bool before_trace() {

@@ -2,6 +2,7 @@
 
 #include "base/kernel.h"
 #include "base/mapped_file.h"
+#include "spool/layout.h"
 #include "spool/settings.h"
 
 #include <sys/socket.h>
@@ -23,24 +24,11 @@ constexpr int64_t kSegmentPatienceNs = 1'000'000'000;
 constexpr int64_t kProcessPatienceNs = 2'000'000'000;
 constexpr int64_t kLogPatienceNs = 500'000'000;
 
-enum class What : uint32_t { segment = 1, process = 2, log = 3 };
-
-struct Request {
-    char magic[8] = {'T', 'A', 'C', 'H', 'A', 'S', 'K', '1'};
-    uint32_t what = 0;
-    uint32_t sequence = 0;
-    int64_t start_ns = 0;
-    uint64_t control_size = 0;
-    uint64_t segment_size = 0;
-};
-static_assert(sizeof(Request) == 40);
-
-struct Answer {
-    char magic[8];
-    uint32_t error;
-    uint32_t files;
-};
-static_assert(sizeof(Answer) == 16);
+FileRequest request_for_files() {
+    FileRequest request{};
+    memcpy(request.magic, kRequestMagic, sizeof request.magic);
+    return request;
+}
 
 // A recording command that did not answer in time is not waited for again by the program's threads.
 constinit std::atomic<bool> g_silent{false};
@@ -90,7 +78,7 @@ class Line {
 
     // 0 and exactly `count` descriptors, or an errno and none.
     long receive(int* fds, uint32_t count) {
-        Answer answer{};
+        FileAnswer answer{};
         iovec part = {&answer, sizeof answer};
         alignas(cmsghdr) char control[CMSG_SPACE(kMostFiles * sizeof(int))];
         msghdr message{};
@@ -110,7 +98,7 @@ class Line {
             memcpy(received, CMSG_DATA(head), number * sizeof(int));
         }
         const bool whole = got == static_cast<long>(sizeof answer) &&
-                           memcmp(answer.magic, "TACHGIV1", sizeof answer.magic) == 0;
+                           memcmp(answer.magic, kAnswerMagic, sizeof answer.magic) == 0;
         if (whole && answer.error == 0 && number == count) {
             if (count > 0) memcpy(fds, received, count * sizeof(int));
             return 0;
@@ -152,11 +140,11 @@ long outcome(long failed, long error) {
     return failed == ECONNREFUSED || failed == ECONNRESET || failed == EPIPE ? error : failed;
 }
 
-long ask(const Request& request, long error, int64_t patience_ns, uint32_t count,
+long ask(const FileRequest& request, long error, int64_t patience_ns, uint32_t count,
          const uint64_t* sizes, uint8_t** bases) {
     Line line(patience_ns);
     if (const long failed = line.open(); failed != 0) return outcome(failed, error);
-    const iovec part = {const_cast<Request*>(&request), sizeof request};
+    const iovec part = {const_cast<FileRequest*>(&request), sizeof request};
     if (const long failed = line.send(&part, 1); failed != 0) return outcome(failed, error);
     int fds[kMostFiles];
     if (const long failed = line.receive(fds, count); failed != 0) return outcome(failed, error);
@@ -186,8 +174,8 @@ bool may_help(long error) {
 }
 
 long segment(long error, int64_t start_ns, uint32_t sequence, uint64_t size, uint8_t** base) {
-    Request request;
-    request.what = static_cast<uint32_t>(What::segment);
+    FileRequest request = request_for_files();
+    request.what = static_cast<uint32_t>(Request::segment);
     request.sequence = sequence;
     request.start_ns = start_ns;
     request.segment_size = size;
@@ -195,8 +183,8 @@ long segment(long error, int64_t start_ns, uint32_t sequence, uint64_t size, uin
 }
 
 long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)[2]) {
-    Request request;
-    request.what = static_cast<uint32_t>(What::process);
+    FileRequest request = request_for_files();
+    request.what = static_cast<uint32_t>(Request::process);
     request.start_ns = start_ns;
     request.control_size = sizes.control;
     request.segment_size = sizes.segment;
@@ -207,8 +195,8 @@ long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)
 void log(const ProcessRecord& record) {
     if (g_silent.load(std::memory_order_relaxed)) return;
     Line line(kLogPatienceNs);
-    Request request;
-    request.what = static_cast<uint32_t>(What::log);
+    FileRequest request = request_for_files();
+    request.what = static_cast<uint32_t>(Request::log);
     const iovec parts[2] = {{&request, sizeof request},
                             {const_cast<ProcessRecord*>(&record), sizeof record}};
     long failed = line.open();

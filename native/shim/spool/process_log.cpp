@@ -33,7 +33,7 @@ void append(const ProcessRecord& record) {
     }
     struct stat status{};
     const bool room = kernel::call(SYS_fstat, fd, kernel::address(&status)) == 0 &&
-                      status.st_size < kMostProcessLog;
+                      status.st_size < static_cast<off_t>(kLogBound);
     const auto kind = static_cast<uint8_t>(record.kind);
     if (room)
         kernel::call(SYS_write, fd, kernel::address(&record), sizeof record);
@@ -42,15 +42,15 @@ void append(const ProcessRecord& record) {
     kernel::call(SYS_close, fd);
 }
 
-ProcessRecord make(ProcessKind kind) {
+ProcessRecord make(ProcessEvent kind) {
     ProcessRecord record{};
-    memcpy(record.magic, "TACHPRC1", 8);
+    memcpy(record.magic, kProcessMagic, sizeof record.magic);
     record.kind = static_cast<uint32_t>(kind);
     record.pid = kernel::getpid();
     record.parent_pid = static_cast<int32_t>(kernel::call(SYS_getppid));
-    record.exit_status = kStatusUnknown;
+    record.status = kStatusUnknown;
     record.time_ns = kernel::monotonic_ns();
-    record.first = record.second = record.max_resident = -1;
+    record.first = record.second = record.third = -1;
     return record;
 }
 
@@ -100,7 +100,7 @@ void open(const char* spool, const settings::Parent& parent, int count, char* co
     const int length = snprintf(g.path, sizeof g.path, "%s/processes.log", spool);
     if (length < 0 || static_cast<size_t>(length) >= sizeof g.path) return;
     g.parent = parent;
-    ProcessRecord record = make(ProcessKind::start);
+    ProcessRecord record = make(ProcessEvent::start);
     char executable[sizeof record.text];
     const long got = kernel::call(SYS_readlink, kernel::address("/proc/self/exe"),
                                   kernel::address(executable), sizeof executable);
@@ -112,40 +112,39 @@ void open(const char* spool, const settings::Parent& parent, int count, char* co
         if (i > 0) at += put(&record, at, "", 1);
         at += put(&record, at, arguments[i], strlen(arguments[i]));
     }
-    record.command_length = static_cast<uint32_t>(at) - record.executable_length;
+    record.arguments_length = static_cast<uint32_t>(at) - record.executable_length;
     list(&record);
 }
 
 void forked() {
     if (g.path[0] == 0) return;
-    ProcessRecord record = make(ProcessKind::fork);
+    ProcessRecord record = make(ProcessEvent::fork);
     list(&record);
 }
 
 void replaced() {
-    if (listed()) append(make(ProcessKind::exec));
+    if (listed()) append(make(ProcessEvent::exec));
 }
 
 void ended(int status) {
     if (!listed()) return;
-    ProcessRecord record = make(ProcessKind::end);
-    record.exit_status = status;
+    ProcessRecord record = make(ProcessEvent::end);
+    record.status = status;
     rusage usage{};
     if (kernel::call(SYS_getrusage, RUSAGE_SELF, kernel::address(&usage)) == 0) {
         record.first = to_ns(usage.ru_utime);
         record.second = to_ns(usage.ru_stime);
     }
-    record.max_resident = most_resident();
+    record.third = most_resident();
     append(record);
     g.pid = 0;
 }
 
 void refused(const char* reason) {
-    constexpr int32_t kFailed = 1;
     if (!listed()) return;
-    ProcessRecord record = make(ProcessKind::refused);
-    record.exit_status = kFailed;
-    record.command_length = static_cast<uint32_t>(put(&record, 0, reason, strlen(reason)));
+    ProcessRecord record = make(ProcessEvent::refused);
+    record.status = static_cast<int32_t>(Refusal::failed);
+    record.arguments_length = static_cast<uint32_t>(put(&record, 0, reason, strlen(reason)));
     append(record);
 }
 

@@ -1,4 +1,5 @@
 #include "spool/spool.h"
+#include "spool/record.h"
 
 #include "base/kernel.h"
 #include "base/mapped_file.h"
@@ -88,7 +89,7 @@ Path control_path() {
 
 void use(uint32_t sequence, uint8_t* base) {
     auto* header = reinterpret_cast<SegmentHeader*>(base);
-    memcpy(header->magic, "TACHSEG1", 8);
+    memcpy(header->magic, kSegmentMagic, sizeof header->magic);
     header->sequence = sequence;
     header->size = static_cast<uint32_t>(size_of(sequence));
     header->pid = g.control->pid;
@@ -155,7 +156,7 @@ void count(Loss loss, uint64_t n) {
 }
 
 int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool memory) {
-    g.control_size = kControlSize + (memory ? kYoungSize : 0);
+    g.control_size = kControlSize + (memory ? kPendingSize : 0);
     g.segment_size = (segment_size + 4095) & ~uint64_t{4095};
     const pid_t pid = kernel::getpid();
     const int length = snprintf(g.prefix, sizeof g.prefix, "%s/%d-%lld", directory, pid,
@@ -178,7 +179,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
     g.control = made;
     use(0, bases[1]);
     // The magic goes in last: a control file without it is not one.
-    memcpy(made->magic, "TACHCTL1", 8);
+    memcpy(made->magic, kControlMagic, sizeof made->magic);
     return 0;
 }
 

@@ -123,8 +123,8 @@ void write_stack(uint32_t id, Node& node, const tg_text* name) {
         record->instruction = node.instruction;
         if (name) {
             auto* named = reinterpret_cast<TaskStackRecord*>(ticket.record);
-            named->name_length = name->length;
-            named->name_width = name->width;
+            named->task_length = name->length;
+            named->task_width = name->width;
             safe_read::copy(named + 1, name->data, bytes_of(*name));  // memcpy would be counted
         }
         spool::commit(ticket);

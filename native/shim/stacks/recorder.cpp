@@ -13,7 +13,7 @@ constinit Recorder g;
 
 void end_spool(ControlState state, int error, int64_t now_ns) {
     Control* control = spool::control();
-    if (state == ControlState::stopped) {
+    if (state == ControlState::stopped_early) {
         control->stop_errno = static_cast<uint32_t>(error);
         spool::count(Loss::recording_stopped);
     }
@@ -28,7 +28,7 @@ Recorder& recorder() { return g; }
 void stop_early(int error) {
     if (!g.recording.exchange(false)) return;
     sources::stop();
-    end_spool(ControlState::stopped, error, kernel::monotonic_ns());
+    end_spool(ControlState::stopped_early, error, kernel::monotonic_ns());
 }
 
 void end_recording(ControlState state, int error) {

@@ -109,7 +109,7 @@ void write_name(uint32_t id, bool python, const char* name, size_t length) {
     auto* record = reinterpret_cast<ThreadNameRecord*>(ticket.record);
     record->thread = id;
     record->source = python ? 1 : 2;
-    record->length = static_cast<uint16_t>(length);
+    record->name_length = static_cast<uint16_t>(length);
     memcpy(record + 1, name, length);
     spool::commit(ticket);
 }

@@ -68,7 +68,7 @@ def turn(spool: SpoolDirectory) -> Turned:
     assert process.control is not None
     losses = [0] * 64
     losses[LOST], losses[LASTING] = 3, 1
-    return Turned(0, replace(process.control, losses=tuple(losses), end_ns=0), over=False)
+    return Turned(0, process.control._replace(losses=tuple(losses), end_ns=0), over=False)
 
 
 def step(spool: SpoolDirectory) -> None:

@@ -53,7 +53,7 @@ def test_unknown_is_null_in_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("state", "sizes"), [(1, [500, 700, 900]), (2, [500]), (3, [500, 700, 900])])
-def test_young_blocks_of_a_killed_process(tmp_path: Path, state: int, sizes: list[int]) -> None:
+def test_pending_blocks_of_a_killed_process(tmp_path: Path, state: int, sizes: list[int]) -> None:
     """What lies in places behind the control file are births, unless the process has written them itself."""
     segment = SegmentBuilder(0)
     segment.stack(8, NONE, NONE, 2)

@@ -6,14 +6,16 @@ import random
 
 import pytest
 
+from support.spools import ROWS, contents
 from tachograph.format import FormatError, decode_control, read_segment
-from tachograph.format.spool.records import (
-    Block,
+from tachograph.format.spool.layout import (
+    BLOCK,
+    COPY,
+    CPU,
+    FREED,
+    MEMORY,
+    WAIT,
     Code,
-    Copy,
-    Cpu,
-    Freed,
-    Memory,
     Meta,
     Module,
     Stack,
@@ -21,7 +23,6 @@ from tachograph.format.spool.records import (
     ThreadEnd,
     ThreadName,
     ThreadStart,
-    Wait,
 )
 from tachograph.format.spool.segment import carried_torn, definitions_segment
 from unit.format.builder import FLOWS, NONE, SegmentBuilder, control
@@ -54,36 +55,36 @@ def full_segment(size: int = 2048) -> SegmentBuilder:
 
 def test_every_kind_of_record() -> None:
     segment = read_segment(full_segment().to_bytes())
-    assert list(segment.records()) == [
+    assert contents(segment) == [
         Meta("executable", "/usr/bin/python"),
-        ThreadStart(0, 77, 5, main=True),
+        ThreadStart(0, 77, 5, 1),
         ThreadName(0, 1, "Main\u00e9"),
         Code(0, 1, 3, "a.py", "f", b"\x80\0"),
         Code(1, -1, 3, "\u4e2d.py", "\U0001f40d.g", None),
         Stack(0, NONE, 0, 10),
-        Module(0, True, 0x1000, 0x2000, 0x10, 0, "abcd", "/lib/x.so"),  # noqa: FBT003
-        Cpu(100, 10_000_000, -1, 0x1100, 0, 0, 3, 2, 4, 1, 2),
-        Wait(200, 300, 100, 0, 0, 0, 7, 2, 0),
+        Module(0, 1, 0x1000, 0x2000, 0x10, 0, "abcd", "/lib/x.so"),
+        ROWS[CPU](100, 10_000_000, -1, 0x1100, 0, 0, 3, 2, 4, 1, 2),
+        ROWS[WAIT](200, 300, 100, 0, 0, 0, 7, 2, 0),
         State(400, 3, 55),
         ThreadEnd(0, 500, 499),
-        Memory._make((600, -1, 2, *range(20, 30), 3, 4, 5, 6, 7, 8, 9, 1, 5)),
-        Block(700, 64, 56, 9, 99, 10, 3, 11, 12, 4, 2, 1),
-        Freed(800, 3, 13),
-        Copy(900, 3000, 600, 14, 15, 16, 17, 3),
+        ROWS[MEMORY](600, -1, 2, *range(20, 30), 3, 4, 5, 6, 7, 8, 9, 1, 5),
+        ROWS[BLOCK](700, 64, 56, 9, 99, 10, 3, 11, 12, 4, 2, 1),
+        ROWS[FREED](800, 3, 13),
+        ROWS[COPY](900, 3000, 600, 14, 15, 16, 17, 3),
     ]
     assert (segment.seq, segment.pid, segment.torn) == (3, 4242, 0)
 
 
 def test_truncation_at_every_byte() -> None:
     data = bytes(full_segment().data)
-    whole = list(read_segment(data).records())
+    whole = contents(read_segment(data))
     for length in range(len(data)):
         if length < 64:
             with pytest.raises(FormatError):
                 read_segment(data[:length])
             continue
         segment = read_segment(data[:length])
-        records = list(segment.records())
+        records = contents(segment)
         assert records == whole[: len(records)]
         assert segment.torn <= 1
     assert len(whole) == 15
@@ -99,15 +100,15 @@ def test_random_corruption(seed: int) -> None:
         length = chance.choice([1, 1, 2, 8, 64])
         data[at : at + length] = chance.choice([bytes(length), chance.randbytes(length), b"\xff" * length])
     segment = read_segment(bytes(data))
-    assert len(list(segment.records())) <= 20
+    assert len(contents(segment)) <= 20
     assert segment.torn <= 12
-    list(read_segment(definitions_segment([segment])).records())
+    contents(read_segment(definitions_segment([segment])))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_garbage(seed: int) -> None:
     data = b"TACHSEG1" + random.Random(seed).randbytes(4096)
-    list(read_segment(data).records())
+    contents(read_segment(data))
 
 
 def test_lengths_that_reach_too_far_are_contradictions() -> None:
@@ -125,14 +126,14 @@ def test_lengths_that_reach_too_far_are_contradictions() -> None:
         builder.add(kind, b"12345678")
     builder.stack(1, NONE, NONE, -1)
     segment = read_segment(builder.to_bytes())
-    assert list(segment.records()) == [Stack(1, NONE, NONE, -1)]
+    assert contents(segment) == [Stack(1, NONE, NONE, -1)]
     assert segment.torn == 0
 
 
 def test_records_that_grew_are_read_as_far_as_they_are_known() -> None:
     builder = SegmentBuilder(0)
     builder.add(6, (1).to_bytes(4, "little") + bytes(40))
-    assert list(read_segment(builder.to_bytes()).records()) == [Stack(1, 0, 0, 0)]
+    assert contents(read_segment(builder.to_bytes())) == [Stack(1, 0, 0, 0)]
 
 
 def test_torn_records_are_counted_by_runs() -> None:
@@ -148,7 +149,7 @@ def test_torn_records_are_counted_by_runs() -> None:
     assert segment.torn == 3
     carried = read_segment(definitions_segment([segment]))
     assert (carried_torn(carried), carried.torn) == (3, 0)
-    assert list(carried.records()) == list(segment.records())
+    assert contents(carried) == contents(segment)
 
 
 def test_a_record_of_another_segment_is_not_one_of_this() -> None:
@@ -156,7 +157,7 @@ def test_a_record_of_another_segment_is_not_one_of_this() -> None:
     builder, other = SegmentBuilder(1), SegmentBuilder(2)
     other.stack(0, NONE, 0, 0)
     builder.gap(bytes(other.data[64:]))
-    assert list(read_segment(builder.to_bytes()).records()) == []
+    assert contents(read_segment(builder.to_bytes())) == []
 
 
 def test_strings_that_are_no_text() -> None:
@@ -165,7 +166,7 @@ def test_strings_that_are_no_text() -> None:
     builder = SegmentBuilder(0)
     head = struct.pack("<IiIIIBBHII", 0, 1, 0, 0, 2, 4, 2, 0, 2, 0)
     builder.add(5, head + b"\xff" * 8 + struct.pack("<HH", 0xDC80, 0x41))
-    (code,) = read_segment(builder.to_bytes()).records()
+    (code,) = contents(read_segment(builder.to_bytes()))
     assert isinstance(code, Code)
     assert code.qualname == "\udc80A"
     assert "\ufffd" in code.filename
@@ -174,8 +175,8 @@ def test_strings_that_are_no_text() -> None:
 def test_control_file() -> None:
     data = control(seq=4, state=3, error=28, paused=1, end_ns=9, samples=7, ticks=8, losses={0: 1, 63: 2})
     found = decode_control(data)
-    assert (found.pid, found.parent_pid, found.current_seq, found.state, found.error) == (4242, 4200, 4, 3, 28)
-    assert (found.paused, found.end_ns, found.samples, found.ticks) == (True, 9, 7, 8)
+    assert (found.pid, found.parent_pid, found.current_segment, found.state, found.stop_errno) == (4242, 4200, 4, 3, 28)
+    assert (found.paused, found.end_ns, found.samples, found.wait_ticks) == (True, 9, 7, 8)
     assert (found.helper_cpu_ns, found.handler_cpu_ns, found.losses[0], found.losses[63]) == (
         5_000_000,
         7_000_000,

@@ -3,17 +3,8 @@
 import struct
 from pathlib import Path
 
-from tachograph.recorder.inprocess.spool_writer import (
-    CODE,
-    CPU,
-    META,
-    NONE,
-    STACK,
-    THREAD_START,
-    SpoolWriter,
-    code_body,
-    meta_body,
-)
+from tachograph.recorder.inprocess.spool_layout import CODE, CPU, META, NONE, STACK, THREAD_START
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter, code_body, meta_body
 
 SEGMENT = 8192
 

@@ -7,20 +7,25 @@ from types import FrameType
 
 import pytest
 
+from support.spools import contents
 from tachograph.format import SpoolDirectory
-from tachograph.format.spool import records as spool_records
+from tachograph.format.spool import layout
 from tachograph.recorder.inprocess.calling_contexts import (
     CALL_OPCODES,
     MAX_DEPTH,
-    STATE_NONE,
-    STATE_TRUNCATED,
-    STATE_WHOLE,
     ContextTable,
     Stack,
     call_opcode,
     copy_stack,
 )
-from tachograph.recorder.inprocess.spool_writer import NONE, STACKS_TRUNCATED, SpoolWriter
+from tachograph.recorder.inprocess.spool_layout import (
+    LOSS_STACKS_TRUNCATED,
+    NONE,
+    STACK_STATE_NONE,
+    STACK_STATE_TRUNCATED,
+    STACK_STATE_WHOLE,
+)
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter
 
 
 class Thing:
@@ -81,7 +86,7 @@ def test_the_opcode_of_a_call() -> None:
     assert call_opcode(Stack([], truncated=False)) == 0
 
 
-@pytest.mark.parametrize(("truncated", "state"), [(False, STATE_WHOLE), (True, STATE_TRUNCATED)])
+@pytest.mark.parametrize(("truncated", "state"), [(False, STACK_STATE_WHOLE), (True, STACK_STATE_TRUNCATED)])
 def test_contexts_are_written_once(tmp_path: Path, truncated: bool, state: int) -> None:
     writer = SpoolWriter(str(tmp_path), 1 << 16)
     table = ContextTable(writer)
@@ -90,12 +95,12 @@ def test_contexts_are_written_once(tmp_path: Path, truncated: bool, state: int) 
     again = table.number(Stack([(inner, 4), (outer, 2)], truncated=truncated))
     other = table.number(Stack([(inner, 6), (outer, 2)], truncated=truncated))
     assert (first, again, other) == ((1, state), (1, state), (2, state))
-    assert table.number(Stack([], truncated=False)) == (NONE, STATE_NONE)
+    assert table.number(Stack([], truncated=False)) == (NONE, STACK_STATE_NONE)
     writer.close()
     (process,) = SpoolDirectory(tmp_path).processes()
-    records = list(process.segment(0).records())
-    codes = [record.filename for record in records if isinstance(record, spool_records.Code)]
-    stacks = [record for record in records if isinstance(record, spool_records.Stack)]
+    records = contents(process.segment(0))
+    codes = [record.filename for record in records if isinstance(record, layout.Code)]
+    stacks = [record for record in records if isinstance(record, layout.Stack)]
     assert codes == ["a.py", "b.py"]
     assert [(each.stack, each.parent, each.code, each.instruction) for each in stacks] == [
         (0, NONE, 0, 2),
@@ -103,4 +108,4 @@ def test_contexts_are_written_once(tmp_path: Path, truncated: bool, state: int) 
         (2, 0, 1, 6),
     ]
     assert process.control is not None
-    assert process.control.losses[STACKS_TRUNCATED] == (3 if truncated else 0)
+    assert process.control.losses[LOSS_STACKS_TRUNCATED] == (3 if truncated else 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import load_specification
-from tachograph.format.spool.row_kinds import ROW_KINDS
+from tachograph.format.spool.records import ROW_KINDS
 from tachograph.recorder.collect import output
 from tachograph.recorder.collect.running import note_recorder
 from tachograph.recorder.command.manifests import new_manifest

@@ -19,7 +19,8 @@ import pytest
 from tachograph.format.spool.process_log import BOUND
 from tachograph.recorder.fd_broker.broker import Provider
 from tachograph.recorder.fd_broker.socket_name import listen, listen_at
-from tachograph.recorder.inprocess.spool_writer import CONTROL_SIZE, SpoolWriter
+from tachograph.recorder.inprocess.spool_layout import CONTROL_SIZE
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's sockets")
 

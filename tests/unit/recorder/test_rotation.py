@@ -260,7 +260,7 @@ def test_how_far_a_process_belongs_to_a_window(
     assert (found.last, found.over) == (last, over)
     assert found.control is not None
     # Blocks that have found no place are told of only where nothing comes after.
-    assert found.control.young_unkept == (9 if over else 0)
+    assert found.control.pending_unkept == (9 if over else 0)
     assert found.control.losses == ((0,) * 64 if last < 0 else (5,) * 64)
 
 

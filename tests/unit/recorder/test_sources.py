@@ -7,7 +7,8 @@ import pytest
 from tachograph.format import SpoolDirectory
 from tachograph.recorder.collect import sources
 from tachograph.recorder.collect.sources import SourceScout, SourceStore
-from tachograph.recorder.inprocess.spool_writer import CODE, STATE, SpoolWriter, code_body
+from tachograph.recorder.inprocess.spool_layout import CODE, STATE
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter, code_body
 
 
 def test_files_are_read_once(tmp_path: Path) -> None:

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from support.spools import contents
 from tachograph.format import SpoolDirectory
-from tachograph.format.spool.records import Code, Meta, State
-from tachograph.recorder.inprocess import spool_writer
-from tachograph.recorder.inprocess.spool_writer import CODE, META, STATE, SpoolWriter, code_body, meta_body, text_bytes
+from tachograph.format.spool.layout import Code, Meta, State
+from tachograph.recorder.inprocess.spool_layout import CODE, LOSS_RECORDING_STOPPED, LOSS_RECORDS_DROPPED, META, STATE
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter, code_body, meta_body, text_bytes
 
 
 def read(spool: Path) -> list[object]:
     (process,) = SpoolDirectory(spool).processes()
-    return [record for sequence in process.segments for record in process.segment(sequence).records()]
+    return [record for sequence in process.segments for record in contents(process.segment(sequence))]
 
 
 def test_the_control_file(tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_the_control_file(tmp_path: Path) -> None:
     assert control is not None
     assert (control.pid, control.start_ns, control.segment_size) == (process.pid, process.start_ns, 4096)
     assert (control.state, control.paused, control.samples, control.handler_cpu_ns) == (1, True, 1, 70)
-    assert control.snapshots == 2
+    assert control.snapshots_requested == 2
     assert control.losses[3] == 5
     writer.close()
     control = SpoolDirectory(tmp_path).processes()[0].control
@@ -72,7 +73,7 @@ def test_segments_follow_each_other(tmp_path: Path) -> None:
         assert writer.append(STATE, struct.pack("<qII", number, 1, 0))
     (process,) = SpoolDirectory(tmp_path).processes()
     assert process.control is not None
-    assert process.segments == list(range(process.control.current_seq + 1))
+    assert process.segments == list(range(process.control.current_segment + 1))
     assert [record.time_ns for record in read(tmp_path) if isinstance(record, State)] == list(range(500))
 
 
@@ -81,13 +82,14 @@ def test_a_record_larger_than_a_segment_is_counted(tmp_path: Path) -> None:
     assert not writer.append(META, bytes(4096))
     control = SpoolDirectory(tmp_path).processes()[0].control
     assert control is not None
-    assert control.losses[spool_writer.RECORDS_DROPPED] == 1
+    assert control.losses[LOSS_RECORDS_DROPPED] == 1
     assert writer.append(META, meta_body("k", "v"))
 
 
 FILL = """
 import resource, struct, sys
-from tachograph.recorder.inprocess.spool_writer import STATE, SpoolWriter, code_body, meta_body
+from tachograph.recorder.inprocess.spool_layout import STATE
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter, code_body, meta_body
 writer = SpoolWriter(sys.argv[1], 4096)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 print(sum(writer.append(STATE, struct.pack("<qII", n, 1, 0)) for n in range(500)), writer.open)
@@ -102,9 +104,9 @@ def test_a_full_disk_stops_the_recording_only(tmp_path: Path, environment: dict[
     assert int(kept) == len(read(tmp_path)) == (4096 - 64) // 24
     control = SpoolDirectory(tmp_path).processes()[0].control
     assert control is not None
-    assert (control.state, control.error) == (3, 27)  # EFBIG
-    assert control.losses[spool_writer.RECORDING_STOPPED] == 1
-    assert control.losses[spool_writer.RECORDS_DROPPED] == 500 - int(kept)
+    assert (control.state, control.stop_errno) == (3, 27)  # EFBIG
+    assert control.losses[LOSS_RECORDING_STOPPED] == 1
+    assert control.losses[LOSS_RECORDS_DROPPED] == 500 - int(kept)
 
 
 def test_no_room_at_the_start_is_an_error(tmp_path: Path) -> None:

@@ -1,45 +1,34 @@
-"""Reads back what the C++ tests wrote, with the decoder of tachograph.format."""
+"""Reads back what was written into a spool, with the decoders of tachograph.format; rows too, one by one."""
 
 import os
 import struct
 from array import array
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import defaultdict, namedtuple
 from pathlib import Path
 from typing import Any
 
 from tachograph import format as spec
-from tachograph.format.spool import records as kinds
-from tachograph.format.spool import segment as reader
+from tachograph.format.spool.directory import decode_control
+from tachograph.format.spool.layout import GPU_ROWS, SEGMENT_MAGIC
+from tachograph.format.spool.records import ROW_KINDS, ROW_LENGTHS, decode_definition
+from tachograph.format.spool.segment import Segment, read_segment
 
-META, STATE, CPU, WAIT = kinds.META, kinds.STATE, kinds.CPU, kinds.WAIT
-CODE, STACK, MODULE = kinds.CODE, kinds.STACK, kinds.MODULE
-TASK_STACK = kinds.TASK_STACK
-MEMORY, BLOCK, FREED, COPY = kinds.MEMORY, kinds.BLOCK, kinds.FREED, kinds.COPY
-THREAD_START, THREAD_NAME, THREAD_END = kinds.THREAD_START, kinds.THREAD_NAME, kinds.THREAD_END
-RECORDING, ENDED, STOPPED = 1, 2, 3
+ROWS: dict[int, Any] = {
+    each.kind: namedtuple(each.name.capitalize(), [name for name, _, _ in each.fields])
+    for each in (*ROW_KINDS.values(), GPU_ROWS)
+}
+"""The rows by kind, with a field for each of the record's."""
+
+_LAYOUTS = {each.kind: each for each in (*ROW_KINDS.values(), GPU_ROWS)}
+
 TEST_KIND = 200
 """Kind of the records of spool_test.cpp: 8 u32 thread, 12 u32 number, then bytes that all are thread + number."""
 
 
-@dataclass(frozen=True)
-class Control:
-    """What the tests need of a control file."""
-
-    state: int
-    error: int
-    samples: int
-    losses: tuple[int, ...]
-
-
-def control(folder: Path) -> Control:
+def control(folder: Path) -> spec.ControlFile:
     """The control file of the one process that wrote into ``folder``."""
     (path,) = folder.glob("*.ctl")
-    data = path.read_bytes()
-    assert data[:8] == b"TACHCTL1"
-    state, error = struct.unpack_from("<II", data, 52)
-    (samples,) = struct.unpack_from("<Q", data, 88)
-    return Control(state, error, samples, struct.unpack_from("<64Q", data, 128))
+    return decode_control(path.read_bytes())
 
 
 def by_process(folder: Path) -> list[Path]:
@@ -60,12 +49,12 @@ def losses(folder: Path) -> dict[str, int]:
     return dict(zip(names, control(folder).losses, strict=False))
 
 
-def read(folder: Path) -> list[reader.Segment]:
+def read(folder: Path) -> list[Segment]:
     """All segments, in the order of their numbers; not one that was just being made when its process was killed."""
     files = [path.read_bytes() for path in sorted(folder.glob("*.seg"))]
-    made = [data for data in files if data[:8] == kinds.SEGMENT_MAGIC]
+    made = [data for data in files if data[:8] == SEGMENT_MAGIC]
     assert len(files) - len(made) <= 1
-    return [reader.read_segment(data) for data in made]
+    return [read_segment(data) for data in made]
 
 
 def torn(folder: Path) -> int:
@@ -75,13 +64,27 @@ def torn(folder: Path) -> int:
 
 def records(folder: Path) -> list[tuple[int, Any]]:
     """(kind, decoded fields) of all records that are of a known kind, in order."""
+    return [found for segment in read(folder) for found in decoded(segment)]
+
+
+def decoded(segment: Segment) -> list[tuple[int, Any]]:
+    """(kind, decoded fields) of all records of a segment that can be understood, in order."""
+    rows = [(kind, at, ROW_LENGTHS[kind]) for kind, offsets in segment.row_offsets.items() for at in offsets]
     found: list[tuple[int, Any]] = []
-    for segment in read(folder):
-        for kind, at, length in segment.located():
-            fields = kinds.decode_record(kind, segment.data[at : at + length])
-            if fields is not None:
-                found.append((kind, fields))
+    for kind, at, length in sorted(rows + segment.others, key=lambda item: item[1]):
+        data = segment.data[at : at + length]
+        if kind not in ROWS:
+            definition = decode_definition(kind, data)
+            if definition is not None:
+                found.append((kind, definition))
+        elif length >= ROW_LENGTHS[kind]:
+            found.append((kind, ROWS[kind](*_LAYOUTS[kind].fixed.unpack_from(data, 8))))
     return found
+
+
+def contents(segment: Segment) -> list[Any]:
+    """The same without the kinds."""
+    return [each for _, each in decoded(segment)]
 
 
 def appended(folder: Path) -> dict[int, list[int]]:

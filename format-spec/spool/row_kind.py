@@ -1,0 +1,81 @@
+"""What the readers of the spool know of a kind of record; ``layout`` has one of these for each kind."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Code = Literal["q", "Q", "I", "i", "B"]
+Referred = Literal["thread", "stack", "pc"]
+SIZES: Mapping[Code, int] = {"q": 8, "Q": 8, "I": 4, "i": 4, "B": 1}
+_ARROW = {"q": "int64", "Q": "uint64", "I": "uint32", "i": "int32", "B": "uint8"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a record that is no row is decoded: its ``fixed`` fields, then texts.
+
+    ``make`` takes the values of the fields in ``kept`` (places among the fixed ones; with ``array`` the last is many
+    values), then the texts. Each text has the place of the field with its length, and its encoding: ``utf8``, ``hex``,
+    ``bytes`` (unknown where the length is NONE), or the place of the field with the bytes of one character.
+    """
+
+    make: Callable[..., Any]
+    fixed: struct.Struct
+    kept: tuple[int, ...]
+    texts: tuple[tuple[int, str | int], ...] = ()
+    array: bool = False
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A field that holds an id or an address of the process; ``column`` is its place in the table.
+
+    ``none`` is the value that stands for none; None where there is always one.
+    """
+
+    field: str
+    column: str
+    to: Referred
+    none: int | None
+
+
+@dataclass(frozen=True)
+class RowKind:
+    """A kind of record that becomes rows; ``name`` is that of its file in a part, ``length`` bytes of a record.
+
+    ``table`` is the table that the rows are in, None where they only complete others. ``fields`` are (name, struct
+    type, offset in the record), ``unknown`` the values that stand for "unknown". ``joined`` are references in columns
+    that rows of another kind add. A part lacks the file of an ``optional`` kind where there are no rows.
+    """
+
+    name: str
+    kind: int
+    length: int
+    table: str | None
+    time: str
+    fields: tuple[tuple[str, Code, int], ...]
+    references: tuple[Reference, ...]
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    optional: bool = True
+    joined: tuple[Reference, ...] = ()
+
+    @cached_property
+    def fixed(self) -> struct.Struct:
+        """A record's bytes after its header."""
+        packed = "".join(code for _, code, _ in self.fields)
+        return struct.Struct(f"<{packed}{self.length - 8 - struct.calcsize('<' + packed)}x")
+
+    @property
+    def raw_schema(self) -> pa.Schema:
+        """Schema of the file in a part: the record's fields, as they are in the spool."""
+        import pyarrow as pa
+
+        types = [(name, pa.type_for_alias(_ARROW[code])) for name, code, _ in self.fields]
+        return pa.schema([pa.field(name, arrow, nullable=False) for name, arrow in types])

@@ -1,0 +1,1 @@
+"""Makes what follows from format-spec/tables.toml and records.toml."""
