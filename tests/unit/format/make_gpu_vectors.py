@@ -1,18 +1,14 @@
-"""Makes the golden recording with GPUs of version 1.1: ``python tests/unit/format/make_gpu_vectors.py``.
+"""Makes the golden recording with GPUs of version 1.1: ``python -m unit.format.make_gpu_vectors``, in tests.
 
 It is as those of ``make_vectors.py``, with readings of two GPUs.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from unit.format.builder import NONE, SegmentBuilder, control, write_spool
-from unit.format.make_vectors import MS, T0, expect, fresh, manifest, write_json
+from support.spool_builder import NONE, SegmentBuilder, control, write_spool
+from support.vectors import MS, T0, expect, fresh, make, manifest, write_json
 
 GIB = 1 << 30
 PARAMETERS = {**manifest()["parameters"], "memory": False, "gpu": True}
@@ -99,5 +95,7 @@ def make_gpu() -> None:
     )
 
 
+MAKERS = {"gpu": make_gpu}
+
 if __name__ == "__main__":
-    make_gpu()
+    make(MAKERS)

@@ -1,20 +1,16 @@
-"""Makes the golden recordings of version 1.1: ``python tests/unit/format/make_memory_vectors.py [NAME...]``.
+"""Makes the golden recordings of version 1.1: ``python -m unit.format.make_memory_vectors``, in tests.
 
 They are as those of ``make_vectors.py``, with memory, blocks and copies.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from unit.format.builder import FLOWS, NONE, SegmentBuilder, control, write_spool
-from unit.format.make_vectors import (
+from support.spool_builder import FLOWS, NONE, SegmentBuilder, control, write_spool
+from support.vectors import (
     LINES,
     MS,
     PICKS,
@@ -24,6 +20,7 @@ from unit.format.make_vectors import (
     Schemas,
     expect,
     fresh,
+    make,
     manifest,
     tables_entry,
     values,
@@ -268,5 +265,4 @@ def make_memory_killed() -> None:
 MAKERS = {"memory": make_memory, "memory-killed": make_memory_killed}
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or MAKERS:
-        MAKERS[each]()
+    make(MAKERS)

@@ -1,21 +1,16 @@
-"""Makes the golden recordings of process trees: ``python tests/unit/format/make_tree_vectors.py [NAME...]``.
+"""Makes the golden recordings of process trees: ``python -m unit.format.make_tree_vectors``, in tests.
 
 They are as those of ``make_vectors.py``, of version 1.1.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from unit.format.builder import NONE, SegmentBuilder, control, log_record, write_spool
-from unit.format.make_memory_vectors import SCHEMAS_1_1
-from unit.format.make_vectors import (
+from support.spool_builder import NONE, SegmentBuilder, control, log_record, write_spool
+from support.vectors import (
     LINES,
     MS,
     PICKS,
@@ -24,6 +19,7 @@ from unit.format.make_vectors import (
     Schemas,
     expect,
     fresh,
+    make,
     manifest,
     tables_entry,
     values,
@@ -31,6 +27,7 @@ from unit.format.make_vectors import (
     write_json,
     write_parquet,
 )
+from unit.format.make_memory_vectors import SCHEMAS_1_1
 
 MIB = 1 << 20
 SCHEMAS: Schemas = {
@@ -204,5 +201,4 @@ def make_tree_killed() -> None:
 MAKERS = {"tree": make_tree, "tree-killed": make_tree_killed}
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or MAKERS:
-        MAKERS[each]()
+    make(MAKERS)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from support.spool_builder import NONE, SegmentBuilder, control, write_spool
 from tachograph.format import (
     Assembled,
     FormatError,
@@ -23,7 +24,6 @@ from tachograph.format import (
     write_part,
 )
 from tachograph.format.validation import MAX_STACK_DEPTH
-from unit.format.builder import NONE, SegmentBuilder, control, write_spool
 
 SPEC = load_specification()
 

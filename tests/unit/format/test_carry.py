@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from support.spool_builder import SegmentBuilder, control, log_record, pending_block, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.format.spool.assembly import Assembled
 from tachograph.format.spool.process_log import ProcessLog, decode_log, joined
 from tachograph.recorder.rotation.log_handover import carried_log
 from tachograph.recorder.rotation.window_handover import ClosedSpool, Turned, remove_carried, write_carry
-from unit.format.builder import SegmentBuilder, control, log_record, write_spool, young_block
 
 PREFIX = "4242-1000000000"
 CUT = 5_000_000_000
@@ -94,8 +94,8 @@ def test_the_closed_window_has_what_came_before(spool: SpoolDirectory) -> None:
 
 
 def test_blocks_without_a_row_are_held_at_the_end_and_in_the_next_window_once(tmp_path: Path) -> None:
-    born_later = young_block(1, CUT + 1, 700)
-    control_file = control(seq=1, state=1, young=[young_block(0, CUT, 900), born_later], young_unkept=5)
+    born_later = pending_block(1, CUT + 1, 700)
+    control_file = control(seq=1, state=1, pending=[pending_block(0, CUT, 900), born_later], pending_unkept=5)
     write_spool(tmp_path / "spool", [first(), second()], control_file)
     living = SpoolDirectory(tmp_path / "spool")
     late = replace(turn(living), last=-1)
@@ -106,7 +106,7 @@ def test_blocks_without_a_row_are_held_at_the_end_and_in_the_next_window_once(tm
     step(living)
     grown = SegmentBuilder(2)
     grown.block(CUT, 3, 900)
-    ended = control(seq=2, state=2, young=[young_block(0, CUT, 900), born_later])
+    ended = control(seq=2, state=2, pending=[pending_block(0, CUT, 900), born_later])
     write_spool(tmp_path / "spool", [], ended)
     (tmp_path / "spool" / f"{PREFIX}.000002.seg").write_bytes(grown.to_bytes())
     assert sizes(assembled(living)).count(900) == 1

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from support.spool_builder import NONE, SegmentBuilder, control, pending_block, write_spool
 from tachograph.format import (
     FormatError,
     SpoolDirectory,
@@ -21,7 +22,6 @@ from tachograph.format import (
     write_recording,
     write_table,
 )
-from unit.format.builder import NONE, SegmentBuilder, control, write_spool, young_block
 from unit.format.test_assembly import assembled, counts, of, rows
 
 SPEC = load_specification()
@@ -58,8 +58,8 @@ def test_pending_blocks_of_a_killed_process(tmp_path: Path, state: int, sizes: l
     segment = SegmentBuilder(0)
     segment.stack(8, NONE, NONE, 2)
     segment.block(10, 0, 500)
-    places = [young_block(0, 30, 900), b"", young_block(2, 20, 700, stack=8), young_block(3, 40, 1, seq=1), b"\1"]
-    write_spool(tmp_path, of(segment), control(state=state, young=places, young_unkept=4, own_bytes=4_000_000))
+    places = [pending_block(0, 30, 900), b"", pending_block(2, 20, 700, stack=8), pending_block(3, 40, 1, seq=1), b"\1"]
+    write_spool(tmp_path, of(segment), control(state=state, pending=places, pending_unkept=4, own_bytes=4_000_000))
     result = assembled(tmp_path)
     found = rows(result, "allocations")
     assert [row["size_bytes"] for row in found] == sorted(sizes)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.spool_builder import NONE, SegmentBuilder, control, write_spool
 from tachograph.format import (
     FormatError,
     SpoolDirectory,
@@ -25,7 +26,6 @@ from tachograph.format import (
     write_recording,
     write_table,
 )
-from unit.format.builder import NONE, SegmentBuilder, control, write_spool
 
 SPEC = load_specification()
 UUID = "3f0c6d2e-0000-4000-8000-000000000000"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from support.spool_builder import SegmentBuilder, control, log_record, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.format.spool.images import images_of
 from tachograph.format.spool.process_log import BOUND, Event, decode_log, encode_record
-from unit.format.builder import SegmentBuilder, control, log_record, write_spool
 
 SPEC = load_specification()
 

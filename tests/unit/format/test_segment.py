@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from support.spool_builder import FLOWS, NONE, SegmentBuilder, control
 from support.spools import ROWS, contents
 from tachograph.format import FormatError, decode_control, read_segment
 from tachograph.format.spool.layout import (
@@ -25,7 +26,6 @@ from tachograph.format.spool.layout import (
     ThreadStart,
 )
 from tachograph.format.spool.segment import carried_torn, definitions_segment
-from unit.format.builder import FLOWS, NONE, SegmentBuilder, control
 
 
 def full_segment(size: int = 2048) -> SegmentBuilder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from support.spool_builder import SegmentBuilder, control, write_spool
 from tachograph.format import (
     SpoolDirectory,
     assemble,
@@ -14,8 +15,6 @@ from tachograph.format import (
     write_part,
     write_recording,
 )
-
-from .builder import SegmentBuilder, control, write_spool
 
 SPEC = load_specification()
 START = 1_000_000_000

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from support.written_spools import SEGMENT, add_samples, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.recorder.collect.collector import SEGMENTS_PER_PART, SETTLING_S, Collector
 from tachograph.recorder.collect.sources import SourceScout, SourceStore
 from tachograph.recorder.inprocess.spool_writer import SpoolWriter
-from unit.recorder.spools import SEGMENT, add_samples, write_spool
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from support.written_spools import write_spool
 from tachograph.format import LossSpec, Manifest, open_container
 from tachograph.recorder.collect import finish as finish_module
 from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, losses
@@ -16,7 +17,6 @@ from tachograph.recorder.collect.output import claim
 from tachograph.recorder.collect.sources import SourceStore
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.summary import lost, recorded
-from unit.recorder.spools import write_spool
 
 
 def recording(path: Path, samples: int = 100, file: str = "<string>") -> Manifest:

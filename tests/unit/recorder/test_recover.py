@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from support.written_spools import write_spool
 from tachograph.recorder.collect.output import claim
 from tachograph.recorder.collect.running import living_processes, note_recorder, start_time
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.recover import recover_recording
 from tachograph.recorder.problems import Refused
 from unit.recorder.conftest import Run
-from unit.recorder.spools import write_spool
 
 LONG = """
 import os, time

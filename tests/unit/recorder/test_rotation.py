@@ -11,6 +11,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from support.spool_builder import control as control_file
+from support.spool_builder import log_record
+from support.written_spools import add_samples, write_spool
 from tachograph.format import Manifest, SpoolDirectory, assemble, load_specification
 from tachograph.format.spool.directory import ControlFile, SpoolProcess, decode_control
 from tachograph.format.spool.process_log import decode_log
@@ -23,9 +26,6 @@ from tachograph.recorder.command.rotation_settings import parse_rotate
 from tachograph.recorder.rotation.journal import JOURNAL, Journal, go_on, present_window
 from tachograph.recorder.rotation.rotate import Rotation, how_far, still_the_same
 from tachograph.recorder.rotation.window_names import discard_hidden, first_number, hidden, window_name
-from unit.format.builder import control as control_file
-from unit.format.builder import log_record
-from unit.recorder.spools import add_samples, write_spool
 
 END = 5_000
 
@@ -236,7 +236,9 @@ def test_a_process_that_has_become_another_program_is_over(tmp_path: Path) -> No
 
 
 def control(current: int) -> ControlFile:
-    data = control_file(pid=7, start_ns=1_000, seq=current, state=1, young_unkept=9, losses=dict.fromkeys(range(64), 5))
+    data = control_file(
+        pid=7, start_ns=1_000, seq=current, state=1, pending_unkept=9, losses=dict.fromkeys(range(64), 5)
+    )
     return decode_control(data)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from support.written_spools import write_spool
 from tachograph.format import Manifest, SpoolDirectory
 from tachograph.recorder.collect.descendants import PATIENCE_S, stop_recording
 from tachograph.recorder.collect.finish import Finished
@@ -21,7 +22,6 @@ from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.session import Outcome, Session
 from tachograph.recorder.command.summary import bytes_text, summary
 from tachograph.recorder.inprocess.arm import leave_reason
-from unit.recorder.spools import write_spool
 
 NO_PROCESS = 2**22 + 1
 

@@ -254,26 +254,26 @@ def control(
     major: int = 1,
     stop_requested: int = 0,
     own_bytes: int = 0,
-    young_unkept: int = 0,
+    pending_unkept: int = 0,
     snapshots: int = 0,
-    young: Sequence[bytes] = (),
+    pending: Sequence[bytes] = (),
 ) -> bytes:
-    """A control file; ``young`` are the records in the first places behind it, each 72 bytes or empty."""
+    """A control file; ``pending`` are the records in the first places behind it, each 72 bytes or empty."""
     head = struct.pack(
         "<8sIIiiqqQIIIIqqqQQI4xQII",
         *(b"TACHCTL1", major, 0, pid, parent, start_ns, utc_ns, segment_size, seq, state, error, paused, end_ns),
-        *(helper_ns, handler_ns, samples, ticks, stop_requested, own_bytes, young_unkept, snapshots),
+        *(helper_ns, handler_ns, samples, ticks, stop_requested, own_bytes, pending_unkept, snapshots),
     )
     counters = [0] * 64
     for index, count in (losses or {}).items():
         counters[index] = count
     return (head.ljust(128, b"\0") + struct.pack("<64Q", *counters)).ljust(4096, b"\0") + b"".join(
-        place.ljust(72, b"\0") for place in young
+        place.ljust(72, b"\0") for place in pending
     )
 
 
-def young_block(place: int, time_ns: int, size: int, *, stack: int = NONE, seq: int = 0) -> bytes:
-    """The record of a young block in a place behind a control file."""
+def pending_block(place: int, time_ns: int, size: int, *, stack: int = NONE, seq: int = 0) -> bytes:
+    """The record of a pending block in a place behind a control file."""
     numbers = (time_ns, size, size, 524288, 524288 + size // 2, 0, 0xFFFF0000 + place, NONE, stack)
     return record(12, struct.pack("<qqqqqQIIIBBBB", *numbers, 0, 0, 1, 0), 4096 + 72 * place, seq)
 
