@@ -91,9 +91,21 @@ class Collector:
         with suppress(PermissionError):  # some containers do not even let a thread step back
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         scout = self._prepare()
-        if self._done.wait(QUIET_START_S):
-            return
-        self._warm_up()
+        if not self._done.wait(QUIET_START_S):
+            self._warm_up()
+            self._accompany(scout)
+        self._look_last(scout)
+
+    def _look_last(self, scout: SourceScout) -> None:
+        """Where the rights of processes count, read what they named last while the first is still known."""
+        if scout.store.rights is None or not scout.store.rights.watching:
+            return  # the end reads it
+        from tachograph.format import FormatError, SpoolDirectory
+
+        with suppress(FormatError, OSError):  # the spool has been taken away; the end will say so
+            scout.look(SpoolDirectory(self._spool_path).processes(without=self._over))
+
+    def _accompany(self, scout: SourceScout) -> None:
         from tachograph.format import SpoolDirectory
 
         spool = SpoolDirectory(self._spool_path)

@@ -37,13 +37,14 @@ class Finished:
 def finish(
     directory: Path,
     manifest: Manifest,
-    sources: SourceStore,
+    sources: SourceStore | None,
     *,
     state: str = "complete",
     exit_statuses: Mapping[int, int] | None = None,
 ) -> Finished:
     """Write the tables and the manifest of the recording in ``directory``, then remove its spool.
 
+    Without ``sources`` no file that the recording names is opened: it was made elsewhere.
     Raises UnfinishedError, with the spool as it was, if that is not possible.
     """
     finished = make_tables(directory, manifest, sources, state=state, exit_statuses=exit_statuses)
@@ -54,7 +55,7 @@ def finish(
 def make_tables(
     directory: Path,
     manifest: Manifest,
-    sources: SourceStore,
+    sources: SourceStore | None,
     *,
     state: str = "complete",
     exit_statuses: Mapping[int, int] | None = None,
@@ -85,8 +86,8 @@ def make_tables(
         assembled = assemble(
             spool or SpoolDirectory(directory / SPOOL),
             spec,
-            resolve=resolve_symbols,
-            read_source=sources.read,
+            resolve=None if sources is None else resolve_symbols,
+            read_source=None if sources is None else sources.read,
             store_sources=bool(manifest.parameters.get("sources", True)),
             exit_statuses=exit_statuses or {},
         )

@@ -5,12 +5,16 @@ A process id alone may have been given to another process since; together with t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
 from pathlib import Path
 
 NOTE = "recorder.json"
+
+NOTE_TOOK_NS, CLOCK_NS = 10_000_000_000, 20_000_000
+"""How long it takes at most until a note is in its file, and by how much the clock of files is behind."""
 
 
 def start_time(pid: int) -> int | None:
@@ -42,10 +46,19 @@ def _stat(pid: int) -> list[str] | None:
 def was_running_at(pid: int, time_ns: int) -> bool:
     """Whether process ``pid`` lives and has lived at ``time_ns`` (CLOCK_MONOTONIC): then its id was not given anew."""
     ticks = start_time(pid)
-    if ticks is None:
-        return False
+    return ticks is not None and _began_ns(ticks) <= time_ns
+
+
+def was_begun_by(pid: int, time_ns: int) -> bool:
+    """Whether process ``pid``, which may have ended but is not forgotten yet, was there at ``time_ns``."""
+    fields = _stat(pid)
+    return fields is not None and _began_ns(int(fields[19])) <= time_ns
+
+
+def _began_ns(ticks: int) -> int:
+    """A start time of /proc on CLOCK_MONOTONIC, in ns."""
     asleep_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-    return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK") <= time_ns + asleep_ns
+    return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK") - asleep_ns
 
 
 def boot_id() -> str:
@@ -56,11 +69,27 @@ def boot_id() -> str:
         return ""
 
 
+def machine() -> str:
+    """A name for this machine that outlives a restart and does not tell its id, or an empty string."""
+    try:
+        found = Path("/etc/machine-id").read_bytes().strip()
+    except OSError:
+        return ""
+    return hashlib.sha256(b"tachograph " + found).hexdigest() if found else ""
+
+
 def note_recorder(spool: Path, program: int) -> None:
     """Note in the spool that this process records ``program`` (a process id) into it."""
     pids = (os.getpid(), program)
     processes = [[pid, start_time(pid)] for pid in pids]
-    note = {"boot": boot_id(), "processes": processes, "directory": os.fsdecode(Path.cwd())}
+    note = {
+        "boot": boot_id(),
+        "processes": processes,
+        "directory": os.fsdecode(Path.cwd()),
+        "machine": machine(),
+        "inode": spool.stat().st_ino,
+        "time_ns": time.time_ns(),
+    }
     descriptor = os.open(spool / NOTE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         json.dump(note, file)
@@ -70,6 +99,24 @@ def was_made_here(spool: Path) -> bool:
     """Whether the recording was made on this machine since it was started: only then are process ids what they were."""
     try:
         return bool(json.loads((spool / NOTE).read_text(encoding="ascii"))["boot"] == boot_id() != "")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # no note, or one that was not ours
+
+
+def was_made_here_by_us(spool: Path) -> bool:
+    """Whether this user made the recording, on this machine and at this place.
+
+    A recording that came from elsewhere may hold a forged note. It cannot tell which inode the directory would have,
+    nor when the note would be unpacked: a file's ctime is set by the kernel alone.
+    """
+    try:
+        note = json.loads((spool / NOTE).read_text(encoding="ascii"))
+        here = note["boot"] == boot_id() != "" or note["machine"] == machine() != ""
+        place, us = spool.stat(), os.geteuid()
+        in_time = 0 <= (spool / NOTE).lstat().st_ctime_ns - note["time_ns"] + CLOCK_NS <= NOTE_TOOK_NS
+        ours = {each.lstat().st_uid for each in (spool.parent, spool, *spool.iterdir())} == {us}
+        closed = not (place.st_mode | spool.parent.stat().st_mode) & 0o022
+        return bool(here and note["inode"] == place.st_ino and in_time and ours and closed)
     except (OSError, ValueError, KeyError, TypeError):
         return False  # no note, or one that was not ours
 

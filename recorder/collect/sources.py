@@ -10,7 +10,7 @@ from pathlib import Path
 from tachograph.format.spool.directory import MAX_SEGMENT_SIZE, SpoolProcess
 from tachograph.format.spool.layout import CODE, NONE, SEGMENT_HEADER, Code
 from tachograph.format.spool.records import decode_definition, record_header
-from tachograph.recorder.collect.source_rights import SourceRights
+from tachograph.recorder.collect.source_rights import EVERYTHING, Rights, SourceRights
 
 MAX_FILE = 4 << 20
 """Bytes of the largest file that is read."""
@@ -29,33 +29,54 @@ class SourceStore:
     """Reads files once and keeps their bytes.
 
     Paths are relative to ``directory``, where the program was started. ``code`` is what ``python -c`` runs. A file
-    that was modified after ``not_after_ns`` (ns since the epoch) is no longer what ran, and is not read.
+    that was modified after ``not_after_ns`` (ns since the epoch) is no longer what ran, and is not read. ``rights``
+    tells what the processes may read; without, it is all that this process may.
     """
 
-    def __init__(self, directory: Path, code: str | None = None, not_after_ns: int | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        code: str | None = None,
+        not_after_ns: int | None = None,
+        rights: SourceRights | None = None,
+    ) -> None:
         self._directory = directory
         self._not_after_ns = not_after_ns
         self._room = MAX_TOTAL
-        self.rights = SourceRights()
+        self.rights = rights
         self._files: dict[str, bytes | None] = {}
+        self._tried: set[tuple[str, Rights]] = set()
         if code is not None:
             self._files[CODE_FILE] = code.encode("utf-8", "surrogateescape")
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of the file that ``co_filename`` names; None if there is no such file or it is too large."""
-        if path not in self._files:
+        """The bytes of the file that ``co_filename`` names; None if there is no such file or it is too large.
+
+        One that was not read before is read with the rights of a process of which nothing is known.
+        """
+        return self.read_with(EVERYTHING if self.rights is None else self.rights.of_unknown, path)
+
+    def read_for(self, pid: int, start_ns: int, paths: Iterable[str]) -> None:
+        """Read files that a process has named before now, with the rights that it has now."""
+        rights = EVERYTHING if self.rights is None else self.rights.of(pid, start_ns)
+        for path in paths:
+            self.read_with(rights, path)
+
+    def read_with(self, rights: Rights, path: str) -> bytes | None:
+        """The bytes of a file, which is read if it was not and ``rights`` allow that."""
+        if path not in self._files and (path, rights) not in self._tried:
+            self._tried.add((path, rights))
             content = None
             if not path.startswith("<"):
                 limit = min(MAX_FILE, self._room)
-                content = read_bounded(self._directory / path, limit, self._not_after_ns, self.rights)
-            self._files[path] = content
-            self._room -= len(content or b"")
-        return self._files[path]
+                content = read_bounded(self._directory / path, limit, self._not_after_ns, rights)
+            if content is not None:
+                self._files[path] = content
+                self._room -= len(content)
+        return self._files.get(path)
 
 
-def read_bounded(
-    path: Path, limit: int, not_after_ns: int | None = None, rights: SourceRights | None = None
-) -> bytes | None:
+def read_bounded(path: Path, limit: int, not_after_ns: int | None = None, rights: Rights = EVERYTHING) -> bytes | None:
     """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file or must not be read."""
     try:
         # Recordings are recovered on systems that lack these flags, too.
@@ -68,7 +89,7 @@ def read_bounded(
         changed = not_after_ns is not None and status.st_mtime_ns > not_after_ns
         if changed or not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
-        if rights is not None and not rights.allow(descriptor):
+        if not rights.allow(descriptor):
             return None
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(limit + 1)
@@ -114,9 +135,10 @@ class SourceScout:
                 wanted = CHUNK
                 while True:
                     data = os.pread(file.fileno(), wanted, position)
-                    # After what it says: it may have become another user before it said that, but not since.
-                    self.store.rights.look_at(process.pid)
-                    used, needed = self._scan(data, position, sequence)
+                    used, needed, named = self._scan(data, position, sequence)
+                    # Its rights are looked at after what it says: it may have become another user before it said that.
+                    if named:
+                        self.store.read_for(process.pid, process.start_ns, named)
                     position += used
                     if len(data) < wanted or not needed:
                         return position
@@ -124,20 +146,21 @@ class SourceScout:
         except OSError:
             return position  # made into a part, whose files were read before
 
-    def _scan(self, data: bytes, position: int, sequence: int) -> tuple[int, int]:
-        """Bytes of ``data`` that were whole records, and bytes that the next one needs (0: there is none yet)."""
+    def _scan(self, data: bytes, position: int, sequence: int) -> tuple[int, int, list[str]]:
+        """Bytes of ``data`` that were whole records, bytes that the next one needs (0: there is none yet), files."""
         at = 0
+        named: list[str] = []
         while at + 8 <= len(data):
             header = int.from_bytes(data[at : at + 8], "little")
             length, kind = header & NONE, header >> 32 & 0xFF
             check = record_header(position + at, length, kind, sequence) >> 48
             if not 8 <= length <= MAX_SEGMENT_SIZE or header >> 48 != check:
-                return at, 0
+                return at, 0, named
             if at + length > len(data):
-                return at, length
+                return at, length, named
             if kind == CODE:
                 record = decode_definition(kind, data[at : at + length])
                 if isinstance(record, Code):
-                    self.store.read(record.filename)
+                    named.append(record.filename)
             at += length
-        return at, 8
+        return at, 8, named

@@ -39,6 +39,11 @@ class TableProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, if there is one."""
+        return None if self._process is None else self._process.pid
+
     def call(self, function: Callable[Arguments, object], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Call ``function`` there and wait until it is through.
 
@@ -58,10 +63,11 @@ class TableProcess:
 
     def end(self) -> int:
         """Let the process end, if there is one; its exit status."""
-        process, self._process = self._process, None
+        process = self._process
         if process is None:
             return 0
         process.communicate()
+        self._process = None  # not before: until then it is known by its id
         return process.returncode
 
 

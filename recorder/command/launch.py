@@ -44,6 +44,9 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 IMPATIENCE_S = 0.5
 """A signal that comes so soon after the program's end was still meant for the program: a second Ctrl-C, for example."""
 
+ORPHANS_S = 1.0
+"""How often process 1 looks for orphans that have ended, beside when it is told of one."""
+
 
 class _Change(IntEnum):
     """What became of the program, as waitpid tells."""
@@ -129,10 +132,13 @@ def release_signals() -> None:
 
 
 def _unblock_endings() -> None:
-    # A signal for the whole process ends it when one thread does not block it, even if others hold the interpreter.
     time.sleep(IMPATIENCE_S)
     while signal.sigtimedwait(_ENDINGS, 0) is not None:
         pass
+    if os.getpid() == 1:
+        # The kernel ends process 1 by no signal that it could block or handle.
+        os._exit(128 + signal.sigwait(_ENDINGS))
+    # A signal for the whole process ends it when one thread does not block it, even if others hold the interpreter.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
     threading.Event().wait()
 
@@ -168,11 +174,23 @@ class Watch:
     """Waits for the end of the program and deals with signals until then.
 
     The signals of ``own`` are for the recording command alone: each has a function that is called when it comes.
+    ``at_end`` is called when the program has ended and the kernel still knows it. As process 1 of a container this
+    process inherits the orphans there, and takes their statuses as well, but for children that ``spares`` names.
     """
 
-    def __init__(self, pid: int, own: Mapping[int, Callable[[], None]] | None = None) -> None:
+    def __init__(
+        self,
+        pid: int,
+        own: Mapping[int, Callable[[], None]] | None = None,
+        *,
+        at_end: Callable[[], None] = lambda: None,
+        spares: Callable[[int], bool] = lambda pid: False,
+    ) -> None:
         self._pid = pid
         self._own = own or {}
+        self._at_end = at_end
+        self._spares = spares
+        self._is_init = os.getpid() == 1
         self._stopped = False
         self._stop_with_it = False
 
@@ -181,8 +199,9 @@ class Watch:
         # Looking comes before waiting: a change of SIGCHLD's disposition discards one that has come already.
         status = self._look()
         while status is None:
-            info = signal.sigwaitinfo(_WATCHED)
-            if info.si_signo == signal.SIGCHLD:
+            # Several ends may come as one signal, and a child that is spared hides those behind it for a moment.
+            info = signal.sigtimedwait(_WATCHED, ORPHANS_S) if self._is_init else signal.sigwaitinfo(_WATCHED)
+            if info is None or info.si_signo == signal.SIGCHLD:
                 status = self._look()
             elif (call := self._own.get(info.si_signo)) is not None:
                 call()
@@ -191,6 +210,8 @@ class Watch:
         return status
 
     def _look(self) -> int | None:
+        if self._is_init:
+            self._reap_orphans()
         while True:
             change, status = self._next_change()
             if change is _Change.ENDED:
@@ -202,11 +223,20 @@ class Watch:
             self._stopped = change is _Change.STOPPED
             self._share_stop()
 
+    def _reap_orphans(self) -> None:
+        with suppress(ChildProcessError):
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                if ended.si_pid == self._pid or self._spares(ended.si_pid):
+                    return
+                os.waitpid(ended.si_pid, os.WNOHANG)
+
     def _next_change(self) -> tuple[_Change, int]:
         try:
+            if os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                self._at_end()
             pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         except ChildProcessError:
-            return _Change.ENDED, 0  # somebody else has taken its status
+            return _Change.ENDED, 0  # another thread or library has taken its status
         if pid == 0:
             return _Change.NONE, 0
         if os.WIFSTOPPED(status):

@@ -256,7 +256,8 @@ def _accompany(
     own: dict[int, Callable[[], None]] = {}
     if options.snapshot_signal is not None:
         own[options.snapshot_signal] = session.snapshot
-    status = launch.exit_status(launch.Watch(program.pid, own).until_end())
+    watch = launch.Watch(program.pid, own, at_end=session.note_end, spares=session.owns)
+    status = launch.exit_status(watch.until_end())
     launch.release_signals()
     try:
         outcome = session.end(status)

@@ -13,7 +13,8 @@ import click
 from tachograph.format import FormatError, SpoolDirectory
 from tachograph.recorder.collect.finish import UnfinishedError, finish
 from tachograph.recorder.collect.output import MANIFEST, SPOOL, remove_spool
-from tachograph.recorder.collect.running import living_processes, was_made_here, working_directory
+from tachograph.recorder.collect.running import living_processes, was_made_here, was_made_here_by_us, working_directory
+from tachograph.recorder.collect.source_rights import SourceRights
 from tachograph.recorder.collect.sources import SourceStore
 from tachograph.recorder.collect.stopped import why_stopped_early
 from tachograph.recorder.command.summary import bytes_text, lost, processes, recorded
@@ -23,6 +24,12 @@ from tachograph.recorder.rotation.journal import go_on, present_window
 
 if TYPE_CHECKING:
     from tachograph.format import Manifest
+
+
+ELSEWHERE = (
+    "source files and names of native functions are missing: only the user who made a recording can add them, on the"
+    " machine and in the directory where it was made"
+)
 
 
 @click.command(epilog="\b\nExamples:\n  tachograph recover run.tacho\n  tachograph recover --quiet run.tacho")
@@ -64,8 +71,10 @@ def recover_recording(directory: Path) -> str:
     except (OSError, FormatError) as error:
         why = reason(error) if isinstance(error, OSError) else str(error)
         raise Refused(f"cannot recover {directory}: {why}; nothing is lost") from None
-    sources = SourceStore(working_directory(spool), not_after_ns=last_write_ns(spool))
+    sources = sources_of(spool)
     manifest.notes.append("recovered after the recording command had not finished it")
+    if sources is None:
+        manifest.notes.append(ELSEWHERE)
     if (stopped := why_stopped_early(spool)) is not None:
         manifest.notes.append(stopped)
     try:
@@ -75,6 +84,13 @@ def recover_recording(directory: Path) -> str:
     size = bytes_text(finished.size)
     what = f"{processes(finished)}: {recorded(finished)}"
     return f"recovered {where}{what}, {size}; {lost(finished)}; next: tachograph analyze {where}"
+
+
+def sources_of(spool: Path) -> SourceStore | None:
+    """The sources of a recording that this user made here; None for any other, which may name any file."""
+    if not was_made_here_by_us(spool):
+        return None
+    return SourceStore(working_directory(spool), not_after_ns=last_write_ns(spool), rights=SourceRights())
 
 
 def stop_descendants(spool: Path) -> None:

@@ -18,6 +18,7 @@ from tachograph.recorder.collect.descendants import note_end, note_start, stop_r
 from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.running import note_recorder
+from tachograph.recorder.collect.source_rights import SourceRights
 from tachograph.recorder.collect.stopped import recorded_processes, why_stopped_early
 from tachograph.recorder.command.rotation_settings import DEFAULT_KEEP
 from tachograph.recorder.gpu.sampler import GpuSampler
@@ -80,6 +81,7 @@ class Session:
         self._started_ns = time.monotonic_ns()
         self._working_directory = Path.cwd()
         self._manifest = manifest
+        self._rights = SourceRights()
         self._sources: SourceStore | None = None
         self._gpu = GpuSampler(self._spool) if gpu else None
         self._rotate, self._keep = rotate, keep
@@ -100,6 +102,14 @@ class Session:
     def snapshot(self) -> None:
         """Close the present window of a rotated recording soon, and keep it and those before it; returns at once."""
         self._collector.ask_for_snapshot()
+
+    def note_end(self) -> None:
+        """The program has ended, and its status was not taken yet: note what it was until now."""
+        self._rights.look_at_last(self._program.pid)
+
+    def owns(self, pid: int) -> bool:
+        """Whether a child is a helper of the recording, whose status another part of it waits for."""
+        return self._rotation is not None and self._rotation.owns(pid)
 
     def end(self, exit_status: int) -> Outcome:
         """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal)."""
@@ -160,7 +170,7 @@ class Session:
         from tachograph.recorder.collect.sources import SourceScout, SourceStore
 
         self._manifest.argv = mask_arguments(self._command)
-        self._sources = SourceStore(self._working_directory, self._code)
+        self._sources = SourceStore(self._working_directory, self._code, rights=self._rights)
         # A disk that has become full since the start: the end will say so, and recover does without either.
         with suppress(OSError):
             note_recorder(self._spool, self._program.pid)

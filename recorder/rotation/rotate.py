@@ -136,6 +136,10 @@ class Rotation:
         """Leave the window open for a while: it cannot be closed now."""
         self._not_before = time.monotonic() + RETRY_S
 
+    def owns(self, pid: int) -> bool:
+        """Whether ``pid`` is the process that makes the tables of windows."""
+        return self._tables.pid == pid
+
     def rotate(self, sources: SourceStore, done: threading.Event) -> set[str] | None:
         """Close the present window; the processes (their prefixes) that ended in it, or None if it was not closed."""
         spool = SpoolDirectory(self._directory / "spool")

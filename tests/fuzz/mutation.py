@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import struct
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from support.spool_builder import NONE, SegmentBuilder, control, write_spool
 from tachograph.format.spool.records import record_header
+from tachograph.recorder.collect.running import boot_id, machine
 
 MARK = "<tgx>"
 """An element that no report has: where it is in a page as it stands here, HTML was injected."""
@@ -54,7 +57,7 @@ class Mutator:
         """A hostile recording made of one of ``seeds``, in ``target`` or in a zip file beside; its path."""
         shutil.copytree(self._random.choice(seeds), target)
         kinds = [self._bytes, self._bytes, self._manifest, self._table, self._table, self._table, self._records]
-        kinds += [self._records, self._layout]
+        kinds += [self._records, self._layout, self._sources]
         for _ in range(self._random.choice((1, 1, 2, 4))):
             self._random.choice(kinds)(target)
         return self._zip(target) if self._random.random() < 0.2 else target
@@ -236,6 +239,38 @@ class Mutator:
             value = chance.choice(INTEGERS) if how < 3 else chance.getrandbits(64)
             room = data[place : place + size]
             data[place : place + size] = struct.pack("<Q", value & (2**64 - 1))[: len(room)]
+
+    def _sources(self, folder: Path) -> None:
+        """Another process of an unfinished recording, with code from the canary, and a note that it was made here."""
+        spool, manifest = folder / "spool", folder / "manifest.json"
+        if spool.is_symlink() or manifest.is_symlink() or not manifest.is_file():
+            return
+        spool.mkdir(exist_ok=True)
+        segment = SegmentBuilder(0)
+        segment.thread_start(0, 99, 1_000, main=True)
+        names = [str(self._canary), f"../../../../../../../..{self._canary}", f"/proc/self/root{self._canary}"]
+        for number, name in enumerate(self._random.sample(names, 2)):
+            segment.code(number, name, "f", 1, b"")
+            segment.stack(number, NONE, number, 0)
+            segment.cpu(2_000 + number, 0, number)
+            segment.module(number, name, number << 12, (number + 1) << 12)
+        write_spool(spool, [segment.to_bytes()], control(seq=0), f"{self._random.randrange(1, 1 << 22)}-1000")
+        self._forge(spool)
+        try:
+            document = json.loads(manifest.read_bytes())
+            document["state"] = "recording"
+            manifest.write_text(json.dumps(document), encoding="utf-8")
+        except (OSError, ValueError, TypeError):
+            return
+
+    def _forge(self, spool: Path) -> None:
+        """The note of the recording command, of which a forger knows all but one thing."""
+        note: dict[str, Any] = {"boot": boot_id(), "machine": machine(), "processes": [], "directory": str(self._canary.parent)}
+        note |= {"inode": spool.stat().st_ino, "time_ns": time.time_ns()}
+        unknown = self._random.choice([("boot", "machine"), ("inode",), ("time_ns",)])
+        note |= {name: self._random.choice(["", 0, 1 << 62, None]) for name in unknown}
+        (spool / "recorder.json").unlink(missing_ok=True)
+        (spool / "recorder.json").write_text(json.dumps(note), encoding="ascii")
 
     # ---------------------------------------------------------------- layout
 

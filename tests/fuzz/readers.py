@@ -8,6 +8,9 @@ import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from fuzz.mutation import MARK
 
 FORMATS = ("speedscope", "collapsed", "pprof", "firefox", "perfetto", "callgrind", "csv")
@@ -32,7 +35,7 @@ def commands(recording: Path, good: Path, out: Path, chance: random.Random) -> l
         ["recover", path],
     ]
     chosen = chance.sample(every[:-1], 2)
-    return [*chosen, every[-1]] if recording.is_dir() and chance.random() < 0.3 else chosen
+    return [*chosen, every[-1]] if recording.is_dir() and chance.random() < 0.6 else chosen
 
 
 def fault(command: list[str], out: Path, canary: str) -> str | None:
@@ -57,8 +60,15 @@ def fault(command: list[str], out: Path, canary: str) -> str | None:
         return f"{len(lines)} lines for a refusal: {errors.getvalue()[-500:]}"
     if "\x1b" in text or "\x1b" in errors.getvalue():
         return "an escape sequence reaches the terminal"
-    if command[0] != "recover" and canary in text + errors.getvalue():
+    if canary in text + errors.getvalue():
         return "a file outside was read"
+    if command[0] == "recover" and canary in _sources(Path(command[1])):
+        return "a file outside is in the recording"
+    return _fault_of_files(out, canary)
+
+
+def _fault_of_files(out: Path, canary: str) -> str | None:
+    """What is wrong with the files that a command wrote, or None."""
     for path in sorted(path for path in out.rglob("*") if path.is_file()):
         content = path.read_bytes()
         if canary.encode() in content:
@@ -66,6 +76,15 @@ def fault(command: list[str], out: Path, canary: str) -> str | None:
         if path.suffix == ".html" and MARK.encode() in content:
             return f"HTML was injected into {path.name}"
     return None
+
+
+def _sources(recording: Path) -> str:
+    """All source texts in a recording, as far as they can be read."""
+    try:
+        table = pq.read_table(recording / "files.parquet", columns=["source"])
+    except (pa.ArrowException, OSError, ValueError):
+        return ""
+    return "".join(filter(None, table.column("source").to_pylist()))
 
 
 def clear(*places: Path) -> None:

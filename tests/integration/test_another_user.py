@@ -134,6 +134,37 @@ def test_names_files_that_it_may_not_read(open_folder: Path) -> None:
     assert kept == {"before": "text of before", "after": None, "everybody": "text of everybody", "link": None}
 
 
+DIES_AT_ONCE = """
+import os, sys, time
+def busy(name):
+    text = "def f():\\n    end = time.thread_time() + 0.1\\n    while time.thread_time() < end: pass"
+    names = {"time": time}
+    exec(compile(text, name, "exec"), names)
+    names["f"]()
+if (child := os.fork()) == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+    busy(sys.argv[1])
+    os._exit(0)
+os.waitpid(child, 0)
+busy(sys.argv[2])
+"""
+
+
+def test_a_child_that_names_a_file_and_dies(open_folder: Path) -> None:
+    """It is gone before anything can look at whose it was; the program itself was root to its end."""
+    (open_folder / "closed").mkdir(mode=0o700)
+    program, secret, own = (open_folder / "closed" / name for name in ("program.py", "secret", "own"))
+    program.write_text(DIES_AT_ONCE, encoding="utf-8")
+    secret.write_text("of root alone", encoding="utf-8")
+    own.write_text("of the program", encoding="utf-8")
+    done = support.record([program, secret, own], open_folder)
+    assert (done.status, done.stderr) == (0, "")
+    sources = {row["path"]: row["source"] for row in support.rows(open_folder / "run.tacho", "files")}
+    assert sources[str(secret)] is None
+    assert sources[str(own)] == "of the program"
+    assert sources[str(program)] == DIES_AT_ONCE
+
+
 APP = """
 import os
 from tachograph.recorder import span

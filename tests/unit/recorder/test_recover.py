@@ -1,6 +1,8 @@
 import json
 import os
+import shutil
 import signal
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -13,6 +15,8 @@ from tachograph.recorder.collect.output import claim
 from tachograph.recorder.collect.running import living_processes, note_recorder, start_time
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.recover import recover_recording
+from tachograph.recorder.inprocess.spool_layout import CODE, CPU, NONE, STACK
+from tachograph.recorder.inprocess.spool_writer import SpoolWriter, code_body
 from tachograph.recorder.problems import Refused
 from unit.recorder.conftest import Run
 
@@ -72,6 +76,74 @@ def test_a_damaged_note_is_no_note(tmp_path: Path, text: str) -> None:
     assert living_processes(tmp_path) == []
 
 
+def unfinished(path: Path, source: Path) -> Path:
+    """A recording of a killed run of ``source``, made here, with the note of its recording command."""
+    spool = claim(path, new_manifest({}), force=False)
+    note_recorder(spool, 1 << 22)
+    note = json.loads((spool / "recorder.json").read_text())
+    (spool / "recorder.json").write_text(json.dumps({**note, "processes": []}))
+    writer = SpoolWriter(str(spool), 4096)
+    writer.append(CODE, code_body(0, compile("pass", str(source), "exec")))
+    writer.append(STACK, struct.pack("<IIIi", 0, NONE, 0, 0))
+    writer.append(CPU, struct.pack("<qqqQIIIBBBB", 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0))
+    return spool
+
+
+def sources_after_recovery(path: Path) -> list[str | None]:
+    recover_recording(path)
+    found: list[str | None] = pq.read_table(path / "files.parquet").column("source").to_pylist()
+    return found
+
+
+def forged(spool: Path, **changes: object) -> None:
+    note = json.loads((spool / "recorder.json").read_text())
+    (spool / "recorder.json").write_text(json.dumps({**note, **changes}))
+
+
+def test_sources_of_a_recording_that_was_made_here(open_folder: Path) -> None:
+    (open_folder / "a.py").write_text("text")
+    unfinished(open_folder / "a.tacho", open_folder / "a.py")
+    assert sources_after_recovery(open_folder / "a.tacho") == ["text"]
+
+
+@pytest.mark.parametrize(
+    "foreign", ["no note", "another machine", "copied", "another time", "another inode", "another user", "open"]
+)
+def test_no_file_is_read_for_a_foreign_recording(open_folder: Path, foreign: str) -> None:
+    """It names any file, and would be given on with that file in it."""
+    (open_folder / "a.py").write_text("text")
+    path = open_folder / "a.tacho"
+    spool = unfinished(path, open_folder / "a.py")
+    match foreign:
+        case "no note":
+            (spool / "recorder.json").unlink()
+        case "another machine":
+            forged(spool, boot="x", machine="y")
+        case "copied":
+            path = open_folder / "b.tacho"
+            shutil.copytree(open_folder / "a.tacho", path)
+        case "another time":
+            forged(spool, time_ns=time.time_ns() - 60_000_000_000)
+        case "another inode":
+            forged(spool, inode=spool.stat().st_ino + 1)
+        case "another user":
+            if os.geteuid() != 0:
+                pytest.skip("only root can make files of another user")
+            os.chown(next(spool.glob("*.seg")), 65534, 65534)
+        case "open":
+            spool.chmod(0o777)
+    assert sources_after_recovery(path) == [None]
+    assert "only the user who made a recording" in json.loads((path / "manifest.json").read_text())["notes"][-1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others read what they may anyway")
+def test_root_recovers_what_every_user_may_read(open_folder: Path) -> None:
+    (open_folder / "a.py").write_text("text")
+    (open_folder / "a.py").chmod(0o600)
+    unfinished(open_folder / "a.tacho", open_folder / "a.py")
+    assert sources_after_recovery(open_folder / "a.tacho") == [None]
+
+
 def test_start_times() -> None:
     assert start_time(os.getpid()) == start_time(os.getpid())
     assert start_time(2**22 + 1) is None
@@ -89,7 +161,8 @@ def test_a_directory_with_another_kind_of_spool_is_refused(tmp_path: Path) -> No
         recover_recording(tmp_path)
 
 
-def test_after_a_kill(run: Run, tachograph_command: list[str], environment: dict[str, str], tmp_path: Path) -> None:
+def test_after_a_kill(run: Run, tachograph_command: list[str], environment: dict[str, str], open_folder: Path) -> None:
+    tmp_path = open_folder  # root reads again only what every user may
     (tmp_path / "long.py").write_text(LONG)
     command = [*tachograph_command, "record", "--sampler", "signal", "-o", "run.tacho", "long.py"]
     with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:

@@ -1,13 +1,14 @@
-"""Root keeps the sources that the recorded processes may read, once one of them is another user."""
+"""Root keeps the sources that the processes which named them may read themselves."""
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tachograph.recorder.collect.source_rights import SourceRights, credentials_of
+from tachograph.recorder.collect.source_rights import EVERY_USERS, EVERYTHING, Rights, SourceRights, rights_of
 from tachograph.recorder.collect.sources import SourceStore
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -31,18 +32,44 @@ def make(path: Path, mode: int, *, user: int = 0, group: int = 0) -> Path:
     return path
 
 
-def test_credentials(another_user: int) -> None:
-    assert credentials_of(another_user) == ({USER}, {USER, USER - 1})
-    assert credentials_of(os.getpid()) == ({0}, {0, *os.getgroups()})
-    assert credentials_of(1 << 22) is None
+def test_rights(another_user: int) -> None:
+    assert rights_of(another_user) == Rights(users=frozenset({USER}), groups=frozenset({USER, USER - 1}))
+    assert rights_of(os.getpid()) == EVERYTHING
+    assert rights_of(1 << 22) is None
 
 
-def test_root_alone_reads_everything(open_folder: Path) -> None:
+def test_root_without_its_capabilities() -> None:
+    """Modes count for a root that may not override them."""
+    with subprocess.Popen(["setpriv", "--bounding-set=-all", "--inh-caps=-all", "sleep", "60"]) as process:
+        while "sleep" not in Path(f"/proc/{process.pid}/comm").read_text():
+            pass
+        rights = rights_of(process.pid)
+        process.kill()
+    assert rights is not None
+    assert (rights.everything, rights.users) == (False, frozenset({0}))
+
+
+def test_whose_rights(another_user: int) -> None:
+    rights, now = SourceRights(), time.monotonic_ns()
+    assert rights.of(os.getpid(), now) == EVERYTHING
+    assert rights.of(another_user, now) == rights_of(another_user)
+    assert rights.of(another_user, 0) == EVERY_USERS  # that was another process of the same id
+    assert rights.of(1 << 22, now) == EVERY_USERS
+    assert rights.of_unknown == EVERY_USERS
+
+
+def test_the_rights_of_what_has_ended() -> None:
     rights = SourceRights()
-    rights.look_at(os.getpid())
-    rights.look_at(1 << 22)
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        rights.look_at_last(process.pid)
+    assert rights.of(process.pid, time.monotonic_ns()) == EVERYTHING
+
+
+def test_root_reads_everything(open_folder: Path) -> None:
     with make(open_folder / "a", 0o000).open("rb") as file:
-        assert rights.allow(file.fileno())
+        assert EVERYTHING.allow(file.fileno())
+        assert not EVERY_USERS.allow(file.fileno())
 
 
 def test_what_another_user_may_read(open_folder: Path, another_user: int) -> None:
@@ -60,9 +87,9 @@ def test_what_another_user_may_read(open_folder: Path, another_user: int) -> Non
     ]
     (open_folder / "closed").chmod(0o700)
     (open_folder / "link").symlink_to(refused[0])
-    before, store = SourceStore(open_folder), SourceStore(open_folder)
-    store.rights.look_at(another_user)
-    for path in [*allowed, *refused, open_folder / "link"]:
-        assert before.read(str(path)) == b"text"
-    assert [store.read(str(path)) for path in allowed] == [b"text"] * len(allowed)
-    assert [store.read(str(path)) for path in [*refused, open_folder / "link"]] == [None] * (len(refused) + 1)
+    store, rights = SourceStore(open_folder), rights_of(another_user)
+    assert rights is not None
+    assert [store.read_with(rights, str(path)) for path in allowed] == [b"text"] * len(allowed)
+    for path in [*refused, open_folder / "link"]:
+        assert store.read_with(rights, str(path)) is None
+        assert store.read_with(EVERYTHING, str(path)) == b"text"
