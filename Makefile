@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow soak lint format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
+.PHONY: help demo test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,14 +33,17 @@ test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
 soak: $(VENV)/.with-dev ## kills, hostile recordings and flat memory for hours; ARGS='--kills 50 --hostile 500 --seconds 60' is short
 	cd tests && $(abspath $(BIN))/python -m soak $(ARGS)
 
-lint: $(VENV)/.with-dev ## ruff, clang-format, the direction of includes and mypy --strict
+lint: $(VENV)/.with-dev ## ruff, clang-format, mypy --strict, and the direction of includes and imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@$(if $(strip $(OUR_CPP)),$(BIN)/clang-format --dry-run -Werror $(OUR_CPP))
 	$(BIN)/python tools/check_includes.py
-	@$(BIN)/python tools/source_tree.py >/dev/null
+	@$(BIN)/python tools/lint_walls.py
 	$(BIN)/mypy -p tachograph
 	$(BIN)/mypy $(OUR_PYTHON)
+
+lint-walls: | $(VENV)/.with-dev ## which room of the Python code may import which (pyproject.toml, tool.importlinter)
+	@$(BIN)/python tools/lint_walls.py
 
 format: $(VENV)/.with-dev ## let ruff and clang-format rewrite the sources
 	$(BIN)/ruff check --fix .

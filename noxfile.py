@@ -25,6 +25,7 @@ def lint(session: nox.Session) -> None:
     session.install(".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    session.run("python", "tools/source_tree.py", silent=True)
+    session.run("python", "tools/check_includes.py")
+    session.run("python", "tools/lint_walls.py")
     session.run("mypy", "-p", "tachograph")
     session.run("mypy", "benchmarks", "cmake", "examples", "noxfile.py", "tests", "tools")

@@ -15,8 +15,7 @@ from .common import Failure, one_line_errors
 from .progress import progress
 
 if TYPE_CHECKING:
-    from ..diff import DiffResult
-    from ..diff.gate import Judgement
+    from ..report_data.difference import DiffResult, Judgement
 
 RULES = ("auto", "native", "delay", "opcode", "pc-only")
 GROUPS = ("--base", "--new")
@@ -141,9 +140,10 @@ def diff(**typed: object) -> None:
 def run(options: Options) -> bool:
     """Does what the options say; False if a condition failed."""
     from ..diff.build import diff as compare
-    from ..diff.gate import Outcome, judge, parse_condition
-    from ..diff.metrics import SELF
+    from ..diff.gate import judge, parse_condition
     from ..profile.profile import Question
+    from ..report_data.difference import Outcome
+    from ..report_data.difference_metrics import SELF
     from ..samples.attribution import Attribution
 
     base, new = chosen(options)
@@ -182,7 +182,7 @@ def write_files(options: Options, result: DiffResult, judgements: list[Judgement
 
         written.append(f"{options.html}: {write(result, options.html) / 1e6:.1f} MB")
     if options.figures is not None:
-        from ..render.figures.diff import write_diff_figures
+        from ..render.figures.difference import write_diff_figures
 
         paths = write_diff_figures(result, Path(options.figures))
         written.append(f"{options.figures}: {', '.join(path.name for path in paths)}")
@@ -194,14 +194,14 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
     if options.json is None and options.html is None and options.figures is None:
         from rich.console import Console
 
-        from ..diff.terminal import show
+        from ..render.terminal.difference import show
 
         console = Console(highlight=False, markup=False, emoji=False)
         show(result, console, metric=options.metric, top=options.top, judgements=judgements)
         return
     if options.json == "-":
         _write_json(options, result, judgements)
-    from ..diff.terminal import explained
+    from ..render.terminal.difference import explained
 
     for judgement in judgements:
         if judgement.outcome == "failed":
@@ -209,8 +209,8 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
 
 
 def _write_json(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
-    from ..diff.document import document
     from ..recording.output_file import write_text
+    from ..render.json_difference import document
     from ..render.json_document import pieces
 
     assert options.json is not None

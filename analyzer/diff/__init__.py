@@ -5,7 +5,7 @@
 >>> result.lines.metric("cpu")[["file", "line", "difference", "low", "high", "verdict"]].head()
 """
 
+from ..report_data.difference import DiffResult, Level
 from .build import diff
-from .result import DiffResult, Level
 
 __all__ = ["DiffResult", "Level", "diff"]

@@ -14,15 +14,15 @@ from tachograph.format import FormatError
 from ..profile.profile import Question
 from ..recording.progress import Watcher
 from ..recording.text import printable
+from ..report_data.difference import DiffResult, Level
+from ..report_data.difference_metrics import OVERALL, SELF, TOTAL, TREE, Metric
 from ..report_data.numbers import counted
 from .calls import MergedTree
 from .comparable import obstacles, remarks
 from .evidence import SPREAD
 from .levels import compare, measured, totals
 from .links import Link
-from .metrics import OVERALL, SELF, TOTAL, TREE, Metric
 from .places import Placer, Rows
-from .result import DiffResult, Level
 from .run import Run, in_one_scope, read_run
 from .side import Side, make_side
 
@@ -120,8 +120,8 @@ class _Comparison:
         placer = self._placer
         single = len(runs) == 2
         return DiffResult(
-            base=self._runs[0],
-            new=self._runs[1],
+            base=[*self._runs[0]],
+            new=[*self._runs[1]],
             question=question,
             scope=runs[0].profile.scope,
             widened=any(run.profile.widened for run in runs),

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from ..recording.call_tree import NOTHING
 from ..recording.text import printable
+from ..report_data.difference import Status
+from ..report_data.difference_metrics import Metric
 from ..samples.summary import UNKNOWN_CODE
-from .links import Link, Status
-from .metrics import Metric
+from .links import Link
 from .places import Placer
 from .run import Run
 from .side import Key, Side

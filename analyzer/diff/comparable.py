@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..recording.text import printable
-from ..render.verdict import CPU_WAIT_SHARE, is_severe
+from ..report_data.data_quality import CPU_WAIT_SHARE, is_severe
 from ..report_data.numbers import seconds
 from .run import Run
 

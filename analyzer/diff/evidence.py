@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..report_data.difference import Interval
 from ..samples.intervals import Z95
 from .spread import Seen, Spread, Usual, usual
 from .student import normal_quantile, normal_two_sided, t_quantile, t_two_sided
@@ -102,15 +103,6 @@ class Amounts:
             root = z * np.sqrt(np.maximum(value * unit, 0.0) + np.square(unit * z) / 4)
             arm = root + towards * (unit * np.square(z) / 2)
         return np.asarray(np.square(arm) + np.square(z * assumed * value), np.float64)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Differences or ratios with the ends of their intervals."""
-
-    value: _Array
-    low: _Array
-    high: _Array
 
 
 class Evidence:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 
 import numpy as np
@@ -14,9 +12,9 @@ import pandas as pd
 from tachograph.format import FormatError
 
 from ..recording.text import printable
+from ..report_data.difference import Condition, DiffResult, Judgement, Level, Outcome
+from ..report_data.difference_metrics import BY_NAME, OVERALL, SELF, TOTAL
 from .discovery import RATE
-from .metrics import BY_NAME, OVERALL, SELF, TOTAL
-from .result import DiffResult, Level
 
 _CONDITION = re.compile(
     r"\s*(?:(?P<level>file|function|line|thread)\s+(?P<place>\S.*?)\s+)?"
@@ -37,42 +35,6 @@ _UNITS = {
 }
 _UNITS["bytes/s"] = {f"{name}/s": size for name, size in _UNITS["bytes"].items()}
 FORM = "write for instance 'cpu>5%', 'wait>0.5s', 'memory.peak>10%' or 'function parse cpu>10%'"
-
-
-class Outcome(enum.StrEnum):
-    """How a condition came out."""
-
-    FAILED = "failed"
-    """The interval lies above what is allowed."""
-    PASSED = "passed"
-    """The interval lies within what is allowed."""
-    UNDECIDED = "undecided"
-    """The interval includes what is allowed: nobody can tell, and nothing fails."""
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What fails: that a metric grew by more than ``amount`` (a share of the base if ``relative``)."""
-
-    text: str
-    level: str
-    """``totals``, ``files``, ``functions``, ``lines`` or ``threads``."""
-    place: str | None
-    metric: str
-    amount: float
-    relative: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A condition with the row that decided it. ``low`` and ``high`` have the unit of the condition's amount."""
-
-    condition: Condition
-    outcome: Outcome
-    where: str | None
-    value: float
-    low: float
-    high: float
 
 
 def parse_condition(text: str) -> Condition:
@@ -112,7 +74,7 @@ def judge(result: DiffResult, conditions: Sequence[Condition]) -> list[Judgement
 
 
 def _judge(level: Level, condition: Condition) -> Judgement:
-    if condition.metric not in level.amounts:
+    if not level.knows(condition.metric):
         raise FormatError(
             f"--fail-if {printable(condition.text, 100)!r}: {BY_NAME[condition.metric].label} was not recorded on both"
             " sides"
@@ -129,9 +91,9 @@ def _judge(level: Level, condition: Condition) -> Judgement:
         # How far new is above the base with the allowed increase; the same test as that of the ratio, and also right
         # where the base is nothing.
         excess = level.evidence(condition.metric, 1.0 + condition.amount).interval(alpha)
-        allowed, shown = 0.0, level.evidence(condition.metric).relative(alpha)
+        allowed, shown = 0.0, level.evidence(condition.metric, 1.0).relative(alpha)
     else:
-        excess = level.evidence(condition.metric).interval(alpha)
+        excess = level.evidence(condition.metric, 1.0).interval(alpha)
         allowed, shown = condition.amount, excess
     outcomes = [
         Outcome.FAILED if low > allowed else Outcome.PASSED if high <= allowed else Outcome.UNDECIDED

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ..profile.profile import Profile
 from ..recording.release import release_unused
+from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Level, Status
+from ..report_data.difference_metrics import BY_NAME, PEAK, RESIDENT, WALL, Metric
 from .discovery import adjusted_alpha
 from .evidence import Amounts, Evidence
-from .links import Status
-from .metrics import WALL, Metric, overall, sampling_unit
-from .result import NO_EVIDENCE, UNKNOWN, Level
 from .run import Run
 
 MIN_COUNTS = 5.0
@@ -54,9 +55,12 @@ def compare(
         places,
         values[columns],
         pd.DataFrame(families, columns=["metric", "compared", "alpha", "verdicts"]),
-        spread,
-        amounts,
+        partial(_evidence, amounts, spread),
     )
+
+
+def _evidence(amounts: dict[str, tuple[Amounts, Amounts]], spread: float, metric: str, factor: float) -> Evidence:
+    return Evidence(*amounts[metric], max(spread, BY_NAME[metric].spread), factor)
 
 
 def _values(
@@ -187,3 +191,28 @@ def totals(metrics: Sequence[Metric], sides: tuple[Sequence[Run], Sequence[Run]]
         if len(both) == 2:
             found[metric.name] = (both[0], both[1])
     return found
+
+
+def overall(profile: Profile, metric: Metric) -> float | None:
+    """A metric of the whole program, None where it is unknown."""
+    memory = getattr(profile, "memory", None)
+    source = memory if metric in (PEAK, RESIDENT) else profile.totals
+    value: float | None = getattr(source, metric.column, None)
+    return None if value is None else float(value)
+
+
+def sampling_unit(profile: Profile, kind: str, parameters: dict[str, object]) -> float:
+    """What one independent observation weighs, in seconds or bytes; 0: nothing was sampled."""
+    interval = profile.about.interval_s or 0.01
+    if kind == "cpu":
+        effective = profile.totals.effective_samples
+        return profile.totals.cpu_s / effective if effective > 0 else interval
+    if kind == "wait":
+        # Threads are looked at once in an interval: what begins and ends in between is not seen.
+        return interval
+    means = {"blocks": ("block_mean_bytes", 524_288), "copies": ("copies_mean_bytes", 1_048_576)}
+    if kind in means:
+        name, usual = means[kind]
+        given = parameters.get(name)
+        return float(given if isinstance(given, int) and given > 0 else usual)
+    return 0.0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import enum
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ..report_data.difference import Status
 from .catalogue import SourceFile
 from .definitions import Definition, definitions
 from .following import NOWHERE, follow
@@ -21,19 +21,6 @@ NO_FILE = -1
 
 FunctionKey = tuple[int, str, int]
 """A function: file, qualified name, first line."""
-
-
-class Status(enum.StrEnum):
-    """What became of something between the base and the new recording."""
-
-    SAME = "same"
-    EDITED = "edited"
-    MOVED = "moved"
-    RENAMED = "renamed"
-    VANISHED = "vanished"
-    NEW = "new"
-    NOT_FOLLOWED = "not followed"
-    """Nobody can tell: the file changed, and the recordings do not hold its text."""
 
 
 @dataclass

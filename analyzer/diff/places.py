@@ -11,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..recording.text import source_line
+from ..report_data.difference import Status
 from .catalogue import SourceFile
-from .links import NO_FILE, Link, Status
+from .links import NO_FILE, Link
 from .run import number_or_nothing
 from .side import Key, Side
 

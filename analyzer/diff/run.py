@@ -9,29 +9,23 @@ from typing import Any
 import pandas as pd
 
 from ..profile.build import build_profile
-from ..profile.profile import Profile, Question
+from ..profile.profile import Question
 from ..recording.opened import Recording
 from ..recording.progress import Watcher
 from ..recording.release import release_unused
 from ..recording.text import printable
+from ..report_data.difference import ComparedRun
 from ..samples.scope import ALL
 from .catalogue import SourceFile, catalogue
 from .links import FunctionKey
 
 
 @dataclass(frozen=True)
-class Run:
-    """A recording that was read."""
+class Run(ComparedRun):
+    """A recording that was read, with its source files and the recorder's parameters."""
 
-    path: Path
-    profile: Profile
     files: list[SourceFile]
     parameters: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        """How it is called in messages."""
-        return printable(self.path.name or str(self.path), 80)
 
     def functions(self) -> list[FunctionKey]:
         """The functions that its call tree names."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tachograph.format import FormatError
 
 from ..recording.call_tree import CallTree, load_tree
-from ..recording.filter import Chosen, choose
+from ..recording.filter import choose, with_threadless
 from ..recording.opened import Recording
 from ..recording.process_names import process_names
 from ..recording.text import printable
@@ -157,17 +157,9 @@ def prepare(
         calls,
         np.asarray(files[calls.file]),
         _threads(recording),
-        with_nobody(recording, chosen),
+        with_threadless(recording, chosen),
         chosen.processes,
     )
-
-
-def with_nobody(recording: Recording, chosen: Chosen) -> NDArray[np.bool_]:
-    """Whether each thread is chosen and, behind the threads, for each process, what belongs to none of its threads."""
-    rows, processes = recording.rows("threads"), recording.rows("processes")
-    threads = np.ones(rows, np.bool_) if chosen.threads is None else chosen.threads
-    nobody = np.ones(processes, np.bool_) if chosen.processes is None else chosen.processes
-    return np.concatenate((threads, nobody if chosen.named is None else np.zeros(processes, np.bool_)))
 
 
 def _threads(recording: Recording) -> list[Thread]:

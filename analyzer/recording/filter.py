@@ -54,6 +54,17 @@ def choose(recording: Recording, thread: str | None, processes: Sequence[str]) -
     return Chosen(of_processes, named, named & inside)
 
 
+def with_threadless(recording: Recording, chosen: Chosen) -> Mask:
+    """By thread and then, behind the threads, by process: what is kept.
+
+    The part by process is for what belongs to none of a process's threads.
+    """
+    rows, processes = recording.rows("threads"), recording.rows("processes")
+    threads = np.ones(rows, np.bool_) if chosen.threads is None else chosen.threads
+    threadless = np.ones(processes, np.bool_) if chosen.processes is None else chosen.processes
+    return np.concatenate((threads, threadless if chosen.named is None else np.zeros(processes, np.bool_)))
+
+
 def chosen_processes(recording: Recording, wanted: Sequence[str]) -> Mask | None:
     """By process, whether one of ``wanted`` means it: ``ID``, ``PID``, a name or a glob of one; None: all.
 

@@ -4,41 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 import pandas as pd
 
-from ..conclusions import copies
-from ..conclusions.gpu import COLUMNS as GPU_COLUMNS
-from ..conclusions.gpu import Gpu
-from ..conclusions.leaks import report
-from ..conclusions.memory import columns as heap_columns
-from ..conclusions.memory.process import Memory
-from ..profile import processes as process_frame
-from ..profile import span_sums, tasks
-from ..profile.held_memory import THREAD_COLUMNS
 from ..profile.profile import Profile
 from ..recording.output_file import write_text
 from ..report_data.line_selection import Sort
-from ..samples.measures import SECONDS
+from ..report_data.profile_columns import COLUMNS
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""
-
-_SELF = ["samples", *SECONDS]
-_SHARES = ["cpu_share", "cpu_share_low", "cpu_share_high"]
-_TOTAL = [f"total_{name}" for name in (*_SELF, *_SHARES)]
-_HELD = [*heap_columns.COLUMNS, *copies.COLUMNS, *report.COLUMNS, *GPU_COLUMNS, "timeline"]
-_COLUMNS = {
-    "lines": ["file", "line", "function", *_SELF, *_SHARES, *_TOTAL, *_HELD, "source"],
-    "functions": ["function", "file", "line", *_SELF, *_SHARES, *_TOTAL, *_HELD],
-    "files": ["file", *_SELF, *_SHARES, *_TOTAL, *_HELD],
-    "threads": ["name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s", *THREAD_COLUMNS],
-    "processes": list(process_frame.COLUMNS),
-    "leaks": [name for name in report.LIST_COLUMNS if name != "file_id"],
-}
 
 
 def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> dict[str, Any]:
@@ -60,19 +38,22 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
             "recorder_bytes": profile.quality.recorder_bytes,
             "notes": profile.quality.notes,
         },
-        **{name: _records(frame.head(top) if top else frame, _COLUMNS[name]) for name, frame in ordered.items()},
-        "threads": _records(profile.threads, _COLUMNS["threads"]),
-        "tasks": _records(profile.tasks, list(tasks.COLUMNS)),
-        "processes": _records(profile.processes, _COLUMNS["processes"]),
-        "memory": None if profile.memory is None else _memory(profile.memory),
-        "leaks": None if profile.leaks is None else _records(profile.leaks, _COLUMNS["leaks"]),
-        "spans": _records(profile.spans, list(span_sums.COLUMNS)),
-        "gpu": None if profile.gpu is None else _gpu(profile.gpu),
+        **{name: _records(frame.head(top) if top else frame, COLUMNS[name]) for name, frame in ordered.items()},
+        "threads": _records(profile.threads, COLUMNS["threads"]),
+        "tasks": _records(profile.tasks, COLUMNS["tasks"]),
+        "processes": _records(profile.processes, COLUMNS["processes"]),
+        "memory": _memory(profile),
+        "leaks": None if profile.leaks is None else _records(profile.leaks, COLUMNS["leaks"]),
+        "spans": _records(profile.spans, COLUMNS["spans"]),
+        "gpu": _gpu(profile),
     }
 
 
-def _memory(memory: Memory) -> dict[str, Any]:
+def _memory(profile: Profile) -> dict[str, Any] | None:
     """The processes' memory; its frames as lists of objects."""
+    memory = profile.memory
+    if memory is None:
+        return None
     plain = {field.name: getattr(memory, field.name) for field in fields(memory)}
     return {
         name: _records(value, list(value.columns)) if isinstance(value, pd.DataFrame) else value
@@ -80,8 +61,11 @@ def _memory(memory: Memory) -> dict[str, Any]:
     }
 
 
-def _gpu(gpu: Gpu) -> dict[str, Any]:
+def _gpu(profile: Profile) -> dict[str, Any] | None:
     """The GPUs as wholes."""
+    gpu = profile.gpu
+    if gpu is None:
+        return None
     return {
         "devices": _records(gpu.devices, list(gpu.devices.columns)),
         "timeline": _records(gpu.timeline, list(gpu.timeline.columns)),
@@ -121,8 +105,8 @@ def pieces(value: Mapping[str, Any]) -> Iterator[str]:
     yield "\n}\n"
 
 
-def _records(frame: pd.DataFrame, columns: list[str]) -> list[dict[str, Any]]:
-    plain = frame[columns].astype(object)
+def _records(frame: pd.DataFrame, columns: Sequence[str]) -> list[dict[str, Any]]:
+    plain = frame[list(columns)].astype(object)
     return [dict(zip(columns, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
 
 

@@ -13,8 +13,8 @@ from ...recording.text import printable
 from ...report_data.flame import FOLDED, LABEL
 from ...report_data.numbers import seconds
 from ...report_data.report_data import Picture
+from ...report_data.row_labels import UNKNOWN_CODE
 from ...report_data.sink import CPU
-from ...samples.summary import UNKNOWN_CODE
 from .palette import FAINT, INK, LIGHT, NAMES, PAPER, SOFT, WASH
 from .style import heading, new_figure, short_path
 

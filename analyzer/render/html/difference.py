@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...diff.metrics import BY_NAME, Metric
-from ...diff.result import VERDICTS, DiffResult, Level
 from ...recording.output_file import write_page
+from ...report_data.difference import NO_EVIDENCE, UNKNOWN, VERDICTS, ComparedRun, DiffResult, Level
+from ...report_data.difference_metrics import BY_NAME, Metric
 from ...report_data.numbers import seconds, size
 from .pack import Packer, number
 from .page import asset, render
@@ -76,7 +76,7 @@ def page(result: DiffResult) -> str:
     )
 
 
-def _side(runs: list[Any]) -> str:
+def _side(runs: list[ComparedRun]) -> str:
     return runs[0].name if len(runs) == 1 else f"{runs[0].name} and {len(runs) - 1} more"
 
 
@@ -127,7 +127,7 @@ def _places(level: Level, names: Names) -> dict[str, Any]:
     """The rows of a level with the largest differences, each with its values by metric."""
     values = level.values[level.values["metric"].isin(METRICS)]
     whole = values.groupby("metric")["difference"].transform(lambda column: column.abs().max() or 1.0)
-    sure = ~values["verdict"].isin(("no evidence", "unknown"))
+    sure = ~values["verdict"].isin((NO_EVIDENCE, UNKNOWN))
     rank = (values["difference"].abs() / whole + sure).groupby(values["row"]).max()
     kept = rank.sort_values(ascending=False, kind="stable").index[:MAX_PLACES]
     rows = []
@@ -167,7 +167,7 @@ def _calls(level: Level, names: Names) -> dict[str, Any]:
     count = len(places)
     metrics = [metric.name for metric in level.metrics if metric.name in METRICS]
     sides = {name: np.zeros((2, count)) for name in metrics}
-    verdicts = {name: np.full(count, VERDICTS.index("no evidence")) for name in metrics}
+    verdicts = {name: np.full(count, VERDICTS.index(NO_EVIDENCE)) for name in metrics}
     share = np.zeros(count)
     parent = places["parent"].to_numpy(np.int64)
     for name in metrics:

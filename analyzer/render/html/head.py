@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from ...profile.profile import Profile
+from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
 from ...report_data.numbers import percent, seconds, size
 from ..terminal.header import GC_SHARE, processes
-from ..verdict import cause_text, is_severe, recorder_cost, remarks, verdict
 
 PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "not known"))
 

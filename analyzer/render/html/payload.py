@@ -14,9 +14,8 @@ from ...recording.text import printable
 from ...report_data.flame import FOLDED, LABEL
 from ...report_data.named_spans import SpanPart
 from ...report_data.report_data import Part, Picture
+from ...report_data.row_labels import MEANING, UNKNOWN_CODE
 from ...report_data.sink import MEASURES
-from ...samples.summary import UNKNOWN_CODE
-from ..row_labels import MEANING
 from .gpu import gpu_document
 from .pack import Packer, number
 from .texts import Texts

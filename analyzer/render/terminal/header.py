@@ -11,8 +11,8 @@ from rich.text import Text
 
 from ...profile.profile import Profile, Totals
 from ...recording.text import printable
+from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
 from ...report_data.numbers import percent, seconds, size
-from ..verdict import cause_text, is_severe, recorder_cost, remarks, verdict
 from .style import COLOURS, NAMES, Style
 
 FEW_SAMPLES = 100

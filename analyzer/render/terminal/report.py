@@ -17,8 +17,7 @@ from ...recording.text import shorten_left
 from ...report_data.advice.rules import advise
 from ...report_data.line_selection import MIN_SHARE, Block, Row, Sort, blocks
 from ...report_data.numbers import percent, short_seconds, short_size, size
-from ...samples.scope import ALL, PROJECT
-from ..row_labels import MEANING
+from ...report_data.row_labels import MEANING, off_line_title, scope_text
 from .columns import Columns
 from .header import header, indented
 from .leaks import leak_lines
@@ -107,7 +106,7 @@ class Report:
             if block.file is not None:
                 yield self._file(block)
             else:
-                yield Text(" not on a line" + ("" if self._profile.scope == ALL else " in scope"), "bold")
+                yield Text(f" {off_line_title(self._profile.scope)}", "bold")
             indent = self._indent(block)
             for number, row in enumerate(block.rows):
                 if number in block.gaps:
@@ -129,8 +128,7 @@ class Report:
         what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE * 100:.0f} % of {of}"
         if profile.widened:
             return f"{what}; all code is shown, because little time is the project's own"
-        names = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
-        return f"{what}; " + names.get(profile.scope, f"scope {profile.scope}")
+        return f"{what}; {scope_text(profile.scope)}"
 
     def _title(self, title: str, rest: str) -> Text:
         text = Text().append(f" {title} ", "bold reverse" if self._style.colour else "bold")

@@ -21,6 +21,7 @@ from tachograph.analyzer.conclusions.memory import columns as heap_columns
 from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.line_selection import MAX_LINES, Sort, blocks, important
+from tachograph.format.manifest import FORMAT_VERSION
 from unit.analyzer.recordings import NATIVE_FRAME, Builder
 
 NOT_RECORDED = (*heap_columns.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "timeline")
@@ -190,7 +191,7 @@ def test_info(builder: Builder, here: Path) -> None:
     small(builder).write()
     result = invoke(info)
     assert result.exit_code == 0, result.output
-    for expected in ("program.py", "1.0", "complete", "10 ms", "stacks", "! 3 records"):
+    for expected in ("program.py", f"format       {FORMAT_VERSION}", "complete", "10 ms", "stacks", "! 3 records"):
         assert expected in result.output
     found = json.loads(invoke(info, "--json", "-").output)
     assert found["tables"]["cpu"]["rows"] == 151

@@ -10,8 +10,9 @@ import pytest
 from tachograph.analyzer.diff.catalogue import SourceFile
 from tachograph.analyzer.diff.definitions import definitions
 from tachograph.analyzer.diff.following import NOWHERE, follow
-from tachograph.analyzer.diff.links import FunctionKey, Link, Status
+from tachograph.analyzer.diff.links import FunctionKey, Link
 from tachograph.analyzer.diff.pairing import pair_files
+from tachograph.analyzer.report_data.difference import Status
 
 SOURCE = textwrap.dedent(
     """\

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tachograph.analyzer.commands.diff import diff, spread_groups
-from tachograph.analyzer.diff.gate import Outcome, parse_condition
+from tachograph.analyzer.diff.gate import parse_condition
+from tachograph.analyzer.report_data.difference import Outcome
 from tachograph.format import FormatError
 from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make
 

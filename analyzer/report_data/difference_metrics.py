@@ -1,10 +1,8 @@
-"""What is compared: the metrics, where a profile has them, and how they are called when they change."""
+"""The metrics that a diff compares: their columns in a profile, their units, and the words for a change."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from ..profile.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,28 +85,3 @@ OVERALL = (WALL, *_TIMES, COLLECTING, PEAK, RESIDENT, *_MEASURED)
 """Metrics of the program as a whole. Bytes are exact there."""
 
 BY_NAME = {metric.name: metric for metric in (*SELF, *TOTAL, *OVERALL)}
-
-
-def overall(profile: Profile, metric: Metric) -> float | None:
-    """A metric of the whole program, None where it is unknown."""
-    memory = getattr(profile, "memory", None)
-    source = memory if metric in (PEAK, RESIDENT) else profile.totals
-    value: float | None = getattr(source, metric.column, None)
-    return None if value is None else float(value)
-
-
-def sampling_unit(profile: Profile, kind: str, parameters: dict[str, object]) -> float:
-    """What one independent observation weighs, in seconds or bytes; 0: nothing was sampled."""
-    interval = profile.about.interval_s or 0.01
-    if kind == "cpu":
-        effective = profile.totals.effective_samples
-        return profile.totals.cpu_s / effective if effective > 0 else interval
-    if kind == "wait":
-        # Threads are looked at once in an interval: what begins and ends in between is not seen.
-        return interval
-    means = {"blocks": ("block_mean_bytes", 524_288), "copies": ("copies_mean_bytes", 1_048_576)}
-    if kind in means:
-        name, usual = means[kind]
-        given = parameters.get(name)
-        return float(given if isinstance(given, int) and given > 0 else usual)
-    return 0.0

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ...diff.metrics import BY_NAME
-from ...diff.result import NO_EVIDENCE, UNKNOWN, DiffResult
+from ...report_data.difference import NO_EVIDENCE, UNKNOWN, DiffResult
+from ...report_data.difference_metrics import BY_NAME
 from ...report_data.numbers import seconds, size
 from .palette import INK, LIGHT, RULE
 from .style import clipped, heading, new_figure, save_all, short_path

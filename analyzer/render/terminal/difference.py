@@ -11,15 +11,23 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from ..recording.text import shorten_left
-from ..render.terminal.style import Style
-from ..report_data.numbers import counted, seconds
-from .amounts import amount, change, changes, signed, span, when
-from .gate import Judgement, Outcome
-from .links import Status
-from .metrics import BY_NAME, Metric
-from .result import FASTER, LESS, MORE, NO_EVIDENCE, SLOWER, DiffResult, Level
-from .run import Run
+from ...recording.text import shorten_left
+from ...report_data.difference import (
+    FASTER,
+    LESS,
+    MORE,
+    NO_EVIDENCE,
+    SLOWER,
+    ComparedRun,
+    DiffResult,
+    Judgement,
+    Level,
+    Outcome,
+    Status,
+)
+from ...report_data.difference_metrics import BY_NAME, Metric
+from ...report_data.numbers import amount, change, changes, counted, seconds, signed, span, when
+from .style import Style
 
 _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 MIN_WIDTH = 76
@@ -112,7 +120,7 @@ class Report:
             line.rstrip()
             yield Text("   ").append_text(line)
 
-    def _side(self, name: str, runs: list[Run]) -> Iterator[Text]:
+    def _side(self, name: str, runs: list[ComparedRun]) -> Iterator[Text]:
         text = Text(f" {name:<5}", "bold")
         first = runs[0].profile
         if len(runs) == 1:
@@ -143,15 +151,8 @@ class Report:
         level = self._result.lines
         if self._metric is not None:
             return [self._metric]
-        told = [
-            name for name in SECTIONS[1:] if self._verdicts(level, name) or self._verdicts(self._result.functions, name)
-        ]
+        told = [name for name in SECTIONS[1:] if level.verdicts(name) or self._result.functions.verdicts(name)]
         return [SECTIONS[0], *told]
-
-    @staticmethod
-    def _verdicts(level: Level, metric: str) -> int:
-        found = level.families.loc[level.families["metric"] == metric, "verdicts"]
-        return int(found.iloc[0]) if len(found) else 0
 
     def _chosen(self, level: Level, metric: str) -> pd.DataFrame:
         """What is shown: rows with a verdict, then those that differ most."""
@@ -168,7 +169,7 @@ class Report:
 
     def _lines(self, metric: str) -> Iterator[Text]:
         level = self._result.lines
-        if metric not in level.amounts:
+        if not level.knows(metric):
             yield Text(f" {BY_NAME[metric].label} was not recorded on both sides")
             return
         yield self._title(f"Lines by {BY_NAME[metric].label}", level, metric)
@@ -200,7 +201,7 @@ class Report:
 
     def _functions(self, metric: str) -> Iterator[Text]:
         level, name = self._result.functions, f"total_{metric}"
-        if name not in level.amounts:
+        if not level.knows(name):
             return
         frame = self._chosen(level, name)
         if frame.empty:
@@ -221,7 +222,7 @@ class Report:
 
     def _left_out(self, level: Level, metric: str, shown: pd.DataFrame) -> Iterator[Text]:
         """How to see what a table leaves out, if it has verdicts."""
-        left = self._verdicts(level, metric) - int(shown["verdict"].isin(_COLOURS).sum())
+        left = level.verdicts(metric) - int(shown["verdict"].isin(_COLOURS).sum())
         if left > 0:
             name = metric.removeprefix("total_")
             how = "--top N shows more" if name == (self._metric or SECTIONS[0]) else f"--metric {name} shows more"
@@ -231,7 +232,7 @@ class Report:
     def _title(self, title: str, level: Level, metric: str) -> Text:
         text = Text().append(f" {title} ", "bold reverse" if self._style.colour else "bold")
         of = " as shares of their runs" if self._result.shares else ""
-        told = counted(self._verdicts(level, metric), "verdicts").strip()
+        told = counted(level.verdicts(metric), "verdicts").strip()
         return text.append(f"  {level.compared(metric)} compared{of}, {told}", "dim")
 
     def _heads(self) -> Text:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..profile.profile import Profile
 from ..recording.quality import Cause
-from ..report_data.numbers import counted, percent, seconds, size
+from .numbers import counted, percent, seconds, size
 
 UNSAMPLED_SHARE = 0.02
 """CPU time in no sample is mentioned from this part on."""
@@ -56,12 +56,12 @@ def is_severe(cause: Cause, profile: Profile) -> bool:
 
 def cause_text(cause: Cause) -> str:
     """What was lost, and in which processes where there are several."""
-    doc = cause.doc.removesuffix(" (counted by the reader)")  # who counted is nobody's worry here
+    doc = cause.doc.removesuffix(" (counted by the reader)")  # who counted does not matter here
     return counted(cause.count, doc) + (f" ({cause.where})" if cause.where else "")
 
 
 def recorder_cost(profile: Profile) -> str | None:
-    """What recording took of the program's CPU time and memory; None if nobody knows."""
+    """What recording took of the program's CPU time and memory; None if it is unknown."""
     own, cpu, question = profile.quality.recorder_cpu_s, profile.totals.cpu_s, profile.question
     if own is None:
         return None

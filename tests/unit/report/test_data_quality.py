@@ -9,7 +9,7 @@ import pytest
 
 from tachograph.analyzer.profile.profile import Profile
 from tachograph.analyzer.recording.quality import Loss
-from tachograph.analyzer.render.verdict import Verdict, remarks, verdict
+from tachograph.analyzer.report_data.data_quality import Verdict, remarks, verdict
 from tachograph.analyzer.report_data.report_data import Picture
 from unit.analyzer.recordings import Builder
 

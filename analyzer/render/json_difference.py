@@ -8,9 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from .gate import Judgement
-from .result import DiffResult, Level
-from .run import Run
+from ..report_data.difference import ComparedRun, DiffResult, Judgement, Level
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""
@@ -48,7 +46,7 @@ def document(result: DiffResult, judgements: Sequence[Judgement] = (), top: int 
     }
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: ComparedRun) -> dict[str, Any]:
     quality = run.profile.quality
     return {
         **asdict(run.profile.about),

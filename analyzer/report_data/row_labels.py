@@ -1,8 +1,13 @@
-"""What the rows that are no line mean."""
+"""Words for rows that are no line, and for scopes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from ..samples.scope import ALL, PROJECT
+from ..samples.summary import UNKNOWN_CODE
+
+__all__ = ["MEANING", "UNKNOWN_CODE", "off_line_title", "scope_text"]
 
 MEANING: Mapping[str, str] = {
     "<no Python stack>": "threads that native code started, such as those of a numerical library",
@@ -15,3 +20,14 @@ MEANING: Mapping[str, str] = {
     "<before recording>": "held already when recording began",
 }
 """By their names in the profile. docs/reference/json.md has them too."""
+
+
+def off_line_title(scope: str) -> str:
+    """The title of the rows that are no line."""
+    return "not on a line" if scope == ALL else "not on a line in scope"
+
+
+def scope_text(scope: str) -> str:
+    """What is charged with what under a scope."""
+    known = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
+    return known.get(scope, f"scope {scope}")

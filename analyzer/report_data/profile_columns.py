@@ -1,0 +1,28 @@
+"""The columns of a profile's frames, by frame, in the order in which documents list them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..conclusions import copies, gpu
+from ..conclusions.leaks import report as leaks
+from ..conclusions.memory import columns as memory
+from ..profile import processes, span_sums, tasks
+from ..profile.held_memory import THREAD_COLUMNS
+from ..samples.measures import SECONDS
+
+_SELF = ("samples", *SECONDS)
+_SHARES = ("cpu_share", "cpu_share_low", "cpu_share_high")
+_TOTAL = tuple(f"total_{name}" for name in (*_SELF, *_SHARES))
+_OTHERS = (*memory.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "timeline")
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "lines": ("file", "line", "function", *_SELF, *_SHARES, *_TOTAL, *_OTHERS, "source"),
+    "functions": ("function", "file", "line", *_SELF, *_SHARES, *_TOTAL, *_OTHERS),
+    "files": ("file", *_SELF, *_SHARES, *_TOTAL, *_OTHERS),
+    "threads": ("name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s", *THREAD_COLUMNS),
+    "tasks": tuple(tasks.COLUMNS),
+    "processes": tuple(processes.COLUMNS),
+    "leaks": tuple(name for name in leaks.LIST_COLUMNS if name != "file_id"),
+    "spans": tuple(span_sums.COLUMNS),
+}
