@@ -46,6 +46,7 @@ void sample(threads::Thread* thread, const ucontext_t* context) {
     if (!recorder().paused.load(std::memory_order_relaxed) && weight > 0) {
         tg_walk found = kNotWalked;
         stack_capture::walk(fault_gets_through(context), &found);
+        sources::sampled(found, static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]));
         const spool::Ticket ticket = spool::reserve(Kind::cpu, sizeof(CpuRecord));
         if (ticket.record) {
             auto* record = reinterpret_cast<CpuRecord*>(ticket.record);

@@ -1,10 +1,12 @@
-// What stands in front of mmap, munmap and mremap: anonymous memory that the program maps itself is
-// counted like a block. Address space that was only reserved (PROT_NONE, MAP_NORESERVE) is not
-// memory: allocators take a gigabyte of it to begin with.
+// What stands in front of mmap, munmap, mremap and madvise: anonymous memory that the program maps
+// itself is counted like a block. Of address space that was only reserved (PROT_NONE,
+// MAP_NORESERVE) what is in use is counted (reserves.h): allocators take a gigabyte of it to begin
+// with.
 #include "hooks/interposed.h"
 #include "memory/heap.h"
 #include "memory/libc_allocators.h"
 #include "memory/mappings.h"
+#include "memory/reserves.h"
 
 #include <sys/mman.h>
 #include <cerrno>
@@ -49,11 +51,17 @@ void* map(void* at, size_t size, int protection, int flags, int fd, off_t offset
     if (got == MAP_FAILED || !counting()) return got;
     const int error = errno;
     const auto address = reinterpret_cast<uintptr_t>(got);
-    const bool memory = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_NORESERVE) == 0;
-    if (memory && protection != PROT_NONE)
-        book(mappings::add(address, whole_pages(size)), got, size, caller);
+    const size_t whole = whole_pages(size);
+    const bool anonymous = (flags & MAP_ANONYMOUS) != 0;
+    const bool reserved = (flags & MAP_NORESERVE) != 0 || protection == PROT_NONE;
+    if (anonymous && reserved)
+        reserves::add(address, address + whole);
+    else
+        reserves::remove(address, address + whole);
+    if (anonymous && !reserved)
+        book(mappings::add(address, whole), got, size, caller);
     else if ((flags & MAP_FIXED) != 0)
-        book(mappings::remove(address, whole_pages(size)), got, size, caller);
+        book(mappings::remove(address, whole), got, size, caller);
     errno = error;
     return got;
 }
@@ -72,8 +80,10 @@ TG_EXPORT int munmap(void* at, size_t size) {
     // Before it is gone: afterwards the address may be another thread's.
     const bool ours = counting();
     const auto address = reinterpret_cast<uintptr_t>(at);
-    if (ours && address % kPage == 0 && size > 0)
+    if (ours && address % kPage == 0 && size > 0) {
+        reserves::remove(address, address + whole_pages(size));
         book(mappings::remove(address, whole_pages(size)), at, size, nullptr);
+    }
     return g_real.munmap(at, size);
 }
 
@@ -86,13 +96,32 @@ TG_EXPORT void* mremap(void* at, size_t old_size, size_t size, int flags, ...) {
         va_end(arguments);
     }
     const auto address = reinterpret_cast<uintptr_t>(at);
-    const bool ours = counting() && old_size > 0 && mappings::holds(address, whole_pages(old_size));
+    const bool counted = counting() && old_size > 0;
+    const bool ours = counted && mappings::holds(address, whole_pages(old_size));
+    const bool reserved = counted && reserves::holds(address, address + whole_pages(old_size));
     void* got = g_real.mremap(at, old_size, size, flags, to);
-    if (got == MAP_FAILED || !ours) return got;
+    if (got == MAP_FAILED || (!ours && !reserved)) return got;
     const int error = errno;
+    if (reserved) {
+        reserves::remove(address, address + whole_pages(old_size));
+        const auto moved = reinterpret_cast<uintptr_t>(got);
+        reserves::add(moved, moved + whole_pages(size));
+        errno = error;
+        return got;
+    }
     book(mappings::remove(address, whole_pages(old_size)), at, old_size, nullptr);
     book(mappings::add(reinterpret_cast<uintptr_t>(got), whole_pages(size)), got, size,
          __builtin_return_address(0));
     errno = error;
     return got;
+}
+
+TG_EXPORT int madvise(void* at, size_t size, int advice) {
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    // Not MADV_FREE: those pages stay until the kernel needs them, and the program may use them
+    // again without a word.
+    const bool gives = advice == MADV_DONTNEED || advice == MADV_REMOVE;
+    if (gives && reserves::any() && counting() && address % kPage == 0)
+        reserves::give_back(address, address + whole_pages(size));
+    return g_real.madvise(at, size, advice);
 }

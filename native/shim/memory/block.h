@@ -17,6 +17,7 @@ struct Block {
     uint8_t stack_state;
     bool
         at_once;  // certain to be sampled, and worth a row: written now, there after a kill as well
+    bool page;    // of the program's reserves: it has neighbours that came with it
 };
 
 }  // namespace tachograph::blocks

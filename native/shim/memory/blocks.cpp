@@ -84,12 +84,14 @@ struct State {
     std::atomic<uint32_t> next_dead_slot{0};
     std::atomic<uint32_t> next_id{0};
     std::atomic<uint32_t> alive{0};
+    std::atomic<bool> follows_pages{false};
 
     // Held while rows are written.
     std::atomic_flag writing = ATOMIC_FLAG_INIT;
     thinning::Item* items = nullptr;
     Allowance dead{16, 80, 80};
     Allowance living{24, 120, 120};
+    Allowance pages{64, 1280, 1280};  // what came in one go is released in parts
     uint64_t random = 0;
 };
 constinit State g;
@@ -283,7 +285,8 @@ bool leave(Entry& entry, uint8_t state) {
     return entry.state.compare_exchange_strong(writing, state, std::memory_order_acq_rel);
 }
 
-uint32_t write_living(int64_t now_ns, bool all) {
+// Pages of reserves, or all other blocks.
+uint32_t write_living(int64_t now_ns, bool all, bool pages) {
     size_t count = 0;
     for (uint32_t place = 0; place < kPlaces; ++place) {
         const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
@@ -294,7 +297,8 @@ uint32_t write_living(int64_t now_ns, bool all) {
             if (pending == kDropped) unfollow(place, address);  // a failed realloc has put it back
             continue;
         }
-        if (all || now_ns - entry.what.time_ns >= kPendingNs)
+        const bool old = all || now_ns - entry.what.time_ns >= kPendingNs;
+        if (old && entry.what.page == pages)
             add_item(&count, place, entry.what);
         else if (!leave(entry, kPending))
             end(place, kPending);
@@ -302,9 +306,10 @@ uint32_t write_living(int64_t now_ns, bool all) {
     // What is written is followed: so it must leave room for as long as the program may run.
     const uint32_t used = g.alive.load(std::memory_order_relaxed);
     const size_t room = used < kPlaces / 2 ? (kPlaces / 2 - used) / kLongRun + 1 : 1;
-    size_t rows = g.living.take(now_ns, all);
+    Allowance& allowance = pages ? g.pages : g.living;
+    size_t rows = allowance.take(now_ns, all);
     if (!all && used > kPlaces / 4 && rows > room) rows = room;
-    const uint32_t chosen = thin(g.living, count, rows);
+    const uint32_t chosen = thin(allowance, count, rows);
     for (size_t i = 0; i < count; ++i) {
         const uint32_t place = g.items[i].index;
         Entry& entry = g.entries[place];
@@ -344,7 +349,8 @@ void forget_all() {
     g.next_id.store(0);
     g.alive.store(0);
     kernel::clear(g.dead_blocks, sizeof(DeadBlock) * kDeadSlots);
-    for (Allowance* rows : {&g.dead, &g.living}) *rows = {rows->per_second, rows->most, rows->most};
+    for (Allowance* rows : {&g.dead, &g.living, &g.pages})
+        *rows = {rows->per_second, rows->most, rows->most};
     g.random = 0;
     g.writing.clear();
 }
@@ -363,6 +369,7 @@ void follow(const void* block, const Block& what) {
             entry.id = next_id();
             if (write_sampled(entry.id, what, true)) state = kWritten;
         }
+        if (what.page) g.follows_pages.store(true, std::memory_order_relaxed);
         entry.pending_place = state == kPending ? pending_blocks::keep(what, weight_of(what))
                                                 : pending_blocks::kNoPlace;
         entry.state.store(state, std::memory_order_release);
@@ -418,7 +425,8 @@ uint32_t write(int64_t now_ns, bool all) {
         kernel::call(SYS_sched_yield);
     }
     if (g.random == 0) g.random = mix(static_cast<uint64_t>(now_ns));
-    const uint32_t living = write_living(now_ns, all);
+    uint32_t living = write_living(now_ns, all, false);
+    if (g.follows_pages.load(std::memory_order_relaxed)) living += write_living(now_ns, all, true);
     const size_t spare = all ? g.living.spare() : 0;
     const uint32_t written = living + write_dead(now_ns, all, spare);
     g.writing.clear(std::memory_order_release);

@@ -25,7 +25,9 @@ struct alignas(128) Counters {
     int64_t copy_budget;
     int64_t copy_mean;
     uint64_t random;
+    int64_t faults;  // minor page faults when it last looked at reserves
     uint32_t thread;
+    uint32_t visits;  // times that it still looks at reserves when it allocates or releases
 };
 
 // The first and the last few blocks of a call: which of an interpreter's blocks came through malloc

@@ -200,22 +200,6 @@ void rusage_into(Row* row) {
     row->major_faults = usage.ru_majflt;
 }
 
-int64_t resident_bytes() {
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/statm"),
-                                 O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
-    char text[128];
-    const long got =
-        kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(sizeof text - 1));
-    kernel::call(SYS_close, fd);
-    text[got > 0 ? got : 0] = 0;
-    // "size resident shared ...", in pages
-    const char* resident = strchr(text, ' ');
-    if (!resident) return -1;
-    int64_t pages;
-    return read_decimal(resident + 1, &pages) > resident + 1 ? pages * 4096 : -1;
-}
-
 // The first row: what is held by then counts as allocated. What a domain has freed beyond what it
 // allocated came from another one, before domains were told apart.
 void write_start() {
@@ -257,6 +241,22 @@ bool open(int64_t threshold) {
            (g.paths || own_memory::map(&g.paths, sizeof(Path) * threads::kMostThreads));
 }
 
+int64_t resident_bytes() {
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/statm"),
+                                 O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    char text[128];
+    const long got =
+        kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(sizeof text - 1));
+    kernel::call(SYS_close, fd);
+    text[got > 0 ? got : 0] = 0;
+    // "size resident shared ...", in pages
+    const char* resident = strchr(text, ' ');
+    if (!resident) return -1;
+    int64_t pages;
+    return read_decimal(resident + 1, &pages) > resident + 1 ? pages * 4096 : -1;
+}
+
 heap::Counters* counters(uint32_t index) { return &g.counters[index]; }
 
 void count_outside(int domain, int64_t allocated, int64_t freed) {
@@ -266,16 +266,20 @@ void count_outside(int domain, int64_t allocated, int64_t freed) {
     raise_highest(g.total.fetch_add(net, std::memory_order_relaxed) + net);
 }
 
+bool due() {
+    const int64_t moved =
+        g.total.load(std::memory_order_relaxed) - g.total_at_row.load(std::memory_order_relaxed);
+    return g.begun.load(std::memory_order_relaxed) &&
+           (moved >= g.threshold || moved <= -g.threshold);
+}
+
 bool publish(heap::Counters* counters) {
     int64_t net = 0;
     for (const Flow& flow : counters->flows) net += flow.allocated - flow.freed;
     const int64_t more = net - counters->published;
     counters->published = net;
-    const int64_t total = g.total.fetch_add(more, std::memory_order_relaxed) + more;
-    raise_highest(total);
-    const int64_t moved = total - g.total_at_row.load(std::memory_order_relaxed);
-    return g.begun.load(std::memory_order_relaxed) &&
-           (moved >= g.threshold || moved <= -g.threshold);
+    raise_highest(g.total.fetch_add(more, std::memory_order_relaxed) + more);
+    return due();
 }
 
 void cross(heap::Counters* counters, const void* caller) {

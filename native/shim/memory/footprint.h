@@ -15,6 +15,10 @@ void count_outside(int domain, int64_t allocated, int64_t freed);
 // Adds what a thread has not told yet to the process's total. True if a row is due.
 bool publish(heap::Counters* counters);
 
+// Whether a row is due.
+bool due();
+// The process's resident set as the kernel has it; -1: not known.
+int64_t resident_bytes();
 // Writes the row that is due, unless another thread is at it or rows come too fast.
 void cross(heap::Counters* counters, const void* caller);
 // While the thread may still be in the line of its last row: looks where it is now.

@@ -4,6 +4,7 @@
 #include "base/mixing.h"
 #include "memory/footprint.h"
 #include "memory/mappings.h"
+#include "memory/reserves.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
 #include "stacks/recorder.h"
@@ -54,9 +55,6 @@ uint64_t seed(uint64_t salt) {
     return static_cast<uint64_t>(kernel::monotonic_ns()) ^ salt << 32;
 }
 
-// Whether this very process records: a vfork child shares all of this memory, but is not it.
-bool live() { return recording() && kernel::getpid() == spool::control()->pid; }
-
 class Busy {
   public:
     Busy() : was_(t_local.busy) { t_local.busy = true; }
@@ -97,7 +95,7 @@ bool at_once(const Sampled& sampled) {
 void sample(const Sampled& sampled) {
     tg_walk found = kNotWalked;
     stack_capture::walk(&found);
-    blocks::Block block;
+    blocks::Block block{};
     block.time_ns = t_local.moved_ns != 0 ? t_local.moved_ns : kernel::monotonic_ns();
     block.size = static_cast<int64_t>(sampled.size);
     block.requested = static_cast<int64_t>(sampled.requested);
@@ -115,7 +113,7 @@ void sample(const Sampled& sampled) {
 
 void refill(Counters* counters) {
     int64_t more = counters->points.next < kBudget ? counters->points.next : kBudget;
-    if (footprint::looking(counters)) more = 0;
+    if (footprint::looking(counters) || counters->visits > 0) more = 0;
     counters->allocation_budget = counters->allocation_refill = more;
 }
 
@@ -172,6 +170,7 @@ void took_slowly(Counters* counters, const void* block, size_t size, size_t requ
         if (footprint::looking(counters)) footprint::look(counters);
         if (drawn) sample({block, size, requested, caller, counters->mean, counters->thread});
         if (due) footprint::cross(counters, caller);
+        if (reserves::any()) reserves::visit(counters, caller);
     }
     if (drawn) {
         counters->mean = g.mean.load(std::memory_order_relaxed);
@@ -181,12 +180,14 @@ void took_slowly(Counters* counters, const void* block, size_t size, size_t requ
 }
 
 void gave_slowly(Counters* counters) {
-    counters->free_budget = kBudget;
+    const bool visits = reserves::any() && counters->visits > 0;
+    counters->free_budget = visits ? 0 : kBudget;
     const bool due = footprint::publish(counters);
-    if (!due) return;
+    if (!due && !visits) return;
     const Busy busy;
-    if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed))
-        footprint::cross(counters, __builtin_return_address(0));
+    if (busy.again() || !live() || recorder().paused.load(std::memory_order_relaxed)) return;
+    if (due) footprint::cross(counters, __builtin_return_address(0));
+    if (visits) reserves::visit(counters, __builtin_return_address(0));
 }
 
 void took_outside(const void* block, size_t size, size_t requested, const void* caller) {
@@ -213,6 +214,7 @@ void gave_outside(size_t size) {
 
 void begin(int64_t small) {
     if (t_local.counters) footprint::publish(t_local.counters);
+    reserves::settle(false);
     footprint::begin(small);
 }
 
@@ -259,6 +261,7 @@ void inherit() {
 
 bool tick(int64_t now_ns) {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on) return true;
+    reserves::tick(now_ns);
     footprint::tick(now_ns);
     if (now_ns - g.adapted_ns < kAdaptNs) return true;
     g.adapted_ns = now_ns;
@@ -285,6 +288,7 @@ bool tick(int64_t now_ns) {
 // then on is the interpreter's doing.
 void flush() {
     if (!on()) return;
+    reserves::settle(true);
     blocks::write(kernel::monotonic_ns(), true);
     footprint::mark();
 }
@@ -295,13 +299,20 @@ constexpr Source kSource{
     .start = start,
     .pause =
         [](bool) {
-            if (on()) footprint::mark();  // a row between what is recorded and what is not
+            if (!on()) return;
+            reserves::settle(false);
+            footprint::mark();  // a row between what is recorded and what is not
+        },
+    .sampled =
+        [](const tg_walk& found, uint64_t pc) {
+            if (reserves::any()) reserves::sampled(found, pc);
         },
     .tick = tick,
     .flush = flush,
     .finish =
         [] {
             if (!on()) return;
+            reserves::settle(false);
             blocks::write(kernel::monotonic_ns(), true);
             footprint::finish();
         },
@@ -309,7 +320,11 @@ constexpr Source kSource{
                 bool) { attach(threads::slot_of(own), own->id.load(std::memory_order_relaxed)); },
     .leave = [](threads::Thread*) { detach(); },
     .before_fork = mappings::before_fork,
-    .after_fork = mappings::after_fork,
+    .after_fork =
+        [](bool in_child) {
+            mappings::after_fork(in_child);
+            if (in_child) reserves::after_fork_in_child();
+        },
     .forget = inherit,
 };
 TG_REGISTER_SOURCE(kSource);

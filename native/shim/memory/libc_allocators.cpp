@@ -100,6 +100,7 @@ bool look_up() {
     find(&f.mmap, "mmap");
     find(&f.munmap, "munmap");
     find(&f.mremap, "mremap");
+    find(&f.madvise, "madvise");
     // A function of libc's that no library has a reason to stand in front of.
     if (!same_library(reinterpret_cast<void*>(f.malloc),
                       reinterpret_cast<void*>(&gnu_get_libc_version)))
@@ -152,6 +153,8 @@ constinit Functions g_real = {
     .munmap = [](void* at, size_t n) { return look_up() ? g_real.munmap(at, n) : -1; },
     .mremap = [](void* at, size_t n, size_t m, int flags,
                  void* to) { return look_up() ? g_real.mremap(at, n, m, flags, to) : MAP_FAILED; },
+    .madvise = [](void* at, size_t n,
+                  int advice) { return look_up() ? g_real.madvise(at, n, advice) : -1; },
 };
 
 bool lent(const void* block) {

@@ -20,6 +20,7 @@ struct Functions {
     void* (*mmap)(void*, size_t, int, int, int, off_t);
     int (*munmap)(void*, size_t);
     void* (*mremap)(void*, size_t, size_t, int, void*);
+    int (*madvise)(void*, size_t, int);
 };
 
 // Until they are looked up, they are functions that look them up.

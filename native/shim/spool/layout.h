@@ -93,6 +93,7 @@ enum class Loss : uint32_t {
     gpu_busy_unseen = 31,
     blocks_unkept = 32,
     task_names_unkept = 33,
+    allocator_pages = 34,
 };
 
 // State of a process in its control file.

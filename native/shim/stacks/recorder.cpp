@@ -25,6 +25,8 @@ void end_spool(ControlState state, int error, int64_t now_ns) {
 
 Recorder& recorder() { return g; }
 
+bool live() { return recording() && kernel::getpid() == spool::control()->pid; }
+
 void stop_early(int error) {
     if (!g.recording.exchange(false)) return;
     sources::stop();

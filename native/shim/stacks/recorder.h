@@ -25,6 +25,9 @@ Recorder& recorder();
 
 inline bool recording() { return recorder().recording.load(std::memory_order_acquire); }
 
+// Whether this very process records: a vfork child shares all of this memory, but is not it.
+bool live();
+
 // Ends recording at once because of `error` (an errno), with no row more: the program goes on, the
 // control file says why.
 void stop_early(int error);

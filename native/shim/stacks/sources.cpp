@@ -32,6 +32,11 @@ bool prepare(const tg_options& options) { return first_bad(true, &Source::prepar
 int start() { return first_bad(0, &Source::start); }
 void pause(bool yes) { call(&Source::pause, yes); }
 
+void sampled(const tg_walk& found, uint64_t pc) {
+    for (const Source* const* at = __start_tg_sources; at != __stop_tg_sources; ++at)
+        if ((*at)->sampled) (*at)->sampled(found, pc);
+}
+
 bool tick(int64_t now_ns) {
     bool calm = true;
     for (const Source* const* at = __start_tg_sources; at != __stop_tg_sources; ++at)

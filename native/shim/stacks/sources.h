@@ -7,6 +7,7 @@
 #include <cstdint>
 
 struct tg_options;
+struct tg_walk;
 
 namespace tachograph {
 
@@ -23,6 +24,9 @@ struct Source {
     // The process has a spool, and is recorded from now on. 0 or an errno.
     int (*start)() = nullptr;
     void (*pause)(bool yes) = nullptr;
+    // In the sampling signal's handler, which has found this Python stack of the calling thread's,
+    // and has interrupted it at `pc`.
+    void (*sampled)(const tg_walk& found, uint64_t pc) = nullptr;
     // The recorder's own thread, every few milliseconds. True if nothing has changed.
     bool (*tick)(int64_t now_ns) = nullptr;
     // Writes what was counted and not written yet: another program may take this one's place.
@@ -57,6 +61,7 @@ namespace sources {
 bool prepare(const tg_options& options);
 int start();
 void pause(bool yes);
+void sampled(const tg_walk& found, uint64_t pc);
 bool tick(int64_t now_ns);
 void flush();
 void finish();

@@ -1,0 +1,43 @@
+// Address space that the program only reserved (PROT_NONE, MAP_NORESERVE), and what of it is in
+// use.
+//
+// The allocators that libraries bring (mimalloc in pyarrow, jemalloc in polars and duckdb) reserve
+// such space in large pieces and tell the kernel nothing when they use some of it: a page is there
+// from its first touch on. So the pages are looked at (mincore). Those that came since the last
+// look count as allocated and are charged to the Python code that looks; those that went, by a call
+// that we stand in front of or without one, count as freed. A program that reserves nothing pays
+// one comparison at each of these places.
+#pragma once
+
+#include "memory/counters.h"
+#include "tachograph/api.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph::reserves {
+
+extern std::atomic<bool> g_any __attribute__((visibility("hidden")));
+// Whether the program has ever reserved some.
+inline bool any() { return __builtin_expect(g_any.load(std::memory_order_relaxed), 0); }
+
+// What the program does with its address space. `add` and `remove` say which of it is reserved.
+void add(uintptr_t begin, uintptr_t end);
+void remove(uintptr_t begin, uintptr_t end);
+bool holds(uintptr_t begin, uintptr_t end);
+// Before pages of it are given back; it stays reserved.
+void give_back(uintptr_t begin, uintptr_t end);
+
+// Looks by the thread that runs Python: at one of its allocations, and when the sampler's signal
+// has found its stack.
+void visit(heap::Counters* counters, const void* caller);
+void sampled(const tg_walk& found, uint64_t pc);
+// All that is there: before a row that ends something.
+void settle(bool charged);
+// The recorder's own thread: finds growth that no thread of Python's has looked at.
+void tick(int64_t now_ns);
+
+void after_fork_in_child();
+
+}  // namespace tachograph::reserves

@@ -1,0 +1,75 @@
+"""Memory of libraries that bring an allocator of their own: what they hold, by line, and what they release."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from oracle import support
+from oracle.conftest import Recorder
+from oracle.memory import DOMAINS, check_lines, line_bytes, window_bytes
+
+pytestmark = pytest.mark.native
+
+CASES = [
+    ("pyarrow", "mimalloc"),
+    ("pyarrow", "jemalloc"),
+    ("pyarrow", "system"),
+    ("polars",),
+    ("duckdb", "1"),
+    ("duckdb", "2"),
+    ("numpy",),
+]
+
+
+def pool_there(library: str, name: str) -> bool:
+    if library != "pyarrow":
+        return True
+    import pyarrow as pa
+
+    return name in pa.supported_memory_backends()
+
+
+@pytest.fixture(params=CASES, ids="-".join)
+def run(request: pytest.FixtureRequest, recorded: Recorder, tmp_path: Path) -> support.Run:
+    library, *rest = request.param
+    if importlib.util.find_spec(library) is None or not all(pool_there(library, name) for name in rest):
+        pytest.skip(f"no {' '.join(request.param)}")
+    run = recorded("own_allocators.py", library, *rest)
+    if library == "duckdb" and "bare" not in run.truth:
+        # The kernel's word for what it holds: without the recorder's own memory.
+        bare = support.run_bare(tmp_path, "own_allocators.py", library, *rest)
+        run.truth.update(sizes=bare["sizes"], facts=run.truth["facts"] | bare["facts"], bare=True)
+    return run
+
+
+def test_what_is_held_is_in_the_footprint(run: support.Run) -> None:
+    allocated, freed = window_bytes(run, "held", *DOMAINS)
+    assert allocated - freed == pytest.approx(run.truth["facts"]["whole"], rel=0.02)
+
+
+def test_what_is_released_leaves_the_footprint(run: support.Run) -> None:
+    allocated, freed = window_bytes(run, "freed", *DOMAINS)
+    released = run.truth["facts"].get("freed", run.truth["sizes"]["dropped"])
+    assert freed - allocated == pytest.approx(released, rel=0.02)
+
+
+def test_ledger_says_that_an_allocator_is_seen_from_outside(run: support.Run) -> None:
+    assert run.loss("allocator_pages") == int(run.truth["facts"]["own_allocator"])
+
+
+def of_other_threads(run: support.Run, key: str) -> float:
+    """What threads of the library allocated through malloc: they have no line."""
+    return float(sum(row[key] for row in run.report["lines"] if row["line"] is None and ".so" in row["function"]))
+
+
+def test_lines_have_what_they_hold(run: support.Run) -> None:
+    others = of_other_threads(run, "live_at_peak_bytes")
+    assert others < 0.05 * run.truth["facts"]["whole"]
+    check_lines(run, "live_at_peak_bytes", list(run.truth["sizes"]), rel=0.02, extra=others)
+
+
+def test_lines_release_it(run: support.Run) -> None:
+    kept = [name for name in run.truth["sizes"] if name != "dropped"]
+    check_lines(run, "live_at_end_bytes", kept, rel=0.02, extra=of_other_threads(run, "live_at_peak_bytes"))
+    assert line_bytes(run, "live_at_end_bytes", "dropped") <= 0.02 * run.truth["sizes"]["dropped"]
