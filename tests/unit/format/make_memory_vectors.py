@@ -18,6 +18,7 @@ from support.vectors import (
     T0,
     Rows,
     Schemas,
+    derived,
     expect,
     fresh,
     make,
@@ -148,6 +149,7 @@ def make_memory() -> None:
         sums={"cpu_ns": sum(row[4] for row in rows["cpu"]), "off_cpu_ns": 173 * MS},
         values=values(rows, picks, SCHEMAS_1_1),
         lines=LINES,
+        derived=derived(rows),
         quality=quality,
     )
 

@@ -17,6 +17,7 @@ from support.vectors import (
     T0,
     Rows,
     Schemas,
+    derived,
     expect,
     fresh,
     make,
@@ -86,6 +87,7 @@ def make_tree() -> None:
         sums={"cpu_ns": sum(row[4] for row in rows["cpu"]), "off_cpu_ns": 173 * MS},
         values=values(rows, {**PICKS, "processes": [0, 1, 2, 3]}, SCHEMAS),
         lines=LINES,
+        derived=derived(rows),
         quality=quality,
     )
 

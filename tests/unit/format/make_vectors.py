@@ -15,6 +15,7 @@ from support.vectors import (
     MS,
     PICKS,
     T0,
+    derived,
     expect,
     fresh,
     make,
@@ -41,6 +42,7 @@ def make_whole() -> None:
         sums={"cpu_ns": sum(row[4] for row in rows["cpu"]), "off_cpu_ns": 173 * MS},
         values=values(rows, PICKS),
         lines=LINES,
+        derived=derived(rows),
         quality=document["quality"],
     )
 
@@ -76,6 +78,7 @@ def make_extra() -> None:
         sums={"cpu_ns": sum(row[4] for row in rows["cpu"]), "off_cpu_ns": 173 * MS},
         values=values(rows, PICKS),
         lines=LINES,
+        derived=derived(rows),
         quality=quality,
         unknown_keys={"weather": {"clouds": [1, 2, None]}},
         unknown_tables=["energy"],

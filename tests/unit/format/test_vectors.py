@@ -73,7 +73,8 @@ def packed(path: Path, target: Path, method: int, folder: str) -> Path:
     return target
 
 
-VECTOR_NAMES = ["whole", "extra", "killed", "memory", "memory-killed", "tree", "tree-killed", "gpu"]
+VECTOR_NAMES = ["whole", "extra", "killed", "memory", "memory-killed", "tree", "tree-killed", "gpu", "weights"]
+VECTOR_NAMES += ["signal"]
 
 
 @pytest.mark.parametrize("name", VECTOR_NAMES)

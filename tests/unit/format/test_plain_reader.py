@@ -1,0 +1,68 @@
+"""A reader that was written from SPEC.md alone finds in the golden recordings what their expected.json says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.plain_reader import PlainRecording, RefusedError
+from support.vectors import VECTORS
+
+COMPLETE = ("whole", "extra", "memory", "tree", "weights", "signal")
+
+
+def expected(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((VECTORS / f"{name}.expected.json").read_text(encoding="utf-8"))
+    return document
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_what_is_in_the_tables(name: str) -> None:
+    recording, answer = PlainRecording(VECTORS / f"{name}.tacho"), expected(name)
+    assert recording.manifest["state"] == answer["state"]
+    assert recording.manifest["quality"] == answer["quality"]
+    for table, count in answer["rows"].items():
+        assert len(recording.rows(table)) == count
+    for table, picks in answer["values"].items():
+        for pick in picks:
+            row = recording.rows(table)[pick.pop("row")]
+            found = {key: value.hex() if isinstance(value, bytes) else value for key, value in row.items()}
+            assert {key: found[key] for key in pick} == pick
+    assert [{"stack": each["stack"], "line": recording.place(each["stack"])[1]} for each in answer["lines"]] == answer[
+        "lines"
+    ]
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_what_follows_from_them(name: str) -> None:
+    assert PlainRecording(VECTORS / f"{name}.tacho").derived() == expected(name)["derived"]
+
+
+@pytest.mark.parametrize("name", ["killed", "memory-killed", "tree-killed", "gpu", "newer-major"])
+def test_what_is_not_for_it(name: str) -> None:
+    with pytest.raises(RefusedError):
+        PlainRecording(VECTORS / f"{name}.tacho")
+
+
+@pytest.mark.parametrize("name", ["weights", "signal"])
+def test_a_table_alone_says_what_it_is(name: str) -> None:
+    pairs = pq.read_metadata(VECTORS / f"{name}.tacho" / "cpu.parquet").metadata
+    uuid = json.loads((VECTORS / f"{name}.tacho" / "manifest.json").read_text(encoding="utf-8"))["uuid"]
+    assert pairs[b"tachograph.format_version"] == b"1.2"
+    assert pairs[b"tachograph.uuid"].decode() == uuid
+    assert pairs[b"tachograph.table"] == b"cpu"
+    assert json.loads(pairs[b"tachograph.units"]) == {"time_ns": "ns", "cpu_ns": "ns", "system_ns": "ns"}
+
+
+def test_it_owes_nothing_to_tachograph() -> None:
+    tests = Path(__file__).parents[2]
+    code = (
+        "import sys; import support.plain_reader; assert not any(name.startswith('tachograph') for name in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=tests)
