@@ -23,7 +23,15 @@ def new_manifest(parameters: dict[str, Any]) -> Manifest:
         host=system.nodename,
         os=f"{system.sysname} {system.release}",
         machine=system.machine,
-        cpu_count=len(os.sched_getaffinity(0)),
+        cpu_count=usable_cpus(),
         clock={"monotonic_ns": time.monotonic_ns(), "utc_ns": time.time_ns()},
         parameters=parameters,
     )
+
+
+def usable_cpus() -> int | None:
+    """How many CPUs this process and the program can use; None where a sandbox does not let it ask."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except OSError:
+        return None

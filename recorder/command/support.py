@@ -11,6 +11,9 @@ from pathlib import Path
 import tachograph.recorder
 from tachograph.recorder.problems import Refused
 
+_NOT_IN_PRELOAD = frozenset(" :$\t\n")
+"""Characters that divide LD_PRELOAD, or that the dynamic loader expands in it; there is no way to quote them."""
+
 OLDEST, NEWEST = (3, 11), (3, 15)
 
 
@@ -48,8 +51,13 @@ def why_not_native() -> str | None:
         return f"it needs an x86-64 processor, this is {machine}"
     if not _has_glibc():
         return "it needs the C library glibc"
-    if preload_library() is None or not any(native_part(f"_native{suffix}") for suffix in EXTENSION_SUFFIXES):
+    library = preload_library()
+    if library is None or not any(native_part(f"_native{suffix}") for suffix in EXTENSION_SUFFIXES):
         return "tachograph was installed without its native parts"
+    if not _NOT_IN_PRELOAD.isdisjoint(str(library)):
+        # A link elsewhere would have to stay for as long as any descendant of any program lives.
+        what = "the loader takes no library whose path has a blank, a colon or a dollar sign"
+        return f"it is installed in {library.parent}, and {what} (install it elsewhere)"
     return None
 
 

@@ -265,7 +265,12 @@ class Mutator:
 
     def _forge(self, spool: Path) -> None:
         """The note of the recording command, of which a forger knows all but one thing."""
-        note: dict[str, Any] = {"boot": boot_id(), "machine": machine(), "processes": [], "directory": str(self._canary.parent)}
+        note: dict[str, Any] = {
+            "boot": boot_id(),
+            "machine": machine(),
+            "processes": [],
+            "directory": str(self._canary.parent),
+        }
         note |= {"inode": spool.stat().st_ino, "time_ns": time.time_ns()}
         unknown = self._random.choice([("boot", "machine"), ("inode",), ("time_ns",)])
         note |= {name: self._random.choice(["", 0, 1 << 62, None]) for name in unknown}

@@ -8,6 +8,8 @@ import importlib.util
 import json
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,32 @@ def test_seccomp(tmp_path: Path, arguments: tuple[str, ...], status: int) -> Non
     """Recording ends before the filter is there, as our calls would be the program's end; and says so."""
     manifest = same(tmp_path, *arguments, status=status, may_lose={"recording_stopped"})
     assert any("seccomp" in note for note in manifest["notes"])
+
+
+SCHED_GETAFFINITY = "204"
+
+
+def test_the_count_of_cpus_is_a_secret(tmp_path: Path, sampler: str) -> None:
+    """It is unknown then; it was a traceback before the program started."""
+    command = [sys.executable, str(support.PROGRAMS / "forbid.py"), SCHED_GETAFFINITY]
+    command += [
+        sys.executable,
+        "-m",
+        "tachograph",
+        "record",
+        "--sampler",
+        sampler,
+        "-qo",
+        "run.tacho",
+        "-c",
+        "print('ran')",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
+    manifest = json.loads((tmp_path / "run.tacho" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["cpu_count"] is None
+    for way in ("analyze", "info"):
+        assert support.tachograph(way, "run.tacho", cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize("how", ["chroot", "chdir"])

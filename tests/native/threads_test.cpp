@@ -65,8 +65,21 @@ TEST(threads_no_slot_left) {
     open();
     for (uint32_t i = 0; i < threads::kMostThreads; ++i)
         CHECK(threads::add(kNobody + static_cast<pid_t>(i), false, i));
+    const auto missed = [] {
+        return spool::control()->losses[static_cast<uint32_t>(Loss::threads_missed)];
+    };
     CHECK(!threads::add(kernel::gettid(), false, 1));
-    CHECK(spool::control()->losses[static_cast<uint32_t>(Loss::threads_missed)] == 1);
+    CHECK(missed() == 1);
+    // The survey finds the same threads again.
+    CHECK(!threads::add(kernel::gettid(), false, 1) && missed() == 1);
+    const pid_t others = kNobody + static_cast<pid_t>(threads::kMostThreads);
+    for (pid_t round = 0; round < 3; ++round)
+        for (pid_t i = 0; i < 2000; ++i) CHECK(!threads::add(others + i, false, 1));
+    CHECK(missed() == 2001);
+    // Those have ended, as far as the kernel knows, and their ids are given to others.
+    threads::forget_missed_that_ended();
+    CHECK(!threads::add(kernel::gettid(), false, 1) && missed() == 2001);
+    CHECK(!threads::add(others, false, 1) && missed() == 2002);
     threads::end(threads::at(77), kNobody + 77, 2, 0);
     CHECK(threads::add(kernel::gettid(), false, 3) == threads::at(77));
 }

@@ -51,6 +51,7 @@ bool look(bool at_once, pid_t helper) {
     const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/task"),
                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return true;
+    threads::forget_missed_that_ended();
     const pid_t pid = kernel::getpid();
     uint32_t others = 0;
     bool main = false;

@@ -11,10 +11,17 @@
 namespace tachograph::threads {
 namespace {
 
+// Threads without a slot that were counted: the survey meets them again and again. A thread is in
+// one of the places that follow its own; where all of them are taken, it may be counted twice.
+constexpr uint32_t kMissedPlaces = 16384;
+constexpr uint32_t kMissedProbes = 64;
+
 struct State {
     Thread* slots = nullptr;
     std::atomic<uint32_t> high_water{0};
     std::atomic<uint32_t> next_id{0};
+    std::atomic<bool> any_missed{false};
+    std::atomic<pid_t> missed[kMissedPlaces] = {};
 };
 constinit State g;
 
@@ -22,6 +29,20 @@ __thread Thread* t_own __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // Marks a slot that is being filled: no kernel thread id is negative.
 constexpr pid_t kReserved = -1;
+
+void count_missed(pid_t tid) {
+    g.any_missed.store(true, std::memory_order_relaxed);
+    const uint32_t first = static_cast<uint32_t>(tid) * 2654435761u;
+    std::atomic<pid_t>* free = nullptr;
+    for (uint32_t probe = 0; probe < kMissedProbes; ++probe) {
+        std::atomic<pid_t>* place = &g.missed[(first + probe) % kMissedPlaces];
+        const pid_t known = place->load(std::memory_order_relaxed);
+        if (known == tid) return;
+        if (known == 0 && !free) free = place;
+    }
+    if (free) free->store(tid, std::memory_order_relaxed);
+    spool::count(Loss::threads_missed);
+}
 
 }  // namespace
 
@@ -65,7 +86,7 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         thread.tid.store(tid, std::memory_order_release);
         return &thread;
     }
-    spool::count(Loss::threads_missed);
+    count_missed(tid);
     return nullptr;
 }
 
@@ -98,7 +119,18 @@ void forget() {
     kernel::clear(g.slots, sizeof(Thread) * kMostThreads);
     g.high_water.store(0);
     g.next_id.store(0);
+    if (g.any_missed.exchange(false, std::memory_order_relaxed))
+        for (auto& tid : g.missed) tid.store(0, std::memory_order_relaxed);
     t_own = nullptr;
+}
+
+void forget_missed_that_ended() {
+    if (!g.any_missed.load(std::memory_order_relaxed)) return;
+    for (auto& missed : g.missed) {
+        pid_t tid = missed.load(std::memory_order_relaxed);
+        if (tid != 0 && kernel::clock_ns(kernel::thread_clock(tid)) < 0)
+            missed.compare_exchange_strong(tid, 0, std::memory_order_relaxed);
+    }
 }
 
 void write_name(uint32_t id, bool python, const char* name, size_t length) {

@@ -32,13 +32,16 @@ struct Thread {
 inline constexpr uint32_t kMostThreads = 8192;
 
 bool open();
-// Takes a slot for the calling thread or, at arming, for another one. nullptr when full (counted).
+// Takes a slot for the calling thread or, at arming, for another one. nullptr when full: each
+// thread that finds no slot is counted once.
 Thread* add(pid_t tid, bool main, int64_t time_ns);
 // Ends thread `tid`, if the slot is still its: no source watches it any more, writes THREAD_END,
 // frees the slot. `cpu_ns` is used where its clock is gone already.
 void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns = -1);
 // In a forked child: none of the parent's threads is here.
 void forget();
+// The kernel may give the ids of threads that were counted to others.
+void forget_missed_that_ended();
 void write_name(uint32_t id, bool python, const char* name, size_t length);
 
 // Slots [0, high_water()) may be in use.

@@ -1,8 +1,11 @@
 import os
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 
 import pytest
 
+import tachograph.recorder
 from tachograph.recorder.command import support
 from tachograph.recorder.problems import Refused
 
@@ -43,3 +46,18 @@ def test_other_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     reason = support.why_not_native()
     assert reason is not None
     assert "it knows CPython 3.11 to 3.15, this is 3." in reason
+
+
+@pytest.mark.parametrize("folder", ["My Projects", "a:b", "$LIB"])
+def test_a_path_that_the_loader_cannot_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str) -> None:
+    """Every process of the tree would complain of a library that cannot be preloaded, and none be recorded."""
+    place = tmp_path / folder
+    place.mkdir()
+    for part in ("libtachograph.so", *(f"_native{suffix}" for suffix in EXTENSION_SUFFIXES)):
+        (place / part).touch()
+    monkeypatch.setattr(tachograph.recorder, "__path__", [str(place)])
+    with pytest.raises(Refused) as refused:
+        support.check_support("native")
+    assert f"it is installed in {place}, and the loader takes no library whose path has" in str(refused.value)
+    assert str(refused.value).endswith("--sampler signal can")
+    support.check_support("signal")
