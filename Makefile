@@ -42,7 +42,8 @@ lint: $(VENV)/.with-dev ## ruff, clang-format, mypy --strict, and the direction 
 	$(BIN)/mypy -p tachograph
 	$(BIN)/mypy $(OUR_PYTHON)
 
-lint-walls: | $(VENV)/.with-dev ## which room of the Python code may import which (pyproject.toml, tool.importlinter)
+# It reads sources, so it does not install them anew: an editable install (`make dev`) stays one.
+lint-walls: ## which room of the Python code may import which (pyproject.toml, tool.importlinter)
 	@$(BIN)/python tools/lint_walls.py
 
 format: $(VENV)/.with-dev ## let ruff and clang-format rewrite the sources

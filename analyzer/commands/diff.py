@@ -139,7 +139,7 @@ def diff(**typed: object) -> None:
 
 def run(options: Options) -> bool:
     """Does what the options say; False if a condition failed."""
-    from ..diff.build import diff as compare
+    from ..diff.compare import diff as compare
     from ..diff.gate import judge, parse_condition
     from ..profile.profile import Question
     from ..report_data.difference import Outcome

@@ -6,6 +6,6 @@
 """
 
 from ..report_data.difference import DiffResult, Level
-from .build import diff
+from .compare import diff
 
 __all__ = ["DiffResult", "Level", "diff"]

@@ -1,8 +1,13 @@
-"""Intervals and p-values for the difference of an amount between two sides, for many rows at once.
+"""Intervals, p-values and verdicts for the difference of an amount between two sides, for many rows at once.
 
 Each side is a number of runs. With several, the spread between them counts (Welch's t interval, with variances that are
 moderated, see ``spread``). With one run a side the spread is not known: sampling is taken as Poisson counts, and an
 assumed spread is added. See docs/explanation/diff.md.
+
+Many rows are compared at once, so verdicts come from Benjamini and Hochberg's procedure (1995), which keeps the share
+of wrong verdicts among all verdicts below a bound. Intervals are widened to match (Benjamini and Yekutieli 2005): of
+the intervals of rows with a verdict at most the same share misses the truth, and an interval excludes 0 exactly where
+there is a verdict.
 """
 
 from __future__ import annotations
@@ -15,8 +20,8 @@ from numpy.typing import NDArray
 
 from ..report_data.difference import Interval
 from ..samples.intervals import Z95
+from .distributions import normal_quantile, normal_two_sided, t_quantile, t_two_sided
 from .spread import Seen, Spread, Usual, usual
-from .student import normal_quantile, normal_two_sided, t_quantile, t_two_sided
 
 _Array = NDArray[np.float64]
 
@@ -30,6 +35,10 @@ _MAX_Z = 38.0
 """Beyond it the probability is 0 in floating point."""
 
 _HALVINGS = 28
+
+
+RATE = 0.05
+"""The share of verdicts that may be wrong, on average; also 1 minus the confidence of a single interval."""
 
 
 @dataclass(frozen=True)
@@ -218,3 +227,16 @@ def _of_mean(side: Amounts, other: Amounts, common: Usual) -> Spread:
         return Spread(spread.variance / side.runs, spread.freedom)
     spread = other.spread(common)
     return Spread(np.maximum(spread.variance, side.sampling_variance), spread.freedom)
+
+
+def adjusted_alpha(p_values: NDArray[np.float64], rate: float = RATE) -> float:
+    """The level at which each row is to be judged: ``p <= alpha`` is a verdict, and intervals have 1 - alpha.
+
+    ``p_values`` are those of all rows that were compared (NaN: not compared, and not counted).
+    """
+    known = np.sort(p_values[~np.isnan(p_values)])
+    if not len(known):
+        return rate
+    bounds = rate * np.arange(1, len(known) + 1) / len(known)
+    below = np.flatnonzero(known <= bounds)
+    return float(bounds[below[-1]] if len(below) else bounds[0])

@@ -14,7 +14,7 @@ from tachograph.format import FormatError
 from ..recording.text import printable
 from ..report_data.difference import Condition, DiffResult, Judgement, Level, Outcome
 from ..report_data.difference_metrics import BY_NAME, OVERALL, SELF, TOTAL
-from .discovery import RATE
+from .evidence import RATE
 
 _CONDITION = re.compile(
     r"\s*(?:(?P<level>file|function|line|thread)\s+(?P<place>\S.*?)\s+)?"

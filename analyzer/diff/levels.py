@@ -13,9 +13,8 @@ from ..profile.profile import Profile
 from ..recording.release import release_unused
 from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Level, Status
 from ..report_data.difference_metrics import BY_NAME, PEAK, RESIDENT, WALL, Metric
-from .discovery import adjusted_alpha
-from .evidence import Amounts, Evidence
-from .run import Run
+from .evidence import Amounts, Evidence, adjusted_alpha
+from .runs import Run
 
 MIN_COUNTS = 5.0
 """Rows with fewer independent observations in all runs together cannot show anything, and are not counted as compared.

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..report_data.difference import Status
-from .catalogue import SourceFile
-from .definitions import Definition, definitions
-from .following import NOWHERE, follow
-from .functions import Defined, Pairs, Place, pair_definitions
-from .pairing import pair_files
+from .source_files import SourceFile, pair_files
+from .source_functions import Defined, Definition, Pairs, Place, definitions, pair_definitions
+from .source_lines import NOWHERE, follow
 
 MAX_PARSED = 8_000_000
 """Characters of changed sources that are parsed at most to find their functions."""

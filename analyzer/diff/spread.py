@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .distributions import digamma, inverse_trigamma, trigamma
+
 _Array = NDArray[np.float64]
 
 MIN_ROWS = 6
@@ -113,38 +115,11 @@ def _prior(ratios: _Array, freedom: _Array) -> tuple[float, float]:
     """The usual ratio of variances, and its degrees of freedom: how much the rows agree (by moments of logarithms)."""
     expected, scatter = np.zeros(len(freedom)), np.zeros(len(freedom))
     for each in np.unique(freedom).tolist():
-        expected[freedom == each] = _digamma(each / 2) - math.log(each / 2)
-        scatter[freedom == each] = _trigamma(each / 2)
+        expected[freedom == each] = digamma(each / 2) - math.log(each / 2)
+        scatter[freedom == each] = trigamma(each / 2)
     logs = np.log(ratios) - expected
     centre, excess = float(logs.mean()), float(logs.var(ddof=1)) - float(scatter.mean())
     if excess <= 0:
         return math.exp(centre), math.inf
-    prior = 2 * _inverse_trigamma(excess)
-    return math.exp(centre + _digamma(prior / 2) - math.log(prior / 2)), prior
-
-
-def _digamma(x: float) -> float:
-    result = 0.0
-    while x < 10:
-        result -= 1 / x
-        x += 1
-    square = 1 / (x * x)
-    return result + math.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square / 252))
-
-
-def _trigamma(x: float) -> float:
-    result = 0.0
-    while x < 10:
-        result += 1 / (x * x)
-        x += 1
-    square = 1 / (x * x)
-    return result + 1 / x + square / 2 + square / x * (1 / 6 - square * (1 / 30 - square / 42))
-
-
-def _inverse_trigamma(value: float) -> float:
-    """The x with trigamma(x) = ``value``, which falls from infinity to 0."""
-    low, high = 1e-6, 1e6
-    for _ in range(_HALVINGS):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if _trigamma(middle) > value else (low, middle)
-    return high
+    prior = 2 * inverse_trigamma(excess)
+    return math.exp(centre + digamma(prior / 2) - math.log(prior / 2)), prior

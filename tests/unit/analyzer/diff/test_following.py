@@ -7,11 +7,10 @@ import textwrap
 import pyarrow as pa
 import pytest
 
-from tachograph.analyzer.diff.catalogue import SourceFile
-from tachograph.analyzer.diff.definitions import definitions
-from tachograph.analyzer.diff.following import NOWHERE, follow
 from tachograph.analyzer.diff.links import FunctionKey, Link
-from tachograph.analyzer.diff.pairing import pair_files
+from tachograph.analyzer.diff.source_files import SourceFile, pair_files
+from tachograph.analyzer.diff.source_functions import definitions
+from tachograph.analyzer.diff.source_lines import NOWHERE, follow
 from tachograph.analyzer.report_data.difference import Status
 
 SOURCE = textwrap.dedent(

@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tachograph.analyzer.diff.discovery import adjusted_alpha
-from tachograph.analyzer.diff.evidence import Amounts, Evidence
-from tachograph.analyzer.diff.student import normal_quantile, normal_two_sided, t_quantile, t_two_sided
+from tachograph.analyzer.diff.distributions import normal_quantile, normal_two_sided, t_quantile, t_two_sided
+from tachograph.analyzer.diff.evidence import Amounts, Evidence, adjusted_alpha
 
 UNIT = 0.01
 

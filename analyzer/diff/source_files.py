@@ -1,14 +1,23 @@
-"""Finds the file of one recording in another: other checkouts, moved and renamed files.
+"""The source files of a recording, and which file of another recording each of them is.
 
-A pair is made only if it is certain: each of the two is the other's only best partner.
+Files may be in other checkouts, or moved, or renamed. A pair is made only if it is certain: each of the two is the
+other's only best partner.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from .catalogue import SourceFile
+import pyarrow as pa
+
+from ..recording.opened import Recording
+from ..recording.text import printable
+
+MAX_TEXT = 4_000_000
+"""Characters of a text beyond which its lines are not followed."""
 
 SIMILAR = 0.5
 """A file of another name is the same file if this part of the shorter one's distinctive lines is in both."""
@@ -17,6 +26,7 @@ LIKE_NAMED = 0.3
 """The same for a file of the same name in another folder, and of all its lines."""
 
 MIN_COMMON_LINES = 5
+
 MAX_SEARCHED = 20_000_000
 """Characters of text that are searched for similar files at most."""
 
@@ -24,6 +34,61 @@ _SHORT_LINE = 12
 """Lines shorter than this (``return None``, ``else:``) say nothing about which file they are from."""
 
 _Score = tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFile:
+    """One file as a recording holds it; ``sha256`` is None if it was not read."""
+
+    path: str
+    sha256: str | None
+    _texts: pa.ChunkedArray = field(repr=False)
+    _row: int = 0
+    _lines: list[list[str] | None] = field(default_factory=list, repr=False)
+
+    @cached_property
+    def name(self) -> str:
+        """Its path, fit to be shown."""
+        return printable(self.path, 4096)
+
+    @property
+    def text(self) -> str | None:
+        """Its text, None if the recording does not hold it (or it is absurdly long)."""
+        text: str | None = self._texts[self._row].as_py()
+        return text if text is not None and len(text) <= MAX_TEXT else None
+
+    @property
+    def lines(self) -> list[str] | None:
+        """Its lines, without their ends, numbered as Python numbers them; None without a text."""
+        if not self._lines:
+            text = self.text
+            # Not splitlines(): Python's own line numbers know only these line ends.
+            split = None if text is None else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            self._lines.append(split)
+        return self._lines[0]
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the recording holds the text."""
+        return bool(self._texts[self._row].is_valid)
+
+    def same_text(self, other: SourceFile) -> bool | None:
+        """Whether both have the same text, None if nobody knows."""
+        if self.sha256 is not None and other.sha256 is not None:
+            return self.sha256 == other.sha256
+        if self.has_text and other.has_text:
+            return self.text == other.text
+        return None
+
+
+def catalogue(recording: Recording) -> list[SourceFile]:
+    """The files of a recording, by file id; they stay readable after it is closed."""
+    files = recording.table("files")
+    paths, digests, texts = (files.column(name) for name in ("path", "sha256", "source"))
+    return [
+        SourceFile(path, digest, texts, row)
+        for row, (path, digest) in enumerate(zip(paths.to_pylist(), digests.to_pylist(), strict=True))
+    ]
 
 
 def pair_files(base: Sequence[SourceFile], new: Sequence[SourceFile]) -> dict[int, int]:

@@ -17,14 +17,11 @@ from ..recording.text import printable
 from ..report_data.difference import DiffResult, Level
 from ..report_data.difference_metrics import OVERALL, SELF, TOTAL, TREE, Metric
 from ..report_data.numbers import counted
-from .calls import MergedTree
-from .comparable import obstacles, remarks
 from .evidence import SPREAD
 from .levels import compare, measured, totals
 from .links import Link
-from .places import Placer, Rows
-from .run import Run, in_one_scope, read_run
-from .side import Side, make_side
+from .places import MergedTree, Placer, Rows
+from .runs import Run, Side, in_one_scope, make_side, obstacles, read_run, remarks
 
 COLUMNS = {
     "files": ("file", "base_file", "new_file"),

@@ -1,0 +1,214 @@
+"""The recordings that take part in a diff: read, checked whether they can be compared, and put together by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from ..profile.build import build_profile
+from ..profile.profile import Question
+from ..recording.opened import Recording
+from ..recording.progress import Watcher
+from ..recording.release import release_unused
+from ..recording.text import printable
+from ..report_data.data_quality import CPU_WAIT_SHARE, is_severe
+from ..report_data.difference import ComparedRun
+from ..report_data.numbers import seconds
+from ..samples.scope import ALL
+from .links import NO_FILE, Direction, FunctionKey, Link
+from .source_files import SourceFile, catalogue
+
+MODES = {
+    "waits": "whether waiting was recorded",
+    "memory": "whether memory was recorded",
+    "memory_threshold": "memory threshold",
+    "block_mean_bytes": "mean of the sampling of blocks",
+    "copies_min_bytes": "smallest copy that counts",
+    "copies_mean_bytes": "mean of the sampling of copies",
+}
+"""Parameters of the recorder that must be equal: they change what is seen, or what recording costs."""
+
+
+@dataclass(frozen=True)
+class Run(ComparedRun):
+    """A recording that was read, with its source files and the recorder's parameters."""
+
+    files: list[SourceFile]
+    parameters: dict[str, Any]
+
+    def functions(self) -> list[FunctionKey]:
+        """The functions that its call tree names."""
+        tree = self.profile.calls.tree
+        names = [printable(name) for name in tree.function_names]
+        return list(zip(tree.function_files.tolist(), names, tree.function_lines.tolist(), strict=True))
+
+
+def read_run(path: Path, question: Question, watcher: Watcher | None = None) -> Run:
+    """Reads a recording and answers ``question``; ``watcher`` is told how far it is.
+
+    Errors:
+        FormatError: it is no recording or is damaged, or the question does not fit it.
+    """
+    with Recording.open(path) as recording:
+        recording.watcher = watcher
+        run = Run(path, build_profile(recording, question), catalogue(recording), recording.manifest.parameters)
+    release_unused()
+    return run
+
+
+def in_one_scope(runs: list[Run], question: Question, watcher: Watcher | None = None) -> list[Run]:
+    """The runs, all under one scope: what was widened for one of them is widened for all."""
+    if not any(run.profile.widened for run in runs) or all(run.profile.scope == ALL for run in runs):
+        return runs
+    wide = replace(question, scope=ALL)
+    return [run if run.profile.scope == ALL else read_run(run.path, wide, watcher) for run in runs]
+
+
+def number_or_nothing(value: object) -> int | None:
+    """A value of a nullable column of integers."""
+    return None if value is pd.NA or value is None else int(value)  # type: ignore[call-overload]
+
+
+Key: TypeAlias = tuple[object, ...]
+"""What identifies a row of a frame on one side; equal for rows of its runs that are the same place."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One or more runs of one program. ``directions`` lead from the files of each run to ``files``."""
+
+    runs: list[Run]
+    files: list[SourceFile]
+    functions: set[FunctionKey]
+    directions: list[Direction | None]
+    differing: list[str]
+    """Paths of files whose text is not the same in all runs."""
+
+    @cached_property
+    def keys(self) -> list[RunKeys]:
+        """For each run what its rows are called here."""
+        return [RunKeys(number, direction) for number, direction in enumerate(self.directions)]
+
+
+@dataclass(frozen=True)
+class RunKeys:
+    """Names for the rows of one run; what was not followed to the side's files keeps a name of its own."""
+
+    run: int
+    direction: Direction | None
+    """None: the side's numbers are this run's own."""
+
+    def file(self, file: int) -> int:
+        """The side's number of a file."""
+        return file if self.direction is None or file == NO_FILE else self.direction.files[file]
+
+    def line(self, file: int, line: int | None, function: str) -> Key:
+        """The key of a row of lines; ``function`` names rows without a line."""
+        if file == NO_FILE or line is None:
+            return (self.file(file), None, function)
+        if self.direction is None:
+            return (file, line)
+        place = self.direction.line(file, line)
+        return place if place is not None else ("only", self.run, file, line)
+
+    def function(self, key: FunctionKey) -> Key:
+        """The key of a row of functions."""
+        if key[0] == NO_FILE or self.direction is None:
+            return key
+        found = self.direction.function(key)
+        return found if found is not None else ("only", self.run, *key)
+
+
+def make_side(runs: Sequence[Run]) -> Side:
+    """Puts the runs of a side under common numbers: those of its first run, and new ones for what is not in it."""
+    first = runs[0]
+    files, functions = list(first.files), set(first.functions())
+    directions: list[Direction | None] = [None]
+    differing: dict[str, None] = {}
+    for run in runs[1:]:
+        own = run.functions()
+        link = Link(run.files, files, own, functions)
+        direction = link.forward
+        differing.update((run.files[file].path, None) for file in [*direction.lines, *direction.blind])
+        for number, file in enumerate(run.files):
+            if number not in direction.files:
+                direction.files[number] = len(files)
+                direction.same.add(number)
+                files.append(file)
+        functions |= {found for key in own if key[0] != NO_FILE and (found := direction.function(key)) is not None}
+        directions.append(direction)
+    return Side(list(runs), files, functions, directions, list(differing))
+
+
+def obstacles(runs: Sequence[Run]) -> list[str]:
+    """Why the recordings cannot be compared; empty if they can."""
+    found = [
+        _differing("sampler", runs, lambda run: ", ".join(run.profile.about.samplers)),
+        _differing("interval", runs, _interval),
+        _differing("Python", runs, _minor_versions),
+        _differing("operating system", runs, lambda run: (run.profile.about.os or "?").partition(" ")[0]),
+        _differing("processor", runs, lambda run: run.profile.about.machine or "?"),
+    ]
+    found += [_differing(name, runs, _parameter(key)) for key, name in MODES.items()]
+    if any(run.profile.totals.processes > 1 for run in runs):
+        # What a program leaves to others would be in one recording and not in the other.
+        found.append(_differing("whether child processes were recorded", runs, _parameter("children")))
+    return [reason for reason in found if reason]
+
+
+def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
+    """What makes the comparison weaker without forbidding it."""
+    runs = [*base, *new]
+    found = [
+        _differing("machine", runs, lambda run: run.profile.about.host or "?"),
+        _differing("number of CPUs", runs, lambda run: str(run.profile.about.cpu_count or "?")),
+        _differing("Python", runs, lambda run: ", ".join(run.profile.about.python_versions)),
+        _differing("program", runs, lambda run: run.profile.about.program or "?"),
+        _differing("number of recorded processes", runs, lambda run: str(run.profile.totals.processes)),
+    ]
+    notes = [f"not everything is equal: {reason}" for reason in found if reason]
+    for run in runs:
+        if any(is_severe(cause, run.profile) for cause in run.profile.quality.causes):
+            notes.append(f"data is missing in {run.name}: see 'tachograph analyze' of it")
+        elif run.profile.quality.state == "recording":
+            notes.append(f"{run.name} was never finished, or is still being written")
+    for run in runs:
+        totals = run.profile.totals
+        waited, wall = totals.main_cpu_wait_s or 0.0, totals.main_s
+        if waited > CPU_WAIT_SHARE * wall:
+            notes.append(
+                f"the machine was busy while {run.name} was recorded (no processor for {seconds(waited)} of"
+                f" {seconds(wall)}): its wall time and waiting tell little"
+            )
+    if {run.profile.about.uuid for run in base} & {run.profile.about.uuid for run in new}:
+        notes.append("a recording is on both sides")
+    return notes
+
+
+def _differing(what: str, runs: Sequence[Run], value: Callable[[Run], str | None]) -> str | None:
+    values = list(dict.fromkeys(found for run in runs if (found := value(run)) is not None))
+    return f"{what} {' and '.join(printable(value, 80) for value in values)}" if len(values) > 1 else None
+
+
+def _interval(run: Run) -> str:
+    interval = run.profile.about.interval_s
+    return "?" if interval is None else f"{interval * 1e3:g} ms"
+
+
+def _minor_versions(run: Run) -> str | None:
+    versions = run.profile.about.python_versions
+    return ", ".join(dict.fromkeys(".".join(version.split(".")[:2]) for version in versions)) or None
+
+
+def _parameter(key: str) -> Callable[[Run], str]:
+    def value(run: Run) -> str:
+        # A recorder that did not know the parameter did not do what it asks for.
+        found = run.parameters.get(key)
+        return "no" if found is None or found is False else "yes" if found is True else str(found)
+
+    return value
