@@ -27,6 +27,7 @@ from harness.interleave import progress
 from harness.measure import PROGRAMS as FOLDER
 from programs.loops import PROGRAMS
 from tachograph.recorder.command.launch import Settings
+from tachograph.recorder.command.options import Options
 from tachograph.recorder.command.support import preload_library
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,8 +36,7 @@ PASSES = 2
 """Further passes of the second run."""
 ARMS: dict[str, bool | None] = {"bare": None, "cpu only": False, "full": True}
 """Name -> whether memory is recorded; None: nothing is."""
-INTERVAL_NS = 1_000_000_000
-THRESHOLD = 10_485_767
+INTERVAL_MS = 1000
 SEGMENT = 1 << 20
 
 
@@ -112,14 +112,9 @@ def _run(valgrind: str, loop: str, memory: bool | None, passes: int, timeout: fl
             spool = folder / "spool"
             spool.mkdir()
             settings = Settings(
-                spool=spool,
-                sampler="native",
-                interval_ns=INTERVAL_NS,
-                paused=False,
-                segment_size=SEGMENT,
-                memory=memory,
-                memory_threshold=THRESHOLD,
-                preload=preload_library(memory=memory),
+                spool,
+                {"waits": True, "segment": SEGMENT, **Options(interval_ms=INTERVAL_MS, memory=memory).told("setting")},
+                preload_library(memory=memory),
             )
             environment = settings.environment(environment)
         out = folder / "callgrind.out"

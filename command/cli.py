@@ -125,4 +125,4 @@ def main(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
     elif any(ctx.invoked_subcommand in commands for _, _, commands in project.KEYS.values()):
-        ctx.default_map = project.defaults(project.candidate())
+        ctx.default_map = {**project.defaults(project.candidate()), "record": project.record_values()}

@@ -10,25 +10,16 @@ import os
 from stat import S_ISREG
 from typing import Any
 
+from tachograph.recorder.command.options import FLAG, LIST, NUMBER, OPTIONS, SIZE, TEXT, project_values
 from tachograph.recorder.problems import Refused
 
 FILE = "pyproject.toml"
 LARGEST = 1 << 20
 """Bytes of a file that is read."""
 
-NUMBER, TEXT, SIZE, FLAG, LIST = "a number", "a text", "a number or a text", "true or false", "a list of texts"
-
 # Key -> (parameter of the commands, what its values are, the commands that have it).
 KEYS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "interval": ("interval_ms", NUMBER, ("record",)),
-    "sampler": ("sampler", TEXT, ("record",)),
-    "cpu-only": ("cpu_only", FLAG, ("record",)),
-    "memory-threshold": ("memory_threshold", SIZE, ("record",)),
-    "gpu": ("gpu", FLAG, ("record",)),
-    "sources": ("sources", FLAG, ("record",)),
-    "children": ("children", FLAG, ("record",)),
-    "include": ("include", LIST, ("record",)),
-    "exclude": ("exclude", LIST, ("record",)),
+    **{option.key: (name, option.kind, ("record",)) for name, option in OPTIONS.items() if option.key},
     "scope": ("scope", TEXT, ("analyze", "diff")),
     "attribution": ("attribution", TEXT, ("analyze", "diff")),
     "sort": ("sort", TEXT, ("analyze",)),
@@ -97,6 +88,21 @@ def defaults(found: tuple[str, bytes] | None) -> dict[str, dict[str, Any]]:
         for command in commands:
             by_command.setdefault(command, {})[name] = value
     return by_command
+
+
+def record_values() -> dict[str, Any]:
+    """What the nearest ``pyproject.toml`` says of the options of ``record``.
+
+    Raises Refused, one line, if it does not say anything sensible.
+    """
+    found = candidate()
+    table = defaults(found).get("record")
+    if found is None or not table:
+        return {}
+    try:
+        return project_values(table)
+    except Refused as error:
+        raise Refused(f"{found[0]}: [tool.tachograph]: {error.message}") from None
 
 
 def checked(path: str, key: str, value: object) -> tuple[str, tuple[str, ...]]:

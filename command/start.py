@@ -26,21 +26,20 @@ def run() -> NoReturn:
 
 def _run(arguments: list[str]) -> NoReturn:
     if arguments[:1] == ["record"]:
-        # The recorded program is not kept waiting for click, if that can be helped.
+        # The recorded program is not kept waiting for click, which only shows the help.
         from tachograph import project
-        from tachograph.recorder.command import record
+        from tachograph.recorder.command import command_line, record
         from tachograph.recorder.problems import Refused, one_line
 
-        if (plain := record.plain_options(arguments[1:])) is not None:
-            try:
-                # A project's defaults are click's business.
-                if not project.defaults(project.candidate()).get("record"):
-                    record.run(*plain)
-            except Refused as error:
-                print(f"tachograph: {one_line(error.message)}", file=sys.stderr)
-                sys.exit(2)
-            except KeyboardInterrupt:
-                sys.exit(130)
+        try:
+            line = command_line.read(arguments[1:])
+            if not line.help:
+                record.run(line.options(project.record_values()), line.target)
+        except Refused as error:
+            print(f"tachograph: {one_line(error.message)}", file=sys.stderr)
+            sys.exit(2)
+        except KeyboardInterrupt:
+            sys.exit(130)
     from tachograph.cli import main
 
     main()

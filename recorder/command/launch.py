@@ -61,46 +61,32 @@ class _Change(IntEnum):
 class Settings:
     """What the profiled process is told; see arm.py.
 
-    ``preload`` is the native sampler's library, ``provider`` the name of a socket (see listening.py).
+    ``values`` are numbers, flags, texts and lists of patterns by their key in the configuration; ``preload`` is the
+    native sampler's library, ``provider`` the name of a socket (see listening.py).
     """
 
     spool: Path
-    sampler: str
-    interval_ns: int
-    paused: bool
-    segment_size: int
-    memory: bool
-    memory_threshold: int
+    values: Mapping[str, int | str | Sequence[str]]
     preload: Path | None
-    children: bool = True
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    rotates: bool = False
     provider: str | None = None
 
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
         """The environment for the program; the library, or arm.py without it, takes out again what is added here."""
+        home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        values = {**self.values, "home": (home,), **({} if self.provider is None else {"provider": self.provider})}
         environment = dict(original)
         environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
-        config = (
-            f"interval_ns={self.interval_ns},waits=1,paused={self.paused:d},segment={self.segment_size},"
-            f"memory={self.memory:d},threshold={self.memory_threshold},sampler={self.sampler}"
-        )
-        config += f",home={join_patterns([os.path.dirname(os.path.dirname(os.path.abspath(__file__)))])}"
-        if not self.children:
-            config += ",children=0"
-        if self.rotates:
-            config += ",rotate=1"
-        if self.provider is not None:
-            config += f",provider={self.provider}"
-        for key, patterns in (("include", self.include), ("exclude", self.exclude)):
-            if patterns:
-                config += f",{key}={join_patterns(patterns)}"
-        environment["TACHOGRAPH_CONFIG"] = config
+        environment["TACHOGRAPH_CONFIG"] = ",".join(f"{key}={_text(value)}" for key, value in values.items())
         if self.preload is not None:
             before = original.get("LD_PRELOAD")
             environment["LD_PRELOAD"] = os.fspath(self.preload) + ("" if before is None else f":{before}")
         return environment
+
+
+def _text(value: int | str | Sequence[str]) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:d}" if isinstance(value, int) else join_patterns(value)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ A prime, so that a program which allocates round sizes in turn is not met at the
 
 SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 64 << 10, 1 << 40
 
-# What the native recorder begins with (SPEC.md, "manifest.json"); kept in step with native/shim by a test.
-BLOCK_MEAN_BYTES = 524_288
-COPIES_MIN_BYTES = 512
-COPIES_MEAN_BYTES = 1_048_576
+RATES = {"block_mean_bytes": 524_288, "copies_min_bytes": 512, "copies_mean_bytes": 1_048_576}
+"""What the native recorder begins with (SPEC.md, "manifest.json"); kept in step with native/shim by a test."""
 
-_SIZE = re.compile(r"([0-9]{1,15})([KMG]?)", re.IGNORECASE | re.ASCII)
+# Compiled when it is needed: the program is not kept waiting for that.
+_SIZE = r"([0-9]{1,15})([KMGkmg]?)"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -26,23 +25,10 @@ def parse_threshold(text: str) -> int:
 
     Raises ValueError, with one line for the user, if it is no size or none that can be used.
     """
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a number of bytes such as 10485767, 64K or 16M")
     size = int(match[1]) * _UNITS[match[2].upper()]
     if not SMALLEST_THRESHOLD <= size <= LARGEST_THRESHOLD:
         raise ValueError(f"{text.strip()} is not between 64K and 1024G")
     return size
-
-
-def memory_parameters(memory: bool, threshold: int) -> dict[str, bool | int]:
-    """The manifest's parameters about memory and copies."""
-    if not memory:
-        return {"memory": False}
-    return {
-        "memory": True,
-        "memory_threshold": threshold,
-        "block_mean_bytes": BLOCK_MEAN_BYTES,
-        "copies_min_bytes": COPIES_MIN_BYTES,
-        "copies_mean_bytes": COPIES_MEAN_BYTES,
-    }

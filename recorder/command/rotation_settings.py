@@ -11,8 +11,9 @@ SHORTEST_S, LONGEST_S = 1.0, 30 * 86400.0
 SMALLEST_BYTES, LARGEST_BYTES = 100_000, 10**12
 MOST_KEPT = 9999
 
-_TYPED = re.compile(r"([0-9]{1,12})(s|m|h|d|KB|MB|GB)")
-_SIGNAL = re.compile(r"(?:SIG)?(USR1|USR2|RTMIN)(?:(?<=RTMIN)\+([0-9]{1,2}))?")
+# Compiled when one is needed: the program is not kept waiting for that.
+_TYPED = r"([0-9]{1,12})(s|m|h|d|KB|MB|GB)"
+_SIGNAL = r"(?:SIG)?(USR1|USR2|RTMIN)(?:(?<=RTMIN)\+([0-9]{1,2}))?"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 
@@ -32,7 +33,7 @@ def parse_rotate(text: str) -> Rotate:
     Raises ValueError, with one line for the user, if it is neither or cannot be used.
     """
     text = text.strip()
-    match = _TYPED.fullmatch(text)
+    match = re.fullmatch(_TYPED, text)
     if match is None:
         raise ValueError(
             f"{text!r} is neither a time such as 30s, 10m, 1h or 1d, nor a size such as 500KB, 200MB or 1GB"
@@ -63,7 +64,7 @@ def parse_signal(text: str) -> int:
     Raises ValueError, with one line for the user, if that is none, or one that says something of its own.
     """
     text = text.strip()
-    match = _SIGNAL.fullmatch(text.upper())
+    match = re.fullmatch(_SIGNAL, text.upper())
     first = None if match is None else getattr(signal, f"SIG{match[1]}", None)
     if match is not None and first is not None:
         number = int(first) + int(match[2] or 0)

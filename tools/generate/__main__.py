@@ -1,6 +1,7 @@
-"""Makes what follows from tables.toml and records.toml: ``python -m tools.generate [--check]``, in the root folder.
+"""Makes what follows from tables.toml, records.toml and the options of ``record``.
 
-Without ``--check`` the files are written; with it, nothing is, and the exit status is 1 if one of them is out of date.
+``python -m tools.generate [--check]``, in the root folder. Without ``--check`` the files are written; with it, nothing
+is, and the exit status is 1 if one of them is out of date.
 They are checked in, so that a build, an editor and a reviewer need no generator, and nothing is parsed at run time.
 """
 
@@ -13,12 +14,13 @@ from pathlib import Path
 
 from tachograph.format import Specification, load_specification
 
-from . import cpp, markdown, python
+from . import cpp, markdown, options, python
 from .layouts import Layouts, load_layouts
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT = ROOT / "format-spec"
 SPEC_MD = FORMAT / "SPEC.md"
+CLI_MD = ROOT / "docs" / "reference" / "cli.md"
 
 
 def main() -> int:
@@ -40,6 +42,7 @@ def generated() -> dict[Path, str]:
     layouts = layouts_of(spec)
     return {
         SPEC_MD: markdown.filled(_read(SPEC_MD), markdown.blocks(spec, layouts)),
+        CLI_MD: markdown.filled(_read(CLI_MD), {"options of record": options.table()}),
         FORMAT / "enumerations.py": _python(python.enumerations(spec)),
         FORMAT / "spool" / "layout.py": _python(python.layout(spec, layouts)),
         ROOT / "recorder" / "inprocess" / "spool_layout.py": _python(python.in_process(spec, layouts)),

@@ -133,7 +133,7 @@ def test_a_bad_table_does_not_stop_what_it_does_not_concern(tmp_path: Path, run:
 
 
 def test_record_uses_them_and_the_command_line_wins(tmp_path: Path, run: Run) -> None:
-    say(tmp_path, "interval = 2.5\nsampler = 'signal'\nsources = false\nmemory-threshold = '1M'")
+    say(tmp_path, "interval = 2.5\nsampler = 'signal'\nsources = false\nmemory-threshold = '1M'\ncpu-only = true")
     for number, typed, expected in (
         (1, [], (2_500_000, False)),
         (2, ["--interval", "5", "--sources"], (5_000_000, True)),
@@ -158,7 +158,11 @@ def test_no_toml_is_read_where_there_is_no_table(tmp_path: Path, run: Run) -> No
         "run()\n"
     )
     paths = os.pathsep.join(filter(None, [str(Path(tachograph.__file__).parent.parent), os.environ.get("PYTHONPATH")]))
-    for table, expected in (("", "False False\n"), ("[tool.tachograph]\ntop = 3\n", "True False\n")):
+    for table, expected in (
+        ("", "False False\n"),
+        ("[tool.tachograph]\ntop = 3\n", "True False\n"),
+        ("[tool.tachograph]\ninterval = 3\n", "True False\n"),
+    ):
         (tmp_path / "pyproject.toml").write_text(f"[project]\nname = 'x'\n{table}", encoding="utf-8")
         done = subprocess.run(
             [sys.executable, "-c", code],

@@ -2,21 +2,21 @@
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tachograph.recorder.command import launch
 from tachograph.recorder.command.launch import Settings
 from tachograph.recorder.command.memory_settings import (
-    BLOCK_MEAN_BYTES,
-    COPIES_MEAN_BYTES,
-    COPIES_MIN_BYTES,
     DEFAULT_THRESHOLD,
-    memory_parameters,
+    RATES,
     parse_threshold,
 )
+from tachograph.recorder.command.options import Options
+from tachograph.recorder.command.record import manifest_parameters
 from tachograph.recorder.inprocess import arm
+from tachograph.recorder.inprocess.process_filter import split_patterns
 
 SHIM = Path(__file__).resolve().parents[3] / "native" / "shim"
 
@@ -63,43 +63,33 @@ def test_the_threshold_is_the_first_prime_above_10_mib() -> None:
 
 @pytest.mark.parametrize(("memory", "told"), [(True, "1"), (False, "0")])
 def test_the_program_is_told(memory: bool, told: str) -> None:
-    settings = Settings(
-        spool=Path("/spool"),
-        sampler="native",
-        interval_ns=10_000_000,
-        paused=False,
-        segment_size=1 << 20,
-        memory=memory,
-        memory_threshold=65_536,
-        preload=Path("/lib.so"),
-    )
+    values = Options(memory=memory, memory_threshold=65_536, include=("a,b", "c:*")).told("setting")
+    settings = Settings(Path("/spool"), {"segment": 1 << 20, **values}, Path("/lib.so"))
     environment = settings.environment({"HOME": "/"})
     spool, config = arm.take_settings(environment)
     # The library takes itself out of LD_PRELOAD, in every program.
     assert (environment, spool) == ({"HOME": "/", "LD_PRELOAD": os.fspath(Path("/lib.so"))}, os.fspath(Path("/spool")))
-    assert (config["memory"], config["threshold"]) == (told, "65536")
-    assert "rotate" not in config
-    _, rotating = arm.take_settings(replace(settings, rotates=True).environment({}))
-    assert rotating["rotate"] == "1"
+    assert (config["memory"], config.get("threshold")) == (told, "65536" if memory else None)
+    assert (config["interval_ns"], config["segment"], config["sampler"]) == ("10000000", "1048576", "native")
+    assert split_patterns(config["include"]) == ["a,b", "c:*"]
+    assert split_patterns(config["home"]) == [str(Path(launch.__file__).parent.parent)]
+    assert not {"rotate", "exclude", "provider"} & config.keys()
 
 
 def test_the_manifest_is_told() -> None:
-    assert memory_parameters(memory=False, threshold=1) == {"memory": False}
-    assert memory_parameters(memory=True, threshold=65_536) == {
-        "memory": True,
-        "memory_threshold": 65_536,
-        "block_mean_bytes": 524_288,
-        "copies_min_bytes": 512,
-        "copies_mean_bytes": 1_048_576,
-    }
+    told = manifest_parameters(Options(memory_threshold=65_536), 1 << 20)
+    assert {**told, **RATES, "memory": True, "memory_threshold": 65_536, "waits": True} == told
+    without = manifest_parameters(Options(sampler="signal"), 1 << 20)
+    assert (without["memory"], without["waits"], without["segment_size"]) == (False, False, 1 << 20)
+    assert not {"memory_threshold", "schedule", *RATES} & without.keys()
 
 
 @pytest.mark.parametrize(
     ("file", "constant", "value"),
     [
-        ("memory/heap.cpp", "kFinestMean", BLOCK_MEAN_BYTES),
-        ("copies/copies.cpp", "kFinestMean", COPIES_MEAN_BYTES),
-        ("copies/copies.h", "kShortest", COPIES_MIN_BYTES),
+        ("memory/heap.cpp", "kFinestMean", RATES["block_mean_bytes"]),
+        ("copies/copies.cpp", "kFinestMean", RATES["copies_mean_bytes"]),
+        ("copies/copies.h", "kShortest", RATES["copies_min_bytes"]),
     ],
 )
 def test_the_manifest_says_what_the_native_recorder_does(file: str, constant: str, value: int) -> None:

@@ -219,7 +219,7 @@ def test_a_program_that_becomes_an_unrecorded_python(run: Run) -> None:
         (["record", "--interval", "0", "-c", ""], "0 ms is not between 1 and 1000 ms"),
         (["record", "--interval", "nan", "-c", ""], "nan ms is not between"),
         (["record", "--interval", "1e9", "-c", ""], "1e+09 ms is not between"),
-        (["record", "--interval", "fast", "-c", ""], "'fast' is not a valid float"),
+        (["record", "--interval", "fast", "-c", ""], "'fast' is not a number"),
         (["record", "--sampler", "none", "-c", ""], "'none' is not one of"),
         (["record", "--memory-threshold", "10MB", "-c", ""], "'10MB' is not a number of bytes such as 10485767, 64K"),
         (["record", "--memory-threshold", "-1", "-c", ""], "'-1' is not a number of bytes"),

@@ -158,7 +158,7 @@ def test_a_job_stops_as_a_whole(tachograph_command: list[str], environment: dict
 # What ends a recording takes for ever here, and holds the interpreter's lock for the most part.
 ENDLESS_END = """
 import re, sys, time
-from tachograph.recorder.command import launch, record, session
+from tachograph.recorder.command import command_line, launch, record, session
 launch.IMPATIENCE_S = float(sys.argv[2])
 def endless(*args, **kwargs):
     time.sleep(1)
@@ -166,8 +166,8 @@ def endless(*args, **kwargs):
     time.sleep(1)
     re.match("(a+)+b", "a" * 100)
 session.finish = endless
-options, program = record.plain_options(["--sampler", "signal", "-q", "-o", "run.tacho", "-c", sys.argv[1]])
-record.run(options, program)
+line = command_line.read(["--sampler", "signal", "-q", "-o", "run.tacho", "-c", sys.argv[1]])
+record.run(line.options({}), line.target)
 """
 
 

@@ -1,0 +1,240 @@
+"""The options of ``record``: one row each, and all that is known of an option is in its row.
+
+From this table come the command line (command_line.py reads it, click shows it in ``--help`` and completes it), the
+keys of ``[tool.tachograph]`` in ``pyproject.toml``, what the manifest and the recorded program are told, and the table
+in docs/reference/cli.md. It is read before the program starts, and therefore imports no click.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from tachograph.recorder.command.memory_settings import DEFAULT_THRESHOLD, parse_threshold
+from tachograph.recorder.command.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
+from tachograph.recorder.command.sampler_settings import SAMPLERS, parse_interval, parse_pattern, parse_sampler
+from tachograph.recorder.problems import Refused
+
+NUMBER, TEXT, SIZE, FLAG, LIST = "a number", "a text", "a number or a text", "true or false", "a list of texts"
+"""Kinds of values in ``pyproject.toml``."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fact:
+    """Under which name an option's value is told, and what is told: None leaves it out."""
+
+    name: str
+    of: Callable[[Any], Any] = lambda value: value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Option:
+    """One option.
+
+    ``names`` are those of the command line; ``off`` those that switch a flag off. An option without ``parse`` is a
+    flag; ``parse`` raises ValueError, with one line for the user. ``help`` is for ``--help``, and ``more`` follows it
+    in the reference. ``shown`` is the default as it is shown. ``key`` is the option's name in ``pyproject.toml``, and
+    ``kind`` what its values are there. ``manifest`` is the parameter in the manifest, ``setting`` the key in the
+    configuration of the recorded program. ``useless`` says why the option is of no use with the others.
+    """
+
+    names: tuple[str, ...]
+    help: str
+    more: str = ""
+    off: tuple[str, ...] = ()
+    metavar: str = ""
+    parse: Callable[[str], Any] | None = None
+    choices: tuple[str, ...] = ()
+    repeated: bool = False
+    shown: str = ""
+    key: str = ""
+    kind: str = TEXT
+    manifest: Fact | None = None
+    setting: Fact | None = None
+    useless: Callable[[Options], str | None] = lambda _: None
+
+    @property
+    def long(self) -> str:
+        """The long name."""
+        return self.names[-1]
+
+
+def row(*names: str, default: Any, help: str, **rest: Any) -> Any:  # noqa: A002  # as click calls it
+    """A field of Options with its row of the table; a number or a text is its own default in the help."""
+    shown = f"{default:g}" if isinstance(default, float) else default if isinstance(default, str) else ""
+    return field(default=default, metadata={"option": Option(names, help, **{"shown": shown, **rest})})
+
+
+def _patterns(value: tuple[str, ...]) -> list[str] | None:
+    return list(value) or None
+
+
+def _nanoseconds(milliseconds: float) -> int:
+    return round(milliseconds * 1e6)
+
+
+def _of_memory(options: Options) -> str | None:
+    if not options.memory:
+        return "--memory-threshold is of no use with --cpu-only, which records no memory: leave one of them out"
+    if options.sampler != "native":
+        return "--memory-threshold is of no use with --sampler signal, which records no memory: leave it out"
+    return None
+
+
+def _of_filters(options: Options) -> str | None:
+    if options.sampler != "native":
+        return "--include and --exclude are of no use with --sampler signal, which records one process"
+    return None
+
+
+def _of_keep(options: Options) -> str | None:
+    if options.rotate is None:
+        return "--keep says how many windows of --rotate are kept: add --rotate 10m, for example"
+    return None
+
+
+def _of_snapshots(options: Options) -> str | None:
+    if options.rotate is None:
+        return "--snapshot-signal keeps windows of --rotate: add --rotate 10m, for example"
+    return None
+
+
+@dataclass(frozen=True)
+class Options:
+    """The values of the options of ``record``. Those that are None or empty were not given."""
+
+    path: Path | None = row(
+        "-o", "--output", default=None, metavar="DIR.tacho", parse=Path,
+        help="Where to put the recording, a directory.",
+        shown="NAME-001.tacho here, after the program; each time the next number",
+    )  # fmt: skip
+    interval_ms: float = row(
+        "--interval", default=10.0, metavar="MS", parse=parse_interval, key="interval", kind=NUMBER,
+        help="CPU time between two samples of a thread, in milliseconds.",
+        manifest=Fact("interval_ns", _nanoseconds), setting=Fact("interval_ns", _nanoseconds),
+    )  # fmt: skip
+    sampler: str = row(
+        "--sampler", default="native", parse=parse_sampler, choices=SAMPLERS, key="sampler",
+        help="How to sample; 'signal' is in pure Python and works without native parts, but sees less.",
+        manifest=Fact("sampler"), setting=Fact("sampler"),
+    )  # fmt: skip
+    memory: bool = row(
+        "--with-memory", off=("--cpu-only",), default=True, key="cpu-only", kind=FLAG,
+        help="Record memory and copies as well (the default), or CPU time and waiting only.",
+        manifest=Fact("memory"), setting=Fact("memory"),
+    )  # fmt: skip
+    memory_threshold: int | None = row(
+        "--memory-threshold", default=None, metavar="BYTES", parse=parse_threshold, shown=str(DEFAULT_THRESHOLD),
+        key="memory-threshold", kind=SIZE, useless=_of_memory,
+        help="Write a row of `memory` whenever the bytes held have changed by so much: a number, or 64K, 1M, 2G; at "
+        "least 64K.",
+        more="Units are of 1024; the default is a prime above 10 MiB. The signal sampler records no memory.",
+        manifest=Fact("memory_threshold"), setting=Fact("threshold"),
+    )  # fmt: skip
+    gpu: bool = row(
+        "--gpu", off=("--no-gpu",), default=True, key="gpu", kind=FLAG,
+        help="Read NVIDIA GPUs where there is a driver (the default): use, memory, power. Or leave them alone.",
+        more="See [GPUs](../explanation/gpu.md).",
+    )  # fmt: skip
+    sources: bool = row(
+        "--sources", off=("--no-sources",), default=True, key="sources", kind=FLAG,
+        help="Store the text of source files (the default), or do not.",
+        manifest=Fact("sources"),
+    )  # fmt: skip
+    start_paused: bool = row(
+        "--start-paused", default=False,
+        help="Record nothing until the program calls tachograph.recorder.resume().",
+        manifest=Fact("start_paused"), setting=Fact("paused"),
+    )  # fmt: skip
+    children: bool = row(
+        "--children", off=("--no-children",), default=True, key="children", kind=FLAG,
+        help="Record the processes that the program starts as well (the default), or its first process only.",
+        manifest=Fact("children"), setting=Fact("children"),
+    )  # fmt: skip
+    include: tuple[str, ...] = row(
+        "--include", default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="include", kind=LIST,
+        useless=_of_filters,
+        help="Record only Python processes of this name: of the script, module or interpreter; * and ? stand for "
+        "anything. Can be repeated.",
+        more="A script's name is with or without `.py`, an interpreter's is such as `python3.12`, and code is `-c` or "
+        "the module that it imports from first (`multiprocessing.spawn`). A process that is not recorded is still "
+        "listed with its times, and so are its own children.",
+        manifest=Fact("include", _patterns), setting=Fact("include", _patterns),
+    )  # fmt: skip
+    exclude: tuple[str, ...] = row(
+        "--exclude", default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="exclude", kind=LIST,
+        useless=_of_filters,
+        help="Do not record Python processes of this name. Can be repeated.",
+        manifest=Fact("exclude", _patterns), setting=Fact("exclude", _patterns),
+    )  # fmt: skip
+    rotate: Rotate | None = row(
+        "--rotate", default=None, metavar="TIME|SIZE", parse=parse_rotate,
+        help="For programs that run for days: begin a new rotation window after so much time (30s, 10m, 1h, 1d) or "
+        "after so much was written (500KB, 200MB, 1GB). DIR.tacho is the present window; closed ones are beside it as "
+        "DIR.0001.tacho, DIR.0002.tacho and so on, each a whole recording.",
+        more="At least `1s` or `100KB`; see [a flight recorder](../how-to/keep-a-flight-recorder.md).",
+        manifest=Fact("rotate", lambda value: value and value.typed), setting=Fact("rotate", lambda value: value and 1),
+    )  # fmt: skip
+    keep: int | None = row(
+        "--keep", default=None, metavar="N", parse=parse_keep, shown=str(DEFAULT_KEEP), useless=_of_keep,
+        help="With --rotate: how many closed windows are kept; older ones of this run are deleted.",
+    )  # fmt: skip
+    snapshot_signal: int | None = row(
+        "--snapshot-signal", default=None, metavar="NAME", parse=parse_signal, useless=_of_snapshots,
+        help="With --rotate: when this signal (USR1, USR2, RTMIN+3) comes to this command, the present window is "
+        "closed, and it and the kept ones are never deleted. The signal is not passed on to the program any more. "
+        "tachograph.recorder.snapshot() does the same from inside the program.",
+    )  # fmt: skip
+    force: bool = row("-f", "--force", default=False, help="Replace an existing recording.")
+    quiet: bool = row("-q", "--quiet", default=False, help="Do not print the line at the end.")
+
+    def check(self) -> None:
+        """Refuse a value that is of no use with the others."""
+        for name, option in OPTIONS.items():
+            why = None if getattr(self, name) == DEFAULTS[name] else option.useless(self)
+            if why is not None:
+                raise Refused(why)
+
+    def told(self, how: str) -> dict[str, Any]:
+        """What the manifest (``how`` is "manifest") or the recorded program ("setting") is told of the values.
+
+        Values stand for what is done: no memory with the signal sampler, and thresholds that were not given.
+        """
+        memory = self.memory and self.sampler == "native"
+        threshold = (self.memory_threshold or DEFAULT_THRESHOLD) if memory else None
+        done = replace(self, memory=memory, memory_threshold=threshold)
+        facts = {name: fact for name, option in OPTIONS.items() if (fact := getattr(option, how)) is not None}
+        values = {fact.name: fact.of(getattr(done, name)) for name, fact in facts.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+OPTIONS: Mapping[str, Option] = {each.name: each.metadata["option"] for each in fields(Options)}
+"""The table: the options by their field of Options."""
+DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(Options)}
+
+
+def project_values(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of Options from values of ``pyproject.toml`` by field, each of its option's kind.
+
+    Raises Refused, one line, if an option refuses one.
+    """
+    return {name: _project_value(OPTIONS[name], value) for name, value in table.items()}
+
+
+def _project_value(option: Option, value: Any) -> Any:
+    if option.parse is None:
+        return value == (f"--{option.key}" in option.names)
+    if option.repeated:
+        return tuple(parsed(option, each) for each in value)
+    return parsed(option, str(value))
+
+
+def parsed(option: Option, text: str) -> Any:
+    """The value that ``text`` stands for; refuses what the option refuses."""
+    assert option.parse is not None
+    try:
+        return option.parse(text)
+    except ValueError as error:
+        raise Refused(f"invalid value for '{' / '.join(option.names)}': {error}") from None
