@@ -8,8 +8,8 @@ is the only reader, and click only shows the options.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from tachograph.recorder.command.options import DEFAULTS, OPTIONS, Option, Options, parsed
 from tachograph.recorder.command.target import Kind, Target
@@ -21,8 +21,7 @@ _SEE = "; see 'tachograph record --help'"
 _FIELDS: Mapping[str, str] = {name: field for field, option in OPTIONS.items() for name in (*option.names, *option.off)}
 
 
-@dataclass(frozen=True)
-class CommandLine:
+class CommandLine(NamedTuple):
     """What was typed: names of options with their texts (None for flags), and the program, None if there is none."""
 
     typed: tuple[tuple[str, str | None], ...]

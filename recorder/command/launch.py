@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from tachograph.recorder.inprocess.process_filter import join_patterns
 from tachograph.recorder.problems import Refused, reason
@@ -57,8 +57,7 @@ class _Change(IntEnum):
     ENDED = 3
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What the profiled process is told; see arm.py.
 
     ``values`` are numbers, flags, texts and lists of patterns by their key in the configuration; ``preload`` is the
@@ -89,8 +88,7 @@ def _text(value: int | str | Sequence[str]) -> str:
     return f"{value:d}" if isinstance(value, int) else join_patterns(value)
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """The first process of a recording; ``start_ns`` is a monotonic time just before it was started."""
 
     pid: int

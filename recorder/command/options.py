@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tachograph.recorder.command.memory_settings import DEFAULT_THRESHOLD, parse_threshold
 from tachograph.recorder.command.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
@@ -21,23 +21,15 @@ NUMBER, TEXT, SIZE, FLAG, LIST = "a number", "a text", "a number or a text", "tr
 """Kinds of values in ``pyproject.toml``."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Fact:
-    """Under which name an option's value is told, and what is told: None leaves it out."""
-
-    name: str
-    of: Callable[[Any], Any] = lambda value: value
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Option:
+class Option(NamedTuple):
     """One option.
 
     ``names`` are those of the command line; ``off`` those that switch a flag off. An option without ``parse`` is a
     flag; ``parse`` raises ValueError, with one line for the user. ``help`` is for ``--help``, and ``more`` follows it
     in the reference. ``shown`` is the default as it is shown. ``key`` is the option's name in ``pyproject.toml``, and
     ``kind`` what its values are there. ``manifest`` is the parameter in the manifest, ``setting`` the key in the
-    configuration of the recorded program. ``useless`` says why the option is of no use with the others.
+    configuration of the recorded program, and ``told`` makes of the value what they are told; None leaves it out.
+    ``useless`` says why the option is of no use with the others.
     """
 
     names: tuple[str, ...]
@@ -51,8 +43,9 @@ class Option:
     shown: str = ""
     key: str = ""
     kind: str = TEXT
-    manifest: Fact | None = None
-    setting: Fact | None = None
+    manifest: str = ""
+    setting: str = ""
+    told: Callable[[Any], Any] | None = None
     useless: Callable[[Options], str | None] = lambda _: None
 
     @property
@@ -113,17 +106,17 @@ class Options:
     interval_ms: float = row(
         "--interval", default=10.0, metavar="MS", parse=parse_interval, key="interval", kind=NUMBER,
         help="CPU time between two samples of a thread, in milliseconds.",
-        manifest=Fact("interval_ns", _nanoseconds), setting=Fact("interval_ns", _nanoseconds),
+        manifest="interval_ns", setting="interval_ns", told=_nanoseconds,
     )  # fmt: skip
     sampler: str = row(
         "--sampler", default="native", parse=parse_sampler, choices=SAMPLERS, key="sampler",
         help="How to sample; 'signal' is in pure Python and works without native parts, but sees less.",
-        manifest=Fact("sampler"), setting=Fact("sampler"),
+        manifest="sampler", setting="sampler",
     )  # fmt: skip
     memory: bool = row(
         "--with-memory", off=("--cpu-only",), default=True, key="cpu-only", kind=FLAG,
         help="Record memory and copies as well (the default), or CPU time and waiting only.",
-        manifest=Fact("memory"), setting=Fact("memory"),
+        manifest="memory", setting="memory",
     )  # fmt: skip
     memory_threshold: int | None = row(
         "--memory-threshold", default=None, metavar="BYTES", parse=parse_threshold, shown=str(DEFAULT_THRESHOLD),
@@ -131,7 +124,7 @@ class Options:
         help="Write a row of `memory` whenever the bytes held have changed by so much: a number, or 64K, 1M, 2G; at "
         "least 64K.",
         more="Units are of 1024; the default is a prime above 10 MiB. The signal sampler records no memory.",
-        manifest=Fact("memory_threshold"), setting=Fact("threshold"),
+        manifest="memory_threshold", setting="threshold",
     )  # fmt: skip
     gpu: bool = row(
         "--gpu", off=("--no-gpu",), default=True, key="gpu", kind=FLAG,
@@ -141,17 +134,17 @@ class Options:
     sources: bool = row(
         "--sources", off=("--no-sources",), default=True, key="sources", kind=FLAG,
         help="Store the text of source files (the default), or do not.",
-        manifest=Fact("sources"),
+        manifest="sources",
     )  # fmt: skip
     start_paused: bool = row(
         "--start-paused", default=False,
         help="Record nothing until the program calls tachograph.recorder.resume().",
-        manifest=Fact("start_paused"), setting=Fact("paused"),
+        manifest="start_paused", setting="paused",
     )  # fmt: skip
     children: bool = row(
         "--children", off=("--no-children",), default=True, key="children", kind=FLAG,
         help="Record the processes that the program starts as well (the default), or its first process only.",
-        manifest=Fact("children"), setting=Fact("children"),
+        manifest="children", setting="children",
     )  # fmt: skip
     include: tuple[str, ...] = row(
         "--include", default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="include", kind=LIST,
@@ -161,13 +154,13 @@ class Options:
         more="A script's name is with or without `.py`, an interpreter's is such as `python3.12`, and code is `-c` or "
         "the module that it imports from first (`multiprocessing.spawn`). A process that is not recorded is still "
         "listed with its times, and so are its own children.",
-        manifest=Fact("include", _patterns), setting=Fact("include", _patterns),
+        manifest="include", setting="include", told=_patterns,
     )  # fmt: skip
     exclude: tuple[str, ...] = row(
         "--exclude", default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="exclude", kind=LIST,
         useless=_of_filters,
         help="Do not record Python processes of this name. Can be repeated.",
-        manifest=Fact("exclude", _patterns), setting=Fact("exclude", _patterns),
+        manifest="exclude", setting="exclude", told=_patterns,
     )  # fmt: skip
     rotate: Rotate | None = row(
         "--rotate", default=None, metavar="TIME|SIZE", parse=parse_rotate,
@@ -175,7 +168,7 @@ class Options:
         "after so much was written (500KB, 200MB, 1GB). DIR.tacho is the present window; closed ones are beside it as "
         "DIR.0001.tacho, DIR.0002.tacho and so on, each a whole recording.",
         more="At least `1s` or `100KB`; see [a flight recorder](../how-to/keep-a-flight-recorder.md).",
-        manifest=Fact("rotate", lambda value: value and value.typed), setting=Fact("rotate", lambda value: value and 1),
+        manifest="rotate", told=lambda value: value and value.typed,
     )  # fmt: skip
     keep: int | None = row(
         "--keep", default=None, metavar="N", parse=parse_keep, shown=str(DEFAULT_KEEP), useless=_of_keep,
@@ -205,9 +198,11 @@ class Options:
         memory = self.memory and self.sampler == "native"
         threshold = (self.memory_threshold or DEFAULT_THRESHOLD) if memory else None
         done = replace(self, memory=memory, memory_threshold=threshold)
-        facts = {name: fact for name, option in OPTIONS.items() if (fact := getattr(option, how)) is not None}
-        values = {fact.name: fact.of(getattr(done, name)) for name, fact in facts.items()}
-        return {name: value for name, value in values.items() if value is not None}
+        values = {}
+        for name, option in OPTIONS.items():
+            value = getattr(done, name)
+            values[getattr(option, how)] = value if option.told is None else option.told(value)
+        return {name: value for name, value in values.items() if name and value is not None}
 
 
 OPTIONS: Mapping[str, Option] = {each.name: each.metadata["option"] for each in fields(Options)}

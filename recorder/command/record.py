@@ -53,7 +53,12 @@ def run(options: Options, target: Target | None) -> None:
         listening = listen()
     settings = launch.Settings(
         spool,
-        {"waits": native, "segment": output.SEGMENT_SIZE, **options.told("setting")},
+        {
+            **options.told("setting"),
+            "waits": native,
+            "rotate": options.rotate is not None,
+            "segment": output.SEGMENT_SIZE,
+        },
         preload=preload_library(memory=parameters["memory"]) if native else None,
         provider=None if listening is None else listening[0],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass
+from typing import NamedTuple
 
 DEFAULT_KEEP = 10
 SHORTEST_S, LONGEST_S = 1.0, 30 * 86400.0
@@ -18,8 +18,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
-@dataclass(frozen=True)
-class Rotate:
+class Rotate(NamedTuple):
     """A window is closed after so many seconds, or when so many bytes were written in it; one of the two is None."""
 
     seconds: float | None

@@ -7,9 +7,9 @@ import re
 import stat
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 from tachograph.recorder.command.executables import belongs_elsewhere, find_command
 from tachograph.recorder.problems import Refused, reason
@@ -27,8 +27,7 @@ class Kind(Enum):
     COMMAND = "command"
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A program: ``what`` is the script's path, the module's name, the code or the command as it was typed.
 
     ``program`` is the path of a command's executable file.
@@ -86,7 +85,7 @@ class Target:
             refusal = error
         program = find_command(self.what, os.environ.get("PATH"))
         if program is not None:
-            return replace(self, kind=Kind.COMMAND, program=program)
+            return self._replace(kind=Kind.COMMAND, program=program)
         if refusal is not None:
             raise refusal
         return self

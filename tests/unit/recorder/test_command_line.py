@@ -154,7 +154,7 @@ def test_what_the_manifest_and_the_program_are_told() -> None:
     }  # fmt: skip
     assert full.told("setting") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": False, "paused": True, "children": False,
-        "include": ["a"], "exclude": ["b"], "rotate": 1,
+        "include": ["a"], "exclude": ["b"],
     }  # fmt: skip
     assert Options(sampler="signal").told("manifest")["memory"] is False
 
