@@ -26,6 +26,7 @@ SORTS = (
     "total",
     "peak",
     "live",
+    "resident",
     "end",
     "allocated",
     "copies",

@@ -26,7 +26,14 @@ from ..samples.nodes import NodeSums
 from ..samples.sites import Sites
 from ..samples.summary import MoreColumns, Placement
 
-THREAD_COLUMNS = ("allocated_bytes", "freed_bytes", "live_at_peak_bytes", "live_at_end_bytes", "copied_bytes")
+THREAD_COLUMNS = (
+    "allocated_bytes",
+    "freed_bytes",
+    "live_at_peak_bytes",
+    "live_at_resident_peak_bytes",
+    "live_at_end_bytes",
+    "copied_bytes",
+)
 """Columns of the frame of threads; NaN where they were not recorded."""
 
 
@@ -38,6 +45,7 @@ class HeldTotals(TypedDict, total=False):
     net_bytes: float | None
     requested_bytes: float | None
     live_at_peak_bytes: float | None
+    live_at_resident_peak_bytes: float | None
     live_at_end_bytes: float | None
     python_fraction: float | None
     allocation_mb_per_s: float | None
@@ -165,7 +173,12 @@ def _heap_totals(heap: Heap, sums: NodeSums, *, everything: bool) -> HeldTotals:
         "net_bytes": allocated - freed,
         "requested_bytes": sums.total("requested_bytes"),
         "live_at_peak_bytes": sums.total("live_at_peak_bytes"),
+        "live_at_resident_peak_bytes": _known(sums.total("live_at_resident_peak_bytes")),
         "live_at_end_bytes": sums.total("live_at_end_bytes"),
         "python_fraction": min(1.0, python / allocated) if allocated > 0 else None,
         "allocation_samples": round(sums.total("allocation_samples")),
     }
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -73,6 +73,7 @@ class Totals:
     net_bytes: float | None = None
     requested_bytes: float | None = None
     live_at_peak_bytes: float | None = None
+    live_at_resident_peak_bytes: float | None = None
     live_at_end_bytes: float | None = None
     python_fraction: float | None = None
     """The part of ``allocated_bytes`` that Python's own allocators handed out."""

@@ -27,6 +27,7 @@ _SIZES = {
     "allocated": "allocated_bytes",
     "peak": "peak_bytes",
     "live": "live_at_peak_bytes",
+    "resident": "live_at_resident_peak_bytes",
     "end": "live_at_end_bytes",
     "copies": "copied_bytes",
     "leak": "leak_rate_bytes_per_s",
@@ -46,6 +47,7 @@ class Sort(enum.StrEnum):
     ALLOCATED = "allocated"
     PEAK = "peak"
     LIVE = "live"
+    RESIDENT = "resident"
     END = "end"
     COPIES = "copies"
     LEAK = "leak"

@@ -67,6 +67,7 @@ SIZES = (
     "requested_bytes",
     "freed_bytes",
     "live_at_peak_bytes",
+    "live_at_resident_peak_bytes",
     "live_at_end_bytes",
     "copied_bytes",
 )

@@ -19,8 +19,8 @@ from .visits import Averages
 
 MB = 1e6
 
-_BOUNDED = ("allocated", "freed", "net", "peak", "live_at_peak", "live_at_end")
-_TOTALS = ("allocated", "freed", "net", "live_at_peak", "live_at_end")
+_BOUNDED = ("allocated", "freed", "net", "peak", "live_at_peak", "live_at_resident_peak", "live_at_end")
+_TOTALS = ("allocated", "freed", "net", "live_at_peak", "live_at_resident_peak", "live_at_end")
 INTERVALS = tuple(f"{name}_bytes{end}" for name in _BOUNDED for end in ("", "_low", "_high"))
 OTHERS = (
     "requested_bytes",
@@ -137,7 +137,7 @@ def _bounded(values: dict[str, _Floats], sums: HeapSums) -> dict[str, object]:
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = values["allocated_variance"] / values["allocated_beyond"]
     most = np.full(len(weight), np.inf)
-    for name in ("allocated", "freed", "live_at_peak", "live_at_end"):
+    for name in ("allocated", "freed", "live_at_peak", "live_at_resident_peak", "live_at_end"):
         estimate, beyond = values[f"{name}_bytes"], values[f"{name}_beyond"]
         anchored = sums.anchored.get(name)
         low, high = poisson_sums(estimate - beyond, beyond, _variance(name, values, sums))

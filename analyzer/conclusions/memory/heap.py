@@ -14,7 +14,7 @@ from ...samples.sites import Sites
 from .blocks import NEVER, Blocks, read_blocks
 from .calibration import calibrate
 from .counters import Books, read_books
-from .moments import Moment, footprint_at, gone_ns, highest
+from .moments import Moment, footprint_at, gone_ns, held_at, highest, resident_peak
 from .short_lived_smoothing import lasting
 
 
@@ -41,6 +41,10 @@ class Heap:
     start: Moment
     """What was held at the beginning of the window, or of the recording."""
     peak: Moment
+    resident_peak: Moment
+    """When the resident sets of all processes together were largest, as far as they were read, and how large."""
+    held_at_resident_peak: float
+    """The footprint then; NaN where that is not known."""
     ends_ns: NDArray[np.int64]
     """By process, when it was over: its interpreter began to shut down, or it ended, or the window does."""
     end: Moment
@@ -135,6 +139,7 @@ def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | 
         if lives.start_ns[process] <= start_ns
     ]
     at_end = [footprint_at(books, blocks, process, int(ends_ns[process])) for process in there]
+    resident = resident_peak(books, gone, start_ns, end_ns)
     return Heap(
         sites=sites,
         books=books,
@@ -148,6 +153,8 @@ def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | 
         end_ns=end_ns,
         start=Moment(start_ns, float(np.sum(at_start)) if there else np.nan),
         peak=highest(books, held, gone, start_ns, end_ns, threads),
+        resident_peak=resident,
+        held_at_resident_peak=np.nan if np.isnan(resident.bytes) else held_at(books, held, gone, resident.time_ns),
         ends_ns=ends_ns,
         end=Moment(
             int(max((ends_ns[process] for process in there), default=end_ns)),

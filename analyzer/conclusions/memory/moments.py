@@ -79,7 +79,7 @@ def highest(
     """
     rows = np.flatnonzero(~np.isnan(books.footprint))
     time_ns, process, footprint = books.time_ns[rows], books.process[rows], books.footprint[rows]
-    candidates = [Moment(moment, _at(books, blocks, gone, moment)) for moment in (start_ns, end_ns)]
+    candidates = [Moment(moment, held_at(books, blocks, gone, moment)) for moment in (start_ns, end_ns)]
     best = max((each for each in candidates if not np.isnan(each.bytes)), key=lambda each: each.bytes, default=None)
     last = previous(process)
     whole = (last >= 0) & (time_ns[last] >= start_ns)
@@ -102,7 +102,21 @@ def highest(
     return Moment(moment_ns, float(top[place]) + held)
 
 
-def _at(books: Books, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:
+def resident_peak(books: Books, gone: NDArray[np.int64], start_ns: int, end_ns: int) -> Moment:
+    """The largest sum of the resident sets of processes that lived at the same time; NaN bytes if none was read."""
+    rows = np.flatnonzero(~np.isnan(books.resident))
+    time_ns = books.time_ns[rows]
+    sums = together(books.process[rows], time_ns, books.resident[rows], gone)
+    sums = np.where((time_ns >= start_ns) & (time_ns <= end_ns), sums, -np.inf)
+    place = int(np.argmax(sums)) if len(rows) else -1
+    return (
+        Moment(start_ns, np.nan)
+        if place < 0 or sums[place] == -np.inf
+        else Moment(int(time_ns[place]), float(sums[place]))
+    )
+
+
+def held_at(books: Books, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:
     """What the processes that have not ended hold together."""
     running = [process for process in np.unique(books.process).tolist() if gone[process] >= moment_ns]
     held = [footprint_at(books, blocks, process, moment_ns) for process in running]

@@ -21,7 +21,7 @@ class Memory:
 
     ``footprint`` and ``resident`` have the columns process, time_s, bytes: at most 100 points for each process, to be
     drawn as a line through them. ``processes`` has process, start_bytes, peak_bytes, peak_s, end_bytes, end_s,
-    resident_peak_bytes, resident_end_bytes, minor_faults, major_faults, allocated_bytes, freed_bytes. ``domains`` has
+    resident_peak_bytes, resident_peak_s, resident_end_bytes, minor_faults, major_faults, allocated_bytes, freed_bytes. ``domains`` has
     domain, python, allocated_bytes, freed_bytes: the exact books.
     """
 
@@ -33,6 +33,8 @@ class Memory:
     end_bytes: float | None
     end_s: float
     resident_peak_bytes: float | None
+    resident_peak_s: float | None
+    """When the resident sets were largest together; what was held then is in ``live_at_resident_peak_bytes``."""
     resident_end_bytes: float | None
     footprint: pd.DataFrame
     resident: pd.DataFrame
@@ -64,7 +66,8 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
         peak_inherited_bytes=min(heap.before_at(heap.peak.time_ns, heap.forked), heap.peak.bytes) if there else 0.0,
         end_bytes=_known(heap.end.bytes),
         end_s=_seconds(heap, heap.end.time_ns),
-        resident_peak_bytes=_resident_peak(heap),
+        resident_peak_bytes=_known(heap.resident_peak.bytes),
+        resident_peak_s=None if np.isnan(heap.resident_peak.bytes) else _seconds(heap, heap.resident_peak.time_ns),
         resident_end_bytes=float(resident_ends.sum()) if len(resident_ends) else None,
         footprint=_frame({process: _footprint(heap, process) for process in there}),
         resident=_frame({process: _resident(heap, process) for process in there}),
@@ -101,15 +104,6 @@ def _sum_curve(heap: Heap) -> Curve:
     return line_curve(x[inside], y[inside], heap.zero_ns) if inside.any() else []
 
 
-def _resident_peak(heap: Heap) -> float | None:
-    """The largest sum of the resident sets of processes that lived at the same time; None if none was read."""
-    books = heap.books
-    rows = np.flatnonzero(~np.isnan(books.resident))
-    sums = together(books.process[rows], books.time_ns[rows], books.resident[rows], heap.gone_ns)
-    inside = (books.time_ns[rows] >= heap.start_ns) & (books.time_ns[rows] <= heap.end_ns)
-    return float(sums[inside].max()) if inside.any() else None
-
-
 _COLUMNS = (
     "process",
     "start_bytes",
@@ -118,6 +112,7 @@ _COLUMNS = (
     "end_bytes",
     "end_s",
     "resident_peak_bytes",
+    "resident_peak_s",
     "resident_end_bytes",
     "minor_faults",
     "major_faults",
@@ -149,6 +144,7 @@ def _process(
         footprint_at(books, heap.held, process, end_ns),
         _seconds(heap, end_ns),
         resident[known].max() if known.any() else np.nan,
+        _seconds(heap, int(time_ns[known][np.argmax(resident[known])])) if known.any() else np.nan,
         before_end[-1] if len(before_end) else np.nan,
         *(values[-1] if len(values) else np.nan for values in faults),
         flows[mine].sum(),

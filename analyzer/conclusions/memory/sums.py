@@ -14,13 +14,14 @@ from .calibration import MAX_FACTOR
 from .counters import PYTHON
 from .heap import Heap
 
-ESTIMATED = ("allocated", "freed", "net", "live_at_peak", "live_at_end")
+ESTIMATED = ("allocated", "freed", "net", "live_at_peak", "live_at_resident_peak", "live_at_end")
 """What has an interval. For each there are measures NAME_beyond (the part that is estimated) and NAME_variance."""
 
 MEASURES = (
     "allocated_bytes",
     "freed_bytes",
     "live_at_peak_bytes",
+    "live_at_resident_peak_bytes",
     "live_at_end_bytes",
     "python_allocated_bytes",
     "requested_bytes",
@@ -30,6 +31,8 @@ MEASURES = (
     "allocated_kept_variance",
 )
 """Measures of the heap, by node and by label."""
+
+_MOMENTS = ("live_at_peak", "live_at_resident_peak")
 
 _Floats = NDArray[np.float64]
 _Mask = NDArray[np.bool_]
@@ -61,11 +64,12 @@ def sum_up(heap: Heap, threads: int, chosen: _Mask | None) -> HeapSums:
         "allocated": heap.allocated_in_window(),
         "freed": heap.freed_in_window(),
         "live_at_peak": heap.held.alive(heap.peak.time_ns),
+        "live_at_resident_peak": heap.held.alive(heap.resident_peak.time_ns),
         "live_at_end": heap.alive_at_end(),
     }
     for name, mask in masks.items():
         share = np.ones(len(blocks)) if name == "allocated" else followed
-        counted = heap.held if name == "live_at_peak" else blocks
+        counted = heap.held if name in _MOMENTS else blocks
         certain, beyond, variance = (
             values[mask] * share[mask] for values in (counted.certain, counted.beyond, counted.variance)
         )
@@ -97,6 +101,9 @@ def sum_up(heap: Heap, threads: int, chosen: _Mask | None) -> HeapSums:
     nodes = heap.sites.nodes
     if chosen is None and heap.window.spans is None:
         sums = _with_remainders(heap, sums)
+    if np.isnan(heap.resident_peak.bytes):
+        sums[:, [MEASURES.index(f"live_at_resident_peak_{what}") for what in ("bytes", "beyond", "variance")]] = np.nan
+        by_thread["live_at_resident_peak_bytes"] = np.full(threads, np.nan)
     return HeapSums(NodeSums(MEASURES, sums[:nodes], list(heap.sites.labels), sums[nodes:]), by_thread, anchored)
 
 
@@ -108,6 +115,11 @@ def exact_allocated(heap: Heap) -> float | None:
 def exact_freed(heap: Heap) -> float | None:
     """Bytes released in the window, where the books tell."""
     return float(heap.books.freed.sum()) if heap.whole and len(heap.books) else None
+
+
+def _moment(heap: Heap, name: str) -> int | None:
+    """The one moment that a measure is about; None if each process has its own."""
+    return {"live_at_peak": heap.peak.time_ns, "live_at_resident_peak": heap.resident_peak.time_ns}.get(name)
 
 
 def _domain(heap: Heap, mask: _Mask) -> NDArray[np.uint8]:
@@ -135,14 +147,19 @@ def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | No
     it. Of what was released it may be a part: so the blocks that were seen make up no more than what the books say, and
     no less than that without all of the former.
     """
-    whole = {"live_at_peak": heap.peak.bytes, "live_at_end": heap.end.bytes, "freed": exact_freed(heap)}
+    whole = {
+        "live_at_peak": heap.peak.bytes,
+        "live_at_resident_peak": heap.held_at_resident_peak,
+        "live_at_end": heap.end.bytes,
+        "freed": exact_freed(heap),
+    }
     if name == "allocated":
         return 1.0 if heap.whole and len(heap.books) else None
     most = whole[name]
     if most is None or np.isnan(most) or beyond <= 0:
         return None
     # At the peak not every process is there; at the end each counts at its own.
-    before = heap.before_at(heap.peak.time_ns if name == "live_at_peak" else None)
+    before = heap.before_at(_moment(heap, name))
     if name != "freed":
         # While the program runs, hardly anything of what was there before is released.
         most, before = max(0.0, most - before), 0.0
@@ -160,6 +177,7 @@ def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
     sums = np.vstack([sums, np.zeros((len(heap.sites) - len(sums), len(MEASURES)))])
     exact = {
         "live_at_peak_bytes": heap.peak.bytes,
+        "live_at_resident_peak_bytes": heap.held_at_resident_peak,
         "live_at_end_bytes": heap.end.bytes,
         "freed_bytes": exact_freed(heap),
     }
@@ -167,8 +185,7 @@ def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
         column = MEASURES.index(name)
         if whole is not None and not np.isnan(whole):
             rest = max(0.0, whole - sums[:, column].sum())
-            moment = heap.peak.time_ns if name == "live_at_peak_bytes" else None
-            of_forks = min(rest, heap.before_at(moment, heap.forked))
+            of_forks = min(rest, heap.before_at(_moment(heap, name.removesuffix("_bytes")), heap.forked))
             sums[inherited, column] += of_forks
             sums[before, column] += rest - of_forks
     if heap.whole:

@@ -62,9 +62,13 @@ def _figures(profile: Profile) -> list[dict[str, str]]:
             label, share = "main threads wait", f"{share} of {totals.processes:,} processes" if share else ""
         figures.append(_figure(label, seconds(totals.main_wait_s), share))
     if memory is not None and memory.peak_bytes is not None:
+        resident = None
+        if memory.resident_peak_bytes is not None:
+            resident = f"{size(round(memory.resident_peak_bytes))} resident"
+            resident += "" if memory.resident_peak_s is None else f" after {seconds(memory.resident_peak_s)}"
         told = (
             f"after {seconds(memory.peak_s)}" if memory.peak_s is not None else None,
-            None if memory.resident_peak_bytes is None else f"{size(round(memory.resident_peak_bytes))} resident",
+            resident,
         )
         at = " · ".join(filter(None, told))
         figures.append(_figure("memory at its peak", size(round(memory.peak_bytes)), at))

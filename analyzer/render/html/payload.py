@@ -28,6 +28,7 @@ MEMORY_COLUMNS = (
     "average_bytes",
     "peak_bytes",
     "live_at_peak_bytes",
+    "live_at_resident_peak_bytes",
     "live_at_end_bytes",
     "python_fraction",
     "copied_bytes",
@@ -242,6 +243,7 @@ def memory_document(picture: Picture) -> dict[str, Any] | None:
         "end": number(memory.end_bytes),
         "start": number(memory.start_bytes),
         "resident_peak": number(memory.resident_peak_bytes),
+        "resident_peak_at": number(memory.resident_peak_s),
         # Of several processes what they hold together is drawn; their resident sets share pages, and have no sum.
         "footprint": points(memory.footprint if single else memory.footprint_sum.assign(process=0)),
         "resident": points(memory.resident) if single else [],

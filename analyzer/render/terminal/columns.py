@@ -43,7 +43,7 @@ class Columns:
         """What the line with the longest bar has."""
         wide = width >= WIDE
         if sort.by_size:
-            self.chosen = self._sizes(wide=wide)
+            self.chosen = self._sizes(sort, wide=wide)
         else:
             self.chosen = self._times(wide=wide)
             room = width - 9 - sum(column.width for column in self.chosen) - SOURCE_WIDTH
@@ -100,9 +100,12 @@ class Columns:
             columns.append(Column("GPU %", 7, COLOURS["gpu"], _gpu))
         return [Column("", BAR_WIDTH + 1, "dim", self._bar), *columns] if wide else columns
 
-    def _sizes(self, *, wide: bool) -> list[Column]:
+    def _sizes(self, sort: Sort, *, wide: bool) -> list[Column]:
+        resident = sort is Sort.RESIDENT
         columns = [
-            self._held("at peak", "live_at_peak_bytes", 9, "bold"),
+            self._held("resident", "live_at_resident_peak_bytes", 10, "bold")
+            if resident
+            else self._held("at peak", "live_at_peak_bytes", 9, "bold"),
             self._held("peak", "peak_bytes", 8),
             self._held("average", "average_bytes", 9),
             self._held("at end", "live_at_end_bytes", 8),
@@ -113,7 +116,7 @@ class Columns:
         ]
         if wide:
             return columns
-        return [column for column in columns if column.head in ("at peak", "peak", "Py %", "over time")]
+        return [column for column in columns if column.head in ("resident", "at peak", "peak", "Py %", "over time")]
 
     def _beside(self, room: int) -> list[Column]:
         """As many columns of memory as there is room for beside those of time."""

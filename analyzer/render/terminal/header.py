@@ -164,11 +164,12 @@ def _memory(profile: Profile, style: Style) -> Iterator[Text]:
     if memory is not None:
         shared = memory.peak_inherited_bytes
         told = f", {size(round(shared))} of it inherited by forks and counted again" if shared >= MIN_INHERITED else ""
-        facts.append((_size(memory.peak_bytes), f"at the peak (at {seconds(memory.peak_s)}{told})"))
+        facts.append((_size(memory.peak_bytes), f"held at the peak (at {seconds(memory.peak_s)}{told})"))
         several = len(memory.processes) > 1
         facts.append((_size(memory.end_bytes), "at their ends" if several else "at the end"))
         if memory.resident_peak_bytes is not None:
-            facts.append((_size(memory.resident_peak_bytes), "resident at most"))
+            at = "" if memory.resident_peak_s is None else f" (at {seconds(memory.resident_peak_s)})"
+            facts.append((_size(memory.resident_peak_bytes), f"resident at most{at}"))
         python = "" if totals.python_fraction is None else f" ({totals.python_fraction * 100:.0f} % by Python)"
         facts.append((_size(totals.allocated_bytes), f"allocated{python}"))
     if totals.copied_bytes is not None:

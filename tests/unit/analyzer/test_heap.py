@@ -9,7 +9,7 @@ import pytest
 
 from tachograph.analyzer import Profile
 from tachograph.format import FormatError
-from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder, table
+from unit.analyzer.recordings import DOMAINS, MS, NATIVE_FRAME, START, Builder, table
 
 MB = 1_000_000
 
@@ -380,3 +380,39 @@ def test_one_coarse_sample_is_no_peak_above_the_footprint(builder: Builder, prof
     assert found["allocated_bytes"] == 40 * MB
     assert found["peak_bytes"] <= 12 * MB
     assert found["peak_bytes_low"] < 0.05 * found["peak_bytes"]
+
+
+def test_what_is_held_when_most_is_resident(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """The most that was held was never touched; the resident set is largest long afterwards."""
+    reserved, used = lines(builder, 2)
+    builder.memory("start", 0, 0, resident_bytes=10 * MB)
+    builder.memory("threshold", 100, 100 * MB, native_allocated_bytes=100 * MB, resident_bytes=12 * MB)
+    builder.memory("threshold", 200, 0, native_freed_bytes=100 * MB, resident_bytes=12 * MB)
+    builder.memory("threshold", 500, 50 * MB, native_allocated_bytes=50 * MB, resident_bytes=60 * MB)
+    builder.memory("end", 900, 50 * MB, resident_bytes=55 * MB)
+    native = DOMAINS.index("native")
+    builder.block(reserved, 100 * MB, 99, 199, domain=native)
+    builder.block(used, 50 * MB, 499, domain=native)
+    answer = profile()
+    memory = answer.memory
+    assert memory is not None
+    assert (memory.peak_bytes, memory.peak_s) == (100 * MB, 0.1)
+    assert (memory.resident_peak_bytes, memory.resident_peak_s) == (60 * MB, 0.5)
+    assert memory.processes["resident_peak_s"].tolist() == [0.5]
+    rows = answer.lines.sort_values("line")
+    assert table(rows, "live_at_peak_bytes", "live_at_resident_peak_bytes") == [(100 * MB, 0), (0, 50 * MB)]
+    assert answer.totals.live_at_resident_peak_bytes == 50 * MB
+
+
+def test_without_resident_sets_nothing_is_known_of_their_peak(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    (one,) = lines(builder, 1)
+    builder.memory("start", 0, 0)
+    builder.memory("end", 900, 50 * MB, obj_allocated_bytes=50 * MB)
+    builder.block(one, 50 * MB, 499)
+    answer = profile()
+    assert answer.memory is not None
+    assert answer.memory.resident_peak_s is None
+    assert answer.totals.live_at_resident_peak_bytes is None
+    assert answer.lines["live_at_resident_peak_bytes"].isna().all()

@@ -66,14 +66,14 @@ def test_the_default_table_shows_memory_beside_time(builder: Builder) -> None:
     assert leaking.split()[:5] == ["2", "100M", "100M", "100", "▂▂▄▅▆▇██"]
     copying = next(line for line in lines if "bytes(big)" in line)
     assert copying.split()[:2] == ["5", "50.0M"]
-    assert any("memory  100 MB at the peak" in line and "500 MB copied" in line for line in lines)
+    assert any("memory  100 MB held at the peak" in line and "500 MB copied" in line for line in lines)
     assert any("100 MB resident at most" in line for line in lines)
 
 
 def test_a_narrow_table_keeps_to_time(builder: Builder) -> None:
     lines = shown(profiled(builder), 80)
     assert not any("at peak" in line for line in lines)
-    assert any("memory  100 MB at the peak" in line for line in lines)
+    assert any("memory  100 MB held at the peak" in line for line in lines)
 
 
 def test_the_table_of_memory(builder: Builder) -> None:

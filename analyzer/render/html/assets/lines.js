@@ -88,6 +88,7 @@ class Places {
       memory && flow("allocated", "allocated", "Bytes allocated here", "memory"),
       held("peak_bytes", "peak", "The most that its blocks ever held"),
       held("live_at_peak_bytes", "at peak", "Held when the program held the most"),
+      held("live_at_resident_peak_bytes", "at resident peak", "Held when the most of the program's memory was resident, that is in RAM"),
       part.columns.timeline && { id: "timeline", title: "held over time", class: "sparks alltime wide",
         cell: (row) => sparkline(part.columns.timeline[row.id], this.data.bins, "memory held over time") },
       copies && flow("copied", "copied", "Bytes copied here", "copies"),
