@@ -142,7 +142,6 @@ def analyze(**typed: object) -> None:
 
 def run(options: Options) -> None:
     """Does what the options say."""
-    from ..profile.build import build_profile
     from ..profile.profile import Question
     from ..recording.opened import Recording
     from ..samples.attribution import Attribution
@@ -163,26 +162,32 @@ def run(options: Options) -> None:
         return
     with progress() as watcher, Recording.open(find_recording(options.recording)) as recording:
         recording.watcher = watcher
-        profile = build_profile(recording, question)
-        written = _write_files(recording, profile, options, sort)
+        profile, written = _answer(recording, question, options, sort)
     for line in written:
         click.echo(line, err=True)
     _tell(profile, options, sort)
 
 
-def _write_files(recording: Recording, profile: Profile, options: Options, sort: str) -> list[str]:
-    """Writes the files that were asked for; lines that say where they are."""
+def _answer(recording: Recording, question: Question, options: Options, sort: str) -> tuple[Profile, list[str]]:
+    """The profile, and lines that say where the files are that were asked for."""
     written = []
     if options.html is not None or options.figures is not None:
-        from ..render.write import write_pictures
+        from ..render.write import write_reports
+        from ..report_data.report_data import build_report_data
 
-        written = write_pictures(recording, profile, options.html, options.figures)
+        data = build_report_data(recording, question)
+        profile = data.profile
+        written = write_reports(recording, data, options.html, options.figures)
+    else:
+        from ..profile.build import build_profile
+
+        profile = build_profile(recording, question)
     if options.json is not None and options.json != "-":
         from ..render.json_document import write
 
         recording.step("writing the JSON")
         write(profile, options.json, top=options.top, sort=sort)
-    return written
+    return profile, written
 
 
 def _tell(profile: Profile, options: Options, sort: str) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..recording.interpreter_phases import STARTING
-from ..samples.sites import STATES, state_label
+from ..samples.cells import STATES
+from ..samples.sites import state_label
 
 NONE = -1
 """Stands for "none" among ids."""
@@ -46,14 +45,3 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.weight)
-
-
-def ids(column: pa.Array) -> NDArray[np.int64]:
-    """A column of ids, NONE where it has null."""
-    return np.asarray(column.cast("int64").fill_null(NONE).to_numpy(zero_copy_only=False), np.int64)
-
-
-def states(column: pa.Array) -> NDArray[np.integer]:
-    """Stack states; one that this version does not know does not become one of the analyzer's own."""
-    found: NDArray[np.integer] = column.to_numpy()
-    return np.where(found >= STARTING, STATES - 1, found)

@@ -1,8 +1,8 @@
-"""Answers a question about a recording: reduce, attribute, choose the scope, sum up."""
+"""Answers a question about a recording: ask (what is meant), measure (one pass), conclude."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -10,30 +10,31 @@ import pandas as pd
 
 from tachograph.format import FormatError
 
-from ..conclusions.gpu import GpuColumns, describe_gpu, gpu_totals, join_gpu, read_readings
+from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.leaks import LeakDefinition, definition_named
-from ..recording.call_tree import load_tree
+from ..recording.call_tree import CallTree, load_tree
 from ..recording.filter import Chosen, Mask, choose
-from ..recording.named_spans import Spans, narrowed, read_spans
+from ..recording.named_spans import Spans, narrowed, own_and_total, read_spans
 from ..recording.opened import Recording
-from ..recording.process_lifetimes import read_lives
+from ..recording.process_lifetimes import Lives, read_lives
 from ..recording.quality import Quality, read_quality
+from ..recording.release import release_unused
 from ..recording.sources import Sources
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
-from ..samples.attribution import attribute
 from ..samples.intervals import effective_samples
 from ..samples.measures import prepared
 from ..samples.native_frames import FrameClass
 from ..samples.nodes import calls, joined, time_sums
-from ..samples.reduction import Facts, reduce_recording
+from ..samples.reduction import Facts, Reduction
 from ..samples.scope import ALL, PROJECT, Scope
+from ..samples.stream import Sink, Stream
 from ..samples.summary import Summary, main_threads
 from .held_memory import Held, read_held
 from .metadata import describe, totals_of, wall_seconds
 from .processes import LISTED, frame_of, recorded_how
-from .profile import Profile, Question
-from .span_sums import sum_spans
+from .profile import Profile, Question, Totals
+from .span_sums import Ranges, TimeRangeSums, sum_spans
 from .tasks import sum_tasks
 
 SHARED_GPU = (
@@ -45,14 +46,73 @@ WIDEN_BELOW = 0.5
 """Without --scope, all is in scope if less than this part of the CPU time has a frame of the project."""
 
 
-def asked_window(recording: Recording, question: Question, chosen: Chosen, spans: Spans) -> Window:
-    """The part of a recording that a question is about.
+@dataclass(frozen=True)
+class Asked:
+    """A question about a recording, made definite: which part of it is meant."""
+
+    recording: Recording
+    question: Question
+    chosen: Chosen
+    spans: Spans
+    """The named spans of the processes that were asked for."""
+    window: Window
+    lifetimes: Lives
+    ranges: Ranges
+    """The time ranges of the named spans in the window."""
+    wall_s: float | None
+    """The length of the window, None if it is not known."""
+    stream: Stream
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured in the part that is meant, reduced."""
+
+    facts: Facts
+    held: Held
+    named_spans: TimeRangeSums | None
+    """None where there are no named spans."""
+    readings: Readings | None
+    """None where GPUs were not read, and so is ``gpu``."""
+    gpu: GpuSums | None
+
+
+def ask(recording: Recording, question: Question) -> Asked:
+    """What a question means.
 
     Errors:
-        FormatError: there is nothing in it.
+        FormatError: the recording is damaged, or there is nothing of what is asked for.
     """
+    chosen = choose(recording, question.thread, question.processes)
+    spans = _of_processes(read_spans(recording), recording, chosen)
     window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
-    return narrowed(window, recording, _of_processes(spans, recording, chosen), question.span)
+    window = narrowed(window, recording, spans, question.span)
+    lifetimes = read_lives(recording)
+    return Asked(
+        recording,
+        question,
+        chosen,
+        spans,
+        window,
+        lifetimes,
+        own_and_total(spans, window, chosen.threads),
+        wall_seconds(recording, window, lifetimes, chosen),
+        Stream(recording, window, chosen.threads, question.attribution),
+    )
+
+
+def measure(asked: Asked, *more: Sink) -> Measured:
+    """Reads samples, memory and GPUs; the samples in one pass, which feeds the sinks ``more`` as well."""
+    recording, stream, ranges = asked.recording, asked.stream, asked.ranges
+    reduction = Reduction(stream)
+    spans = TimeRangeSums(stream, ranges, len(asked.spans.names)) if len(ranges[1]) else None
+    readings = read_readings(recording)
+    gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, asked.chosen))
+    stream.feed(reduction, *(sink for sink in (spans, gpu) if sink is not None), *more)
+    facts = reduction.facts()
+    release_unused()
+    held = read_held(recording, asked.window, asked.chosen, asked.wall_s)
+    return Measured(facts, held, spans, readings, None if gpu is None else gpu.sums())
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -61,67 +121,89 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
     Errors:
         FormatError: the recording is damaged, or the question does not fit it.
     """
-    chosen = choose(recording, question.thread, question.processes)
-    spans = read_spans(recording)
-    window = asked_window(recording, question, chosen, spans)
-    lives = read_lives(recording)
-    wall_s = wall_seconds(recording, window, lives, chosen)
+    asked = ask(recording, question)
+    return conclude(asked, measure(asked), leak_definition)
+
+
+def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition | None = None) -> Profile:
+    """Draws the conclusions from what was measured: scope, lines, functions, threads, leaks, totals."""
+    recording, question, held = asked.recording, asked.question, measured.held
     threads = recording.table("threads")
-    facts = select_threads(reduce_recording(recording, window), chosen.threads)
-    cpu = attribute(facts.cpu, question.attribution)
-    rows = prepared(cpu, facts.waits, main_threads(threads))
-    tree = load_tree(recording)
-    effective = effective_samples(float(cpu["cpu_ns"].sum()), float(cpu["weight_squared"].sum()))
-    waits_known = facts.waits is not None
-    times = time_sums(rows, len(tree))
-    scope, widened = choose_scope(
-        question.scope, recording, Summary(tree, rows, times, effective, waits_known=waits_known)
-    )
-    definition = leak_definition or definition_named(question.leaks)
-    held = read_held(recording, window, chosen, wall_s)
-    readings = read_readings(recording)
-    gpu = None if readings is None else join_gpu(recording, readings, window, gpu_threads(recording, chosen))
-    sums = joined([times, *held.sums, *([] if gpu is None else [gpu.sums])])
-    sources = Sources(recording.table("files"))
-    summary = Summary(tree, rows, sums, effective, waits_known=waits_known)
+    tree, sources = load_tree(recording), Sources(recording.table("files"))
+    summary = _summary(asked, measured, tree)
+    scope, widened = choose_scope(question.scope, recording, summary)
     in_scope = summary.in_scope(scope)
+    definition = leak_definition or definition_named(question.leaks)
     leaks = held.leaks(recording, tree, in_scope, summary.placed_lines(in_scope), sources, definition)
-    more = (*held.columns(sums.names, tree, in_scope, leaks), GpuColumns(sums.names, gpu))
-    summary = Summary(tree, rows, sums, effective, waits_known=waits_known, more=more)
-    by_thread = summary.threads(threads, held.threads(threads.num_rows), chosen.processes)
+    names = summary.sums.names
+    summary = summary.with_more(*held.columns(names, tree, in_scope, leaks), GpuColumns(names, measured.gpu))
+    by_thread = summary.threads(threads, held.threads(threads.num_rows), asked.chosen.processes)
     memory = held.memory(recording)
-    processes = frame_of(recording, window, lives, chosen.processes, by_thread, memory)
-    totals = totals_of(
-        recording, window, chosen, by_thread, processes, effective, collecting(cpu), wall_s, waits_known=waits_known
-    )
-    totals = replace(totals, **held.totals())
-    devices = None if readings is None else describe_gpu(recording, readings, window)
-    if readings is not None and devices is not None and gpu is not None:
-        totals = replace(totals, **gpu_totals(devices, gpu, readings, window))
-    ledger = read_quality(recording, chosen.processes)
-    quality = with_remarks(ledger, facts, totals.unknown_s, totals.cpu_s, recording, held)
-    if devices is not None and devices.shared:
-        quality = replace(quality, notes=[*quality.notes, SHARED_GPU])
+    processes = frame_of(recording, asked.window, asked.lifetimes, asked.chosen.processes, by_thread, memory)
+    devices = None if measured.readings is None else describe_gpu(recording, measured.readings, asked.window)
+    totals = _totals(asked, measured, summary, by_thread, processes, devices)
     return Profile(
         question=question,
         scope=scope.text,
         widened=widened,
         about=describe(recording),
         totals=totals,
-        quality=quality,
+        quality=_quality(asked, measured, totals, devices),
         lines=summary.lines(in_scope, sources),
         functions=summary.functions(in_scope),
         files=summary.files(in_scope),
         threads=by_thread,
         processes=processes,
-        tasks=sum_tasks(recording, tree, sums, effective, waits_known=waits_known),
+        tasks=sum_tasks(recording, tree, summary.sums, summary.effective, waits_known=summary.waits_known),
         sources=sources,
-        calls=calls(tree, in_scope, sums, waits_known=waits_known),
+        calls=calls(tree, in_scope, summary.sums, waits_known=summary.waits_known),
         memory=memory,
         leaks=None if leaks is None else leaks.listed,
-        spans=sum_spans(recording, spans, window, held),
+        spans=sum_spans(asked.spans, asked.window, held, measured.named_spans),
         gpu=devices,
     )
+
+
+def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:
+    """All measures of every node of the call tree."""
+    facts, gpu = measured.facts, measured.gpu
+    rows = prepared(facts.cpu, facts.waits, main_threads(asked.recording.table("threads")))
+    effective = effective_samples(float(facts.cpu["cpu_ns"].sum()), float(facts.cpu["weight_squared"].sum()))
+    sums = joined([time_sums(rows, len(tree)), *measured.held.sums, *([] if gpu is None else [gpu.sums])])
+    return Summary(tree, rows, sums, effective, waits_known=facts.waits is not None)
+
+
+def _totals(
+    asked: Asked,
+    measured: Measured,
+    summary: Summary,
+    threads: pd.DataFrame,
+    processes: pd.DataFrame,
+    devices: Gpu | None,
+) -> Totals:
+    totals = totals_of(
+        asked.recording,
+        asked.window,
+        asked.chosen,
+        threads,
+        processes,
+        summary.effective,
+        collecting(measured.facts.cpu),
+        asked.wall_s,
+        waits_known=summary.waits_known,
+    )
+    totals = replace(totals, **measured.held.totals())
+    if measured.readings is not None and devices is not None and measured.gpu is not None:
+        totals = replace(totals, **gpu_totals(devices, measured.gpu, measured.readings, asked.window))
+    return totals
+
+
+def _quality(asked: Asked, measured: Measured, totals: Totals, devices: Gpu | None) -> Quality:
+    ledger = read_quality(asked.recording, asked.chosen.processes)
+    quality = with_remarks(ledger, measured, totals.unknown_s, totals.cpu_s, asked.recording)
+    if devices is not None and devices.shared:
+        quality = replace(quality, notes=[*quality.notes, SHARED_GPU])
+    return quality
 
 
 def gpu_threads(recording: Recording, chosen: Chosen) -> Mask:
@@ -138,17 +220,6 @@ def _of_processes(spans: Spans, recording: Recording, chosen: Chosen) -> Spans:
         return spans
     owner = recording.table("threads").column("process").to_numpy().astype(np.int64)
     return spans.only(chosen.processes[owner[spans.thread]])
-
-
-def select_threads(facts: Facts, wanted: Mask | None) -> Facts:
-    """The facts of the wanted threads."""
-    if wanted is None:
-        return facts
-    waits = facts.waits
-    return Facts(
-        facts.cpu[wanted[facts.cpu["thread"]]].reset_index(drop=True),
-        waits[wanted[waits["thread"]]].reset_index(drop=True) if waits is not None else None,
-    )
 
 
 def choose_scope(text: str | None, recording: Recording, summary: Summary) -> tuple[Scope, bool]:
@@ -191,14 +262,12 @@ def nameless(recording: Recording) -> bool:
     return len(symbols) > 0 and symbols.null_count == len(symbols)
 
 
-def with_remarks(
-    quality: Quality, facts: Facts, unknown_s: float, cpu_s: float, recording: Recording, held: Held
-) -> Quality:
+def with_remarks(quality: Quality, measured: Measured, unknown_s: float, cpu_s: float, recording: Recording) -> Quality:
     """The quality with remarks on what the analysis found."""
     notes = list(quality.notes)
-    if facts.waits is None:
+    if measured.facts.waits is None:
         notes.append("waiting was not recorded")
-    if held.heap is None and held.copy_sums is None:
+    if measured.held.heap is None and measured.held.copy_sums is None:
         notes.append("memory and copies were not recorded")
     if unknown_s > 0.01 * cpu_s:
         share = unknown_s / cpu_s

@@ -65,7 +65,9 @@ class Held:
     copied_by_thread: NDArray[np.float64] | None
     chosen: Chosen
     wall_s: float | None
-    copies: Copies | None = None
+    copies: Copies | None
+    sites: Sites
+    """What the sites of ``copies`` are."""
 
     @property
     def sums(self) -> list[NodeSums]:
@@ -151,7 +153,7 @@ def read_held(recording: Recording, window: Window, chosen: Chosen, wall_s: floa
     sites = heap.sites if heap is not None else Sites(recording)
     copies = read_copies(recording, window, sites)
     copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, chosen.threads, threads)
-    return Held(heap, heap_sums, copy_sums, by_thread, chosen, wall_s, copies)
+    return Held(heap, heap_sums, copy_sums, by_thread, chosen, wall_s, copies, sites)
 
 
 def threads_by_process(recording: Recording) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ _Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Edges:
+class InterpreterPhases:
     """By thread, the first and the last sample with a Python stack: row numbers in ``cpu``, and times.
 
     Of threads that are no main thread, or have no such sample, the first is -1 and the last is beyond everything.
@@ -52,7 +52,7 @@ class Edges:
         return _marked(state, rows, end_ns[rows] <= self.first_ns[thread], start_ns[rows] >= self.last_ns[thread])
 
 
-def find_edges(recording: Recording) -> Edges:
+def find_interpreter_phases(recording: Recording) -> InterpreterPhases:
     """Looks at ``cpu`` from both ends, as far as it must: for one process as a rule at a row group or two."""
     threads = recording.table("threads")
     main = np.array([each is True for each in threads.column("main").to_pylist()], np.bool_)
@@ -64,7 +64,7 @@ def find_edges(recording: Recording) -> Edges:
     first_row, first_ns = _scan(recording, main, forwards, offsets, _Last(end_ns, sign=1))
     wanted = first_row >= 0
     last_row, last_ns = _scan(recording, wanted, forwards[::-1], offsets, _Last(start_ns, sign=-1))
-    return Edges(first_row, np.where(wanted, last_row, _NEVER), first_ns, np.where(wanted, last_ns, _NEVER))
+    return InterpreterPhases(first_row, np.where(wanted, last_row, _NEVER), first_ns, np.where(wanted, last_ns, _NEVER))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tachograph.format import FormatError
 
 from .opened import Recording
 from .text import printable
-from .time_ranges import Stretches
+from .time_ranges import TimeRanges
 from .time_window import Window
 
 _COLUMNS = ("thread", "name", "fields", "start_ns", "end_ns")
@@ -113,7 +113,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _sweep(spans: Spans) -> tuple[Stretches, Stretches]:
+def _sweep(spans: Spans) -> tuple[TimeRanges, TimeRanges]:
     """The stretches in which each name was the innermost, and those in which it was open at all."""
     own: list[tuple[int, int, int, int]] = []
     total: list[tuple[int, int, int, int]] = []
@@ -143,10 +143,10 @@ def _sweep(spans: Spans) -> tuple[Stretches, Stretches]:
             depth[name] += 1
             if depth[name] == 1:
                 since[name] = moment
-    return Stretches.of(own), Stretches.of(total)
+    return TimeRanges.of(own), TimeRanges.of(total)
 
 
-def own_and_total(spans: Spans, window: Window, threads: NDArray[np.bool_] | None) -> tuple[Stretches, Stretches]:
+def own_and_total(spans: Spans, window: Window, threads: NDArray[np.bool_] | None) -> tuple[TimeRanges, TimeRanges]:
     """The stretches of each name in a window and of some threads: as the innermost span, and at all."""
     mask = np.ones(len(spans), np.bool_) if threads is None else threads[spans.thread]
     own, total = (each.cut(window.start_ns, window.end_ns) for each in _sweep(spans.only(mask)))

@@ -1,4 +1,4 @@
-"""Stretches of time of single threads, and how much of what was measured lies in them."""
+"""TimeRanges of time of single threads, and how much of what was measured lies in them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Stretches:
-    """Stretches ``start_ns <= time < end_ns`` of threads, sorted by thread and then by start.
+class TimeRanges:
+    """TimeRanges ``start_ns <= time < end_ns`` of threads, sorted by thread and then by start.
 
     ``group`` says what each belongs to; stretches of one thread and group do not overlap.
     """
@@ -25,21 +25,21 @@ class Stretches:
     group: _Ids
 
     @classmethod
-    def of(cls, rows: list[tuple[int, int, int, int]]) -> Stretches:
-        """Stretches from (thread, start, end, group) in any order."""
+    def of(cls, rows: list[tuple[int, int, int, int]]) -> TimeRanges:
+        """TimeRanges from (thread, start, end, group) in any order."""
         table = np.array(sorted(rows), np.int64).reshape(-1, 4)
         return cls(*(table[:, column].copy() for column in range(4)))
 
     def __len__(self) -> int:
         return len(self.thread)
 
-    def cut(self, start_ns: int, end_ns: int) -> Stretches:
+    def cut(self, start_ns: int, end_ns: int) -> TimeRanges:
         """What lies between two times."""
         start, end = np.maximum(self.start_ns, start_ns), np.minimum(self.end_ns, end_ns)
         left = start < end
-        return Stretches(self.thread[left], start[left], end[left], self.group[left])
+        return TimeRanges(self.thread[left], start[left], end[left], self.group[left])
 
-    def divided(self, bounds_ns: _Ids) -> Stretches:
+    def divided(self, bounds_ns: _Ids) -> TimeRanges:
         """Pieces that lie between one of ``bounds_ns`` and the next each; groups become group * intervals + interval.
 
         Everything lies between the first bound and the last.
@@ -54,13 +54,13 @@ class Stretches:
         end = np.minimum(self.end_ns[own], bounds_ns[interval + 1])
         order = np.lexsort((start, self.thread[own]))
         group = self.group[own] * intervals + interval
-        return Stretches(self.thread[own][order], start[order], end[order], group[order])
+        return TimeRanges(self.thread[own][order], start[order], end[order], group[order])
 
-    def only(self, mask: NDArray[np.bool_]) -> Stretches:
+    def only(self, mask: NDArray[np.bool_]) -> TimeRanges:
         """Some of them."""
-        return Stretches(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.group[mask])
+        return TimeRanges(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.group[mask])
 
-    def within(self, others: Stretches) -> Stretches:
+    def within(self, others: TimeRanges) -> TimeRanges:
         """What lies in stretches of ``others``, which are of one group."""
         parts = []
         for thread, mine in self._by_thread():
@@ -80,8 +80,8 @@ class Stretches:
                 )
             )
         if not parts:
-            return Stretches.of([])
-        return Stretches(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+            return TimeRanges.of([])
+        return TimeRanges(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def contains(self, thread: NDArray[np.integer], time_ns: _Ids) -> NDArray[np.bool_]:
         """Which moments of threads lie in a stretch, where all are of one group."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from .time_ranges import Stretches
+from .time_ranges import TimeRanges
 
 _OPEN_START = -(1 << 62)
 _OPEN_END = 1 << 62
@@ -21,7 +21,7 @@ class Window:
 
     start_ns: int = _OPEN_START
     end_ns: int = _OPEN_END
-    spans: Stretches | None = None
+    spans: TimeRanges | None = None
 
     @property
     def whole(self) -> bool:

@@ -1,5 +1,5 @@
-"""What HTML reports and figures are drawn from: a profile divided into spans of time, and a reduced call tree.
+"""What HTML reports and figures are drawn from: a profile divided into bins of time, and a reduced call tree.
 
-``draw_up`` reads the long tables once more, a batch at a time, and keeps what fits on a page. Its sums over all spans
+``build_report_data`` is fed by the same stream as the profile, and keeps what fits on a page. Its sums over all bins
 are those of the profile.
 """

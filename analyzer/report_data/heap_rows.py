@@ -1,4 +1,4 @@
-"""Sampled blocks and copies as rows with a span of time: what was allocated, freed and copied when."""
+"""Sampled blocks and copies as rows with a bin of time: what was allocated, freed and copied when."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conclusions.copies import read_copies
-from ..conclusions.memory import read_heap
+from ..conclusions.copies import Copies
+from ..conclusions.memory import Heap
+from ..profile.held_memory import Held
 from ..recording.filter import Chosen, Mask
-from ..recording.opened import Recording
-from ..recording.time_window import Window
 from ..samples.sites import Sites
 from .bins import Bins
 from .labels import Labels
-from .streams import Rows
+from .series import Rows
 
 
-def heap_rows(recording: Recording, labels: Labels, window: Window, bins: Bins, chosen: Chosen) -> Iterator[Rows]:
-    """What was allocated in a window, and the net of what is held: older blocks count as of the first span."""
-    heap = read_heap(recording, window, chosen.processes)
-    if heap is None:
-        return
+def memory_rows(held: Held, labels: Labels, bins: Bins) -> Iterator[Rows]:
+    """What was allocated in a window, the net of what is held, and what was copied."""
+    if held.heap is not None:
+        yield from _heap_rows(held.heap, held.chosen, labels, bins)
+    if held.copies is not None:
+        yield from _copy_rows(held.copies, held.sites, held.chosen.threads, labels, bins)
+
+
+def _heap_rows(heap: Heap, chosen: Chosen, labels: Labels, bins: Bins) -> Iterator[Rows]:
+    """Older blocks count as of the first bin."""
     blocks = heap.blocks
     wanted = heap.of_threads(chosen.named)
     place = labels.places(heap.sites, blocks.site)
@@ -36,22 +40,13 @@ def heap_rows(recording: Recording, labels: Labels, window: Window, bins: Bins, 
     yield _rows(bins, blocks.death_ns, place, blocks.thread, {"net": -size}, freed)
 
 
-def copy_rows(recording: Recording, labels: Labels, window: Window, bins: Bins, threads: Mask | None) -> Iterator[Rows]:
-    """What was copied in a window."""
-    sites = Sites(recording)
-    copies = read_copies(recording, window, sites)
-    if copies is None:
-        return
+def _copy_rows(copies: Copies, sites: Sites, threads: Mask | None, labels: Labels, bins: Bins) -> Iterator[Rows]:
     sampled = np.flatnonzero(copies.sampled)
     place = np.full(len(copies.site), -1, np.int64)
     place[sampled] = labels.places(sites, copies.site[sampled])
-    wanted = _of_threads(copies.thread, threads) & (place >= 0)
-    yield _rows(bins, copies.time_ns, place, copies.thread, {"copied": copies.bytes}, wanted)
-
-
-def _of_threads(thread: NDArray[np.integer], threads: Mask | None) -> Mask:
-    """Which rows belong to wanted threads; the thread -1 is none."""
-    return np.ones(len(thread), np.bool_) if threads is None else np.append(threads, False)[thread]
+    # The thread -1 is none.
+    mine = np.ones(len(copies.thread), np.bool_) if threads is None else np.append(threads, False)[copies.thread]
+    yield _rows(bins, copies.time_ns, place, copies.thread, {"copied": copies.bytes}, mine & (place >= 0))
 
 
 def _rows(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..samples.cells import STATES
 from ..samples.nodes import Calls
-from ..samples.sites import STATES, Sites, state_label
+from ..samples.sites import Sites, state_label
 
 WEIGHTS = (
     "cpu_s",
@@ -20,16 +21,21 @@ WEIGHTS = (
 """Columns of ``Calls`` that graphs may be drawn of."""
 
 
+_STATE_LABELS = [state_label(state) for state in range(STATES)]
+_STATE_NAMES = list(dict.fromkeys(_STATE_LABELS))
+
+OF_STATE = np.array([_STATE_NAMES.index(label) for label in _STATE_LABELS], np.int64)
+"""The number of each stack state's label; these labels are the first."""
+
+
 class Labels:
     """Numbers for labels: those of stack states, and those that the heap found."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        states = [state_label(state) for state in range(STATES)]
-        self.names = list(dict.fromkeys([*states, *calls.stackless["label"]]))
+        self.names = list(dict.fromkeys([*_STATE_NAMES, *calls.stackless["label"]]))
         self.nodes = len(calls.tree)
         self._numbers = {name: number for number, name in enumerate(self.names)}
-        self.of_state = np.array([self._numbers[state] for state in states], np.int64)
 
     def places(self, sites: Sites, site: NDArray[np.int64]) -> NDArray[np.int64]:
         """The places of what the heap found at ``sites``; -1 for labels that the profile has not."""

@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from ..profile.held_memory import read_held
-from ..profile.profile import Profile
-from ..profile.span_sums import NO_SPAN, measured
-from ..recording.filter import Chosen
-from ..recording.named_spans import own_and_total, read_spans
-from ..recording.opened import Recording
+from ..profile.build import Asked
+from ..profile.held_memory import Held
+from ..profile.span_sums import NO_SPAN, TimeRangeSums
 from ..recording.text import printable
-from ..recording.time_window import Window
 from .bins import Bins
-from .sink import CPU
+from .series import CPU
 
 MAX_NAMES = 200
 """Names that are shown at most."""
@@ -49,46 +46,41 @@ class SpanPart:
     left_out: int
 
 
-def draw_spans(
-    recording: Recording, profile: Profile, window: Window, bins: Bins, chosen: Chosen, overall: Mapping[str, Grid]
-) -> SpanPart | None:
-    """Divides what ``Profile.spans`` sums up into spans of time; None if there are none.
+class SpansOverTime:
+    """The named spans of a question divided into bins of time; ``sums`` is the sink that the stream must feed."""
 
-    ``overall`` has by measure of ``sink.MEASURES`` the sums of everything.
+    def __init__(self, asked: Asked, bins: Bins) -> None:
+        bounds = np.ceil(bins.start_ns + np.arange(bins.count + 1) * bins.width_ns).astype(np.int64)
+        own, total = (each.cut(int(bounds[0]), int(bounds[-1])).divided(bounds) for each in asked.ranges)
+        self._names = asked.spans.names
+        self._bins = bins
+        self.sums = TimeRangeSums(asked.stream, (own, total), len(self._names) * bins.count)
 
-    Errors:
-        FormatError: the recording is damaged.
-    """
-    if profile.spans.empty:
-        return None
-    named = profile.spans.iloc[:-1]
-    # Names that look the same when they are printed are one here.
-    count_of = named.groupby("name", sort=False)["count"].sum()
-    names = count_of.index.tolist()[:MAX_NAMES]
-    spans, held = read_spans(recording), read_held(recording, window, chosen, None)
-    row_of = {name: row for row, name in enumerate(names)}
-    row = np.array([row_of.get(printable(name, 500), len(names)) for name in spans.names], np.int64)
-    bounds = np.ceil(bins.start_ns + np.arange(bins.count + 1) * bins.width_ns).astype(np.int64)
-    whole = own_and_total(spans, window, chosen.threads)
-    own, total = (each.cut(int(bounds[0]), int(bounds[-1])).divided(bounds) for each in whole)
-    groups = len(spans.names) * bins.count
+    def part(self, spans: pd.DataFrame, held: Held, overall: Mapping[str, Grid]) -> SpanPart:
+        """Divides what ``Profile.spans`` sums up; ``overall`` has by measure of ``series.MEASURES`` the sums of all."""
+        bins, total = self._bins, self.sums.ranges[1]
+        # Names that look the same when they are printed are one here.
+        count_of = spans.iloc[:-1].groupby("name", sort=False)["count"].sum()
+        names = count_of.index.tolist()[:MAX_NAMES]
+        row_of = {name: row for row, name in enumerate(names)}
+        row = np.array([row_of.get(printable(name, 500), len(names)) for name in self._names], np.int64)
 
-    def by_row(values: Grid) -> Grid:
-        grid = np.zeros((len(names) + 1, bins.count))
-        np.add.at(grid, row, values.reshape(-1, bins.count))
-        return grid
+        def by_row(values: Grid) -> Grid:
+            grid = np.zeros((len(names) + 1, bins.count))
+            np.add.at(grid, row, values.reshape(-1, bins.count))
+            return grid
 
-    lengths = np.bincount(total.group, (total.end_ns - total.start_ns).astype(np.float64), groups)
-    grids = {"lasted": by_row(lengths.astype(np.float64))}
-    grids["lasted"][-1] = 0
-    for column, (by_own, by_total, _) in measured(recording, window, held, (own, total), groups).items():
-        if np.isnan(by_total).any():
-            continue
-        grid = by_row(by_total)
-        # What was in no span: everything, but for what was in one.
-        parts = [overall[name] for name in (CPU if column == "cpu_s" else (MEASURES[column],)) if name in overall]
-        everything = np.sum(parts, axis=0) if parts else np.zeros(bins.count)
-        grid[-1] = np.maximum(everything - by_own.reshape(-1, bins.count).sum(axis=0), 0.0)
-        grids[MEASURES[column]] = grid
-    counts = [int(count) for count in count_of.tolist()[:MAX_NAMES]]
-    return SpanPart([*names, NO_SPAN], [*counts, None], grids, len(count_of) - len(names))
+        lengths = np.bincount(total.group, (total.end_ns - total.start_ns).astype(np.float64), self.sums.groups)
+        grids = {"lasted": by_row(lengths.astype(np.float64))}
+        grids["lasted"][-1] = 0
+        for column, (by_own, by_total, _) in self.sums.sums(held).items():
+            if np.isnan(by_total).any():
+                continue
+            grid = by_row(by_total)
+            # What was in no span: everything, but for what was in one.
+            parts = [overall[name] for name in (CPU if column == "cpu_s" else (MEASURES[column],)) if name in overall]
+            everything = np.sum(parts, axis=0) if parts else np.zeros(bins.count)
+            grid[-1] = np.maximum(everything - by_own.reshape(-1, bins.count).sum(axis=0), 0.0)
+            grids[MEASURES[column]] = grid
+        counts = [int(count) for count in count_of.tolist()[:MAX_NAMES]]
+        return SpanPart([*names, NO_SPAN], [*counts, None], grids, len(count_of) - len(names))

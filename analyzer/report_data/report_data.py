@@ -1,8 +1,7 @@
-"""Draws up a recording: the series behind every chart and table of a report."""
+"""The data of a report: the series behind every chart and table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,31 +9,34 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..profile.build import asked_window
-from ..profile.profile import Profile
+from ..profile.build import ask, conclude, measure
+from ..profile.profile import Profile, Question
 from ..recording.call_tree import NOTHING, CallTree
-from ..recording.filter import choose
-from ..recording.interpreter_phases import find_edges
-from ..recording.named_spans import read_spans
 from ..recording.opened import Recording
-from ..recording.release import release_unused
 from ..samples.nodes import Calls
-from ..samples.reduction import waits_recorded
 from ..samples.summary import main_threads
 from .bins import Bins, make_bins
 from .flame import Flame, build_flame
-from .groups import Groups
-from .heap_rows import copy_rows, heap_rows
+from .heap_rows import memory_rows
 from .labels import Labels
-from .named_spans import SpanPart, draw_spans
-from .sink import CPU, MEASURES, Series, Sink
-from .streams import Rows, cpu_rows, wait_rows
-from .targets import MAX_FILES, MAX_FUNCTIONS, MAX_LINES, Charged, Target, file_keys, function_keys, line_keys
+from .named_spans import SpanPart, SpansOverTime
+from .sampled import Sampled
+from .series import CPU, PlaceSums, Series, make_series
+from .targets import (
+    MAX_FILES,
+    MAX_FUNCTIONS,
+    MAX_LINES,
+    Charged,
+    Groups,
+    Target,
+    Values,
+    file_keys,
+    function_keys,
+    line_keys,
+)
 
 MAX_THREADS = 200
 """Threads that are drawn at most."""
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Picture:
+class ReportData:
     """What is drawn. Values are nanoseconds or bytes; grids are rows by spans of ``bins``."""
 
     profile: Profile
@@ -64,49 +66,41 @@ class Picture:
     flame: Flame
     flame_series: Series
     overall: dict[str, Values]
-    """By span: each of ``sink.MEASURES`` that was recorded, ``samples``, ``weight`` and ``weight_squared``."""
+    """By span: each of ``series.MEASURES`` that was recorded, ``samples``, ``weight`` and ``weight_squared``."""
     spans: SpanPart | None = None
 
 
-def draw_up(recording: Recording, profile: Profile) -> Picture:
-    """Divides what a profile sums up into spans of time.
+def build_report_data(recording: Recording, question: Question) -> ReportData:
+    """Answers a question, and divides what the profile sums up into bins of time; samples are read once for both.
 
     Errors:
-        FormatError: the recording is damaged.
+        FormatError: the recording is damaged, or the question does not fit it.
     """
-    question = profile.question
-    chosen = choose(recording, question.thread, question.processes)
-    window = asked_window(recording, question, chosen, read_spans(recording))
-    bins = make_bins(recording, window)
+    asked = ask(recording, question)
+    bins = make_bins(recording, asked.window)
+    sampled = Sampled(asked.stream, bins, main_threads(recording.table("threads")))
+    spans = SpansOverTime(asked, bins) if len(asked.ranges[1]) else None
+    measured = measure(asked, sampled, *([] if spans is None else [spans.sums]))
+    profile = conclude(asked, measured)
     calls = profile.calls
-    labels = Labels(calls)
-    table = recording.table("threads")
-    edges = find_edges(recording)
-    release_unused()
-
-    def rows() -> Iterator[Rows]:
-        yield from cpu_rows(recording, edges, labels, window, bins, question.attribution, chosen.threads)
-        if waits_recorded(recording):
-            yield from wait_rows(recording, edges, labels, window, bins, main_threads(table), chosen.threads)
-        yield from heap_rows(recording, labels, window, bins, chosen)
-        yield from copy_rows(recording, labels, window, bins, chosen.threads)
-
-    tree = calls.tree
-    flame = build_flame(tree, labels.weights())
-    targets = _targets(profile, labels)
-    kept = np.sort(profile.threads.index.to_numpy()[:MAX_THREADS])
-    by_thread = _Totals(table.num_rows, bins.count)
-    everything = _Totals(1, bins.count)
-    sink = Sink(tree.spans, len(tree) + len(labels.names), bins.count, targets, Groups(flame.place, len(flame.parent)))
-    for part in rows():
-        sink.add(part.time_bin, part.place, part.weights)
-        by_thread.add(part.time_bin, part.thread, part.weights)
-        everything.add(part.time_bin, np.zeros(len(part.thread), np.int64), _observed(part))
-    series = sink.series()
-    threads = profile.threads.loc[kept]
-    numbers = threads["thread"].to_numpy(np.int64)
-    overall = {name: grid[0].astype(np.float64) for name, grid in everything.grids.items()}
-    return Picture(
+    tree, labels = calls.tree, Labels(calls)
+    places = PlaceSums(len(tree) + len(labels.names))
+    for rows in memory_rows(measured.held, labels, bins):
+        places.add(rows)
+        sampled.add_up(rows)
+    flame, targets = build_flame(tree, labels.weights()), _targets(profile, labels)
+    series = make_series(
+        [*sampled.places.bins(), *places.bins()],
+        tree.spans,
+        len(tree) + len(labels.names),
+        bins.count,
+        targets,
+        Groups(flame.place, len(flame.parent)),
+    )
+    overall = {name: grid[0].astype(np.float64) for name, grid in sampled.everything.grids.items()}
+    threads = profile.threads.loc[np.sort(profile.threads.index.to_numpy()[:MAX_THREADS])]
+    by_thread = Series(sampled.threads.of(threads["thread"].to_numpy(np.int64)))
+    return ReportData(
         profile=profile,
         bins=bins,
         tree=tree,
@@ -115,11 +109,11 @@ def draw_up(recording: Recording, profile: Profile) -> Picture:
         lines=_part(profile.lines, targets["lines"], series["lines"]),
         functions=_part(profile.functions, targets["functions"], series["functions"]),
         files=_part(profile.files, targets["files"], series["files"]),
-        threads=Part(threads, Series(by_thread.of(numbers)), len(profile.threads) - len(threads)),
+        threads=Part(threads, by_thread, len(profile.threads) - len(threads)),
         flame=flame,
         flame_series=series["flame"],
         overall=overall,
-        spans=draw_spans(recording, profile, window, bins, chosen, overall),
+        spans=None if spans is None else spans.part(profile.spans, measured.held, overall),
     )
 
 
@@ -152,37 +146,9 @@ def _functions_in_scope(calls: Calls) -> NDArray[np.bool_]:
     return result
 
 
-def _observed(part: Rows) -> dict[str, Values]:
-    """The measures of rows, and of samples what their intervals need."""
-    if part.squared is None:
-        return part.weights
-    weight = np.sum(list(part.weights.values()), axis=0)
-    return {**part.weights, "samples": np.ones(len(weight)), "weight": weight, "weight_squared": part.squared}
-
-
-class _Totals:
-    """Sums by row and span of time, without regard to place."""
-
-    def __init__(self, rows: int, bins: int) -> None:
-        self._rows = rows
-        self._bins = bins
-        self.grids: dict[str, Values] = {}
-
-    def add(self, bins: NDArray[np.int64], row: NDArray[np.int64], weights: dict[str, Values]) -> None:
-        key = row * self._bins + bins
-        for name, values in weights.items():
-            sums = np.bincount(key, weights=values, minlength=self._rows * self._bins)
-            known = self.grids.setdefault(name, np.zeros((self._rows, self._bins)))
-            known += sums.reshape(self._rows, self._bins)
-
-    def of(self, rows: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
-        """The grids of some rows, for the measures that are known."""
-        return {name: grid[rows].astype(np.float32) for name, grid in self.grids.items() if name in MEASURES}
-
-
-def coarser(picture: Picture) -> Picture:
+def coarser(data: ReportData) -> ReportData:
     """The same with half as many spans of time."""
-    bins = picture.bins
+    bins = data.bins
     count = (bins.count + 1) // 2
 
     def halves(values: NDArray[np.floating[Any]]) -> NDArray[Any]:
@@ -195,15 +161,14 @@ def coarser(picture: Picture) -> Picture:
         return Series(own, {name: halves(grid) for name, grid in whole.total.items()})
 
     parts = {
-        name: replace(getattr(picture, name), series=series(getattr(picture, name).series))
+        name: replace(getattr(data, name), series=series(getattr(data, name).series))
         for name in ("lines", "functions", "files", "threads")
     }
     return replace(
-        picture,
+        data,
         bins=Bins(bins.start_ns, bins.width_ns * 2, count, bins.offset_ns),
-        flame_series=series(picture.flame_series),
-        overall={name: halves(values) for name, values in picture.overall.items()},
-        spans=picture.spans
-        and replace(picture.spans, grids={name: halves(grid) for name, grid in picture.spans.grids.items()}),
+        flame_series=series(data.flame_series),
+        overall={name: halves(values) for name, values in data.overall.items()},
+        spans=data.spans and replace(data.spans, grids={name: halves(grid) for name, grid in data.spans.grids.items()}),
         **parts,
     )

@@ -1,4 +1,4 @@
-"""Divides CPU time into Python, native and kernel: pure functions from facts to facts with conclusions.
+"""Divides CPU time into Python, native and kernel: the one place where that is decided.
 
 The rules are explained in docs/explanation/attribution.md. In short: time in the kernel is measured, so it comes off
 first; a rule decides about the rest, or says that it cannot.
@@ -7,16 +7,17 @@ first; a rule decides about the rest, or says that it cannot.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
 from ..recording.compat.opcodes import OpcodeClass
 from ..recording.interpreter_phases import ENDING, STARTING
+from .cells import CELLS, unpacked
 from .native_frames import FrameClass
 
 SIGNAL, SIGNAL_THREAD = 2, 3
@@ -47,37 +48,95 @@ class Verdict(enum.IntEnum):
     NATIVE = 2
 
 
-def attribute(cpu: pd.DataFrame, rule: Attribution) -> pd.DataFrame:
-    """``cpu`` with the columns python_ns, native_ns, kernel_ns and unknown_ns, which add up to cpu_ns in every row.
+Columns = Mapping[str, NDArray[Any]]
+"""What rules look at, by name: frame_class, opcode_class, origin, stack_state (``cells.unpacked``)."""
 
-    Where the kernel's part was not recorded (``kernel_known`` is false) kernel_ns is 0 and the others hold all of
-    the time.
+_Floats = NDArray[np.float64]
+
+
+class Parts(NamedTuple):
+    """CPU nanoseconds by whose time they are: they add up to the weight."""
+
+    python: _Floats
+    native: _Floats
+    kernel: _Floats
+    unknown: _Floats
+
+
+class Division:
+    """One rule, asked once for each cell: everything that shows Python and native time gets it from here."""
+
+    def __init__(self, rule: Attribution) -> None:
+        self._rule = rule
+        self._known = np.zeros(CELLS, np.bool_)
+        self._verdict = np.zeros(CELLS, np.int8)
+        self._delayed = np.zeros(CELLS, np.bool_)
+
+    def parts(self, cell: NDArray[np.integer], weight: _Floats, system: _Floats | None, delay: _Floats | None) -> Parts:
+        """The parts of weights, which are samples' or sums of samples of one cell; None is 0 everywhere.
+
+        ``system`` is the kernel's part, 0 where it was not recorded: then the others hold all of the time.
+
+        Errors:
+            FormatError: the rule needs rows of the signal sampler and there are others.
+        """
+        self._learn(cell)
+        delayed = self._delayed[cell] if self._delayed.any() else None
+        return divide(self._verdict[cell], delayed, weight, system, delay)
+
+    def _learn(self, cell: NDArray[np.integer]) -> None:
+        seen = np.flatnonzero(np.bincount(cell, minlength=1) if len(cell) else np.zeros(1))
+        new = seen[~self._known[seen]]
+        if len(new):
+            columns = unpacked(new)
+            self._verdict[new] = decide(columns, self._rule)
+            self._delayed[new] = by_delay(columns, self._rule)
+            self._known[new] = True
+
+
+def divide(
+    verdict: NDArray[np.integer],
+    delayed: NDArray[np.bool_] | None,
+    weight: _Floats,
+    system: _Floats | None,
+    delay: _Floats | None,
+) -> Parts:
+    """Divides weights: the kernel's part comes off first, then a verdict has the rest, or the delay is native."""
+    kernel = np.zeros(len(weight)) if system is None else system
+    rest = weight - kernel
+    native = np.where(verdict == Verdict.NATIVE, rest, 0.0)
+    unknown = np.where(verdict == Verdict.UNKNOWN, rest, 0.0)
+    if delayed is not None:
+        native = np.where(delayed, np.minimum(0.0 if delay is None else delay, rest), native)
+        unknown = np.where(delayed, 0.0, unknown)
+    return Parts(rest - native - unknown, native, kernel, unknown)
+
+
+def decide(columns: Columns, rule: Attribution) -> NDArray[np.int64]:
+    """The verdict on each row.
 
     Errors:
         FormatError: the rule needs rows of the signal sampler and there are others.
     """
-    signal = cpu["origin"].isin((SIGNAL, SIGNAL_THREAD)).to_numpy()
+    signal = np.isin(columns["origin"], (SIGNAL, SIGNAL_THREAD))
     if rule is Attribution.DELAY and not signal.all():
         raise FormatError(
             "--attribution delay needs a recording of the signal sampler (tachograph record --sampler signal)"
         )
-    kernel = np.where(cpu["kernel_known"], cpu["system_ns"], 0.0)
-    rest = cpu["cpu_ns"].to_numpy() - kernel
-    main = cpu["origin"].to_numpy() == SIGNAL
     if rule in (Attribution.AUTO, Attribution.DELAY):
-        verdicts = np.where(signal, opcode_rule(cpu), native_rule(cpu))
-    else:
-        verdicts = _RULES[rule](cpu)
-        main = np.zeros(len(cpu), np.bool_)
-    delay = np.where(main, np.minimum(cpu["delay_ns"], rest), 0.0)
-    python = np.where(verdicts == Verdict.PYTHON, rest, 0.0)
-    native = np.where(verdicts == Verdict.NATIVE, rest, 0.0)
-    python, native = np.where(main, rest - delay, python), np.where(main, delay, native)
-    unknown = np.where(~main & (verdicts == Verdict.UNKNOWN), rest, 0.0)
-    return cpu.assign(python_ns=python, native_ns=native, kernel_ns=kernel, unknown_ns=unknown)
+        return np.where(signal, opcode_rule(columns), native_rule(columns))
+    if rule is Attribution.OPCODE:
+        return opcode_rule(columns)
+    return pc_only_rule(columns) if rule is Attribution.PC_ONLY else native_rule(columns)
 
 
-def native_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
+def by_delay(columns: Columns, rule: Attribution) -> NDArray[np.bool_]:
+    """Which rows are divided by the delay of their signal, whatever the verdict: the signal sampler's main thread's."""
+    signal: NDArray[np.bool_] = columns["origin"] == SIGNAL
+    return signal & (rule in (Attribution.AUTO, Attribution.DELAY))
+
+
+def native_rule(columns: Columns) -> NDArray[np.int64]:
     """By program counter and opcode (recordings of the native sampler).
 
     Native is what runs outside of the interpreter, but for the C library while the leaf executes an opcode that
@@ -88,8 +147,8 @@ def native_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
     inside of the interpreter but outside of the loop the opcode is needed, unless the thread has no Python frames,
     whose time (starting and ending the interpreter) is Python's.
     """
-    frame, opcode = cpu["frame_class"].to_numpy(), _opcode_classes(cpu)
-    no_stack = cpu["stack_state"].isin(NO_PYTHON_STACK).to_numpy()
+    frame, opcode = columns["frame_class"], _opcode_classes(columns)
+    no_stack = np.isin(columns["stack_state"], NO_PYTHON_STACK)
     foreign = (frame == FrameClass.OUTSIDE) | ((frame == FrameClass.RUNTIME) & (opcode != OpcodeClass.INTERNAL))
     called = (frame == FrameClass.INTERIOR) & (opcode >= OpcodeClass.ANY_CALL)
     called |= (frame == FrameClass.MACHINERY) & (opcode == OpcodeClass.NATIVE_CALL)
@@ -98,28 +157,21 @@ def native_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
     return np.where((frame == FrameClass.UNKNOWN) | undecided, Verdict.UNKNOWN, verdicts)
 
 
-def _opcode_classes(cpu: pd.DataFrame) -> NDArray[np.integer]:
+def _opcode_classes(columns: Columns) -> NDArray[np.integer]:
     """The class of the opcode at the leaf; unknown where no leaf was read."""
-    read = cpu["stack_state"].isin(READ_STACK).to_numpy()
-    return np.where(read, cpu["opcode_class"].to_numpy(), OpcodeClass.UNKNOWN)
+    read = np.isin(columns["stack_state"], READ_STACK)
+    return np.where(read, columns["opcode_class"], OpcodeClass.UNKNOWN)
 
 
-def opcode_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
+def opcode_rule(columns: Columns) -> NDArray[np.int64]:
     """By opcode alone: a thread that is stuck in a call runs native code (Scalene 2023, section 2.2)."""
-    opcode = _opcode_classes(cpu)
+    opcode = _opcode_classes(columns)
     verdicts = np.where(opcode >= OpcodeClass.ANY_CALL, Verdict.NATIVE, Verdict.PYTHON)
     return np.where(opcode == OpcodeClass.UNKNOWN, Verdict.UNKNOWN, verdicts)
 
 
-def pc_only_rule(cpu: pd.DataFrame) -> NDArray[np.int64]:
+def pc_only_rule(columns: Columns) -> NDArray[np.int64]:
     """By program counter alone: whatever runs in the interpreter's own module is Python, built-in functions too."""
-    frame = cpu["frame_class"].to_numpy()
+    frame = columns["frame_class"]
     verdicts = np.where(np.isin(frame, (FrameClass.OUTSIDE, FrameClass.RUNTIME)), Verdict.NATIVE, Verdict.PYTHON)
     return np.where(frame == FrameClass.UNKNOWN, Verdict.UNKNOWN, verdicts)
-
-
-_RULES: dict[Attribution, Callable[[pd.DataFrame], NDArray[np.int64]]] = {
-    Attribution.NATIVE: native_rule,
-    Attribution.OPCODE: opcode_rule,
-    Attribution.PC_ONLY: pc_only_rule,
-}

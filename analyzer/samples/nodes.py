@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..recording.call_tree import CallTree
+from .cells import STATES
 from .measures import MEASURES, as_seconds, sums_by
-from .sites import STATES, state_label
+from .sites import state_label
 
 _Floats = NDArray[np.float64]
 

@@ -7,9 +7,10 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from ..recording.interpreter_phases import ENDING, STARTING, Edges, find_edges
+from ..recording.interpreter_phases import ENDING, STARTING, InterpreterPhases, find_interpreter_phases
 from ..recording.opened import Recording
 from ..recording.text import printable
+from .cells import STATES
 from .native_frames import RECORDER, matching
 
 BEFORE_RECORDING = "<before recording>"
@@ -30,9 +31,6 @@ STATE_ROWS = {
 }
 """Names of rows for facts that have no line; they keep the sum of all rows equal to the total."""
 
-STATES = 9
-"""States of stacks: those of the format, the analyzer's own, and one for all that this version does not know."""
-
 _NO_STACK = 1
 _Ids = NDArray[np.int64]
 
@@ -45,12 +43,12 @@ def state_label(state: int) -> str:
 class Sites:
     """Numbers for places: those below ``nodes`` are nodes of the call tree, the others are ``labels``, in order."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, phases: InterpreterPhases | None = None) -> None:
         self.nodes = recording.rows("stacks")
         self.labels: list[str] = []
         self._numbers: dict[str, int] = {}
         self._names = _native_names(recording)
-        self._edges: Edges = find_edges(recording)
+        self._phases: InterpreterPhases = phases or find_interpreter_phases(recording)
         self._parents: _Ids = recording.table("stacks").column("parent").cast("int64").fill_null(-1).to_numpy()
 
     def __len__(self) -> int:
@@ -83,7 +81,7 @@ class Sites:
             return sites
         known = np.minimum(state[rows].astype(np.int64), STATES - 1)
         known = np.where((known == STARTING) | (known == ENDING), STATES - 1, known)
-        marked = self._edges.mark_times(known, thread[rows], time_ns[rows], time_ns[rows]).astype(np.int64)
+        marked = self._phases.mark_times(known, thread[rows], time_ns[rows], time_ns[rows]).astype(np.int64)
         pairs, inverse = np.unique(marked * (len(self._names) + 1) + native[rows] + 1, return_inverse=True)
         numbers = []
         for pair in pairs.tolist():

@@ -64,11 +64,15 @@ class Summary:
     ) -> None:
         self.tree = tree
         self._rows = rows
-        self._sums = sums
-        self._effective = effective
-        self._waits_known = waits_known
+        self.sums = sums
+        self.effective = effective
+        self.waits_known = waits_known
         self._more = more
         self._total_cpu = float(rows["cpu_ns"].sum())
+
+    def with_more(self, *more: MoreColumns) -> Summary:
+        """The same, with more columns in the frames of lines, functions and files."""
+        return Summary(self.tree, self._rows, self.sums, self.effective, waits_known=self.waits_known, more=more)
 
     def in_scope(self, scope: Scope) -> NDArray[np.bool_]:
         """Which nodes are in scope; code that is not known is in the scope ``all`` only."""
@@ -77,7 +81,7 @@ class Summary:
 
     def charged_cpu(self, in_scope: NDArray[np.bool_]) -> tuple[float, float]:
         """CPU time of all nodes, and of those that have themselves or a caller in scope."""
-        cpu = self._sums.nodes[:, _CPU]
+        cpu = self.sums.nodes[:, _CPU]
         return float(cpu.sum()), float(cpu[self.tree.nearest(in_scope) != NOTHING].sum())
 
     def lines(self, in_scope: NDArray[np.bool_], sources: Sources) -> pd.DataFrame:
@@ -90,7 +94,7 @@ class Summary:
     def placed_lines(self, in_scope: NDArray[np.bool_]) -> tuple[Placement, pd.DataFrame]:
         """Where the frame of lines has what, and how its rows are labelled, before it is sorted."""
         keys, label = self._lines(in_scope)
-        names = [OUT_OF_SCOPE, *self._sums.labels]
+        names = [OUT_OF_SCOPE, *self.sums.labels]
         labels = pd.concat([label, _rows_without_line(names, label)], ignore_index=True)
         return self._placement("lines", keys, len(label), in_scope), labels
 
@@ -156,7 +160,7 @@ class Summary:
             }
         ).astype({"clock_cpu_s": np.float64})
         more = pd.DataFrame(index=label.index) if held is None else held
-        frame = pd.concat([label, as_seconds(sums, waits_known=self._waits_known), more], axis=1)
+        frame = pd.concat([label, as_seconds(sums, waits_known=self.waits_known), more], axis=1)
         self._add_shares(frame, "")
         used = (sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | (more.fillna(0.0) > 0).any(axis=1)
         kept = used | frame["main"]
@@ -176,8 +180,8 @@ class Summary:
         return Placement(
             kind,
             np.where(charged != NOTHING, keys[charged], size),
-            {name: size + 1 + number for number, name in enumerate(self._sums.labels)},
-            size + 1 + len(self._sums.labels),
+            {name: size + 1 + number for number, name in enumerate(self.sums.labels)},
+            size + 1 + len(self.sums.labels),
         )
 
     def _by(self, kind: str, keys: _Ids, in_scope: NDArray[np.bool_], label: pd.DataFrame) -> pd.DataFrame:
@@ -185,11 +189,11 @@ class Summary:
         size = len(label)
         charged = self.tree.nearest(in_scope)
         placed = charged != NOTHING
-        own = _sum_rows(self._sums.nodes[placed], keys[charged[placed]], size)
+        own = _sum_rows(self.sums.nodes[placed], keys[charged[placed]], size)
         outermost = self.tree.outermost(np.where(in_scope, keys, NOTHING))
-        total = _sum_rows(self.tree.below(self._sums.nodes)[outermost], keys[outermost], size)
-        names = [OUT_OF_SCOPE, *self._sums.labels]
-        extra = np.vstack([self._sums.nodes[~placed].sum(axis=0), self._sums.stackless])
+        total = _sum_rows(self.tree.below(self.sums.nodes)[outermost], keys[outermost], size)
+        names = [OUT_OF_SCOPE, *self.sums.labels]
+        extra = np.vstack([self.sums.nodes[~placed].sum(axis=0), self.sums.stackless])
         own, total = np.concatenate([own, extra]), np.concatenate([total, extra])
         placement = self._placement(kind, keys, size, in_scope)
         more = pd.concat(
@@ -198,8 +202,8 @@ class Summary:
         )
         parts = [
             pd.concat([label, _rows_without_line(names, label)], ignore_index=True),
-            as_seconds(own, waits_known=self._waits_known),
-            as_seconds(total, waits_known=self._waits_known, prefix="total_"),
+            as_seconds(own, waits_known=self.waits_known),
+            as_seconds(total, waits_known=self.waits_known, prefix="total_"),
             more,
         ]
         frame = pd.concat(parts, axis=1)
@@ -215,7 +219,7 @@ class Summary:
     def _add_shares(self, frame: pd.DataFrame, prefix: str) -> None:
         cpu = frame[f"{prefix}cpu_s"].to_numpy(np.float64)
         shares = cpu * 1e9 / self._total_cpu if self._total_cpu > 0 else np.full(len(cpu), np.nan)
-        low, high = wilson(shares, self._effective)
+        low, high = wilson(shares, self.effective)
         for name, values in (("share", shares), ("share_low", low), ("share_high", high)):
             frame[f"{prefix}cpu_{name}"] = values
 
@@ -224,7 +228,7 @@ class Summary:
         tree = self.tree
         charged = tree.nearest(in_scope)
         placed = charged != NOTHING
-        nodes = self._sums.nodes
+        nodes = self.sums.nodes
         weight = np.zeros(len(tree))
         # Where no time was seen, waiting decides, and then memory.
         less = nodes[:, _WAIT] * 1e-6 + nodes[:, len(MEASURES) :].sum(axis=1) * 1e-12

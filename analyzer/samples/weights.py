@@ -1,15 +1,17 @@
-"""The weights of CPU samples: measured times, but for the first sample of each thread.
+"""The weights of CPU samples: measured times, but for the first sample of each thread, and for the signal sampler's.
 
 A sample stands for the CPU time since the one before. The first one has none before it: what it stands for is not the
 time since the thread began, for threads that ended sooner have no sample at all. Where the recorder's schedule is
 stationary, every instant has the same chance to be sampled, one in an interval, so the first sample gets the inverse of
 that (Horvitz and Thompson, 1952): the interval, for each expiration of its timer. Sums over many threads, each shorter
 than the interval, are right then; of a thread that lives longer, the interval takes the place of its unsampled ends.
+
+The signal sampler's rows of one tick hold the elapsed time of the whole tick each: it is shared out among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -79,3 +81,33 @@ def _reweighted(batch: pa.RecordBatch, rows: NDArray[np.integer], interval_ns: i
         changed["system_ns"] = pa.array(values, mask=~known)
     names = batch.schema.names
     return pa.RecordBatch.from_arrays([changed.get(name, batch.column(name)) for name in names], names)
+
+
+def whole_ticks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that never end in the middle of a run of equal ``time_ns``."""
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        rows = pa.concat_batches([held, batch]) if held is not None else batch
+        times = rows.column("time_ns").to_numpy()
+        cut = int(np.searchsorted(times, times[-1])) if len(times) else 0
+        if cut:
+            yield rows.slice(0, cut)
+        held = rows.slice(cut)
+    if held is not None and held.num_rows:
+        yield held
+
+
+def share_ticks(
+    time_ns: NDArray[np.int64], process: NDArray[np.int64], elapsed_ns: NDArray[np.float64], interval_ns: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weight and delay of rows of the signal sampler, each of which carries the elapsed time of its whole tick.
+
+    The elapsed virtual time T is shared out evenly among the threads that were executing, so that the total is the
+    time that passed; the delay is the same share of T - q (Scalene 2023, section 2.1 and 2.2). T below q has no delay.
+    """
+    order = np.lexsort((process, time_ns))
+    changed = (np.diff(time_ns[order]) != 0) | (np.diff(process[order]) != 0)
+    tick = np.empty(len(order), np.int64)
+    tick[order] = np.concatenate(([0], np.cumsum(changed))) if len(order) else []
+    rows = np.bincount(tick)[tick]
+    return elapsed_ns / rows, np.maximum(elapsed_ns - interval_ns, 0.0) / rows

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from browser import story
-from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer import Question, Recording
 
 FLAGS = (
     "--headless",
@@ -27,10 +27,10 @@ FLAGS = (
 def write_page(recording: Path, page: Path, **question: Any) -> Path:
     """The report of a recording."""
     from tachograph.analyzer.render.html.page import write_report
-    from tachograph.analyzer.report_data.report_data import draw_up
+    from tachograph.analyzer.report_data.report_data import build_report_data
 
     with Recording.open(recording) as opened:
-        write_report(draw_up(opened, build_profile(opened, Question(**question))), page)
+        write_report(build_report_data(opened, Question(**question)), page)
     return page
 
 

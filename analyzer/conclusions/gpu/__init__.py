@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .columns import COLUMNS, GpuColumns
-from .join import GpuSums, join_gpu
+from .join import GpuJoin, GpuSums
 from .readings import Readings, read_readings
 from .report import Gpu, describe_gpu, gpu_totals
 
@@ -11,10 +11,10 @@ __all__ = [
     "COLUMNS",
     "Gpu",
     "GpuColumns",
+    "GpuJoin",
     "GpuSums",
     "Readings",
     "describe_gpu",
     "gpu_totals",
-    "join_gpu",
     "read_readings",
 ]

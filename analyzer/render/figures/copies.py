@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...report_data.numbers import size
-from ...report_data.report_data import Picture
+from ...report_data.report_data import ReportData
 from .palette import INK, LIGHT
 from .style import clipped, heading, new_figure, place_label
 
@@ -16,7 +16,7 @@ LEAST = 0.005
 """Lines with less than this part of the longest bar have none that can be seen."""
 
 
-def draw_copies(picture: Picture) -> Figure | None:
+def draw_copies(picture: ReportData) -> Figure | None:
     """The figure; None if copies were not recorded, or there were none."""
     frame = picture.profile.lines
     if "copied_bytes" not in frame:

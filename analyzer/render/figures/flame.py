@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ...recording.text import printable
 from ...report_data.flame import FOLDED, LABEL
 from ...report_data.numbers import seconds
-from ...report_data.report_data import Picture
+from ...report_data.report_data import ReportData
 from ...report_data.row_labels import UNKNOWN_CODE
-from ...report_data.sink import CPU
+from ...report_data.series import CPU
 from .palette import FAINT, INK, LIGHT, NAMES, PAPER, SOFT, WASH
 from .style import heading, new_figure, short_path
 
@@ -32,7 +32,7 @@ CHARACTER = 0.0063
 """Width of a character as a part of the figure's width."""
 
 
-def draw_flame(picture: Picture) -> Figure | None:
+def draw_flame(picture: ReportData) -> Figure | None:
     """The figure; None without CPU time."""
     parts = np.zeros((len(CPU), len(picture.flame.parent)))
     for place, part in enumerate(CPU):
@@ -109,7 +109,7 @@ def _with_calls(parent: NDArray[np.int64], parts: NDArray[np.float64]) -> NDArra
     return sums
 
 
-def _look(picture: Picture, function: int) -> tuple[str, Colour, str]:
+def _look(picture: ReportData, function: int) -> tuple[str, Colour, str]:
     """Name, colour and ink of a box; code out of scope is paler."""
     if function >= 0:
         inside = bool(picture.in_scope[function])

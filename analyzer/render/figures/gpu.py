@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from ...report_data.numbers import percent, size
-from ...report_data.report_data import Picture
+from ...report_data.report_data import ReportData
 from .palette import GPU, INK, MEMORY
 from .style import heading, new_figure
 
@@ -13,7 +13,7 @@ MAX_DEVICES = 4
 GB = 1e9
 
 
-def draw_gpu(picture: Picture) -> Figure | None:
+def draw_gpu(picture: ReportData) -> Figure | None:
     """The figure, of the GPUs that the program used; None if GPUs were not read, or told nothing."""
     gpu, totals = picture.profile.gpu, picture.profile.totals
     if gpu is None or gpu.timeline.empty:

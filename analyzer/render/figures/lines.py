@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...report_data.numbers import seconds
-from ...report_data.report_data import Picture
+from ...report_data.report_data import ReportData
 from .palette import FAINT, INK, LIGHT, NAMES
 from .style import WIDTH, clipped, heading, new_figure, place_label
 
@@ -14,7 +14,7 @@ TOP = 15
 PARTS = ("python", "native", "kernel", "unknown")
 
 
-def draw_lines(picture: Picture) -> Figure | None:
+def draw_lines(picture: ReportData) -> Figure | None:
     """The figure; None without CPU time."""
     profile = picture.profile
     frame = profile.lines.head(TOP)

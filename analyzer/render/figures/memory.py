@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ...report_data.numbers import size
-from ...report_data.report_data import Part, Picture
+from ...report_data.report_data import Part, ReportData
 from .palette import INK, RULE, SITES, SOFT
 from .style import clipped, heading, new_figure, short_path
 
@@ -17,7 +17,7 @@ LEAST = 0.01
 """A site with less than this part of what all hold cannot be seen."""
 
 
-def draw_footprint(picture: Picture) -> Figure | None:
+def draw_footprint(picture: ReportData) -> Figure | None:
     """The figure; None if memory was not recorded."""
     memory = picture.profile.memory
     if memory is None or memory.footprint.empty:

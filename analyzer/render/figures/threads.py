@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...report_data.report_data import Picture
-from ...report_data.sink import CPU
+from ...report_data.report_data import ReportData
+from ...report_data.series import CPU
 from .palette import LIGHT, NAMES, WASH
 from .style import clipped, heading, new_figure
 
 MAX_THREADS = 24
 
 
-def draw_threads(picture: Picture) -> Figure | None:
+def draw_threads(picture: ReportData) -> Figure | None:
     """The figure; None without threads."""
     part, bins = picture.threads, picture.bins
     count = min(len(part.frame), MAX_THREADS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ...report_data.report_data import Picture
+from ...report_data.report_data import ReportData
 from .copies import draw_copies
 from .flame import draw_flame
 from .gpu import draw_gpu
@@ -16,7 +16,7 @@ from .memory import draw_footprint
 from .style import save_all
 from .threads import draw_threads
 
-FIGURES: Mapping[str, Callable[[Picture], Figure | None]] = {
+FIGURES: Mapping[str, Callable[[ReportData], Figure | None]] = {
     "lines": draw_lines,
     "flame": draw_flame,
     "footprint": draw_footprint,
@@ -27,7 +27,7 @@ FIGURES: Mapping[str, Callable[[Picture], Figure | None]] = {
 """By file name. A figure of something that was not recorded is not drawn."""
 
 
-def write_figures(picture: Picture, folder: Path) -> list[Path]:
+def write_figures(picture: ReportData, folder: Path) -> list[Path]:
     """Writes every figure that there is something to draw for; returns the files.
 
     Errors:

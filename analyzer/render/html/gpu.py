@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...report_data.report_data import Picture
+from ...report_data.report_data import ReportData
 from .pack import number
 
 MAX_DEVICES = 8
 """GPUs that are drawn at most: those that the program used come first."""
 
 
-def gpu_document(picture: Picture) -> list[dict[str, Any]] | None:
+def gpu_document(picture: ReportData) -> list[dict[str, Any]] | None:
     """By GPU how busy it was in each span of time (null: unknown) and its memory; None if GPUs were not read."""
     gpu, bins = picture.profile.gpu, picture.bins
     if gpu is None:

@@ -14,7 +14,7 @@ from tachograph.format import FormatError
 
 from ...recording.output_file import write_page
 from ...report_data.advice.rules import advise
-from ...report_data.report_data import Picture, coarser
+from ...report_data.report_data import ReportData, coarser
 from .head import head
 from .payload import payload
 from .texts import choose_texts
@@ -49,7 +49,7 @@ MAX_BYTES = 10_000_000
 REDUCTIONS = 5
 
 
-def write_report(picture: Picture, target: Path) -> int:
+def write_report(picture: ReportData, target: Path) -> int:
     """Writes the report to a file; returns its size in bytes.
 
     Errors:
@@ -58,7 +58,7 @@ def write_report(picture: Picture, target: Path) -> int:
     return write_page(report(picture), target)
 
 
-def report(picture: Picture, limit: int = MAX_BYTES) -> str:
+def report(picture: ReportData, limit: int = MAX_BYTES) -> str:
     """The page, reduced until it has at most ``limit`` bytes; it says itself what was left out."""
     text = ""
     for level in range(REDUCTIONS + 1):
@@ -70,7 +70,7 @@ def report(picture: Picture, limit: int = MAX_BYTES) -> str:
     raise FormatError(f"the report would have {len(text):,} bytes: choose a part with --from, --to or --thread")
 
 
-def _page(picture: Picture, level: int) -> str:
+def _page(picture: ReportData, level: int) -> str:
     profile = picture.profile
     texts = choose_texts(picture.lines.frame, profile.sources, 0.5**level)
     left_out = _left_out(picture, texts.cut, texts.missing, level)
@@ -111,7 +111,7 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-def _left_out(picture: Picture, cut: int, missing: int, level: int) -> list[str]:
+def _left_out(picture: ReportData, cut: int, missing: int, level: int) -> list[str]:
     """What the page does not show of the profile."""
     said = [
         f"{part.left_out:,} {name} that matter least"

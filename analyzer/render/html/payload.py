@@ -13,9 +13,9 @@ from ...profile.profile import Profile
 from ...recording.text import printable
 from ...report_data.flame import FOLDED, LABEL
 from ...report_data.named_spans import SpanPart
-from ...report_data.report_data import Part, Picture
+from ...report_data.report_data import Part, ReportData
 from ...report_data.row_labels import MEANING, UNKNOWN_CODE
-from ...report_data.sink import MEASURES
+from ...report_data.series import MEASURES
 from .gpu import gpu_document
 from .pack import Packer, number
 from .texts import Texts
@@ -67,7 +67,7 @@ class Names:
         return [self.number(text) for text in texts]
 
 
-def payload(picture: Picture, texts: Texts, left_out: list[str], advice: list[dict[str, Any]]) -> str:
+def payload(picture: ReportData, texts: Texts, left_out: list[str], advice: list[dict[str, Any]]) -> str:
     """The data block of a page."""
     packer, names = Packer(), Names()
     profile = picture.profile
@@ -97,7 +97,7 @@ def payload(picture: Picture, texts: Texts, left_out: list[str], advice: list[di
     return packer.block(document)
 
 
-def _overall(picture: Picture, packer: Packer) -> dict[str, Any]:
+def _overall(picture: ReportData, packer: Packer) -> dict[str, Any]:
     plain = ("samples", "weight", "weight_squared")
     return {
         name: [number(value, 9) for value in values] if name in plain else _grid(packer, name, values[np.newaxis])
@@ -142,7 +142,7 @@ def _exact(frame: pd.DataFrame) -> dict[str, list[Any]]:
     return columns
 
 
-def _threads(picture: Picture, packer: Packer, names: Names) -> dict[str, Any]:
+def _threads(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
     part, start = picture.threads, picture.bins.start_ns - round(picture.bins.start_s * 1e9)
     frame = part.frame
     return {
@@ -192,7 +192,7 @@ def processes_document(profile: Profile) -> list[dict[str, Any]]:
     ]
 
 
-def _flame(picture: Picture, packer: Packer, names: Names) -> dict[str, Any]:
+def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
     tree, flame = picture.tree, picture.flame
     functions = np.unique(flame.function[flame.function >= 0])
     number_of = {int(function): place for place, function in enumerate(functions)}
@@ -215,7 +215,7 @@ def _flame(picture: Picture, packer: Packer, names: Names) -> dict[str, Any]:
     }
 
 
-def _sources(picture: Picture, texts: Texts, names: Names) -> list[list[Any]]:
+def _sources(picture: ReportData, texts: Texts, names: Names) -> list[list[Any]]:
     paths = dict(zip(picture.lines.frame["file_id"], picture.lines.frame["file"], strict=True))
     return [
         [names.number(paths[file]), first, "\n".join(lines)]
@@ -224,7 +224,7 @@ def _sources(picture: Picture, texts: Texts, names: Names) -> list[list[Any]]:
     ]
 
 
-def memory_document(picture: Picture) -> dict[str, Any] | None:
+def memory_document(picture: ReportData) -> dict[str, Any] | None:
     """The process's memory over time, if it was recorded."""
     memory = getattr(picture.profile, "memory", None)
     if memory is None:
@@ -254,7 +254,7 @@ def memory_document(picture: Picture) -> dict[str, Any] | None:
     }
 
 
-def leaks_document(picture: Picture, names: Names) -> list[dict[str, Any]] | None:
+def leaks_document(picture: ReportData, names: Names) -> list[dict[str, Any]] | None:
     """The leaks, if memory was recorded."""
     leaks = getattr(picture.profile, "leaks", None)
     if leaks is None:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pandas as pd
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tachograph.analyzer import Attribution, Profile
 from tachograph.analyzer.recording.compat.opcodes import OpcodeClass, classes_of, versions
-from tachograph.analyzer.samples.attribution import Verdict, attribute, native_rule, opcode_rule, pc_only_rule
+from tachograph.analyzer.samples.attribution import Division, Verdict, native_rule, opcode_rule, pc_only_rule
+from tachograph.analyzer.samples.cells import CELLS
 from tachograph.analyzer.samples.native_frames import FrameClass
 from tachograph.format import FormatError
 from unit.analyzer.recordings import (
@@ -29,18 +31,9 @@ from unit.analyzer.recordings import (
 PYTHON, NATIVE, UNKNOWN = Verdict.PYTHON, Verdict.NATIVE, Verdict.UNKNOWN
 
 
-def facts(**columns: object) -> pd.DataFrame:
-    defaults = {
-        "origin": 0,
-        "stack_state": 0,
-        "opcode_class": OpcodeClass.OTHER,
-        "frame_class": FrameClass.LOOP,
-        "kernel_known": True,
-        "cpu_ns": 10.0,
-        "system_ns": 0.0,
-        "delay_ns": 0.0,
-    }
-    return pd.DataFrame([{**defaults, **columns}])
+def facts(**columns: int) -> dict[str, NDArray[np.int64]]:
+    defaults = {"origin": 0, "stack_state": 0, "opcode_class": OpcodeClass.OTHER, "frame_class": FrameClass.LOOP}
+    return {name: np.array([value]) for name, value in (defaults | columns).items()}
 
 
 @pytest.mark.parametrize(
@@ -91,16 +84,11 @@ def test_other_rules() -> None:
 
 @pytest.mark.parametrize("rule", [Attribution.AUTO, Attribution.NATIVE, Attribution.OPCODE, Attribution.PC_ONLY])
 def test_parts_add_up(rule: Attribution) -> None:
-    rows = pd.concat(
-        facts(frame_class=frame, opcode_class=opcode, origin=origin, system_ns=3.0, kernel_known=known, delay_ns=4.0)
-        for frame in FrameClass
-        for opcode in OpcodeClass
-        for origin in range(4)
-        for known in (False, True)
-    )
-    parts = attribute(rows, rule)
-    total = parts["python_ns"] + parts["native_ns"] + parts["kernel_ns"] + parts["unknown_ns"]
-    assert (total == parts["cpu_ns"]).all()
+    division, cells = Division(rule), np.arange(CELLS)
+    weight, system, delay = np.full(CELLS, 10.0), np.full(CELLS, 3.0), np.full(CELLS, 9.0)
+    for parts in (division.parts(cells, weight, system, delay), division.parts(cells, weight, None, None)):
+        assert (np.sum(parts, axis=0) == weight).all()
+        assert min(map(np.min, parts)) >= 0
 
 
 def test_opcode_classes_of_every_version() -> None:

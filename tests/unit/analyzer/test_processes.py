@@ -321,11 +321,11 @@ def test_the_edges_of_each_interpreter(builder: Builder, profile: Callable[..., 
 
 
 def test_listed_processes_do_not_make_the_native_sampler_a_signal_sampler(builder: Builder) -> None:
-    from tachograph.analyzer.samples.reduction import signals
+    from tachograph.analyzer.samples.stream import has_signals
 
     builder.process(5000, 0, 10, recorded="listed")
     with Recording(builder.write()) as recording:
-        assert not signals(recording)
+        assert not has_signals(recording)
 
 
 def test_a_listed_program_beside_the_project_is_no_interpreter(

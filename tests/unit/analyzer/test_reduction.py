@@ -8,13 +8,12 @@ import pyarrow as pa
 import pytest
 
 from tachograph.analyzer import Recording
-from tachograph.analyzer.recording import tables
-from tachograph.analyzer.recording.interpreter_phases import find_edges
 from tachograph.analyzer.recording.prefetch import prefetched
-from tachograph.analyzer.recording.time_window import Window
 from tachograph.analyzer.samples import accumulate
 from tachograph.analyzer.samples.accumulate import Accumulator
-from tachograph.analyzer.samples.reduction import reduce_cpu, share_ticks, whole_ticks
+from tachograph.analyzer.samples.reduction import Reduction
+from tachograph.analyzer.samples.stream import Stream
+from tachograph.analyzer.samples.weights import share_ticks, whole_ticks
 from unit.analyzer.recordings import Builder
 
 
@@ -53,12 +52,15 @@ def test_batches_do_not_matter(builder: Builder, monkeypatch: pytest.MonkeyPatch
 
     def reduced() -> Any:
         with Recording(builder.path) as recording:
-            frame = reduce_cpu(recording, Window(), find_edges(recording))
+            stream = Stream(recording)
+            reduction = Reduction(stream)
+            stream.feed(reduction)
+            frame = reduction.facts().cpu
         return frame.sort_values(list(frame.columns[:7])).round(3).to_dict("records")
 
     whole = reduced()
     for rows in (1, 2, 7):
-        monkeypatch.setattr(tables, "BATCH_ROWS", rows)
+        monkeypatch.setattr("tachograph.analyzer.samples.stream.BATCH_ROWS", rows)
         assert reduced() == whole
 
 

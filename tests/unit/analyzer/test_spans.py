@@ -12,7 +12,7 @@ from rich.console import Console
 from tachograph.analyzer import Question, Recording, build_profile
 from tachograph.analyzer.profile.profile import Profile
 from tachograph.analyzer.recording.named_spans import narrowed, read_spans
-from tachograph.analyzer.recording.time_ranges import Stretches
+from tachograph.analyzer.recording.time_ranges import TimeRanges
 from tachograph.analyzer.recording.time_window import Window
 from tachograph.analyzer.render.json_document import document
 from tachograph.analyzer.render.terminal.report import show
@@ -206,13 +206,13 @@ def test_in_the_reports(tmp_path: Path) -> None:
 
 
 def test_stretches() -> None:
-    stretches = Stretches.of([(1, 10, 20, 0), (0, 0, 5, 0), (1, 30, 40, 0)])
+    stretches = TimeRanges.of([(1, 10, 20, 0), (0, 0, 5, 0), (1, 30, 40, 0)])
     thread, times = np.array([0, 0, 1, 1, 1, 2, -1]), np.array([4, 5, 10, 20, 39, 10, 10])
     assert stretches.contains(thread, times).tolist() == [True, False, True, False, True, False, False]
     part = stretches.part(np.array([1, 1, 0, 1, 2]), np.array([0, 15, 0, 35, 0]), np.array([50, 35, 10, 35, 9]))
     assert part.tolist() == [0.4, 0.5, 0.5, 1.0, 0.0]
     assert stretches.wall_ns() == 25
-    cut = Stretches.of([(1, 0, 35, 7), (0, 4, 9, 8)]).within(stretches)
+    cut = TimeRanges.of([(1, 0, 35, 7), (0, 4, 9, 8)]).within(stretches)
     assert sorted(zip(*(each.tolist() for each in (cut.thread, cut.start_ns, cut.end_ns, cut.group)), strict=True)) == [
         (0, 4, 5, 8),
         (1, 10, 20, 7),
@@ -240,11 +240,11 @@ def test_many_spans_are_swept_quickly(tmp_path: Path) -> None:
 
 
 def test_stretches_divided_at_bounds_keep_their_time() -> None:
-    whole = Stretches.of([(0, 5, 25, 1), (0, 10, 12, 0), (2, 0, 30, 0)])
+    whole = TimeRanges.of([(0, 5, 25, 1), (0, 10, 12, 0), (2, 0, 30, 0)])
     pieces = whole.divided(np.array([0, 10, 20, 30]))
     found = zip(pieces.thread, pieces.start_ns, pieces.end_ns, pieces.group, strict=True)
     assert [tuple(map(int, each)) for each in found] == [
         (0, 5, 10, 3), (0, 10, 20, 4), (0, 10, 12, 1), (0, 20, 25, 5), (2, 0, 10, 0), (2, 10, 20, 1), (2, 20, 30, 2),
     ]  # fmt: skip
-    assert len(Stretches.of([]).divided(np.array([0, 10]))) == 0
-    assert len(Stretches.of([]).within(whole)) == 0
+    assert len(TimeRanges.of([]).divided(np.array([0, 10]))) == 0
+    assert len(TimeRanges.of([]).within(whole)) == 0

@@ -112,7 +112,7 @@ def test_start_and_shutdown_do_not_depend_on_row_groups(
     for number in range(30):
         builder.cpu(stack if 7 <= number < 20 and number != 11 else None, 10)
     for rows in (3, 10**6):
-        monkeypatch.setattr("tachograph.analyzer.recording.tables.BATCH_ROWS", rows)
+        monkeypatch.setattr("tachograph.analyzer.samples.stream.BATCH_ROWS", rows)
         assert table(profile().lines, "function", "samples") == [
             ("f", 12),
             ("<interpreter shutdown>", 10),

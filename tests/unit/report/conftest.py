@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tachograph.analyzer import Question, Recording, build_profile
-from tachograph.analyzer.report_data.report_data import Picture, draw_up
+from tachograph.analyzer import Question, Recording
+from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from unit.analyzer.recordings import Builder
 
 
@@ -17,13 +17,13 @@ def builder(tmp_path: Path) -> Builder:
 
 
 @pytest.fixture
-def picture(builder: Builder) -> Callable[..., Picture]:
+def picture(builder: Builder) -> Callable[..., ReportData]:
     """Writes what was built, and draws it up under a question."""
 
-    def answer(**question: Any) -> Picture:
+    def answer(**question: Any) -> ReportData:
         if not builder.path.exists():
             builder.write()
         with Recording.open(builder.path) as recording:
-            return draw_up(recording, build_profile(recording, Question(**question)))
+            return build_report_data(recording, Question(**question))
 
     return answer

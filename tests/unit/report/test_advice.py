@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tachograph.analyzer.report_data.advice.rules import advise
-from tachograph.analyzer.report_data.report_data import Picture
+from tachograph.analyzer.report_data.report_data import ReportData
 from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder
 
 LOOP = """import numpy as np
@@ -26,11 +26,11 @@ def hot(builder: Builder, source: str, line: int, **values: Any) -> None:
         builder.cpu(builder.stack((f, line - 1)), time_ns=START + (number + 1) * 10 * MS, **values)
 
 
-def kinds(picture: Picture) -> list[tuple[str, int | None]]:
+def kinds(picture: ReportData) -> list[tuple[str, int | None]]:
     return [(each["kind"], each["line"]) for each in advise(picture.profile)]
 
 
-def test_a_loop_over_an_array(builder: Builder, picture: Callable[..., Picture]) -> None:
+def test_a_loop_over_an_array(builder: Builder, picture: Callable[..., ReportData]) -> None:
     hot(builder, LOOP, 5)
     assert kinds(picture()) == [("loop", 5)]
 
@@ -47,7 +47,7 @@ def test_a_loop_over_an_array(builder: Builder, picture: Callable[..., Picture])
     ],
 )
 def test_no_advice_where_it_is_not_sure(
-    builder: Builder, picture: Callable[..., Picture], source: str, line: int, native: bool
+    builder: Builder, picture: Callable[..., ReportData], source: str, line: int, native: bool
 ) -> None:
     hot(builder, source, line, **({"native_frame": NATIVE_FRAME} if native else {}))
     assert kinds(picture()) == []
@@ -64,7 +64,7 @@ def smooth(image, out):
 
 @pytest.mark.parametrize(("source", "found"), [(NESTED, [("loop", 6)]), (NESTED.replace("y, x]", "y, :]"), [])])
 def test_single_elements_are_slow_in_native_code_too(
-    builder: Builder, picture: Callable[..., Picture], source: str, found: list[Any]
+    builder: Builder, picture: Callable[..., ReportData], source: str, found: list[Any]
 ) -> None:
     hot(builder, source, 6, native_frame=NATIVE_FRAME)
     assert kinds(picture()) == found
@@ -72,14 +72,14 @@ def test_single_elements_are_slow_in_native_code_too(
 
 @pytest.mark.parametrize(("source", "said"), [(LOOP, "Numba"), (LOOP.replace("b[i - 1]", "a[i - 1]"), "An expression")])
 def test_what_needs_the_element_before_cannot_be_an_expression(
-    builder: Builder, picture: Callable[..., Picture], source: str, said: str
+    builder: Builder, picture: Callable[..., ReportData], source: str, said: str
 ) -> None:
     hot(builder, source, 5)
     (advice,) = advise(picture().profile)
     assert said in advice["text"]
 
 
-def test_the_time_of_a_loop_is_that_of_all_its_lines(builder: Builder, picture: Callable[..., Picture]) -> None:
+def test_the_time_of_a_loop_is_that_of_all_its_lines(builder: Builder, picture: Callable[..., ReportData]) -> None:
     body = "".join(f"            out[y, x] += image[y, x] * {number}\n" for number in range(15))
     f = builder.code(builder.file("/srv/a.py", NESTED + body), "smooth")
     for number in range(300):
@@ -102,7 +102,7 @@ def test_the_time_of_a_loop_is_that_of_all_its_lines(builder: Builder, picture: 
     ],
 )
 def test_what_is_copied_whole_again_and_again(
-    builder: Builder, picture: Callable[..., Picture], statement: str, said: str | None
+    builder: Builder, picture: Callable[..., ReportData], statement: str, said: str | None
 ) -> None:
     f = builder.code(builder.file("/srv/a.py", f"for piece in pieces:\n    {statement}\n"), "collect")
     for number in range(100):
@@ -111,7 +111,9 @@ def test_what_is_copied_whole_again_and_again(
 
 
 @pytest.mark.parametrize(("text", "advised"), [("y = x.astype(float)", True), ("y = work(x)", False)])
-def test_a_conversion_that_copies(builder: Builder, picture: Callable[..., Picture], text: str, advised: bool) -> None:
+def test_a_conversion_that_copies(
+    builder: Builder, picture: Callable[..., ReportData], text: str, advised: bool
+) -> None:
     f = builder.code(builder.file("/srv/a.py", f"{text}\n" * 3), "convert")
     for number in range(50):
         builder.copy(builder.stack((f, 0)), 100_000_000, 100 + number * 100)

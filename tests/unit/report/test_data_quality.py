@@ -10,12 +10,12 @@ import pytest
 from tachograph.analyzer.profile.profile import Profile
 from tachograph.analyzer.recording.quality import Loss
 from tachograph.analyzer.report_data.data_quality import Verdict, remarks, verdict
-from tachograph.analyzer.report_data.report_data import Picture
+from tachograph.analyzer.report_data.report_data import ReportData
 from unit.analyzer.recordings import Builder
 
 
 @pytest.fixture
-def profile(builder: Builder, picture: Callable[..., Picture]) -> Profile:
+def profile(builder: Builder, picture: Callable[..., ReportData]) -> Profile:
     builder.cpu(builder.stack((builder.code(builder.file("/srv/a.py")), 0)))
     profile = picture().profile
     return replace(profile, totals=replace(profile.totals, samples=1000, cpu_s=10.0, unsampled_s=0.0))

@@ -9,29 +9,29 @@ import numpy as np
 import pytest
 
 from browser import story
-from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.render.figures.copies import draw_copies
 from tachograph.analyzer.render.figures.flame import layout
 from tachograph.analyzer.render.figures.lines import draw_lines
 from tachograph.analyzer.render.figures.memory import draw_footprint, top_sites
 from tachograph.analyzer.render.figures.style import look
 from tachograph.analyzer.render.figures.write import FIGURES, write_figures
-from tachograph.analyzer.report_data.report_data import Picture, draw_up
+from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder
 
 
-def drawn(path: Path) -> Picture:
+def drawn(path: Path) -> ReportData:
     with Recording.open(path) as recording:
-        return draw_up(recording, build_profile(recording, Question()))
+        return build_report_data(recording, Question())
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Picture:
+def told(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return drawn(story.build(tmp_path_factory.mktemp("story") / "story.tacho"))
 
 
-def test_every_figure_is_written_twice(told: Picture, tmp_path: Path) -> None:
+def test_every_figure_is_written_twice(told: ReportData, tmp_path: Path) -> None:
     written = write_figures(told, tmp_path / "figures")
     assert {path.name for path in written} == {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")}
     for path in written:
@@ -42,7 +42,7 @@ def test_every_figure_is_written_twice(told: Picture, tmp_path: Path) -> None:
     assert b"main.py:5" in (tmp_path / "figures" / "lines.svg").read_bytes()
 
 
-def test_bars_are_as_long_as_the_profile_says(told: Picture) -> None:
+def test_bars_are_as_long_as_the_profile_says(told: ReportData) -> None:
     with look():
         figure = draw_lines(told)
     assert figure is not None
@@ -55,7 +55,7 @@ def test_bars_are_as_long_as_the_profile_says(told: Picture) -> None:
     assert [bar.get_width() for bar in copied.axes[0].containers[0]] == [pytest.approx(10.0)]
 
 
-def test_a_footprint_without_a_followed_block(builder: Builder, picture: Callable[..., Picture]) -> None:
+def test_a_footprint_without_a_followed_block(builder: Builder, picture: Callable[..., ReportData]) -> None:
     builder.memory("start", 0, 0)
     builder.memory("end", 1000, 5_000_000, obj_allocated_bytes=5_000_000)
     with look():
@@ -65,7 +65,7 @@ def test_a_footprint_without_a_followed_block(builder: Builder, picture: Callabl
     assert labels == ["everything else", "footprint"]
 
 
-def test_what_is_stacked_never_stands_above_the_footprint(builder: Builder, picture: Callable[..., Picture]) -> None:
+def test_what_is_stacked_never_stands_above_the_footprint(builder: Builder, picture: Callable[..., ReportData]) -> None:
     stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
     builder.memory("start", 0, 0)
     # A block that stands for more than the program ever held, as a sample of short-lived ones may.
@@ -82,7 +82,7 @@ def test_what_is_stacked_never_stands_above_the_footprint(builder: Builder, pict
     assert max(tops) == pytest.approx(5.0)
 
 
-def test_the_footprint_is_the_books(told: Picture) -> None:
+def test_the_footprint_is_the_books(told: ReportData) -> None:
     held, names = top_sites(told.lines)
     assert names == ["app/main.py:11"]
     assert held[0][-1] == pytest.approx(100e6)
@@ -99,7 +99,9 @@ def test_boxes_of_the_flame_graph_are_parts_of_the_whole() -> None:
     assert boxes == {0: (0.0, 0.7, 0), 3: (0.7, 0.3, 0), 2: (0.0, 0.4, 1), 1: (0.4, 0.2, 1)}
 
 
-def test_what_was_not_recorded_is_not_drawn(builder: Builder, picture: Callable[..., Picture], tmp_path: Path) -> None:
+def test_what_was_not_recorded_is_not_drawn(
+    builder: Builder, picture: Callable[..., ReportData], tmp_path: Path
+) -> None:
     f = builder.code(builder.file("/srv/a.py"))
     builder.cpu(builder.stack((f, 1)))
     names = {path.stem for path in write_figures(picture(), tmp_path / "figures")}
@@ -117,13 +119,13 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert "</text>" in text
 
 
-def test_settings_of_the_caller_stay(told: Picture, tmp_path: Path) -> None:
+def test_settings_of_the_caller_stay(told: ReportData, tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
     write_figures(told, tmp_path)
     assert dict(mpl.rcParams) == before
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(told: Picture, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_one_line(told: ReportData, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FormatError, match="cannot write figures"):
         write_figures(told, tmp_path / "file")

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.render.figures.gpu import draw_gpu
 from tachograph.analyzer.render.html.gpu import busy_by_span, gpu_document, thinned
 from tachograph.analyzer.render.html.page import report
-from tachograph.analyzer.report_data.report_data import Picture, draw_up
+from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from unit.analyzer.recordings import Builder
 from unit.report.block import read_block
 
@@ -26,12 +26,12 @@ def waiting(path: Path) -> Builder:
     return builder
 
 
-def drawn_up(builder: Builder) -> Picture:
+def drawn_up(builder: Builder) -> ReportData:
     with Recording(builder.write()) as recording:
-        return draw_up(recording, build_profile(recording, Question()))
+        return build_report_data(recording, Question())
 
 
-def picture(path: Path, *, gpu: bool) -> Picture:
+def picture(path: Path, *, gpu: bool) -> ReportData:
     builder = waiting(path)
     if gpu:
         builder.gpu(0, None, memory_bytes=0)

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from browser import story
-from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.render.html import difference
 from tachograph.analyzer.render.html.page import FOLDER, SCRIPTS, STYLES, report
-from tachograph.analyzer.report_data.report_data import Picture, draw_up
+from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, START, Builder
 from unit.report import block
@@ -26,7 +26,7 @@ GOLDEN = Path(__file__).parents[3] / "format-spec" / "vectors" / "whole.tacho"
 
 def page_of(path: Path, **question: object) -> str:
     with Recording.open(path) as recording:
-        return report(draw_up(recording, build_profile(recording, Question(**question))))  # type: ignore[arg-type]
+        return report(build_report_data(recording, Question(**question)))  # type: ignore[arg-type]
 
 
 class Elements(HTMLParser):
@@ -103,7 +103,7 @@ def test_a_typical_page_is_small(tmp_path: Path) -> None:
 
 
 def test_a_page_that_would_be_too_large_is_reduced_and_says_so(
-    builder: Builder, picture: Callable[..., Picture]
+    builder: Builder, picture: Callable[..., ReportData]
 ) -> None:
     text = "\n".join(f"line {number} {hash((7, number))}" for number in range(3_000))
     for number in range(40):
@@ -124,7 +124,7 @@ def test_a_page_that_would_be_too_large_is_reduced_and_says_so(
         report(drawn, 1_000)
 
 
-def test_unknown_is_not_nothing(builder: Builder, picture: Callable[..., Picture]) -> None:
+def test_unknown_is_not_nothing(builder: Builder, picture: Callable[..., ReportData]) -> None:
     builder.parameters["waits"] = False
     f = builder.code(builder.file("/srv/a.py"))
     builder.cpu(builder.stack((f, 1)))

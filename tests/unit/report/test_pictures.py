@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from browser import story
-from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.recording.time_window import Window
 from tachograph.analyzer.report_data.bins import Bins, make_bins
 from tachograph.analyzer.report_data.flame import FOLDED, LABEL, build_flame
-from tachograph.analyzer.report_data.groups import Groups, with_below
-from tachograph.analyzer.report_data.report_data import Part, Picture, coarser, draw_up
+from tachograph.analyzer.report_data.report_data import Part, ReportData, build_report_data, coarser
+from tachograph.analyzer.report_data.targets import Groups, with_below
 from unit.analyzer.recordings import CALL, MS, NATIVE_FRAME, START, Builder
 
 GOLDEN = Path(__file__).parents[3] / "format-spec" / "vectors"
@@ -52,7 +52,7 @@ def assert_as_profile(part: Part) -> None:
 @pytest.mark.parametrize("scope", ["all", "project"])
 def test_golden_recordings_sum_up_to_their_profiles(name: str, scope: str) -> None:
     with Recording.open(GOLDEN / f"{name}.tacho") as recording:
-        drawn = draw_up(recording, build_profile(recording, Question(scope=scope)))
+        drawn = build_report_data(recording, Question(scope=scope))
     for part in (drawn.lines, drawn.functions, drawn.files):
         assert_as_profile(part)
     assert len(drawn.threads.frame) == len(drawn.profile.threads)
@@ -71,7 +71,7 @@ def test_golden_recordings_sum_up_to_their_profiles(name: str, scope: str) -> No
 )
 def test_the_story_sums_up_to_its_profile(tmp_path: Path, question: dict[str, object]) -> None:
     with Recording.open(story.build(tmp_path / "story.tacho")) as recording:
-        drawn = draw_up(recording, build_profile(recording, Question(**question)))  # type: ignore[arg-type]
+        drawn = build_report_data(recording, Question(**question))  # type: ignore[arg-type]
     for part in (drawn.lines, drawn.functions, drawn.files):
         assert_as_profile(part)
     own = drawn.flame_series.own
@@ -85,7 +85,7 @@ def test_the_story_sums_up_to_its_profile(tmp_path: Path, question: dict[str, ob
 @pytest.mark.parametrize("question", [{}, {"start_s": 3.25, "end_s": 8.5}, {"span": "second*"}, {"thread": "worker"}])
 def test_spans_sum_up_to_their_profile(tmp_path: Path, question: dict[str, object]) -> None:
     with Recording.open(story.build(tmp_path / "story.tacho")) as recording:
-        drawn = draw_up(recording, build_profile(recording, Question(**question)))  # type: ignore[arg-type]
+        drawn = build_report_data(recording, Question(**question))  # type: ignore[arg-type]
     frame, part = drawn.profile.spans, drawn.spans
     if question.get("thread") == "worker":
         assert frame.empty
@@ -105,7 +105,7 @@ def test_spans_sum_up_to_their_profile(tmp_path: Path, question: dict[str, objec
 
 def test_spans_lie_where_they_lasted(tmp_path: Path) -> None:
     with Recording.open(story.build(tmp_path / "story.tacho")) as recording:
-        drawn = draw_up(recording, build_profile(recording, Question()))
+        drawn = build_report_data(recording, Question())
     assert drawn.spans is not None
     row = drawn.spans.names.index("inner")
     lasted = drawn.spans.grids["lasted"][row]
@@ -116,7 +116,7 @@ def test_spans_lie_where_they_lasted(tmp_path: Path) -> None:
 
 
 def test_a_wait_in_and_out_of_spans_counts_as_far_as_it_lies_in_them(
-    builder: Builder, picture: Callable[..., Picture]
+    builder: Builder, picture: Callable[..., ReportData]
 ) -> None:
     f = builder.code(builder.file("/srv/a.py"))
     builder.wait(builder.stack((f, 2)), 2_000, 6_000)
@@ -129,7 +129,7 @@ def test_a_wait_in_and_out_of_spans_counts_as_far_as_it_lies_in_them(
     assert_as_profile(drawn.lines)
 
 
-def test_the_signal_sampler_sums_up_too(builder: Builder, picture: Callable[..., Picture]) -> None:
+def test_the_signal_sampler_sums_up_too(builder: Builder, picture: Callable[..., ReportData]) -> None:
     builder = Builder(builder.path, sampler="signal")
     f = builder.code(builder.file("/srv/a.py"))
     for number in range(50):
@@ -142,7 +142,7 @@ def test_the_signal_sampler_sums_up_too(builder: Builder, picture: Callable[...,
     assert drawn.profile.totals.native_s
 
 
-def test_values_lie_in_their_spans(builder: Builder, picture: Callable[..., Picture]) -> None:
+def test_values_lie_in_their_spans(builder: Builder, picture: Callable[..., ReportData]) -> None:
     f = builder.code(builder.file("/srv/a.py"))
     builder.cpu(builder.stack((f, 1)), 10, time_ns=START + 2_499 * MS)
     builder.cpu(builder.stack((f, 1)), 20, time_ns=START + 7_501 * MS, native_frame=NATIVE_FRAME)
@@ -160,7 +160,7 @@ def test_values_lie_in_their_spans(builder: Builder, picture: Callable[..., Pict
 
 
 def test_a_wait_that_reaches_out_of_the_window_counts_in_part(
-    builder: Builder, picture: Callable[..., Picture]
+    builder: Builder, picture: Callable[..., ReportData]
 ) -> None:
     f = builder.code(builder.file("/srv/a.py"))
     builder.wait(builder.stack((f, 2)), 2_000, 6_000)
@@ -171,7 +171,7 @@ def test_a_wait_that_reaches_out_of_the_window_counts_in_part(
 
 def test_coarser_spans_hold_the_same(tmp_path: Path) -> None:
     with Recording.open(story.build(tmp_path / "story.tacho")) as recording:
-        drawn = draw_up(recording, build_profile(recording, Question()))
+        drawn = build_report_data(recording, Question())
     half = coarser(coarser(drawn))
     assert half.bins.count == 30
     assert half.bins.width_ns == drawn.bins.width_ns * 4
@@ -199,7 +199,7 @@ def test_groups_and_what_is_below() -> None:
 
 
 def test_the_flame_graph_keeps_every_nanosecond_when_it_folds(
-    builder: Builder, picture: Callable[..., Picture]
+    builder: Builder, picture: Callable[..., ReportData]
 ) -> None:
     file = builder.file("/srv/a.py")
     root = builder.code(file, "root")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from tachograph.analyzer import Recording
 from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
 from unit.analyzer.exports import program
+
+PROTO = Path(__file__).parent / "fixtures" / "pprof.proto"
 
 Export = Callable[..., bytes]
 
@@ -33,3 +36,16 @@ def export(recording: Recording) -> Export:
         return out.getvalue()
 
     return export
+
+
+def pprof_module(folder: Path) -> Any:
+    """The module that protoc makes of pprof's own profile.proto."""
+    from grpc_tools import protoc
+
+    assert protoc.main(["protoc", f"-I{PROTO.parent}", f"--python_out={folder}", str(PROTO)]) == 0
+    spec = importlib.util.spec_from_file_location("pprof_pb2", folder / "pprof_pb2.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import shutil
 import subprocess
 from collections import Counter
@@ -13,24 +12,13 @@ from typing import Any
 import pytest
 
 from unit.analyzer.exports import program
-from unit.analyzer.exports.conftest import Export
-
-PROTO = Path(__file__).parent / "fixtures" / "pprof.proto"
+from unit.analyzer.exports.conftest import Export, pprof_module
 
 
 @pytest.fixture(scope="module")
 def parser(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The module that protoc makes."""
-    from grpc_tools import protoc
-
-    folder = tmp_path_factory.mktemp("pprof")
-    assert protoc.main(["protoc", f"-I{PROTO.parent}", f"--python_out={folder}", str(PROTO)]) == 0
-    spec = importlib.util.spec_from_file_location("pprof_pb2", folder / "pprof_pb2.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return pprof_module(tmp_path_factory.mktemp("pprof"))
 
 
 def parsed(parser: Any, data: bytes) -> Any:

@@ -1,0 +1,114 @@
+"""The sink that divides samples and waits into bins of time, before it is known which rows a report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..recording.filter import Mask
+from ..recording.time_ranges import TimeRanges
+from ..recording.time_window import Window
+from ..samples.cells import STATES
+from ..samples.stream import CpuBatch, Stream, WaitBatch
+from .bins import Bins
+from .labels import OF_STATE
+from .series import MEASURES, PlaceSums, Rows
+from .targets import Ids, Values
+
+
+class Sampled:
+    """Sums of samples and waits by bin: of every place, of every thread, and of everything."""
+
+    times = True
+
+    def __init__(self, stream: Stream, bins: Bins, main: Mask) -> None:
+        """``main`` says which threads are main threads."""
+        self._window = stream.window
+        self._bins = bins
+        self._labelled = np.concatenate([np.arange(stream.nodes), stream.nodes + OF_STATE])
+        self._main = main
+        self.places = PlaceSums(stream.nodes + STATES)
+        self.threads = GridSums(len(main), bins.count)
+        self.everything = GridSums(1, bins.count)
+
+    def cpu(self, batch: CpuBatch) -> None:
+        """Takes some CPU samples."""
+        number, place = self._bins.index(batch.time_ns), self._labelled[batch.place]
+        self._add(Rows(number, place, batch.thread, batch.parts._asdict(), batch.squared))
+
+    def waits(self, batch: WaitBatch) -> None:
+        """Takes some waits; those for a processor do not count, the others are shared out over the bins they touch."""
+        batch = batch.for_the_world()
+        row, first, last = np.arange(len(batch)), batch.start_ns, batch.end_ns
+        if self._window.spans is not None:
+            row, first, last = _pieces(row, batch.thread, first, last, self._window.spans)
+        piece, number, shown_ns = _spread(first, last, self._window, self._bins)
+        row = row[piece]
+        length = (batch.end_ns - batch.start_ns)[row]
+        wait = batch.whole_ns[row] * np.where(length > 0, shown_ns / np.maximum(length, 1), 1.0)
+        thread = batch.thread[row]
+        weights = {"wait": wait, "main_wait": np.where(self._main[thread], wait, 0.0)}
+        self._add(Rows(number, self._labelled[batch.place[row]], thread, weights))
+
+    def add_up(self, rows: Rows) -> None:
+        """Adds rows of any kind to the sums by thread and of everything, and to those of no place."""
+        self.threads.add(rows.time_bin, rows.thread, rows.weights)
+        nothing = np.zeros(len(rows.time_bin), np.int64)
+        self.everything.add(rows.time_bin, nothing, rows.weights)
+        if rows.squared is not None:
+            weight = np.sum(list(rows.weights.values()), axis=0)
+            observed = {"samples": np.ones(len(weight)), "weight": weight, "weight_squared": rows.squared}
+            self.everything.add(rows.time_bin, nothing, observed)
+
+    def _add(self, rows: Rows) -> None:
+        self.places.add(rows)
+        self.add_up(rows)
+
+
+class GridSums:
+    """Sums by row and bin, by measure."""
+
+    def __init__(self, rows: int, bins: int) -> None:
+        self._rows = rows
+        self._bins = bins
+        self.grids: dict[str, Values] = {}
+
+    def add(self, bins: Ids, row: NDArray[np.integer], weights: Mapping[str, Values]) -> None:
+        """Adds weights."""
+        key = row.astype(np.int64) * self._bins + bins
+        for name, values in weights.items():
+            sums = np.bincount(key, weights=values, minlength=self._rows * self._bins)
+            known = self.grids.setdefault(name, np.zeros((self._rows, self._bins)))
+            known += sums.reshape(self._rows, self._bins)
+
+    def of(self, rows: Ids) -> dict[str, NDArray[np.float32]]:
+        """The grids of some rows, for the measures that are known."""
+        return {name: grid[rows].astype(np.float32) for name, grid in self.grids.items() if name in MEASURES}
+
+
+def _spread(start_ns: Ids, end_ns: Ids, window: Window, bins: Bins) -> tuple[Ids, Ids, Values]:
+    """Row numbers, bins, and the nanoseconds of each row that lie in the bin; moments outside of all are cut."""
+    low, high = np.maximum(start_ns, window.start_ns), np.minimum(end_ns, window.end_ns)
+    first, last = bins.index(low), bins.index(np.maximum(high - 1, low))
+    repeats = last - first + 1
+    row = np.repeat(np.arange(len(start_ns)), repeats)
+    begun = np.cumsum(repeats) - repeats
+    number = first[row] + np.arange(len(row)) - begun[row]
+    left = np.where(number == first[row], low[row], bins.start_ns + number * bins.width_ns)
+    right = np.where(number == last[row], high[row], bins.start_ns + (number + 1) * bins.width_ns)
+    return row, number, np.maximum(right - left, 0.0)
+
+
+def _pieces(row: Ids, thread: Ids, start_ns: Ids, end_ns: Ids, spans: TimeRanges) -> tuple[Ids, Ids, Ids]:
+    """The pieces of rows that lie in ``spans``: row, start and end of each. A row without length stays as it is."""
+    order = np.lexsort((start_ns, thread))
+    order = order[(end_ns > start_ns)[order]]
+    found = TimeRanges(thread[order], start_ns[order], end_ns[order], row[order]).within(spans)
+    moment = end_ns <= start_ns
+    return (
+        np.concatenate([found.group, row[moment]]),
+        np.concatenate([found.start_ns, start_ns[moment]]),
+        np.concatenate([found.end_ns, end_ns[moment]]),
+    )

@@ -1,0 +1,139 @@
+"""Sums by place and bin of time, and from there the series of what a report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .targets import Groups, Ids, Target, Values, with_below
+
+MEASURES = ("python", "native", "kernel", "unknown", "main_wait", "wait", "allocated", "net", "copied")
+"""Nanoseconds, then bytes. ``net`` is what was allocated and not yet freed, less what was freed of older blocks."""
+
+CPU = ("python", "native", "kernel", "unknown")
+TOTALS = ("cpu", "main_wait", "wait", "allocated")
+"""Measures that are also summed with everything below."""
+
+Grid = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows with the same treatment: ``place`` is a node, or behind the nodes a label."""
+
+    time_bin: Ids
+    place: Ids
+    thread: NDArray[np.integer]
+    weights: Mapping[str, Values]
+    """By measure of ``MEASURES``; nanoseconds or bytes."""
+    squared: Values | None = None
+    """Weights of samples, squared, for the effective number of samples; None for rows that are not samples."""
+
+
+@dataclass(frozen=True)
+class BinSums:
+    """What lies in one bin: by measure the places that have some of it, and how much."""
+
+    number: int
+    places: Mapping[str, tuple[NDArray[np.int32], Values]]
+
+    def dense(self, places: int) -> dict[str, Values]:
+        """By measure the sums of all places."""
+        found = {}
+        for name, (place, values) in self.places.items():
+            found[name] = np.zeros(places)
+            found[name][place] = values
+        return found
+
+
+class PlaceSums:
+    """Adds up rows by bin and place. They come roughly in the order of time, so one bin is in memory at a time."""
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._bins: list[BinSums] = []
+        self._number = 0
+        self._sums: dict[str, Values] = {}
+
+    def bins(self) -> list[BinSums]:
+        """The sums of everything that was added; a bin may be there more than once."""
+        self._flush()
+        return self._bins
+
+    def add(self, rows: Rows) -> None:
+        """Adds rows."""
+        bins, place, weights = rows.time_bin, rows.place, rows.weights
+        if not len(bins):
+            return
+        if len(bins) > 1 and (np.diff(bins) < 0).any():
+            order = np.argsort(bins, kind="stable")
+            bins, place = bins[order], place[order]
+            weights = {name: values[order] for name, values in weights.items()}
+        used = {name: values for name, values in weights.items() if values.any()}
+        starts = np.flatnonzero(np.concatenate(([True], np.diff(bins) > 0)))
+        for first, end in zip(starts.tolist(), [*starts[1:].tolist(), len(bins)], strict=True):
+            part = slice(first, end)
+            if bins[first] != self._number:
+                self._flush()
+                self._number = int(bins[first])
+            for name, values in used.items():
+                sums = np.asarray(np.bincount(place[part], values[part], self._places), np.float64)
+                self._sums[name] = self._sums[name] + sums if name in self._sums else sums
+
+    def _flush(self) -> None:
+        found = {}
+        for name, values in self._sums.items():
+            place = np.flatnonzero(values)
+            if len(place):
+                found[name] = (place.astype(np.int32), values[place])
+        self._sums = {}
+        if found:
+            self._bins.append(BinSums(self._number, found))
+
+
+@dataclass
+class Series:
+    """Sums of one target: by measure an array of rows by bins; ``total`` is with everything that was called."""
+
+    own: dict[str, Grid] = field(default_factory=dict)
+    total: dict[str, Grid] = field(default_factory=dict)
+
+
+def make_series(
+    sums: Iterable[BinSums],
+    spans: tuple[Ids, Ids],
+    places: int,
+    bins: int,
+    targets: Mapping[str, Target],
+    flame: Groups,
+) -> dict[str, Series]:
+    """The series of each target and of the flame graph. ``spans`` are those of the call tree."""
+    series = {name: Series() for name in (*targets, "flame")}
+    for each in sums:
+        found = each.dense(places)
+        own = np.stack(list(found.values()))
+        totals = _totals(found, len(spans[0]))
+        below = with_below(np.stack(list(totals.values())), spans) if totals else None
+        _put(series["flame"].own, found, flame.sums(own), each.number, bins)
+        for name, target in targets.items():
+            _put(series[name].own, found, target.own.sums(own), each.number, bins)
+            if below is not None:
+                _put(series[name].total, totals, target.total.sums(below), each.number, bins)
+    return series
+
+
+def _totals(sums: Mapping[str, Values], nodes: int) -> dict[str, Values]:
+    cpu = [sums[name] for name in CPU if name in sums]
+    totals = {"cpu": np.sum(cpu, axis=0)} if cpu else {}
+    totals.update({name: sums[name] for name in TOTALS if name in sums})
+    return {name: values[:nodes] for name, values in totals.items()}
+
+
+def _put(into: dict[str, Grid], names: Mapping[str, Values], values: Values, number: int, bins: int) -> None:
+    for name, row in zip(names, values, strict=True):
+        if name not in into:
+            into[name] = np.zeros((len(row), bins), np.float32)
+        into[name][:, number] += row

@@ -1,0 +1,330 @@
+"""The one stream of samples: CPU samples and waits of a question, with weights, stack states and parts by the rule.
+
+Every sum that is shown anywhere is fed from here: lines, spans, report data, exports and GPUs are sinks, and one pass
+feeds all that a command needs. What a sink does not look at is not worked out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from ..recording.filter import Mask
+from ..recording.interpreter_phases import STARTING, InterpreterPhases, find_interpreter_phases
+from ..recording.opened import Recording
+from ..recording.prefetch import prefetched
+from ..recording.tables import BATCH_ROWS
+from ..recording.time_window import Window
+from .attribution import SIGNAL, SIGNAL_THREAD, Attribution, Division, Parts
+from .cells import STATES, CellPacker, filled
+from .native_frames import gpu_frames
+from .weights import share_ticks, weighted_batches, whole_ticks
+
+MAX_WEIGHT_NS = 1 << 53
+"""Weights beyond this (104 days in one sample) are refused; below it their sums are exact enough in floating point."""
+
+WORLD, GPU, CPU = range(3)
+"""What a thread waited for, as far as it matters here: a processor is not waiting for anything the program asked."""
+
+_CPU_COLUMNS = ("thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state")
+_WAIT_COLUMNS = ("start_ns", "end_ns", "off_cpu_ns", "thread", "stack", "native_frame", "target", "stack_state")
+
+_Ids = NDArray[np.int64]
+_Floats = NDArray[np.float64]
+
+
+class Sink(Protocol):
+    """Takes the batches of a stream, in the order of time."""
+
+    times: bool
+    """Whether ``CpuBatch.time_ns`` is looked at."""
+
+    def cpu(self, batch: CpuBatch) -> None:
+        """Takes some CPU samples."""
+        ...
+
+    def waits(self, batch: WaitBatch) -> None:
+        """Takes some waits; never called where waiting was not recorded."""
+        ...
+
+
+class Stream:
+    """The CPU samples and the waits of a recording that lie in a window and belong to wanted threads (None: all)."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        window: Window | None = None,
+        threads: Mask | None = None,
+        rule: Attribution = Attribution.AUTO,
+    ) -> None:
+        self.recording = recording
+        self.window = window or Window()
+        self.threads = threads
+        self.nodes = recording.rows("stacks")
+        """Number of nodes of the call tree; as the stack of a sample, it stands for none."""
+        self.phases: InterpreterPhases = find_interpreter_phases(recording)
+        self.division = Division(rule)
+        self._process = recording.table("threads").column("process").to_numpy().astype(np.int64)
+        self._signals = has_signals(recording)
+
+    @cached_property
+    def waits_known(self) -> bool:
+        """Whether waiting was recorded at all: if not, it is unknown, and not zero."""
+        samplers = set(self.recording.table("processes").column("sampler").to_pylist())
+        return self.recording.rows("waits") > 0 or (
+            self.recording.manifest.parameters.get("waits") is True and samplers <= {"native", None}
+        )
+
+    @cached_property
+    def cells(self) -> CellPacker:
+        """Packs the small columns of samples."""
+        return CellPacker(self.recording)
+
+    def feed(self, *sinks: Sink) -> None:
+        """Reads both tables once, for all of the sinks."""
+        for batch in self.cpu(times=any(sink.times for sink in sinks)):
+            for sink in sinks:
+                sink.cpu(batch)
+        if self.waits_known:
+            for waits in self.waits():
+                for sink in sinks:
+                    sink.waits(waits)
+
+    def cpu(self, *, times: bool) -> Iterator[CpuBatch]:
+        """The CPU samples; ``times`` says whether their times are needed."""
+        columns = list(_CPU_COLUMNS)
+        if times or self._signals or not self.window.whole:
+            columns.append("time_ns")
+        # Whoever looks at times makes a dozen numbers of each row.
+        batches: Iterable[pa.RecordBatch] = prefetched(
+            weighted_batches(self.recording, columns, max(1, BATCH_ROWS // 2) if times else BATCH_ROWS)
+        )
+        if self._signals:
+            batches = whole_ticks(batches)
+        row = 0
+        for batch in batches:
+            yield self._cpu_batch(batch, row)
+            row += batch.num_rows
+
+    def waits(self) -> Iterator[WaitBatch]:
+        """The waits, those for a processor too; those that reach out of the window count with the part within."""
+        targets = [value.name for value in self.recording.specification.enums["target"]]
+        drivers = gpu_frames(self.recording.table("native_frames"), self.recording.table("modules"))
+        for batch in self.recording.batches("waits", _WAIT_COLUMNS):
+            start_ns, end_ns = (batch.column(name).to_numpy() for name in ("start_ns", "end_ns"))
+            thread, target = batch.column("thread").to_numpy(), batch.column("target").to_numpy()
+            native = filled(batch.column("native_frame"), len(drivers) - 1)
+            kind = np.where(np.take(drivers, native) | (target == targets.index("gpu")), GPU, WORLD)
+            kind[target == targets.index("cpu")] = CPU
+            part = self.window.part(thread, start_ns, end_ns)
+            state = self.phases.mark_times(_states(batch.column("stack_state")), thread, start_ns, end_ns)
+            wanted = part > 0 if self.threads is None else (part > 0) & self.threads[thread]
+            yield WaitBatch(
+                start_ns=start_ns,
+                end_ns=end_ns,
+                thread=thread.astype(np.int64),
+                stack=filled(batch.column("stack"), self.nodes).astype(np.int64),
+                native=np.where(native == len(drivers) - 1, -1, native.astype(np.int64)),
+                state=state.astype(np.int64),
+                kind=kind,
+                whole_ns=_weights(batch.column("off_cpu_ns"), "waits", "off_cpu_ns"),
+                part=part,
+                nodes=self.nodes,
+            ).only(wanted)
+
+    def _cpu_batch(self, batch: pa.RecordBatch, first_row: int) -> CpuBatch:
+        thread = batch.column("thread").to_numpy()
+        state = self.phases.mark_rows(_states(batch.column("stack_state")), thread, first_row)
+        elapsed = weight = _weights(batch.column("cpu_ns"), "cpu", "cpu_ns")
+        delay = None
+        if self._signals:
+            weight, delay = self._shared(batch, thread, weight)
+        inside = self._inside(batch, thread)
+        if inside is not None:
+            state, elapsed, weight = state[inside], elapsed[inside], weight[inside]
+            delay = None if delay is None else delay[inside]
+            batch = batch.filter(pa.array(inside))
+        return CpuBatch(self, batch, state, elapsed, weight, delay)
+
+    def _inside(self, batch: pa.RecordBatch, thread: NDArray[np.integer]) -> Mask | None:
+        """Which rows were asked for; None if all were."""
+        if self.window.whole:
+            return None if self.threads is None else self.threads[thread]
+        inside = self.window.selects(thread, batch.column("time_ns").to_numpy())
+        return inside if self.threads is None else inside & self.threads[thread]
+
+    def _shared(
+        self, batch: pa.RecordBatch, thread: NDArray[np.integer], elapsed: _Floats
+    ) -> tuple[_Floats, _Floats | None]:
+        """Weights with the time of the signal sampler's ticks shared out, and the delays of all rows."""
+        origin = batch.column("origin").to_numpy()
+        signal = (origin == SIGNAL) | (origin == SIGNAL_THREAD)
+        if not signal.any():
+            return elapsed, None
+        interval = self.recording.interval_ns
+        if interval is None:
+            raise FormatError("manifest.json: parameters.interval_ns is missing, and the signal sampler's rows need it")
+        weight, delay = elapsed.copy(), np.zeros(len(elapsed))
+        time_ns, process = batch.column("time_ns").to_numpy()[signal], self._process[thread[signal]]
+        weight[signal], delay[signal] = share_ticks(time_ns, process, elapsed[signal], interval)
+        return weight, delay
+
+
+class CpuBatch:
+    """Some CPU samples. All arrays have one length; ids are integers of any width."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        rows: pa.RecordBatch,
+        state: NDArray[np.integer],
+        elapsed_ns: _Floats,
+        weight_ns: _Floats,
+        delay_ns: _Floats | None,
+    ) -> None:
+        self._stream = stream
+        self._rows = rows
+        self._delay = delay_ns
+        self.state = state
+        """State of each stack, interpreter start and end told apart."""
+        self.elapsed_ns = elapsed_ns
+        """The CPU time that had passed: for the signal sampler, of all threads of its tick together."""
+        self.weight_ns = weight_ns
+        """CPU time that each sample stands for."""
+
+    def __len__(self) -> int:
+        return len(self.weight_ns)
+
+    @cached_property
+    def thread(self) -> NDArray[np.integer]:
+        """Ids of threads."""
+        found: NDArray[np.integer] = self._rows.column("thread").to_numpy()
+        return found
+
+    @cached_property
+    def time_ns(self) -> _Ids:
+        """When each sample was taken."""
+        return np.asarray(self._rows.column("time_ns").to_numpy(), np.int64)
+
+    @cached_property
+    def stack(self) -> NDArray[np.integer]:
+        """Nodes of the call tree; the number of nodes where there is none."""
+        return filled(self._rows.column("stack"), self._stream.nodes)
+
+    @cached_property
+    def place(self) -> _Ids:
+        """The node or, behind the nodes, the state of the stack."""
+        nodes = self._stream.nodes
+        return np.where(self.stack == nodes, nodes + self.state.astype(np.int64), self.stack)
+
+    @cached_property
+    def native(self) -> _Ids:
+        """Ids of native frames; -1 where there is none."""
+        return np.asarray(self._rows.column("native_frame").cast("int64").fill_null(-1).to_numpy(), np.int64)
+
+    @cached_property
+    def cell(self) -> NDArray[np.uint16]:
+        """What attribution looks at (``cells.unpacked``)."""
+        return self._stream.cells.pack(self._rows, self.thread, self.state)
+
+    @cached_property
+    def system_ns(self) -> _Floats | None:
+        """The kernel's part of the weight, 0 where it was not recorded; None if it is 0 everywhere."""
+        column = self._rows.column("system_ns")
+        system = _weights(column.fill_null(0) if column.null_count else column, "cpu", "system_ns")
+        return np.minimum(system, self.weight_ns, out=system) if system.any() else None
+
+    @cached_property
+    def delay_ns(self) -> _Floats | None:
+        """How late the signal came, as part of the weight without the kernel's; None if it is 0 everywhere."""
+        if self._delay is None:
+            return None
+        rest = self.weight_ns if self.system_ns is None else self.weight_ns - self.system_ns
+        return np.minimum(self._delay, rest)
+
+    @cached_property
+    def squared(self) -> _Floats:
+        """For the effective number of samples: rows of one signal are one observation, however many share its time."""
+        return self.weight_ns * self.elapsed_ns
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The weights by whose time it is, by the rule."""
+        return self._stream.division.parts(self.cell, self.weight_ns, self.system_ns, self.delay_ns)
+
+
+@dataclass(frozen=True)
+class WaitBatch:
+    """Some waits, from ``start_ns`` to ``end_ns`` as recorded. All arrays have one length."""
+
+    start_ns: _Ids
+    end_ns: _Ids
+    thread: _Ids
+    stack: _Ids
+    """As in ``CpuBatch``."""
+    native: _Ids
+    state: _Ids
+    kind: NDArray[np.integer]
+    """WORLD, GPU or CPU."""
+    whole_ns: _Floats
+    """Time off the CPU, all of it."""
+    part: _Floats
+    """The part (0..1) that lies in the window."""
+    nodes: int = field(kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def weight_ns(self) -> _Floats:
+        """Time off the CPU in the window."""
+        return self.whole_ns * self.part
+
+    @property
+    def place(self) -> _Ids:
+        """As in ``CpuBatch``."""
+        return np.where(self.stack == self.nodes, self.nodes + self.state, self.stack)
+
+    def only(self, wanted: Mask) -> WaitBatch:
+        """The wanted ones."""
+        if wanted.all():
+            return self
+        arrays = {each.name: getattr(self, each.name)[wanted] for each in fields(self) if each.name != "nodes"}
+        return replace(self, **arrays)
+
+    def for_the_world(self) -> WaitBatch:
+        """Those that count as waiting: not for a processor."""
+        return self.only(self.kind != CPU)
+
+
+def has_signals(recording: Recording) -> bool:
+    """Whether there may be rows of the signal sampler; a process without threads has no rows of any."""
+    samplers = np.array(recording.table("processes").column("sampler").to_pylist(), object)
+    sampled = np.unique(recording.table("threads").column("process").to_numpy())
+    return any(sampler != "native" for sampler in samplers[sampled].tolist())
+
+
+def _weights(values: pa.Array, table: str, column: str) -> _Floats:
+    """Nanoseconds as floating point; negative and absurd ones are errors of the recording."""
+    if len(values):
+        extremes = pc.min_max(values).as_py()
+        if extremes["min"] < 0 or extremes["max"] > MAX_WEIGHT_NS:
+            worst = extremes["min"] if extremes["min"] < 0 else extremes["max"]
+            raise FormatError(f"table {table}, column {column}: {worst} ns cannot be true")
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
+
+
+def _states(values: pa.Array) -> NDArray[np.integer]:
+    """Stack states; those that this version does not know count as the last, behind the analyzer's own."""
+    states: NDArray[np.integer] = values.to_numpy()
+    return np.where(states >= STARTING, STATES - 1, states) if len(states) and states.max() >= STARTING else states

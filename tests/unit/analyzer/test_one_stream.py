@@ -1,0 +1,223 @@
+"""Whatever shows time shows the same: terminal, JSON, HTML page and every export are fed by one stream and one rule."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gprof2dot
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+from rich.console import Console
+
+from browser import story
+from tachograph.analyzer import Attribution, Profile, Question, Recording, build_profile
+from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
+from tachograph.analyzer.render import json_document
+from tachograph.analyzer.render.html.page import report
+from tachograph.analyzer.render.terminal.report import show
+from tachograph.analyzer.report_data.line_selection import Sort
+from tachograph.analyzer.report_data.report_data import build_report_data
+from tachograph.analyzer.samples import attribution, stream
+from tachograph.analyzer.samples.attribution import Columns, Verdict
+from unit.analyzer.exports.conftest import pprof_module
+from unit.analyzer.recordings import CALL, MS, START, Builder
+from unit.report import block
+
+GOLDEN = Path(__file__).parents[3] / "format-spec" / "vectors"
+NATIVE_RECORDINGS = ("whole", "extra", "memory", "tree", "gpu", "story")
+PARTS = ("python", "native", "kernel", "unknown")
+
+Sums = dict[str, float]
+"""Seconds by part, ``cpu`` and ``wait``."""
+
+
+def signal_recording(path: Path) -> Path:
+    """Ticks of the signal sampler that came late, in one thread and in two, with and without the kernel's part."""
+    builder = Builder(path, sampler="signal")
+    worker = builder.thread("worker")
+    f, opcodes = builder.code(builder.file("/srv/a.py")), (CALL, 45)
+    for tick in range(40):
+        at = {"time_ns": START + (tick + 1) * 100 * MS, "system_ns": None if tick % 3 else (tick % 5) * 9 * MS}
+        builder.cpu(builder.stack((f, tick % 5)), 20 + tick, origin=2, opcode=CALL, native_frame=None, **at)
+        if tick % 2:
+            values = {"thread": worker, "origin": 3, "opcode": opcodes[tick % 4 // 2], "native_frame": None, **at}
+            builder.cpu(builder.stack((f, 7)), 20 + tick, **values)
+    return builder.write()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The path of a recording by its name."""
+    folder = tmp_path_factory.mktemp("made")
+    paths = {"story": story.build(folder / "story.tacho"), "signal": signal_recording(folder / "signal.tacho")}
+    return lambda name: paths.get(name, GOLDEN / f"{name}.tacho")
+
+
+@pytest.fixture(scope="module")
+def pprof(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return pprof_module(tmp_path_factory.mktemp("pprof"))
+
+
+def of_profile(profile: Profile) -> Sums:
+    totals = profile.totals
+    sums = {"cpu": totals.cpu_s, "wait": totals.wait_s or 0.0}
+    return sums | {part: getattr(totals, f"{part}_s") or 0.0 for part in PARTS}
+
+
+def of_json(profile: Profile, table: str, into: Path) -> Sums:
+    json_document.write(profile, str(into), top=None, sort="cpu")
+    rows = json.loads(into.read_text("utf-8"))[table]
+    return {name: sum(row[f"{name}_s"] or 0.0 for row in rows) for name in ("cpu", "wait", *PARTS)}
+
+
+def of_terminal(profile: Profile) -> Sums:
+    """What the head of the report says: shares of all CPU time, to a tenth of a percent."""
+    text = io.StringIO()
+    show(profile, Console(file=text, width=100, highlight=False, markup=False, emoji=False), Sort("cpu"), None)
+    cpu = profile.totals.cpu_s
+    found = {
+        part.lower(): share for part, share in re.findall(r"(Python|native|kernel|unknown) ([\d.]+) %", text.getvalue())
+    }
+    assert found
+    return {"cpu": cpu} | {part: float(found.get(part, 0)) / 100 * cpu for part in PARTS}
+
+
+def of_page(recording: Recording, question: Question, table: str) -> Sums:
+    document, data = block.read_block(report(build_report_data(recording, question)))
+    own = document[table]["own"]
+    sums = {name: sum(map(sum, block.grid(own[name], data))) / 1e9 if name in own else 0.0 for name in ("wait", *PARTS)}
+    return sums | {"cpu": sum(sums[part] for part in PARTS)}
+
+
+def of_export(recording: Recording, name: str, metric: Metric, pprof: Any) -> float:
+    out = io.BytesIO()
+    FORMATS[name].write(prepare(recording, metric), Options(), out)
+    return _READERS[name](out.getvalue(), pprof) / 1e9
+
+
+def _perfetto(data: bytes, _: Any) -> float:
+    trace: Any = perfetto_trace_pb2.Trace()
+    trace.ParseFromString(data)
+    counts = [packet.perf_sample.timebase_count for packet in trace.packet if packet.HasField("perf_sample")]
+    return float(max(counts, default=0))
+
+
+def _pprof(data: bytes, module: Any) -> float:
+    profile = module.Profile()
+    profile.ParseFromString(gzip.decompress(data))
+    return float(sum(sample.value[-1] for sample in profile.sample))
+
+
+def _callgrind(data: bytes, _: Any) -> float:
+    functions = gprof2dot.CallgrindParser(io.StringIO(data.decode())).parse().functions.values()
+    return float(sum(each[gprof2dot.SAMPLES] for each in functions))
+
+
+def _firefox(data: bytes, _: Any) -> float:
+    threads = json.loads(gzip.decompress(data))["threads"]
+    return float(sum(sum(thread["samples"]["weight"]) for thread in threads) * 1e6)
+
+
+_READERS: dict[str, Callable[[bytes, Any], float]] = {
+    "speedscope": lambda data, _: float(sum(each["endValue"] for each in json.loads(data)["profiles"])),
+    "collapsed": lambda data, _: float(sum(int(line.rpartition(" ")[2]) for line in data.decode().splitlines())),
+    "csv": lambda data, _: float(sum(int(row["self"]) for row in csv.DictReader(io.StringIO(data.decode())))),
+    "pprof": _pprof,
+    "callgrind": _callgrind,
+    "firefox": _firefox,
+    "perfetto": _perfetto,
+}
+
+
+def close(sums: Sums, truth: Sums, within: float) -> None:
+    assert sums == pytest.approx({name: truth[name] for name in sums}, abs=within)
+
+
+def assert_all_alike(path: Path, rule: Attribution, folder: Path, pprof: Any) -> Sums:
+    """Every way of showing the time of a recording tells the same; returns that."""
+    question = Question(scope="all", attribution=rule)
+    with Recording.open(path) as recording:
+        profile = build_profile(recording, question)
+        truth = of_profile(profile)
+        assert truth["cpu"] == pytest.approx(sum(truth[part] for part in PARTS), rel=1e-9)
+        for table in ("lines", "functions", "files", "threads"):
+            close(of_json(profile, table, folder / "profile.json"), truth, 1e-6)
+            close(of_page(recording, question, table), truth, 2e-5)
+        close(of_terminal(profile), truth, 0.00051 * truth["cpu"])
+        if len(profile.spans):
+            assert profile.spans["cpu_s"].sum() == pytest.approx(truth["cpu"], rel=1e-9)
+        for name in FORMATS:
+            assert of_export(recording, name, Metric.CPU, pprof) == pytest.approx(truth["cpu"], rel=1e-6), name
+    return truth
+
+
+@pytest.mark.parametrize("name", NATIVE_RECORDINGS)
+@pytest.mark.parametrize("rule", [each for each in Attribution if each is not Attribution.DELAY])
+def test_golden_recordings(
+    name: str, rule: Attribution, made: Callable[[str], Path], tmp_path: Path, pprof: Any
+) -> None:
+    assert assert_all_alike(made(name), rule, tmp_path, pprof)["cpu"] > 0
+
+
+@pytest.mark.parametrize("rule", list(Attribution))
+def test_the_signal_sampler(rule: Attribution, made: Callable[[str], Path], tmp_path: Path, pprof: Any) -> None:
+    truth = assert_all_alike(made("signal"), rule, tmp_path, pprof)
+    assert rule is Attribution.NATIVE or truth["native"] > 0 or truth["unknown"] > 0
+
+
+@pytest.mark.parametrize("name", ["whole", "tree", "story"])
+def test_exports_of_waits(name: str, made: Callable[[str], Path], pprof: Any) -> None:
+    with Recording.open(made(name)) as recording:
+        waited = build_profile(recording, Question(scope="all")).totals.wait_s
+        assert waited
+        for each in FORMATS:
+            if each != "perfetto":  # slices, of which the weight is no part
+                assert of_export(recording, each, Metric.WAIT, pprof) == pytest.approx(waited, rel=1e-6), each
+
+
+@pytest.mark.parametrize("name", ["whole", "story"])
+def test_another_rule_changes_all_alike(
+    name: str, made: Callable[[str], Path], tmp_path: Path, pprof: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = assert_all_alike(made(name), Attribution.AUTO, tmp_path, pprof)
+    published = attribution.native_rule
+
+    def reversed_rule(columns: Columns) -> NDArray[np.int64]:
+        verdict = published(columns)
+        return np.where(verdict == Verdict.UNKNOWN, verdict, Verdict.PYTHON + Verdict.NATIVE - verdict)
+
+    monkeypatch.setattr(attribution, "native_rule", reversed_rule)
+    after = assert_all_alike(made(name), Attribution.AUTO, tmp_path, pprof)
+    assert after == pytest.approx({**before, "python": before["native"], "native": before["python"]})
+    assert before["python"] != pytest.approx(before["native"])
+
+
+def test_other_weights_change_all_alike(
+    made: Callable[[str], Path], tmp_path: Path, pprof: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = assert_all_alike(made("whole"), Attribution.AUTO, tmp_path, pprof)
+    published = stream.weighted_batches
+
+    def doubled(*given: Any) -> Iterator[pa.RecordBatch]:
+        for batch in published(*given):
+            names = batch.schema.names
+            columns = [
+                pa.array(batch.column(name).to_numpy() * 2) if name == "cpu_ns" else batch.column(name)
+                for name in names
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names)
+
+    monkeypatch.setattr(stream, "weighted_batches", doubled)
+    after = assert_all_alike(made("whole"), Attribution.AUTO, tmp_path, pprof)
+    assert after["cpu"] == pytest.approx(2 * before["cpu"])
+    assert after["wait"] == before["wait"]
