@@ -15,7 +15,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from oracle.support import COMMAND, analyze, compile_library, environment, losses, native_recorder, tachograph
+from oracle.support import (
+    COMMAND,
+    analyze,
+    compile_library,
+    compile_program,
+    environment,
+    losses,
+    native_recorder,
+    tachograph,
+)
 
 __all__ = [
     "COMMAND",
@@ -25,6 +34,7 @@ __all__ = [
     "as_user",
     "bare",
     "compile_library",
+    "compile_program",
     "digests",
     "discard",
     "environment",

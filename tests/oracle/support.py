@@ -269,12 +269,20 @@ def run_bare(folder: Path, program: str, *arguments: str, timeout: float = 120) 
 
 def compile_library(source: Path, folder: Path) -> Path | None:
     """Build a C file as a shared library with the compiler that is there; None if there is none."""
-    target = folder / f"{source.stem}.so"
+    return _compiled(source, folder / f"{source.stem}.so", "-shared", "-fPIC")
+
+
+def compile_program(source: Path, folder: Path) -> Path | None:
+    """Build a C file as a program with the compiler that is there; None if there is none."""
+    return _compiled(source, folder / source.stem)
+
+
+def _compiled(source: Path, target: Path, *flags: str) -> Path | None:
     for compiler in (os.environ.get("CC"), "cc", "gcc", "clang", os.environ.get("CXX"), "c++", "g++"):
         if compiler and shutil.which(compiler.split()[0]):
             language = ["-x", "c++"] if "++" in compiler else []
-            flags = ["-O2", "-shared", "-fPIC", "-pthread", "-o", str(target)]
-            subprocess.run([*compiler.split(), *language, str(source), *flags], check=True, timeout=120)
+            command = [*compiler.split(), "-O2", *flags, "-pthread", *language, str(source), "-o", str(target)]
+            subprocess.run(command, check=True, timeout=120)
             return target
     return None
 

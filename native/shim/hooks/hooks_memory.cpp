@@ -60,15 +60,35 @@ void* resize(void* block, size_t size, const void* caller) {
     return moved;
 }
 
+// Apart from the functions below, so that those save no registers while the hooks are off.
+__attribute__((noinline)) void* counted_malloc(size_t size, const void* caller) {
+    return counted(g_real.malloc(size), size, caller);
+}
+
+__attribute__((noinline)) void counted_free(void* block) {
+    heap::Local& local = heap::t_local;
+    heap::gives(block);
+    local.freed.add(block);
+    heap::gave(local, occupied(block));
+    g_real.free(block);
+}
+
 }  // namespace
 
-TG_EXPORT void* malloc(size_t size) { return counted(g_real.malloc(size), size, TG_CALLER); }
+TG_EXPORT void* malloc(size_t size) {
+    if (heap::off()) return g_real.malloc(size);
+    return counted_malloc(size, TG_CALLER);
+}
 
 TG_EXPORT void* calloc(size_t count, size_t size) {
+    if (heap::off()) return g_real.calloc(count, size);
     return counted(g_real.calloc(count, size), count * size, TG_CALLER);
 }
 
-TG_EXPORT void* realloc(void* block, size_t size) { return resize(block, size, TG_CALLER); }
+TG_EXPORT void* realloc(void* block, size_t size) {
+    if (heap::off() && !libc_allocators::lent(block)) return g_real.realloc(block, size);
+    return resize(block, size, TG_CALLER);
+}
 
 TG_EXPORT void* reallocarray(void* block, size_t count, size_t size) {
     size_t whole;
@@ -81,11 +101,8 @@ TG_EXPORT void* reallocarray(void* block, size_t count, size_t size) {
 
 TG_EXPORT void free(void* block) {
     if (!block || libc_allocators::lent(block)) return;
-    heap::Local& local = heap::t_local;
-    heap::gives(block);
-    local.freed.add(block);
-    heap::gave(local, occupied(block));
-    g_real.free(block);
+    if (heap::off()) return g_real.free(block);
+    counted_free(block);
 }
 
 TG_EXPORT void free_sized(void* block, size_t) { free(block); }

@@ -42,7 +42,9 @@ struct State {
     std::atomic_flag outside_busy = ATOMIC_FLAG_INIT;
     uint64_t outside_random = 0;
     int64_t adapted_ns = 0;
-    bool inherited = false;  // the first row of a forked child is due
+    bool begun = false;       // there was a first row
+    bool incomplete = false;  // the hooks were off at first
+    bool inherited = false;   // the first row of a forked child is due
 };
 constinit State g;
 
@@ -142,6 +144,9 @@ bool adopt(Local* local) {
     return true;
 }
 
+// New threads of a forked child that is not recorded: one place for all would be fought for.
+bool abandoned(Mode mode) { return mode == Mode::on && g.begun && !recording(); }
+
 void sample_outside(const Sampled& sampled) {
     if (g.outside_busy.test_and_set(std::memory_order_acquire)) return;
     if (g.outside_random == 0) g.outside_random = seed(1);
@@ -192,7 +197,7 @@ void gave_slowly(Counters* counters) {
 
 void took_outside(const void* block, size_t size, size_t requested, const void* caller) {
     const Mode mode = g_mode.load(std::memory_order_relaxed);
-    if (mode == Mode::off) return;
+    if (mode == Mode::off || abandoned(mode)) return;
     Local& local = t_local;
     if (mode == Mode::on && adopt(&local)) return took(local, block, size, requested, caller);
     footprint::count_outside(local.domain, static_cast<int64_t>(size), 0);
@@ -206,13 +211,21 @@ void took_outside(const void* block, size_t size, size_t requested, const void* 
 
 void gave_outside(size_t size) {
     const Mode mode = g_mode.load(std::memory_order_relaxed);
-    if (mode == Mode::off) return;
+    if (mode == Mode::off || abandoned(mode)) return;
     Local& local = t_local;
     if (mode == Mode::on && adopt(&local)) return gave(local, size);
     footprint::count_outside(local.domain, 0, static_cast<int64_t>(size));
 }
 
+void expect_nothing() {
+    g.incomplete = true;
+    g_mode.store(Mode::off, std::memory_order_relaxed);
+}
+
+bool complete() { return !g.incomplete; }
+
 void begin(int64_t small) {
+    g.begun = true;
     if (t_local.counters) footprint::publish(t_local.counters);
     reserves::settle(false);
     footprint::begin(small);
@@ -316,6 +329,7 @@ constexpr Source kSource{
             blocks::write(kernel::monotonic_ns(), true);
             footprint::finish();
         },
+    .stop = [] { g_mode.store(Mode::off, std::memory_order_relaxed); },
     .enter = [](threads::Thread* own,
                 bool) { attach(threads::slot_of(own), own->id.load(std::memory_order_relaxed)); },
     .leave = [](threads::Thread*) { detach(); },

@@ -13,9 +13,18 @@
 
 namespace tachograph::heap {
 
-// Until the program is armed all is counted in one place; then, or never, by thread.
+// Until the program is armed all is counted in one place; then by thread. Off: the program has no
+// Python in it, is recorded without memory, or not any more; then a hook costs one comparison.
 enum class Mode : int { undecided, on, off };
 extern std::atomic<Mode> g_mode __attribute__((visibility("hidden")));
+inline bool off() {
+    return __builtin_expect(g_mode.load(std::memory_order_relaxed) == Mode::off, 0);
+}
+
+// This program will not be armed, as far as is known when it is loaded.
+void expect_nothing();
+// Whether all was counted from the program's start.
+bool complete();
 
 void took_slowly(Counters* counters, const void* block, size_t size, size_t requested,
                  const void* caller);

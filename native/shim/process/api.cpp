@@ -119,7 +119,7 @@ void api_begin_memory(const tg_pools* pools, int complete) {
         footprint::count_outside(TG_DOMAIN_MAPPED, 0, static_cast<int64_t>(arenas));
     }
     // An interpreter that runs already has small blocks somewhere.
-    const bool known = complete && (!pools || held.bytes > 0);
+    const bool known = complete && heap::complete() && (!pools || held.bytes > 0);
     if (!known) spool::count(Loss::baseline_unknown);
     heap::begin(known ? held.bytes : -1);
 }

@@ -144,11 +144,12 @@ int hook(const char* event, void* arguments, void*) {
 
 }  // namespace
 
-void watch() {
+bool watch() {
     const char* home = nullptr;
-    if (settings::value("home", &home) == 0 || !python::find(&g.python)) return;
-    if (g.python.add_audit_hook(hook, &g) != 0) return;
+    if (!python::find(&g.python)) return dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr;
+    if (settings::value("home", &home) == 0 || g.python.add_audit_hook(hook, &g) != 0) return true;
     g.place = find_place(g.python.runtime);
+    return true;
 }
 
 }  // namespace tachograph::audit

@@ -7,7 +7,7 @@
 
 namespace tachograph::audit {
 
-// In the library's constructor, in a program of a recording. Nothing if it has no CPython in it.
-void watch();
+// In the library's constructor, in a program of a recording. False if it has no CPython in it.
+bool watch();
 
 }  // namespace tachograph::audit

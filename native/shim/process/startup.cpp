@@ -1,4 +1,5 @@
 // What happens when the library is loaded: in every program of a recording, Python or not.
+#include "memory/heap.h"
 #include "process/audit.h"
 #include "process/lifecycle.h"
 #include "spool/process_log.h"
@@ -23,11 +24,11 @@ __attribute__((constructor)) void at_load(int count, char** arguments, char** en
     settings::take(environ, &parent);
     // Another library's constructor may have put an environment of its own in its place.
     if (environment != environ) settings::take(environment, &parent);
-    if (!settings::known()) return;
+    if (!settings::known()) return heap::expect_nothing();
     ::on_exit(at_exit, nullptr);
     ::at_quick_exit(at_quick_exit);
     process_log::open(settings::spool(), parent, count, arguments);
-    audit::watch();
+    if (!audit::watch()) heap::expect_nothing();
 }
 
 }  // namespace
