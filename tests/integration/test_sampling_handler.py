@@ -21,6 +21,14 @@ while time.process_time() < end: sum(range(1000))
 """
 
 
+@pytest.fixture(scope="module")
+def signals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = support.compile_library(NATIVE / "signals.c", tmp_path_factory.mktemp("native"))
+    if library is None:
+        pytest.skip("no C compiler")
+    return library
+
+
 @pytest.mark.skipif(
     sys.version_info < (3, 12) or not sysconfig.get_config_var("Py_ENABLE_SHARED"),
     reason="this interpreter keeps no thread state in a shared library's thread-local variables",
@@ -41,3 +49,34 @@ def test_no_thread_local_variable_is_looked_up(tmp_path: Path) -> None:
     assert len(samples) > 100
     assert sum(row["stack"] is not None for row in samples) > 0.9 * len(samples)
     assert sum(row["gil"] is True for row in samples) > 0.9 * len(samples)
+
+
+SMALL_STACK = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+print(library.use_small_stack(ctypes.c_long(int(sys.argv[2])), int(sys.argv[3])))
+"""
+
+
+@pytest.mark.parametrize("memory", ["none", "auto"])
+@pytest.mark.parametrize(("size", "handler"), [(8192, 1), (2048, 0), (65536, 1)])
+def test_a_small_alternate_stack(tmp_path: Path, signals: Path, size: int, handler: int, memory: str) -> None:
+    """A frame of the kernel's is 3.5 KB: there is no second one for our signal, and none where none fits."""
+    target = ["-c", SMALL_STACK, signals, str(size), str(handler)]
+    bare = support.bare(target, tmp_path)
+    assert bare == support.Outcome(0, "0\n", "")
+    options = ["--cpu-only"] if memory == "none" else []
+    assert support.record(target, tmp_path, "--interval", "1", *options) == bare
+    seconds = sum(row["cpu_ns"] for row in support.rows(tmp_path / "run.tacho", "cpu")) / 1e9
+    assert seconds > 0.25  # outside the handler there is 0.3
+
+
+def test_a_vfork_child_that_changes_signals(tmp_path: Path, signals: Path) -> None:
+    """Its signals are its own: the parent is sampled as before, with the same signal."""
+    target = ["-c", "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).vfork_child_changes_signals())", signals]
+    bare = support.bare(target, tmp_path)
+    assert bare == support.Outcome(0, "0\n", "")
+    assert support.record(target, tmp_path, "--interval", "1") == bare
+    assert "signal_conflicts" not in support.losses(support.analyze(tmp_path / "run.tacho", cwd=tmp_path))
+    rows = support.rows(tmp_path / "run.tacho", "cpu")
+    assert sum(row["cpu_ns"] for row in rows) / 1e9 > 0.25

@@ -1,5 +1,10 @@
 #include "base/libc.h"
 
+#include "base/kernel.h"
+
+#include <atomic>
+#include <cstdint>
+
 namespace tachograph::real {
 namespace {
 
@@ -12,6 +17,21 @@ struct Functions {
     int (*pthread_create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = nullptr;
 };
 constinit Functions g;
+
+struct Shield {
+    std::atomic<int> signal{0};
+    pid_t pid = 0;
+    std::atomic<uint64_t> had{0};  // by signal: the program has it in its handler's mask itself
+};
+constinit Shield g_shield;
+
+uint64_t bit(int signal) { return uint64_t{1} << (signal - 1); }
+
+bool on_alternate_stack(const struct sigaction& action) {
+    const bool handler = (action.sa_flags & SA_SIGINFO) != 0 ||
+                         (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+    return handler && (action.sa_flags & SA_ONSTACK) != 0;
+}
 
 #define TG_REAL(name) next_function(&g.name, #name)
 
@@ -26,7 +46,40 @@ __attribute__((constructor)) void resolve() {
 }  // namespace
 
 int sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
-    return TG_REAL(sigaction)(signal, action, old);
+    const int shielded = g_shield.signal.load(std::memory_order_relaxed);
+    // A vfork child has our memory, but actions of its own.
+    if (shielded == 0 || shielded == signal || signal < 1 || signal > 64 ||
+        kernel::getpid() != g_shield.pid)
+        return TG_REAL(sigaction)(signal, action, old);
+    const uint64_t had = g_shield.had.load(std::memory_order_relaxed) & bit(signal);
+    struct sigaction given;
+    if (action) {
+        given = *action;
+        if (on_alternate_stack(given)) sigaddset(&given.sa_mask, shielded);
+    }
+    const bool has = action && sigismember(&action->sa_mask, shielded) == 1;
+    const int result = TG_REAL(sigaction)(signal, action ? &given : nullptr, old);
+    if (result != 0) return result;
+    if (old && had == 0 && on_alternate_stack(*old)) sigdelset(&old->sa_mask, shielded);
+    if (has) g_shield.had.fetch_or(bit(signal), std::memory_order_relaxed);
+    if (action && !has) g_shield.had.fetch_and(~bit(signal), std::memory_order_relaxed);
+    return result;
+}
+
+void shield(int shielded) {
+    g_shield.pid = kernel::getpid();
+    for (int signal = 1; signal <= 64; ++signal) {
+        struct sigaction now;  // as the program gave it
+        if (real::sigaction(signal, nullptr, &now) != 0 || !on_alternate_stack(now)) continue;
+        const bool has = shielded != 0 && sigismember(&now.sa_mask, shielded) == 1;
+        if (shielded != 0) sigaddset(&now.sa_mask, shielded);
+        TG_REAL(sigaction)(signal, &now, nullptr);
+        if (has)
+            g_shield.had.fetch_or(bit(signal));
+        else
+            g_shield.had.fetch_and(~bit(signal));
+    }
+    g_shield.signal.store(shielded);
 }
 
 sighandler_t signal(int number, sighandler_t handler) { return TG_REAL(signal)(number, handler); }

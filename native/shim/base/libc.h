@@ -19,7 +19,11 @@ F next_function(F* place, const char* name) {
 
 namespace tachograph::real {
 
+// Adds the shielded signal to the mask of handlers that run on an alternate stack, which has no
+// room for another one's frame; what is told of their masks is what the program gave.
 int sigaction(int signal, const struct sigaction* action, struct sigaction* old);
+// `shielded`: from now on, and for the handlers that are there; 0: none.
+void shield(int shielded);
 sighandler_t signal(int number, sighandler_t handler);
 int pthread_sigmask(int how, const sigset_t* set, sigset_t* old);
 int sigprocmask(int how, const sigset_t* set, sigset_t* old);

@@ -5,6 +5,7 @@
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
+#include "stacks/own_stack.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
 #include "stacks/stack_capture.h"
@@ -17,9 +18,6 @@
 namespace tachograph::sampler {
 namespace {
 
-// A nested fault needs two signal frames of up to 3.5 KB each; a small alternate stack has no room.
-constexpr size_t kSmallStack = 16 * 1024;
-
 int64_t system_ns() {
     rusage usage{};
     if (kernel::call(SYS_getrusage, RUSAGE_THREAD, kernel::address(&usage)) != 0) return -1;
@@ -29,13 +27,19 @@ int64_t system_ns() {
 
 bool fault_gets_through(const ucontext_t* context) {
     if (!fault::trusted()) return false;
-    if (sigismember(&context->uc_sigmask, SIGSEGV) || sigismember(&context->uc_sigmask, SIGBUS))
-        return false;
-    const stack_t& stack = context->uc_stack;
-    return (stack.ss_flags & SS_DISABLE) != 0 || stack.ss_size == 0 || stack.ss_size >= kSmallStack;
+    return !sigismember(&context->uc_sigmask, SIGSEGV) &&
+           !sigismember(&context->uc_sigmask, SIGBUS);
 }
 
-void sample(threads::Thread* thread, const ucontext_t* context) {
+struct Interrupted {
+    threads::Thread* thread;
+    const ucontext_t* context;
+};
+
+// `walked`: with the Python stack, for which there must be room on this stack.
+void sample(const Interrupted& interrupted, bool walked) {
+    threads::Thread* thread = interrupted.thread;
+    const ucontext_t* context = interrupted.context;
     const int64_t cpu = kernel::own_cpu_ns();
     const int64_t time = kernel::monotonic_ns();
     const int64_t system = system_ns();
@@ -45,7 +49,12 @@ void sample(threads::Thread* thread, const ucontext_t* context) {
 
     if (!recorder().paused.load(std::memory_order_relaxed) && weight > 0) {
         tg_walk found = kNotWalked;
-        stack_capture::walk(fault_gets_through(context), &found);
+        if (walked) {
+            stack_capture::walk(fault_gets_through(context), &found);
+        } else {
+            found.state = TG_STACK_LOST;
+            spool::count(Loss::stacks_lost);
+        }
         sources::sampled(found, static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]));
         const spool::Ticket ticket = spool::reserve(Kind::cpu, sizeof(CpuRecord));
         if (ticket.record) {
@@ -81,6 +90,19 @@ void sample(threads::Thread* thread, const ucontext_t* context) {
     __atomic_fetch_add(&spool::control()->handler_cpu_ns, after - cpu, __ATOMIC_RELAXED);
 }
 
+// On a stack of ours. The kernel takes the program's alternate stack for free now, though our own
+// signal's frame may lie on it: a fault of a guarded read must not go there. The return from the
+// handler puts it back.
+void sample_aside(void* argument) {
+    const auto& interrupted = *static_cast<const Interrupted*>(argument);
+    if ((interrupted.context->uc_stack.ss_flags & SS_DISABLE) == 0) {
+        stack_t none{};
+        none.ss_flags = SS_DISABLE;
+        kernel::call(SYS_sigaltstack, kernel::address(&none), 0);
+    }
+    sample(interrupted, true);
+}
+
 // Takes the calling thread's clocks as the beginning of its first sample.
 void enter(threads::Thread* own, bool known) {
     if (known) return;  // its time counts from when it was found
@@ -95,14 +117,17 @@ void on_timer(int, siginfo_t* info, void* context) {
     // A late signal of a timer that is gone must find nothing: the slot may be another thread's.
     if (recording() && info->si_code == SI_TIMER && threads::is_slot(value)) {
         auto* thread = static_cast<threads::Thread*>(value);
-        if (thread->tid.load(std::memory_order_acquire) == kernel::gettid())
-            sample(thread, static_cast<const ucontext_t*>(context));
+        Interrupted interrupted{thread, static_cast<const ucontext_t*>(context)};
+        if (thread->tid.load(std::memory_order_acquire) == kernel::gettid() &&
+            !own_stack::run(sample_aside, &interrupted))
+            sample(interrupted, false);
     }
     errno = saved;
 }
 
 constexpr Source kSource{
     .name = "cpu",
+    .prepare = [](const tg_options&) { return own_stack::open(); },
     .start = [] { return timers::install(on_timer); },
     .stop = timers::disarm_all,
     .watch = timers::arm,
@@ -112,6 +137,7 @@ constexpr Source kSource{
         [](bool in_child) {
             if (in_child) timers::remove();
         },
+    .forget = own_stack::forget,
 };
 TG_REGISTER_SOURCE(kSource);
 

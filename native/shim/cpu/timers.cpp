@@ -6,6 +6,7 @@
 #include "spool/spool.h"
 #include "stacks/recorder.h"
 
+#include <sys/auxv.h>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -17,6 +18,7 @@ namespace {
 struct State {
     std::atomic<int> signal{0};
     Handler handler = nullptr;
+    std::atomic<bool> small_alternate_stacks{false};
     struct sigaction before{};
 };
 constinit State g;
@@ -25,6 +27,8 @@ constinit State g;
 // signals from the top, where libraries look last.
 int candidate(int index) { return index == 0 ? SIGSTKFLT : SIGRTMAX - 1 - index; }
 constexpr int kCandidates = 12;
+// What the handler takes of the stack that it is delivered on, besides the kernel's frame.
+constexpr size_t kHandlerRoom = 1024;
 
 // sigevent as the kernel has it (glibc names the member only through a macro of its own).
 struct KernelSigevent {
@@ -136,7 +140,8 @@ bool take(int signal) {
     struct sigaction ours;
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = g.handler;
-    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART;
+    if (!g.small_alternate_stacks.load()) ours.sa_flags |= SA_ONSTACK;
     // No handler of the program's may run, and jump, in the middle of ours; faults must get
     // through.
     sigfillset(&ours.sa_mask);
@@ -145,6 +150,7 @@ bool take(int signal) {
     if (real::sigaction(signal, &ours, nullptr) != 0) return false;
     g.before = now;
     g.signal.store(signal, std::memory_order_release);
+    real::shield(signal);
     return true;
 }
 
@@ -154,6 +160,8 @@ int signal_number() { return g.signal.load(std::memory_order_acquire); }
 
 int install(Handler handler) {
     g.handler = handler;
+    stack_t stack{};
+    if (kernel::call(SYS_sigaltstack, 0, kernel::address(&stack)) == 0) saw_alternate_stack(stack);
     for (int index = 0; index < kCandidates; ++index)
         if (take(candidate(index))) return 0;
     return EBUSY;
@@ -161,7 +169,21 @@ int install(Handler handler) {
 
 void remove() {
     const int signal = g.signal.exchange(0);
-    if (signal != 0) real::sigaction(signal, &g.before, nullptr);
+    if (signal == 0) return;
+    real::sigaction(signal, &g.before, nullptr);
+    real::shield(0);
+}
+
+void saw_alternate_stack(const stack_t& stack) {
+    const bool small = (stack.ss_flags & SS_DISABLE) == 0 &&
+                       stack.ss_size < getauxval(AT_MINSIGSTKSZ) + kHandlerRoom;
+    if (!small || g.small_alternate_stacks.exchange(true)) return;
+    const int signal = signal_number();
+    if (signal == 0) return;
+    struct sigaction ours;
+    if (real::sigaction(signal, nullptr, &ours) != 0 || ours.sa_sigaction != g.handler) return;
+    ours.sa_flags &= ~SA_ONSTACK;
+    real::sigaction(signal, &ours, nullptr);
 }
 
 void arm(threads::Thread* thread) {

@@ -21,6 +21,10 @@ void disarm_all();
 uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns);
 
 int signal_number();
+// The program has this alternate stack: where it has no room for our handler, no handler of ours
+// runs on alternate stacks any more. (Otherwise it must: a thread may be on a stack of a few KB, as
+// Go's are, with a large alternate one.)
+void saw_alternate_stack(const stack_t& stack);
 // The program takes our signal for itself: all timers move to another one.
 void yield_signal();
 

@@ -1,6 +1,7 @@
 // What the preloaded library stands in front of, and the rule for each: the program must see what
 // it would have seen without us. Before arming, and in unrecorded children, all pass straight on.
 #include "base/fault.h"
+#include "base/kernel.h"
 #include "base/libc.h"
 #include "cpu/timers.h"
 #include "hooks/interposed.h"
@@ -23,7 +24,8 @@ __thread bool t_believes_blocked __attribute__((tls_model("initial-exec"))) = fa
 template <typename F>
 int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
     const int ours = recording() ? timers::signal_number() : 0;
-    if (ours == 0) return real(how, set, old);
+    // A vfork child has this thread's memory, but a mask of its own.
+    if (ours == 0 || !live()) return real(how, set, old);
     const bool believed = t_believes_blocked;
     sigset_t reduced;
     const sigset_t* given = set;
@@ -40,7 +42,7 @@ int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
     }
     const int result = real(how, given, old);
     if (result != 0) t_believes_blocked = believed;
-    if (result == 0 && old && believed) sigaddset(old, ours);
+    if (result == 0 && old) believed ? sigaddset(old, ours) : sigdelset(old, ours);
     return result;
 }
 
@@ -74,7 +76,7 @@ using namespace tachograph;
 
 TG_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
     if (fault::fronts(signal)) return fault::set_program_action(signal, action, old);
-    if (recording() && signal == timers::signal_number()) {
+    if (recording() && signal == timers::signal_number() && live()) {
         if (!action) {
             if (old) memset(old, 0, sizeof *old);  // SIG_DFL, as before us
             return 0;
@@ -85,6 +87,16 @@ TG_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigac
         return result;
     }
     return real::sigaction(signal, action, old);
+}
+
+TG_EXPORT int sigaltstack(const stack_t* stack, stack_t* old) {
+    const long result = kernel::call(SYS_sigaltstack, kernel::address(stack), kernel::address(old));
+    if (result != 0) {
+        errno = static_cast<int>(-result);
+        return -1;
+    }
+    if (stack && live()) timers::saw_alternate_stack(*stack);
+    return 0;
 }
 
 TG_EXPORT sighandler_t signal(int number, sighandler_t handler) {

@@ -16,6 +16,9 @@ extern "C" const char etext[] __attribute__((visibility("hidden")));
 namespace tachograph::stack_capture {
 namespace {
 
+// A fault on an alternate stack takes a frame of the kernel's, 3.5 KB and more.
+constexpr size_t kSmallStack = 16 * 1024;
+
 bool fault_gets_through() {
     if (!fault::trusted()) return false;
     uint64_t blocked = 0;
@@ -25,7 +28,8 @@ bool fault_gets_through() {
     if ((blocked & (uint64_t{1} << (SIGSEGV - 1) | uint64_t{1} << (SIGBUS - 1))) != 0) return false;
     stack_t stack{};
     return kernel::call(SYS_sigaltstack, 0, kernel::address(&stack)) == 0 &&
-           (stack.ss_flags & SS_ONSTACK) == 0;
+           (stack.ss_flags & SS_ONSTACK) == 0 &&
+           ((stack.ss_flags & SS_DISABLE) != 0 || stack.ss_size >= kSmallStack);
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+#include "stacks/own_stack.h"
+
+#include "spool/own_memory.h"
+
+#include <atomic>
+
+namespace tachograph::own_stack {
+namespace {
+
+constexpr uint32_t kStacks = 32;  // one for each bit of `taken`
+constexpr size_t kSize = 64 * 1024;
+
+struct State {
+    uint8_t* stacks = nullptr;
+    std::atomic<uint32_t> taken{0};
+};
+constinit State g;
+
+// What was in rsp is kept in a register that the called function preserves.
+__attribute__((noinline)) void call_on(uint8_t* top, void (*function)(void*), void* argument) {
+    __asm__ volatile(
+        "movq %%rsp, %%rbx\n\t"
+        "movq %[top], %%rsp\n\t"
+        "call *%[function]\n\t"
+        "movq %%rbx, %%rsp"
+        : [top] "+r"(top), [function] "+r"(function), "+D"(argument)
+        :
+        : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2",
+          "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+          "xmm13", "xmm14", "xmm15", "memory", "cc");
+}
+
+}  // namespace
+
+bool open() { return g.stacks || own_memory::map(&g.stacks, kStacks * kSize); }
+
+bool run(void (*function)(void*), void* argument) {
+    if (!g.stacks) return false;
+    uint32_t taken = g.taken.load(std::memory_order_relaxed);
+    while (taken != ~0u) {
+        const int free = __builtin_ctz(~taken);
+        if (!g.taken.compare_exchange_weak(taken, taken | 1u << free, std::memory_order_acquire))
+            continue;
+        call_on(g.stacks + static_cast<size_t>(free + 1) * kSize, function, argument);
+        g.taken.fetch_and(~(1u << free), std::memory_order_release);
+        return true;
+    }
+    return false;
+}
+
+void forget() { g.taken.store(0); }
+
+}  // namespace tachograph::own_stack
