@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
         except click.Abort:
             sys.exit(130)
         except BrokenPipeError:
-            # Whoever read our output (a pager, head) has gone; python would complain once more when it flushes.
+            # The reader of our output (a pager, head) has gone; python would complain once more when it flushes.
             sys.stdout = None
             sys.exit(141)
         sys.exit(status if isinstance(status, int) else 0)

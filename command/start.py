@@ -20,7 +20,7 @@ def run() -> NoReturn:
             if stream is not None:
                 stream.flush()
         except (OSError, ValueError):
-            status = status or 141  # nobody reads it any more
+            status = status or 141  # its reader has gone
     os._exit(status or 0)
 
 

@@ -2,7 +2,7 @@
 
 It packs the Python standard library's sources into one file and reads them back to check. Files are cut where their
 content says so (a rolling hash, in plain Python), so that an edit moves few cuts; pieces are named by their SHA-256 and
-packed by zlib (native code, in threads), written through to the disk (the kernel), and everybody waits for somebody.
+packed by zlib (native code, in threads), written through to the disk (the kernel), and threads wait for each other.
 """
 
 import argparse

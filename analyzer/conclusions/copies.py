@@ -19,7 +19,7 @@ from ..recording.time_window import Window
 from ..samples.index_sums import summed
 from ..samples.intervals import poisson_sums, shared_out
 from ..samples.nodes import NodeSums
-from ..samples.sites import NOT_SEEN, Sites
+from ..samples.sites import NOT_SAMPLED, Sites
 from ..samples.summary import Placement
 from .memory.blocks import beyond, ids, sizes
 from .memory.calibration import ratio_factors
@@ -95,7 +95,7 @@ def sum_copies(
     """Measures by site, and copied bytes by thread, of the threads of ``chosen`` (None: all)."""
     mine = copies.sampled if chosen is None else copies.sampled & chosen[copies.thread]
     left = copies.unseen if chosen is None else copies.unseen * chosen
-    unseen = sites.label(NOT_SEEN) if left.any() else -1
+    unseen = sites.label(NOT_SAMPLED) if left.any() else -1
     site = copies.site[mine]
     measures = (copies.bytes[mine], copies.beyond[mine], copies.variance[mine], np.ones(len(site)))
     sums = np.column_stack([summed(site, values, len(sites)) for values in measures])

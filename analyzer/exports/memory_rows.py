@@ -19,7 +19,7 @@ from ..recording.filter import Mask
 from ..recording.opened import Recording
 from ..recording.time_window import Window
 from ..samples.index_sums import summed
-from ..samples.sites import NOT_SEEN, Sites
+from ..samples.sites import NOT_SAMPLED, Sites
 from .rows import NONE, Rows
 
 _Ids = NDArray[np.int64]
@@ -50,7 +50,7 @@ def copied_rows(recording: Recording, window: Window, _: Mask | None = None) -> 
     yield _rows(copies.time_ns[mine], copies.thread[mine], copies.site[mine], copies.bytes[mine], sites)
     if len(left):
         last = np.full(len(left), copies.time_ns.max())
-        yield _rows(last, left, np.full(len(left), sites.label(NOT_SEEN)), copies.unseen[left], sites)
+        yield _rows(last, left, np.full(len(left), sites.label(NOT_SAMPLED)), copies.unseen[left], sites)
 
 
 def _heap(recording: Recording, window: Window, processes: Mask | None, metric: str) -> Heap:

@@ -97,7 +97,7 @@ def frame_of(
     frame["depth"] = depth
     frame = frame.join(_times(threads), on="process").join(_held(memory), on="process")
     listed = (frame["recorded"] == LISTED).to_numpy()
-    # Of a process that was recorded nothing means none; of one that was not it means that nobody looked.
+    # Of a process that was recorded nothing means none; of one that was not it means unknown.
     for name in ("samples", "threads"):
         frame[name] = frame[name].astype("Int64").where(frame[name].notna() | listed, 0)
     there = lives.within(window.start_ns, window.end_ns - 1)

@@ -12,7 +12,7 @@ __all__ = ["MEANING", "UNKNOWN_CODE", "off_line_title", "scope_text"]
 MEANING: Mapping[str, str] = {
     "<no Python stack>": "threads that native code started, such as those of a numerical library",
     "<out of scope>": "code that no line in scope called, such as a library's own threads",
-    "<not seen>": "nobody looked at the thread in that time, or its Python is one whose stacks are not recorded",
+    "<not sampled>": "not sampled during this interval, or its Python is one whose stacks are not recorded",
     "<torn stack>": "the stack changed while it was read",
     "<lost stack>": "there was no room for the stack",
     "<interpreter start>": "before the first line ran",

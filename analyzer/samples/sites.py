@@ -19,13 +19,13 @@ BEFORE_RECORDING = "<before recording>"
 INHERITED = "<inherited by fork>"
 """What a forked process held of its parent's when recording of it began."""
 
-NOT_SEEN = "<not seen>"
+NOT_SAMPLED = "<not sampled>"
 UNKNOWN_STACK = "<unknown stack>"
 STATE_ROWS = {
     1: "<no Python stack>",
     2: "<torn stack>",
     4: "<lost stack>",
-    5: NOT_SEEN,
+    5: NOT_SAMPLED,
     STARTING: "<interpreter start>",
     ENDING: "<interpreter shutdown>",
 }

@@ -1,4 +1,4 @@
-"""Where somebody else is better: each figure of the page in which profilers can be compared."""
+"""Where another profiler is better: each figure of the page in which profilers can be compared."""
 
 from dataclasses import dataclass
 from statistics import median

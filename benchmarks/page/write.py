@@ -62,7 +62,7 @@ def _head(found: Results, compared: list[Contest]) -> str:
         f"Measured on {datetime.now(UTC).date().isoformat()}: {machine()}.",
         *_versions(found),
         *_noise(found),
-        "Made by `make bench`, which anybody can run; this page is generated, and its data is in",
+        "Made by `make bench`; this page is generated, and its data is in",
         "[benchmarks/data](benchmarks/data). Times are ratios taken within one interleaved run.",
         "",
     ]
@@ -109,7 +109,7 @@ def _summary(compared: list[Contest], lost: list[tuple[Contest, dict[str, float]
 def _row(contest: Contest) -> str:
     others = {name: value for name, value in contest.values.items() if name not in MINE}
     best = min(others, key=others.__getitem__, default=None)
-    shown = "nobody else tells" if best is None else f"{best}: {contest.form.format(others[best])}"
+    shown = "none of the others tells" if best is None else f"{best}: {contest.form.format(others[best])}"
     return f"| {contest.name} | {contest.form.format(contest.mine)} | {shown} | {contest.others()} |"
 
 

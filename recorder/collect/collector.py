@@ -51,7 +51,7 @@ class Collector:
         self._prepare = prepare
         self._warm_up = warm_up
         self._done = threading.Event()
-        # Somebody wants something of the thread, which may be waiting: its end, or a snapshot.
+        # Set when the thread is asked for its end or a snapshot, while it may be waiting.
         self._woken = threading.Event()
         self._asked = threading.Event()
         # How many snapshots a process had asked for when it was last looked at; missing: none.
@@ -71,7 +71,7 @@ class Collector:
         """End, after the step that is being done."""
         self._done.set()
         self._woken.set()
-        # The program has ended: nobody is to wait for one who steps back for everybody.
+        # The program has ended, and its caller waits for us: no low priority any more.
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self._thread.native_id or 0, 0)
         self._thread.join()
@@ -82,7 +82,7 @@ class Collector:
         self._woken.set()
 
     def _rest(self, seconds: float) -> bool:
-        """Wait, but not longer than until somebody wants something; whether that is the end."""
+        """Wait, but not longer than until the thread is asked for something; whether that is its end."""
         self._woken.wait(seconds)
         self._woken.clear()
         return self._done.is_set()

@@ -56,7 +56,7 @@ def stop_recording(spool: SpoolDirectory) -> int:
     begin = time.monotonic()
     living = _wait(spool, [process for process in spool.processes() if _lives_on(process)], begin + GRACE_S)
     for process in living:
-        with suppress(OSError):  # it has been taken away, or the disk has gone: then nobody records any more
+        with suppress(OSError):  # it has been taken away, or the disk has gone: then nothing is recorded any more
             _ask(spool.path / f"{process.prefix}.ctl")
     _wait(spool, living, begin + PATIENCE_S)
     return len(living)

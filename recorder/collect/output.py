@@ -24,7 +24,7 @@ SEGMENT_SIZE = 1 << 20
 ROOM_AT_START = 3 * SEGMENT_SIZE
 """Bytes that must be free: two segments, and the tables that are made of them."""
 
-# What we leave in the directory of a recording and in its spool. Whatever else is there was put there by somebody else.
+# What we leave in the directory of a recording and in its spool. Whatever else is there is not ours.
 _OURS = re.compile(r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
 _OURS_IN_SPOOL = re.compile(
     r"\d+-\d+\.(ctl|\d{6,}\.seg)|gpu\.\d{6,}\.seg|arm-error\.txt|probe\.tmp|recorder\.json"
@@ -125,7 +125,7 @@ def _make_way(path: Path, *, force: bool) -> None:
 
 
 def remove_recording(path: Path) -> None:
-    """Delete a recording, but only if all that is in its directory is ours and nobody is recording into it.
+    """Delete a recording, but only if all that is in its directory is ours and it is not being recorded.
 
     Raises Refused otherwise, before anything is deleted.
     """
@@ -147,17 +147,17 @@ def discard_window(path: Path) -> None:
             remove(_contents(path, _OURS))
             path.rmdir()
     except (Refused, OSError):
-        return  # it is in nobody's way but ours: the window is not closed then, which is said
+        return  # the window is then not closed, and the manifest says so
 
 
 def drop_window(path: Path, hidden: Path) -> None:
-    """Delete the recording of a window, but not if something in it is not ours. Nobody ever finds a half of it."""
+    """Delete the recording of a window, but not if something in it is not ours. A half of it is never seen."""
     discard_window(hidden)
     try:
         _contents(path, _OURS)
         path.rename(hidden)
     except (Refused, OSError):
-        return  # somebody uses it for something else, or has taken it away
+        return  # it holds something else now, or is gone
     discard_window(hidden)
 
 

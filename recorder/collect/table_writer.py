@@ -47,7 +47,7 @@ class TableProcess:
     def call(self, function: Callable[Arguments, object], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Call ``function`` there and wait until it is through.
 
-        Raises what the function raises; OSError if there can be no process; UnfinishedError if it came to grief.
+        Raises what the function raises; OSError if there can be no process; UnfinishedError if writing failed.
         """
         process = self._process = self._process or _started()
         assert process.stdin is not None
@@ -82,7 +82,7 @@ def _started() -> subprocess.Popen[bytes]:
 
 def serve(parent: int) -> None:
     """The other process: calls the functions that standard input names, and writes what they raise, or None."""
-    # Nobody but the command may write into a spool: what it began is not to go on when it was killed.
+    # Only the command writes into a spool: what it began must not go on after it was killed.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     while os.getppid() == parent:
         try:

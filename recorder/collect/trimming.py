@@ -24,9 +24,9 @@ _KEEP_SIZE_AND_PUNCH = 1 | 2
 def trim(process: SpoolProcess) -> None:
     """Free what no record uses in the segments of a process that has ended. What was written stays as it is.
 
-    That is the rest of the current segment, the one that was prepared for afterwards, and the places of young blocks
-    behind the last that is used. The files keep their size: should anybody still have one mapped, nothing happens to
-    him.
+    That is the rest of the current segment, the one that was prepared for afterwards, and the places of pending blocks
+    behind the last that is used. The files keep their size: processes that still have one mapped are
+    unaffected.
     """
     assert process.control is not None
     current = process.control.current_segment
@@ -41,7 +41,7 @@ def _free_tail(path: Path) -> None:
     try:
         size = os.fstat(descriptor).st_size
         if size > MAX_SEGMENT_SIZE:
-            return  # whoever wrote it has made it grow: no reader takes it
+            return  # it was made to grow: no reader takes it
         used = len(os.pread(descriptor, size, 0).rstrip(b"\0"))
         start = (used + PAGE - 1) // PAGE * PAGE
         if start < size:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from tachograph.recorder.inprocess.process_filter import join_patterns
 from tachograph.recorder.problems import Refused, reason
 
-# Faults of our own, signals nobody can catch, and limits that each process meets for itself are not for the program.
+# Not for the program: faults of our own, signals that cannot be caught, limits that each process meets for itself.
 _NOT_PASSED_ON = {
     signal.SIGKILL,
     signal.SIGSTOP,
@@ -61,18 +61,18 @@ class Settings(NamedTuple):
     """What the profiled process is told; see arm.py.
 
     ``values`` are numbers, flags, texts and lists of patterns by their key in the configuration; ``preload`` is the
-    native sampler's library, ``provider`` the name of a socket (see listening.py).
+    native sampler's library, ``broker`` the name of the fd broker's socket.
     """
 
     spool: Path
     values: Mapping[str, int | str | Sequence[str]]
     preload: Path | None
-    provider: str | None = None
+    broker: str | None = None
 
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
         """The environment for the program; the library, or arm.py without it, takes out again what is added here."""
         home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        values = {**self.values, "home": (home,), **({} if self.provider is None else {"provider": self.provider})}
+        values = {**self.values, "home": (home,), **({} if self.broker is None else {"provider": self.broker})}
         environment = dict(original)
         environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
         environment["TACHOGRAPH_CONFIG"] = ",".join(f"{key}={_text(value)}" for key, value in values.items())
@@ -149,7 +149,7 @@ def start(program: str, arguments: Sequence[str], environment: Mapping[str, str]
     except OSError as error:
         raise Refused(f"cannot start {program}: {reason(error)}") from None
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        # Whoever started us ignores the ends of its children; we must not. The program has its own copy by now.
+        # Our caller ignores the ends of its children; we must not. The program has its own copy by now.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return Program(pid, start_ns, program, arguments)
 
@@ -231,7 +231,7 @@ class Watch:
 
     def _pass_on(self, number: int, *, by_terminal: bool) -> None:
         if number == signal.SIGCONT:
-            # It came to the whole group, or to us alone: what counts is whether the program still stands.
+            # It came to the whole group, or to us alone: what counts is whether the program is still stopped.
             self._stop_with_it = False
             if self._stopped:
                 self._send(signal.SIGCONT)
@@ -251,15 +251,15 @@ class Watch:
             os.kill(self._pid, number)
 
     def _share_stop(self) -> None:
-        # The shell looks at us: we stand still when the program does, but only if we were asked to; a program that
-        # takes Ctrl-Z for itself goes on, and one that somebody else stopped is not ours to wait for.
+        # The shell looks at us: we stop when the program does, but only if we were asked to; a program that
+        # takes Ctrl-Z for itself goes on, and one that another process stopped is not ours to wait for.
         if self._stop_with_it and self._stopped:
             self._stop_with_it = False
             os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def let_go(pid: int, number: int) -> bool:
-    """Give a child that has made us its tracer (PTRACE_TRACEME) the signal at which it stands; whether it is one.
+    """Give a child that has made us its tracer (PTRACE_TRACEME) the signal at which it stopped; whether it is one.
 
     It stops at every signal until its tracer lets it go on: without us it would have met none of the recorder's.
     """
@@ -293,7 +293,7 @@ def end_like(code: int) -> None:
         try:
             stream.flush()
         except (OSError, ValueError):
-            continue  # nobody reads it any more
+            continue  # its reader has gone
     if code < 0:
         _die_of(-code)
     # Not sys.exit: taking pyarrow down in good order costs more time than all the rest of the end.

@@ -45,12 +45,12 @@ def run(options: Options, target: Target | None) -> None:
         path, spool = output.claim_numbered(target.recording_stem(), manifest)
     else:
         path, spool = options.path, output.claim(options.path, manifest, force=options.force)
-    listening = None
+    broker = None
     # Only root's recordings have processes that become other users or call chroot.
     if native and os.geteuid() == 0:
         from tachograph.recorder.fd_broker.socket_name import listen
 
-        listening = listen()
+        broker = listen()
     settings = launch.Settings(
         spool,
         {
@@ -60,7 +60,7 @@ def run(options: Options, target: Target | None) -> None:
             "segment": output.SEGMENT_SIZE,
         },
         preload=preload_library(memory=parameters["memory"]) if native else None,
-        provider=None if listening is None else listening[0],
+        broker=None if broker is None else broker[0],
     )
     try:
         output.probe(spool)
@@ -73,7 +73,7 @@ def run(options: Options, target: Target | None) -> None:
     if number is not None:
         output.discard(path)
         launch.end_like(-number)
-    _accompany(path, started, target, manifest, options, None if listening is None else listening[1])
+    _accompany(path, started, target, manifest, options, None if broker is None else broker[1])
 
 
 def manifest_parameters(options: Options, segment_size: int) -> dict[str, Any]:

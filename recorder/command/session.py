@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tachograph.recorder.collect.sources import SourceScout, SourceStore
     from tachograph.recorder.command.launch import Program
     from tachograph.recorder.command.rotation_settings import Rotate
-    from tachograph.recorder.fd_broker.broker import Provider
+    from tachograph.recorder.fd_broker.broker import FdBroker
     from tachograph.recorder.rotation.rotate import Rotation
 
 MAX_REASON = 500
@@ -90,7 +90,7 @@ class Session:
             self._spool, self._prepare, import_for_the_end, None if rotate is None else self._begin_rotation
         )
         self._listener = listener
-        self._provider: Provider | None = None
+        self._broker: FdBroker | None = None
 
     def begin(self) -> None:
         """Start to work beside the program."""
@@ -122,8 +122,8 @@ class Session:
         with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
             note_end(self._spool, pid, exit_status, ended_ns)
             stop_recording(SpoolDirectory(self._spool))
-        if self._provider is not None:
-            self._provider.stop()
+        if self._broker is not None:
+            self._broker.stop()
         outcome = Outcome(
             finished=None,
             unfinished=None,
@@ -147,17 +147,17 @@ class Session:
     def _begin_to_provide(self) -> None:
         if self._listener is None:
             return
-        from tachograph.recorder.fd_broker.broker import Provider
+        from tachograph.recorder.fd_broker.broker import FdBroker
 
         parameters = self._manifest.parameters
-        self._provider = Provider(
+        self._broker = FdBroker(
             self._spool,
             self._program.pid,
             self._listener,
             int(parameters["segment_size"]),
             memory=bool(parameters["memory"]),
         )
-        self._provider.start()
+        self._broker.start()
 
     def _end_gpu(self) -> None:
         """Until now nothing was said about GPUs: only who has asked the driver knows whether there is one."""

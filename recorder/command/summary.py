@@ -31,7 +31,7 @@ def summary(title: str, path: Path, outcome: Outcome) -> str:
     if outcome.unfinished is not None:
         return (
             f"{title} has run, but its recording could not be finished ({outcome.unfinished}); "
-            f"all that was recorded is in {where}; when that is mended: tachograph recover {where}"
+            f"all that was recorded is in {where}; when that is fixed: tachograph recover {where}"
         )
     assert outcome.finished is not None
     if outcome.not_recorded is not None:
@@ -96,4 +96,4 @@ def say(line: str) -> None:
         sys.stderr.write(f"tachograph: {one_line(line)}\n")
         sys.stderr.flush()
     except (OSError, ValueError):
-        return  # whoever read it has gone; the recording is there all the same
+        return  # its reader has gone; the recording is there all the same

@@ -3,7 +3,7 @@
 A server often begins as root and becomes another user, or calls chroot. Its recording is root's alone (mode 0700), so
 it cannot make its next segment. It asks here, through a socket (SPEC.md, "Files that the recording command makes"), and
 is given a descriptor of a file that we made: of its own, and of no other. Nothing in the spool is given to another
-user, and none of the names in it are chosen by him.
+user, and that user chooses none of the names in it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE
 from tachograph.recorder.collect.running import ancestors, was_running_at
 
 PATIENCE_S = 1.0
-"""How long somebody who has connected may take to say what he wants."""
+"""How long a connected process may take to send its request."""
 
 MOST_AHEAD = 3
 """How many segments beyond the current one there may be: the next, its next, and one to be told of only now."""
@@ -48,7 +48,7 @@ _CREDENTIALS = struct.Struct("<iII")
 
 
 class RefusedError(Exception):
-    """Whoever asks has no right to it."""
+    """The asking process has no right to the file."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Asked:
         return f"{self.pid}-{self.start_ns}"
 
 
-class Provider:
+class FdBroker:
     """The thread that answers.
 
     ``program`` is the first process of the recording, which lives. ``listener`` is the socket whose name it knows.
@@ -81,14 +81,14 @@ class Provider:
         self._listener = socket.socket(fileno=listener.detach())
         self._segment_size = segment_size
         self._control_size = CONTROL_SIZE + (PENDING_SIZE if memory else 0)
-        self._thread = threading.Thread(target=self._run, name="tachograph provider", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="tachograph fd broker", daemon=True)
 
     def start(self) -> None:
         """Begin; returns at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, after the request that is being answered; later ones find nobody."""
+        """End, after the request that is being answered; later ones are not answered."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._thread.join()
@@ -122,7 +122,7 @@ class Provider:
         self._give(connection, paths)
 
     def _give(self, connection: socket.socket, paths: Sequence[Path]) -> None:
-        """Pass the files on. If that fails, or the other side ends before it has them in use, nobody needs them."""
+        """Pass the files on. If that fails, or the other side ends before it has them in use, they are removed."""
         used = not paths
         descriptors: list[int] = []
         try:
@@ -206,7 +206,7 @@ class Provider:
     def _belongs(self, pid: int) -> bool:
         """Whether a process is of this recording: it comes from the first process, or from a recorded one.
 
-        Our own child may be anybody's: where we are the first process of a container, all orphans are.
+        A child of ours need not belong to the recording: if we are a container's first process, all orphans are ours.
         """
         family = ancestors(pid)
         if self._program in family and was_running_at(self._program, self._since):

@@ -1,4 +1,4 @@
-"""The socket at which processes of a recording ask for files that they may not make; provider.py answers.
+"""The socket at which processes of a recording ask for files that they may not make; broker.py answers.
 
 It is there before the program is, and imports as little as it can.
 """
@@ -16,7 +16,7 @@ def listen_at(name: str) -> _socket.socket:
     """A socket that listens at this name, and whose messages name their senders. OSError if there can be none."""
     listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     try:
-        # Before anybody can connect: what is sent before it is accepted counts as well.
+        # Before a process can connect: what is sent before it is accepted counts as well.
         listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
         listener.bind(f"\0{name}")
         listener.listen(BACKLOG)
@@ -27,12 +27,14 @@ def listen_at(name: str) -> _socket.socket:
 
 
 def listen() -> tuple[str, _socket.socket] | None:
-    """A name that nobody has, and the socket that listens there; None if there can be none.
+    """An unused name, and the socket that listens there; None if there can be none.
 
     The name is in the abstract namespace: no file stands for it, and it is found from below any root directory.
     """
     name = f"tachograph-{os.urandom(SECRET_BYTES).hex()}"
     try:
         return name, listen_at(name)
-    except OSError:  # a sandbox without such sockets: whoever needs one stops being recorded, and says so
+    except (
+        OSError
+    ):  # a sandbox without such sockets: a process that needs one stops being recorded, and its recording says so
         return None

@@ -30,11 +30,11 @@ def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> No
         config = parse(text)
     else:
         spool, config = take_settings(os.environ)
-    if not chosen(config):
+    if not wanted(config):
         from tachograph.recorder.inprocess.refusal import note_refusal
         from tachograph.recorder.inprocess.spool_layout import REFUSAL_EXCLUDED
 
-        note_refusal(spool, REFUSAL_EXCLUDED, "not chosen by --include and --exclude")
+        note_refusal(spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude")
         return
     try:
         (begin or start)(spool, config)
@@ -42,13 +42,13 @@ def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> No
         leave_reason(spool, error)
 
 
-def chosen(config: dict[str, str]) -> bool:
+def wanted(config: dict[str, str]) -> bool:
     """Whether this process is to be recorded, by the name of its program."""
     if "include" not in config and "exclude" not in config:
         return True
-    from tachograph.recorder.inprocess.process_filter import is_chosen
+    from tachograph.recorder.inprocess.process_filter import passes_filter
 
-    return is_chosen(config, sys.orig_argv)
+    return passes_filter(config, sys.orig_argv)
 
 
 def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
@@ -60,7 +60,7 @@ def parse(text: str) -> dict[str, str]:
     """The settings.
 
     They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children``, ``rotate``
-    (numbers), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see chosen.py).
+    (numbers), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see process_filter.py).
     """
     return {key: value for key, _, value in (item.partition("=") for item in text.split(",") if item)}
 
@@ -152,7 +152,7 @@ def span_writer() -> "Callable[[str, str, int, int, int, int], None] | None":
 
 
 def snapshot() -> bool:
-    """Ask whichever sampler is running for a snapshot; whether anybody takes one."""
+    """Ask whichever sampler is running for a snapshot; whether one is taken."""
     return bool(_switch("snapshot"))
 
 

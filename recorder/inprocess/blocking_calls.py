@@ -90,6 +90,6 @@ def _announced(original: Callable[P, R], before: Callable[[], None], failed: Cal
         try:
             return original(*args, **kwargs)
         finally:
-            failed()  # whoever comes here is still the same program
+            failed()  # exec returns only if it failed
 
     return execute

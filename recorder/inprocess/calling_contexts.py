@@ -42,8 +42,8 @@ class Stack(NamedTuple):
 def copy_stack(frame: FrameType | None, passed_over: Container[str]) -> Stack:
     """The stack whose innermost frame is ``frame``, without leading frames of the files in ``passed_over``.
 
-    A copy, and no frame is kept: a frame outlives its function for as long as somebody holds it, and with it what the
-    function's names stand for. The program could see that, in the order in which its objects go.
+    A copy, and no frame is kept: a frame that is referenced outlives its function, and keeps the function's objects
+    alive. The program could see that, in the order in which its objects go.
     """
     while frame is not None and frame.f_code.co_filename in passed_over:
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""Spans: stretches of its time that a program gives names.
+"""Named spans: parts of a program's time to which it gives names.
 
 ``with span("epoch", n=3):`` does nothing, and next to nothing long, where the program is not recorded. This module is
 imported in the profiled process and therefore imports next to nothing itself, not even typing.
@@ -21,7 +21,7 @@ _ASYNC_GENERATOR = 0x200
 
 
 class Span:
-    """A stretch of time with a name: a context manager and a decorator. This one is not recorded."""
+    """A named span: a context manager and a decorator. This one is not recorded."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ _NOT_RECORDED = Span()
 
 
 def span(name: str, /, **fields: object) -> Span:
-    """Give a stretch of time a name.
+    """Give a part of the program's time a name.
 
     ``with span("epoch", n=3):`` names a part of this thread's time, ``@span("load")`` every call of a function.
 

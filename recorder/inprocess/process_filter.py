@@ -26,7 +26,7 @@ def split_patterns(text: str) -> list[str]:
     return patterns
 
 
-def is_chosen(config: "Mapping[str, str]", orig_argv: "Sequence[str]") -> bool:
+def passes_filter(config: "Mapping[str, str]", orig_argv: "Sequence[str]") -> bool:
     """Whether the Python process with this command line (:data:`sys.orig_argv`) is to be recorded.
 
     With ``include`` in the settings only those that match one of its patterns are, and never those that match one of

@@ -1,7 +1,7 @@
 """The step from one window of a rotated recording to the next: noted before it is made, so that it is made once.
 
 The recording of a closed window takes its name in one moment. From then on its part of the spool is to be replaced by
-what the next window needs; whoever finds a journal goes on with that (``settle``), or, if the window never took its
+what the next window needs; a process that finds a journal completes that (``settle``), or, if the window never took its
 name, leaves the spool as it is.
 """
 
@@ -25,7 +25,7 @@ from tachograph.format.spool.process_log import CUT_LOG_NAME, KEPT_LOG_NAME, Log
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.collect.running import was_running_at
 from tachograph.recorder.rotation.log_handover import carried_log
-from tachograph.recorder.rotation.window_handover import Turned, remove_carried, remove_process, write_carry
+from tachograph.recorder.rotation.window_handover import WindowCut, remove_carried, remove_process, write_carry
 from tachograph.recorder.rotation.window_names import discard_hidden
 
 JOURNAL = "rotation.json"
@@ -45,7 +45,7 @@ class Journal:
     window: int
     end_ns: int
     gpu_before: int
-    turned: Mapping[str, Turned]
+    turned: Mapping[str, WindowCut]
 
     def write(self, spool: Path) -> None:
         """Note it in the spool. Raises OSError."""
@@ -76,7 +76,7 @@ class Journal:
             return None
 
 
-def _turned(spool: SpoolDirectory, prefix: str, entry: Mapping[str, Any]) -> Turned:
+def _turned(spool: SpoolDirectory, prefix: str, entry: Mapping[str, Any]) -> WindowCut:
     if not _PREFIX.fullmatch(prefix):  # files of that name are going to be removed
         raise TypeError(prefix)
     control = spool.control(prefix)
@@ -84,7 +84,7 @@ def _turned(spool: SpoolDirectory, prefix: str, entry: Mapping[str, Any]) -> Tur
         control = with_counters(control, entry["counters"])
     if type(entry["last"]) is not int or type(entry["over"]) is not bool:
         raise TypeError(prefix)
-    return Turned(entry["last"], control, entry["over"])
+    return WindowCut(entry["last"], control, entry["over"])
 
 
 def with_counters(control: ControlFile, counters: list[Any]) -> ControlFile:

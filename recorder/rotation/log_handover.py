@@ -22,7 +22,7 @@ def carried_log(log: ProcessLog, pid: int, start_ns: int, number: int, lives: Ca
                 latest[record.pid] = record
             elif record.event is Event.END:
                 latest.pop(record.pid, None)
-    # Who has ended since then lived at that moment, whether or not anybody finds it now.
+    # A process that has ended since then lived at that moment, whether or not it is found now.
     since_then = {record.pid for record in log.records if record.time_ns > start_ns and record.event not in BEGINNINGS}
     alive = {number: record for number, record in latest.items() if number in since_then or lives(record)}
     kept = [encode_record(Event.WINDOW, pid, 0, start_ns, numbers=(number, -1, -1))]

@@ -31,7 +31,7 @@ from tachograph.recorder.collect.running import was_running_at
 from tachograph.recorder.collect.table_writer import TableProcess
 from tachograph.recorder.problems import reason
 from tachograph.recorder.rotation.journal import JOURNAL, Journal, replace_counters, settle, was_published
-from tachograph.recorder.rotation.window_handover import ClosedSpool, Turned
+from tachograph.recorder.rotation.window_handover import ClosedSpool, WindowCut
 from tachograph.recorder.rotation.window_names import discard_hidden, first_number, hidden, window_name
 
 if TYPE_CHECKING:
@@ -189,8 +189,8 @@ class Rotation:
         self._write_manifest()
         self.kept.append(Kept(self._directory.parent / journal.name, journal.uuid))
         if closed.snapshot:
-            # Only this run deletes windows, and only those that it remembers. They are not renamed: somebody may be
-            # reading them, and a kill in the midst of many renames would leave a part of them to be deleted.
+            # Only this run deletes windows, and only those that it remembers. They are not renamed: they may be open
+            # in a reader, and a kill in the midst of many renames would leave a part of them to be deleted.
             self.saved += len(self.kept)
             self.kept.clear()
         self._drop_oldest()
@@ -205,7 +205,7 @@ class Rotation:
         return {"number": self._number, "first": self._first, "start_ns": start_ns, "run": self._run}
 
     def _name(self) -> str:
-        # Somebody may have put something there meanwhile.
+        # Something else may have taken the name meanwhile.
         while os.path.lexists(self._directory.parent / window_name(self._directory, self._number)):
             self._number += 1
         return window_name(self._directory, self._number)
@@ -223,8 +223,10 @@ class Rotation:
         self._wants_snapshot = False
         return closed
 
-    def _turn(self, spool: SpoolDirectory, end_ns: int, done: threading.Event) -> tuple[dict[str, Turned], int, bool]:
-        """Let every process leave its segment, and wait until nobody writes into it any more."""
+    def _turn(
+        self, spool: SpoolDirectory, end_ns: int, done: threading.Event
+    ) -> tuple[dict[str, WindowCut], int, bool]:
+        """Let every process leave its segment, and wait until none writes into it any more."""
         processes = spool.processes()
         # A process that has left its segment needs a new one at once, and stops recording where there is no room.
         self._check_room(sum(map(writes, processes)))
@@ -302,7 +304,7 @@ class Rotation:
     def _drop_oldest(self) -> None:
         while len(self.kept) > self._keep:
             oldest = self.kept.popleft()
-            # Somebody may have moved it, or put something else there: only our own goes.
+            # It may have been moved, or replaced: only our own is deleted.
             if was_published(oldest.path, oldest.uuid):
                 drop_window(oldest.path, oldest.path.with_name(hidden(oldest.path.name)))
 
@@ -329,7 +331,7 @@ def still_the_same(processes: Sequence[SpoolProcess], log: ProcessLog) -> set[st
 
 def how_far(
     process: SpoolProcess, control: ControlFile | None, asked: int | None, ended_ns: int | None, end_ns: int
-) -> Turned:
+) -> WindowCut:
     """How far a process belongs to the window that ends at ``end_ns``.
 
     ``asked`` is the segment that it was asked to go on in, ``ended_ns`` when it said that it ended.
@@ -338,17 +340,17 @@ def how_far(
     if over:
         # One that had said its end may still have been there.
         highest = max([-1, *process.segments, *(part.last for part in process.parts)])
-        return Turned(highest if control is None else control.current_segment, control, over=True)
+        return WindowCut(highest if control is None else control.current_segment, control, over=True)
     if control is None:
-        return Turned(-1, None, over=False)
+        return WindowCut(-1, None, over=False)
     # It may have ended since: that is told in the next window. So are the blocks that have found no place yet.
     lived = control._replace(state=ControlState.RECORDING, end_ns=0, pending_unkept=0)
     if asked is None:
-        return Turned(control.current_segment, lived, over=False)
+        return WindowCut(control.current_segment, lived, over=False)
     if _has_turned(lived, asked):
-        return Turned(asked - 1, lived, over=False)
-    # It stands still, or was about to end: all that it has written is in the next window.
-    return Turned(-1, replace_counters(lived, _NO_LOSSES), over=False)
+        return WindowCut(asked - 1, lived, over=False)
+    # It is stopped, or was about to end: all that it has written is in the next window.
+    return WindowCut(-1, replace_counters(lived, _NO_LOSSES), over=False)
 
 
 def _why(error: Exception) -> str:

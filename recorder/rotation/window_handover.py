@@ -1,7 +1,7 @@
 """Windows of a recording that is rotated: what of the spool belongs to one that is closed, and what the next one needs.
 
 Where a window ends, every process leaves its current segment. What came before belongs to it; in its place comes
-a part that holds what later rows may refer to, the blocks that are still held, and the sums with which books go on.
+a part that holds what later rows may refer to, the blocks that are still held, and the sums with which counters go on.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LATE_NS = 10_000_000_000
 
 
 @dataclass(frozen=True)
-class Turned:
+class WindowCut:
     """How far a process belongs to a window that is being closed: to segment ``last`` (-1: none of what is new).
 
     ``control`` has the counters at that moment, ``over`` says that the process writes no more.
@@ -73,7 +73,7 @@ class ClosedSpool(SpoolDirectory):
     ``end_ns`` is the end of the window, ``gpu_before`` the first segment of GPU readings that lies behind it.
     """
 
-    def __init__(self, path: Path | str, turned: Mapping[str, Turned], end_ns: int, gpu_before: int) -> None:
+    def __init__(self, path: Path | str, turned: Mapping[str, WindowCut], end_ns: int, gpu_before: int) -> None:
         super().__init__(path)
         self._turned = turned
         self._end_ns = end_ns
@@ -237,7 +237,7 @@ def _carried_blocks(source: _Source) -> tuple[pa.Table, pa.Table]:
 
 
 def _opening(memory: pa.Table, start_ns: int) -> pa.Table:
-    """The row that opens the books of the window: what is held, by domain, as if it had been found there."""
+    """The row that opens the counters of the window: what is held, by domain, as if it had been found there."""
     import pyarrow.compute as pc
 
     schema = MEMORY_ROWS.raw_schema
@@ -292,4 +292,4 @@ def _sampled(source: _Source) -> dict[int, int]:
     return sums
 
 
-__all__ = ["ClosedSpool", "Turned", "remove_carried", "remove_process", "write_carry"]
+__all__ = ["ClosedSpool", "WindowCut", "remove_carried", "remove_process", "write_carry"]

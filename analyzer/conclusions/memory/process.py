@@ -12,7 +12,7 @@ from .counters import DOMAINS, PYTHON, THRESHOLD
 from .curves import Curve, line_curve
 from .heap import Heap
 from .members import following, previous
-from .moments import footprint_at, highest, together
+from .moments import footprint_at, highest
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Memory:
 
     ``footprint`` and ``resident`` have the columns process, time_s, bytes: at most 100 points for each process, to be
     drawn as a line through them. ``processes`` has process, start_bytes, peak_bytes, peak_s, end_bytes, end_s,
-    resident_peak_bytes, resident_peak_s, resident_end_bytes, minor_faults, major_faults, allocated_bytes, freed_bytes. ``domains`` has
-    domain, python, allocated_bytes, freed_bytes: the exact books.
+    resident_peak_bytes, resident_peak_s, resident_end_bytes, minor_faults, major_faults, allocated_bytes, freed_bytes.
+    ``domains`` has domain, python, allocated_bytes, freed_bytes: the exact books.
     """
 
     start_bytes: float | None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...samples.index_sums import summed
 from ...samples.nodes import NodeSums
-from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SEEN
+from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SAMPLED
 from .calibration import MAX_FACTOR
 from .counters import PYTHON
 from .heap import Heap
@@ -172,7 +172,7 @@ def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | No
 
 def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
     """Adds what no sampled block stands for, so that the sums are those of the books."""
-    before, unseen = heap.sites.label(BEFORE_RECORDING), heap.sites.label(NOT_SEEN)
+    before, unseen = heap.sites.label(BEFORE_RECORDING), heap.sites.label(NOT_SAMPLED)
     inherited = heap.sites.label(INHERITED)
     sums = np.vstack([sums, np.zeros((len(heap.sites) - len(sums), len(MEASURES)))])
     exact = {

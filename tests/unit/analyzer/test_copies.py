@@ -57,7 +57,7 @@ def test_what_nobody_sampled_is_not_lost(builder: Builder, profile: Callable[...
     builder.cpu(stacks(builder, 1)[0])
     builder.copy(None, 0, 9000, mean=0, bytes=300 * KB, stack_state=5)
     answer = profile()
-    assert ("<not seen>", 300 * KB) in table(answer.lines, "function", "copied_bytes")
+    assert ("<not sampled>", 300 * KB) in table(answer.lines, "function", "copied_bytes")
     assert answer.totals.copied_bytes == 300 * KB
     assert table(answer.threads, "copied_bytes") == [(300 * KB,)]
 

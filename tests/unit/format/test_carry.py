@@ -10,7 +10,7 @@ from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.format.spool.assembly import Assembled
 from tachograph.format.spool.process_log import ProcessLog, decode_log, joined
 from tachograph.recorder.rotation.log_handover import carried_log
-from tachograph.recorder.rotation.window_handover import ClosedSpool, Turned, remove_carried, write_carry
+from tachograph.recorder.rotation.window_handover import ClosedSpool, WindowCut, remove_carried, write_carry
 
 PREFIX = "4242-1000000000"
 CUT = 5_000_000_000
@@ -62,13 +62,13 @@ def assembled(spool: SpoolDirectory) -> Assembled:
     return assemble(spool, load_specification())
 
 
-def turn(spool: SpoolDirectory) -> Turned:
+def turn(spool: SpoolDirectory) -> WindowCut:
     """The process has left segment 0, with three of its losses."""
     (process,) = spool.processes()
     assert process.control is not None
     losses = [0] * 64
     losses[LOST], losses[LASTING] = 3, 1
-    return Turned(0, process.control._replace(losses=tuple(losses), end_ns=0), over=False)
+    return WindowCut(0, process.control._replace(losses=tuple(losses), end_ns=0), over=False)
 
 
 def step(spool: SpoolDirectory) -> None:

@@ -176,7 +176,7 @@ def test_the_line_at_the_end() -> None:
     outcome = Outcome(None, "no space left on device", None, None, 1.0)
     assert summary("fib.py", Path("a.tacho"), outcome) == (
         "fib.py has run, but its recording could not be finished (no space left on device); "
-        "all that was recorded is in a.tacho; when that is mended: tachograph recover a.tacho"
+        "all that was recorded is in a.tacho; when that is fixed: tachograph recover a.tacho"
     )
 
 

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from tachograph.recorder.inprocess.process_filter import (
-    is_chosen,
     join_patterns,
     matches,
+    passes_filter,
     program_names,
     split_patterns,
 )
@@ -73,7 +73,7 @@ def test_the_interpreter_reads_its_options_as_we_do(options: str) -> None:
 )
 def test_choice(include: list[str], exclude: list[str], chosen: bool) -> None:
     config = {"include": join_patterns(include), "exclude": join_patterns(exclude)}
-    assert is_chosen(config, ["/usr/bin/python3.12", "worker.py"]) == chosen
+    assert passes_filter(config, ["/usr/bin/python3.12", "worker.py"]) == chosen
 
 
 def test_patterns_survive_the_settings() -> None:

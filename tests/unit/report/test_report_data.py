@@ -28,7 +28,7 @@ OWN = {
     "allocated": "allocated_bytes",
     "copied": "copied_bytes",
 }
-UNSEEN = ("<not seen>", "<before recording>")
+UNSEEN = ("<not sampled>", "<before recording>")
 
 
 def assert_as_profile(part: Part) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from tachograph.format.spool.process_log import BOUND
-from tachograph.recorder.fd_broker.broker import Provider
+from tachograph.recorder.fd_broker.broker import FdBroker
 from tachograph.recorder.fd_broker.socket_name import listen, listen_at
 from tachograph.recorder.inprocess.spool_layout import CONTROL_SIZE
 from tachograph.recorder.inprocess.spool_writer import SpoolWriter
@@ -53,7 +53,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     listener = listen_at(name)
     spool = tmp_path / "spool"
     spool.mkdir(mode=0o700)
-    provider = Provider(spool, os.getpid(), listener, SEGMENT, memory=False)
+    provider = FdBroker(spool, os.getpid(), listener, SEGMENT, memory=False)
     provider.start()
     yield Place(spool, name)
     provider.stop()
