@@ -100,7 +100,7 @@ class Recording(Reader):
 
     @property
     def memory(self) -> pd.DataFrame:
-        """``frame("memory")``: one row per reading of a process's books of memory, exact to the byte."""
+        """``frame("memory")``: one row per reading of a memory counters of a process, exact to the byte."""
         return self.frame("memory")
 
     @property

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common import RECORDING_HELP, Failure, find_recording, one_line_errors, process_option
+from ..recording.question_options import LeakRule, Sort
+from .common import RECORDING_HELP, RULES, Failure, find_recording, one_line_errors, process_option
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -15,25 +16,6 @@ if TYPE_CHECKING:
 
     from ..profile.profile import Profile, Question
     from ..recording.opened import Recording
-
-RULES = ("auto", "native", "delay", "opcode", "pc-only")
-SORTS = (
-    "cpu",
-    "python",
-    "native",
-    "kernel",
-    "wait",
-    "total",
-    "peak",
-    "live",
-    "resident",
-    "end",
-    "allocated",
-    "copies",
-    "leak",
-    "gpu",
-)
-LEAKS = ("default", "paper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +91,7 @@ class Options:
 @click.option("--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end.")
 @click.option(
     "--sort",
-    type=click.Choice(SORTS),
+    type=click.Choice([*map(str, Sort)]),
     help="What comes first: time (cpu, python, native, kernel, wait, total), the most that a line held (peak), what it"
     " held when the footprint was highest (live) or at the end (end), what it allocated or copied, what leaks,"
     " or how long GPUs were busy while it ran or waited (gpu)."
@@ -118,8 +100,8 @@ class Options:
 @click.option("--memory", is_flag=True, help="Show memory instead of time: the same as --sort live.")
 @click.option(
     "--leaks",
-    type=click.Choice(LEAKS),
-    default=LEAKS[0],
+    type=click.Choice([*map(str, LeakRule)]),
+    default=str(LeakRule.DEFAULT),
     show_default=True,
     help="What counts as a leak: 'paper' is Scalene's score, 'default' adds that the growth must go on.",
 )
@@ -199,7 +181,6 @@ def _tell(profile: Profile, options: Options, sort: str) -> None:
     if options.json is not None or options.html is not None or options.figures is not None:
         return
     from ..render.terminal.report import show
-    from ..report_data.line_selection import Sort
 
     if options.processes:
         from ..render.terminal.processes import show as show_processes
@@ -216,7 +197,6 @@ def _tell(profile: Profile, options: Options, sort: str) -> None:
 
 def _follow(options: Options, question: Question, sort: str) -> None:
     """Shows a recording while it is written."""
-    from ..report_data.line_selection import Sort
     from .follow import follow
 
     if (

@@ -1,4 +1,4 @@
-"""What both commands share: finding the recording, and ending with one line instead of a traceback."""
+"""What the commands share: options, finding the recording, and ending with one line instead of a traceback."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ RECORDING_HELP = (
     "RECORDING is a .tacho directory or a zip archive of one; without it, the newest *.tacho in this folder."
 )
 
+RULES = ("auto", "native", "delay", "opcode", "pc-only")
+"""Values of ``samples.attribution.Attribution``, which is slow to import; a test holds the two together."""
 
 EXTRA = ("pandas", "rich", "numpy", "pyarrow", "jinja2", "markupsafe", "matplotlib")
 """Modules that an installation without ``[analyze]`` lacks."""

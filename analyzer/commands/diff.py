@@ -11,13 +11,12 @@ import click
 
 from tachograph.format import FormatError
 
-from .common import Failure, one_line_errors
+from .common import RULES, Failure, one_line_errors
 from .progress import progress
 
 if TYPE_CHECKING:
     from ..report_data.difference import DiffResult, Judgement
 
-RULES = ("auto", "native", "delay", "opcode", "pc-only")
 GROUPS = ("--base", "--new")
 
 

@@ -13,10 +13,10 @@ import click
 
 from tachograph.format import FormatError
 
+from ..recording.question_options import ExportFormat
 from .common import RECORDING_HELP, find_recording, one_line_errors, process_option
 from .progress import progress
 
-FORMATS = ("speedscope", "collapsed", "pprof", "firefox", "perfetto", "callgrind", "csv")
 METRICS = ("cpu", "wait", "allocated", "live", "copied")
 
 
@@ -50,7 +50,7 @@ class Options:
     " (profiler.firefox.com), perfetto (ui.perfetto.dev), callgrind (KCachegrind, callgrind_annotate) or csv (lines of"
     " code).\n\n" + RECORDING_HELP,
 )
-@click.argument("format", type=click.Choice(FORMATS), metavar="FORMAT")
+@click.argument("format", type=click.Choice([*map(str, ExportFormat)]), metavar="FORMAT")
 @click.argument("recording", required=False, type=click.Path())
 @click.option(
     "-o", "--output", metavar="FILE|-", help="Where to write; '-' is standard output.  [default: named after RECORDING]"
@@ -108,7 +108,7 @@ def _target(output: str | None, recording: Path, suffix: str) -> Iterator[tuple[
     """The stream to write to, and the file's name; the file appears when it is whole.
 
     Errors:
-        FormatError: it cannot be written, or nobody named it and it is there already.
+        FormatError: it cannot be written, or it was not named and is there already.
     """
     from tachograph.format.atomic import ReplacingFile
 

@@ -15,8 +15,8 @@ from tachograph.format import FormatError
 from ..profile.build import build_profile
 from ..profile.profile import Profile, Question
 from ..recording.opened import Recording
+from ..recording.question_options import Sort
 from ..render.terminal.report import report_lines, show
-from ..report_data.line_selection import Sort
 
 EVERY_S = 1.0
 """Seconds between two looks, at least."""
@@ -35,7 +35,7 @@ def follow(
     *,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Shows the recording at ``path`` until it is complete, or somebody presses Ctrl-C; then its whole report.
+    """Shows the recording at ``path`` until it is complete, or until Ctrl-C; then its whole report.
 
     What is not a terminal gets that report only. The recording is never changed.
 
@@ -54,7 +54,7 @@ def follow(
                 if unfinished:
                     sleep(max(EVERY_S, took / LARGEST_SHARE))
         except KeyboardInterrupt:
-            pass  # whoever has seen enough gets what there is
+            pass  # the report so far is shown
     if profile is not None:
         show(profile, console, sort, top)
 

@@ -19,7 +19,7 @@ AFTER_S = 1.0
 
 @contextmanager
 def progress() -> Iterator[Watcher | None]:
-    """A watcher that draws a bar on standard error; None where nobody would see it."""
+    """A watcher that draws a bar on standard error; None where it would not be seen."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""``tachograph scrub``: a recording without what is nobody's business."""
+"""``tachograph scrub``: a recording without what is private."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
+from ..recording.question_options import DROPPABLE, WITHOUT
 from .common import RECORDING_HELP, find_recording, one_line_errors, process_option
 from .progress import progress
-
-DROPPABLE = ("sources", "paths", "argv", "host", "names")
 
 
 @click.command(
@@ -34,7 +33,7 @@ DROPPABLE = ("sources", "paths", "argv", "host", "names")
 )
 @click.option(
     "--without",
-    type=click.Choice(["waits", "memory", "gpu"]),
+    type=click.Choice([*WITHOUT]),
     multiple=True,
     help="Leave out waiting, memory with its blocks and copies, or GPUs; may be repeated.",
 )

@@ -23,7 +23,7 @@ from ..samples.sites import NOT_SAMPLED, Sites
 from ..samples.summary import Placement
 from .memory.blocks import beyond, ids, sizes
 from .memory.calibration import ratio_factors
-from .memory.columns import per_second
+from .memory.memory_columns import per_second
 
 GROUP_ROWS = 20
 """Rows of a thread that are scaled together."""

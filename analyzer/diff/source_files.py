@@ -73,7 +73,7 @@ class SourceFile:
         return bool(self._texts[self._row].is_valid)
 
     def same_text(self, other: SourceFile) -> bool | None:
-        """Whether both have the same text, None if nobody knows."""
+        """Whether both have the same text, None if it is unknown."""
         if self.sha256 is not None and other.sha256 is not None:
             return self.sha256 == other.sha256
         if self.has_text and other.has_text:

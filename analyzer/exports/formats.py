@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from ..recording.question_options import ExportFormat
 from . import callgrind, collapsed, csv_table, firefox, perfetto, pprof, speedscope
 from .choice import Choice, Options
 
@@ -19,12 +20,12 @@ class Format:
     """Writes a choice; returns remarks for the user."""
 
 
-FORMATS = {
-    "speedscope": Format(".speedscope.json", speedscope.write),
-    "collapsed": Format(".collapsed.txt", collapsed.write),
-    "pprof": Format(".pb.gz", pprof.write),
-    "firefox": Format(".firefox.json.gz", firefox.write),
-    "perfetto": Format(".pftrace", perfetto.write),
-    "callgrind": Format(".callgrind", callgrind.write),
-    "csv": Format(".csv", csv_table.write),
+FORMATS: Mapping[str, Format] = {
+    ExportFormat.SPEEDSCOPE: Format(".speedscope.json", speedscope.write),
+    ExportFormat.COLLAPSED: Format(".collapsed.txt", collapsed.write),
+    ExportFormat.PPROF: Format(".pb.gz", pprof.write),
+    ExportFormat.FIREFOX: Format(".firefox.json.gz", firefox.write),
+    ExportFormat.PERFETTO: Format(".pftrace", perfetto.write),
+    ExportFormat.CALLGRIND: Format(".callgrind", callgrind.write),
+    ExportFormat.CSV: Format(".csv", csv_table.write),
 }

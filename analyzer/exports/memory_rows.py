@@ -1,6 +1,6 @@
 """Rows of the memory metrics: what was allocated, what is live at the end, what was copied.
 
-Their sums are those of ``analyze``: sampled blocks and copies, scaled so that they agree with the exact books.
+Their sums are those of ``analyze``: sampled blocks and copies, scaled so that they agree with the exact counters.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ def _blocks(recording: Recording, heap: Heap, mask: NDArray[np.bool_], measure: 
     blocks = heap.blocks.where(mask)
     seen = summed(blocks.site, blocks.bytes, len(wanted))
     factor = np.divide(wanted, seen, out=np.zeros_like(wanted), where=seen > 0)
-    nobody = recording.rows("threads") + blocks.process.astype(np.int64)
-    thread = np.where(blocks.thread == NONE, nobody, blocks.thread)
+    threadless = recording.rows("threads") + blocks.process.astype(np.int64)
+    thread = np.where(blocks.thread == NONE, threadless, blocks.thread)
     weight = blocks.bytes * factor[blocks.site]
     yield _rows(blocks.birth_ns, thread, blocks.site, weight, heap.sites, blocks.native_frame.astype(np.int64))
     rest = np.flatnonzero((seen <= 0) & (wanted > 0))
     # It belongs to no thread, and to no process more than to another.
-    first = int(heap.booked[0]) if len(heap.booked) else 0
-    nobody = np.full(len(rest), recording.rows("threads") + first)
-    yield _rows(np.full(len(rest), heap.start_ns), nobody, rest, wanted[rest], heap.sites)
+    first = int(heap.counted[0]) if len(heap.counted) else 0
+    threadless = np.full(len(rest), recording.rows("threads") + first)
+    yield _rows(np.full(len(rest), heap.start_ns), threadless, rest, wanted[rest], heap.sites)
 
 
 def _rows(

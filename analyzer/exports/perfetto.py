@@ -197,8 +197,8 @@ def _write_footprint(choice: Choice, writer: _Writer) -> None:
     recording = choice.recording
     if not recording.manifest.parameters.get("memory"):
         return
-    books = {process for batch in recording.batches("memory", ["process"]) for process in _distinct(batch)}
-    for process in sorted(books):
+    counters = {process for batch in recording.batches("memory", ["process"]) for process in _distinct(batch)}
+    for process in sorted(counters):
         if not _wanted(choice, process):
             continue
         counter = Message().number(1, _footprint_track(choice, process)).number(5, _process_track(process))

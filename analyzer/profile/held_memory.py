@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..conclusions.copies import Copies, CopyColumns, read_copies, sum_copies
 from ..conclusions.leaks import LeakColumns, LeakDefinition, Leaks, find_leaks
 from ..conclusions.memory import Heap, read_heap
-from ..conclusions.memory.columns import MB, HeapColumns
+from ..conclusions.memory.memory_columns import MB, HeapColumns
 from ..conclusions.memory.process import Memory, describe_memory
 from ..conclusions.memory.sums import HeapSums, exact_allocated, exact_freed, sum_up
 from ..conclusions.memory.visits import averages

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ..conclusions.gpu.report import Gpu
+from ..conclusions.gpu.gpu_report import Gpu
 from ..conclusions.memory.process import Memory
 from ..recording.quality import Quality
 from ..recording.sources import Sources
@@ -68,7 +68,7 @@ class Totals:
     process_s: float = 0.0
     """The sum of the times that the recorded processes lived, as far as they were seen."""
     allocated_bytes: float | None = None
-    """This and the next: by the exact books, where the whole recording is asked for; else the sum of the lines."""
+    """This and the next: by the exact counters, where the whole recording is asked for; else the sum of the lines."""
     freed_bytes: float | None = None
     net_bytes: float | None = None
     requested_bytes: float | None = None

@@ -3,7 +3,7 @@
 While a task runs, the coroutine that it was made of is on the stack, called by the event loop; what that awaits lies
 above it. So every sample and every wait in a task's step belongs to that coroutine. What the program called the task
 stands with that frame in ``stacks.task``, where the recorder knew it. A task that awaits is on no stack: awaiting takes
-nobody's time.
+no time.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..profile.profile import Profile
 from ..recording.output_file import write_text
-from ..report_data.line_selection import Sort
+from ..recording.question_options import Sort
 from ..report_data.profile_columns import COLUMNS
 
 VERSION = 1

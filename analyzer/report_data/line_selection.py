@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import pandas as pd
 
 from ..profile.profile import Profile
+from ..recording.question_options import Sort
 
 MIN_SHARE = 0.01
 """Lines with at least this part of the time are shown, with the line before and the line after."""
@@ -21,47 +21,6 @@ MIN_BYTES = 1_000_000
 
 MAX_LINES = 300
 """A report never shows more lines, neighbours included."""
-
-
-_SIZES = {
-    "allocated": "allocated_bytes",
-    "peak": "peak_bytes",
-    "live": "live_at_peak_bytes",
-    "resident": "live_at_resident_peak_bytes",
-    "end": "live_at_end_bytes",
-    "copies": "copied_bytes",
-    "leak": "leak_rate_bytes_per_s",
-}
-_OTHERS = {"total": "total_cpu_s", "gpu": "gpu_s"}
-
-
-class Sort(enum.StrEnum):
-    """What decides which lines, files and functions come first."""
-
-    CPU = "cpu"
-    PYTHON = "python"
-    NATIVE = "native"
-    KERNEL = "kernel"
-    WAIT = "wait"
-    TOTAL = "total"
-    ALLOCATED = "allocated"
-    PEAK = "peak"
-    LIVE = "live"
-    RESIDENT = "resident"
-    END = "end"
-    COPIES = "copies"
-    LEAK = "leak"
-    GPU = "gpu"
-
-    @property
-    def column(self) -> str:
-        """The column of the profile's frames."""
-        return _SIZES.get(self.value) or _OTHERS.get(self.value, f"{self.value}_s")
-
-    @property
-    def by_size(self) -> bool:
-        """Whether it is about bytes, not about time."""
-        return self.value in _SIZES
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +80,7 @@ def blocks(
     places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
     by_place = {(file, int(line)): index for index, (file, line) in enumerate(places) if line is not pd.NA}
     shown: dict[int, dict[int, bool]] = {}
-    unplaced: list[int] = []
+    off_line: list[int] = []
     count = 0
     for index in important(profile, sort, top, beside=beside):
         if count >= MAX_LINES:
@@ -129,7 +88,7 @@ def blocks(
         file, line = int(lines["file_id"].iat[index]), lines["line"].iat[index]
         count += 1
         if line is pd.NA:
-            unplaced.append(int(index))
+            off_line.append(int(index))
             continue
         numbers = shown.setdefault(file, {})
         count -= int(line) in numbers
@@ -142,8 +101,8 @@ def blocks(
     result = [_block(profile, file, numbers, by_place) for file, numbers in shown.items()]
     totals = profile.files.set_index("file_id")[sort.column].to_dict()
     result.sort(key=lambda block: -float(totals.get(block.file_id, 0.0) or 0.0))
-    if unplaced:
-        result.append(Block(None, -1, [Row(None, index, context=False) for index in unplaced]))
+    if off_line:
+        result.append(Block(None, -1, [Row(None, index, context=False) for index in off_line]))
     return result
 
 

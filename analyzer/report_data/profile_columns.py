@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..conclusions import copies, gpu
-from ..conclusions.leaks import report as leaks
-from ..conclusions.memory import columns as memory
+from ..conclusions.leaks import leak_report as leaks
+from ..conclusions.memory import memory_columns as memory
 from ..profile import processes, span_sums, tasks
 from ..profile.held_memory import THREAD_COLUMNS
 from ..samples.measures import SECONDS

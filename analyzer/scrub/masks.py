@@ -108,7 +108,7 @@ def without_texts(spans: pa.Table) -> pa.Table:
 
 
 def within(table: pa.Table, start_ns: int, end_ns: int) -> pa.Table:
-    """Processes or threads whose lives are cut to a window; what was counted until their end is not known."""
+    """Processes or threads whose lifetimes are cut to a window; what was counted until their end is not known."""
     start = table.column("start_ns")
     table = _with(table, "start_ns", pc.max_element_wise(start, start_ns, skip_nulls=False))
     table = _with(table, "end_ns", pc.min_element_wise(table.column("end_ns"), end_ns, skip_nulls=False))

@@ -40,7 +40,7 @@ class Numbering:
         self._used[name][ids[ids != _GONE]] = True
 
     def forbid(self, name: str, allowed: NDArray[np.bool_]) -> None:
-        """Rows of a table with ids are not used, whoever refers to them."""
+        """Rows of a table with ids are not used, whatever refers to them."""
         self._used[name] &= allowed
 
     def close(self) -> None:

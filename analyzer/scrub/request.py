@@ -13,11 +13,8 @@ from tachograph.format import FormatError
 
 from ..recording.filter import choose, with_threadless
 from ..recording.opened import Recording
+from ..recording.question_options import DROPPABLE, WITHOUT
 from ..recording.time_window import Window, make_window
-
-DROPPABLE = ("sources", "paths", "argv", "host", "names")
-WITHOUT = {"waits": ("waits",), "memory": ("memory", "allocations", "copies"), "gpu": ("gpu",)}
-"""What can be left out, and the tables that it is in."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ def make_request(
             is nothing to do.
     """
     dropped = frozenset(drop)
-    # The books of memory are of whole processes: of some of its threads they would not be true.
+    # Memory counters are of whole processes: for some of its threads they would not be true.
     left_out = frozenset(without) | ({"memory"} if thread is not None else set())
     if not (dropped or left_out or thread is not None or process or (start_s, end_s) != (None, None)):
         raise FormatError("there is nothing to remove: say what with --drop, --without, --thread or --from and --to")
@@ -91,9 +88,9 @@ def make_request(
 
 
 def between_readings(recording: Recording, window: Window) -> Window:
-    """The window, widened so that it begins and ends with a reading of the books of memory.
+    """The window, widened so that it begins and ends with a reading of the memory counters.
 
-    The books say what happened between two readings. Of a part of that time nothing exact is known.
+    Counters say what happened between two readings. For a part of that time nothing exact is known.
     """
     before, after = [window.start_ns], [window.end_ns]
     for batch in recording.batches("memory", ["time_ns"]):

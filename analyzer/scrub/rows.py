@@ -31,14 +31,14 @@ def _of_chosen(table: pa.Table, request: Request) -> NDArray[np.bool_]:
     """Which rows belong to threads that are kept; those of no thread go with their process, those of none are kept."""
     names = table.column_names
     chosen = np.zeros(table.num_rows, np.bool_)
-    nobody = np.ones(table.num_rows, np.bool_)
+    threadless = np.ones(table.num_rows, np.bool_)
     if "thread" in names:
         thread = table.column("thread").cast("int64").fill_null(-1).to_numpy()
         chosen |= np.append(request.threads, False)[thread]
-        nobody = thread < 0
+        threadless = thread < 0
     if "process" in names:
         process = table.column("process").cast("int64").fill_null(-1).to_numpy()
-        chosen |= nobody & np.append(request.processes, True)[process]
+        chosen |= threadless & np.append(request.processes, True)[process]
     return chosen
 
 
@@ -88,7 +88,7 @@ def _cut_blocks(table: pa.Table, window: Window) -> pa.Table:
 
 
 class _Books:
-    """Cuts the table of memory: the first row that is kept of a process opens its books with what was held then."""
+    """Cuts the table of memory: the first row that is kept of a process starts its counters with what was held then."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, str], int] = {}

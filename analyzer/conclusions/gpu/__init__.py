@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .columns import COLUMNS, GpuColumns
+from .gpu_columns import COLUMNS, GpuColumns
+from .gpu_report import Gpu, describe_gpu, gpu_totals
 from .join import GpuJoin, GpuSums
 from .readings import Readings, read_readings
-from .report import Gpu, describe_gpu, gpu_totals
 
 __all__ = [
     "COLUMNS",

@@ -6,9 +6,9 @@ replaced: see ``LeakDefinition``), ``report`` makes the list that is shown. docs
 
 from __future__ import annotations
 
-from .definitions import DEFINITIONS, Growth, LeakDefinition, PaperScore, definition_named
 from .evidence import Histories, Verdicts
-from .report import LeakColumns, Leaks, find_leaks
+from .leak_definitions import DEFINITIONS, Growth, LeakDefinition, PaperScore, definition_named
+from .leak_report import LeakColumns, Leaks, find_leaks
 
 __all__ = [
     "DEFINITIONS",

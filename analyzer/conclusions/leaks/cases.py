@@ -16,8 +16,8 @@ from ...recording.call_tree import CallTree
 from ...samples.intervals import poisson_sums
 from ..memory import NEVER, Heap
 from ..memory.moments import highest
-from .definitions import LeakDefinition
 from .evidence import Histories, Verdicts
+from .leak_definitions import LeakDefinition
 from .paths import CallPaths, importing
 
 MIN_BLOCKS = 8
@@ -143,7 +143,7 @@ def _histories(
     """The followed blocks of a process that were allocated in the window before its end."""
     blocks, end_ns = heap.blocks, int(heap.ends_ns[process])
     death_ns = blocks.death_ns[index]
-    own = heap.books.where(heap.books.of(process))
+    own = heap.counters.where(heap.counters.of(process))
     peak = highest(own, heap.held, heap.gone_ns, heap.start_ns, heap.end_ns, threads).bytes
     return Histories(
         group=group,

@@ -9,8 +9,8 @@ docs/explanation/memory.md explains the estimates.
 from __future__ import annotations
 
 from .blocks import NEVER, Blocks
-from .counters import DOMAINS, PYTHON, Books
+from .counters import PYTHON, Counters
 from .heap import Heap, read_heap
 from .moments import Moment
 
-__all__ = ["DOMAINS", "NEVER", "PYTHON", "Blocks", "Books", "Heap", "Moment", "read_heap"]
+__all__ = ["NEVER", "PYTHON", "Blocks", "Counters", "Heap", "Moment", "read_heap"]

@@ -1,8 +1,8 @@
-"""Makes what the sampled blocks stand for agree with the exact books.
+"""Makes what the sampled blocks stand for agree with the exact counters.
 
 Between two rows of ``memory`` the bytes that a process allocated and released in a domain are known exactly, and so
 are the sampled blocks themselves. Only what these stand for beyond themselves is an estimate, and it is scaled to what
-the books leave for it: apart for the blocks that outlive the rows (their sum is what was allocated, less what was
+the counters leave for it: apart for the blocks that outlive the rows (their sum is what was allocated, less what was
 released, plus what older blocks gave back) and for those that do not (the rest of what was allocated). So what a
 program builds is told from the temporaries that come and go beside it. Which sites the bytes belong to is all that is
 left to chance.
@@ -20,14 +20,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.enumerations import DOMAINS
+
 from ...samples.index_sums import summed
 from .blocks import Blocks
-from .counters import DOMAINS, Books
+from .counters import Counters
 
 GROUP_SAMPLES = 20
-"""Rows of the books are taken together until so many samples are to be expected between them.
+"""Rows of the counters are taken together until so many samples are to be expected between them.
 
-The groups depend on the books alone and not on which blocks were drawn: a group that ended where a sample came would
+The groups depend on the counters alone and not on which blocks were drawn: a group that ended where a sample came would
 favour the sites that allocate in busy times.
 """
 
@@ -57,27 +59,27 @@ class Calibrated:
     unseen: _Floats
 
 
-def calibrate(blocks: Blocks, books: Books) -> Calibrated:
-    """Scales what blocks stand for; blocks that were born after the last row of the books are left as they are."""
+def calibrate(blocks: Blocks, counters: Counters) -> Calibrated:
+    """Scales what blocks stand for; blocks that were born after the last row of the counters are left as they are."""
     factor = np.ones(len(blocks))
     kept = np.zeros(len(blocks), np.bool_)
     unseen = np.zeros(len(DOMAINS))
-    flows = books.since_start(books.allocated)
-    for process in np.unique(books.process).tolist():
-        rows = books.of(process)
-        allocated, freed = flows[rows], books.freed[rows]
+    flows = counters.since_start(counters.allocated)
+    for process in np.unique(counters.process).tolist():
+        rows = counters.of(process)
+        allocated, freed = flows[rows], counters.freed[rows]
         own = blocks.of(process)
-        own = own[blocks.birth_ns[own] <= books.time_ns[rows[-1]]]
-        # Older than the books, which go on from those of an earlier window: what they stand for was scaled there.
-        older, own = (own[(blocks.birth_ns[own] < books.time_ns[rows[0]]) == old] for old in (True, False))
+        own = own[blocks.birth_ns[own] <= counters.time_ns[rows[-1]]]
+        # Older than the counters, which go on from those of an earlier window: what they stand for was scaled there.
+        older, own = (own[(blocks.birth_ns[own] < counters.time_ns[rows[0]]) == old] for old in (True, False))
         for domain in range(len(DOMAINS)):
             mine = own[blocks.domain[own] == domain]
             last = groups(allocated[:, domain], len(mine))
             exact, given_back = (_between(flows[:, domain], last) for flows in (allocated, freed))
-            sample = _Sample.of(blocks, mine, books.time_ns[rows[last]])
+            sample = _Sample.of(blocks, mine, counters.time_ns[rows[last]])
             before = older[blocks.domain[older] == domain]
-            held = before[blocks.death_ns[before] > books.time_ns[rows[0]]]
-            factors = _factors(sample, exact, given_back, _Older.of(blocks, held, books.time_ns[rows[last]]))
+            held = before[blocks.death_ns[before] > counters.time_ns[rows[0]]]
+            factors = _factors(sample, exact, given_back, _Older.of(blocks, held, counters.time_ns[rows[last]]))
             kept[before] = True
             factor[mine] = factors[sample.birth, sample.stratum, sample.scale]
             kept[mine] = sample.stratum == _KEPT
@@ -121,7 +123,7 @@ class _Sample:
     @classmethod
     def of(cls, blocks: Blocks, mine: _Ids, ends_ns: _Ids) -> _Sample:
         birth, death = (np.searchsorted(ends_ns, times[mine]) for times in (blocks.birth_ns, blocks.death_ns))
-        # Of a block that was not followed only the birth is known; the books have its release somewhere.
+        # Of a block that was not followed only the birth is known; the counters have its release somewhere.
         kept = (death > birth) & blocks.followed[mine]
         return cls(
             birth.astype(np.int64),
@@ -137,7 +139,7 @@ class _Sample:
 
 @dataclass(frozen=True, slots=True)
 class _Older:
-    """Blocks that were held when the books began, by the group of their death."""
+    """Blocks that were held when the counters began, by the group of their death."""
 
     death: _Ids
     bytes: _Floats
@@ -151,7 +153,7 @@ class _Older:
 
 
 def _factors(sample: _Sample, exact: _Floats, given_back: _Floats, older: _Older) -> _Floats:
-    """The factors by group, stratum and scale; ``older`` are blocks from before the books, which give back as well."""
+    """The factors by group, stratum and scale; ``older`` are blocks from before the counters, which are freed too."""
     cell = (sample.birth * 2 + sample.stratum) * _SCALES + sample.scale
     shape = (sample.groups, 2, _SCALES)
     certain, rests, variances = (
@@ -168,7 +170,7 @@ def _factors(sample: _Sample, exact: _Floats, given_back: _Floats, older: _Older
         known = certain[group].sum(axis=1)
         estimated = known + rests[group].sum(axis=1)
         variance = float(variances[group, _KEPT].sum())
-        # What older blocks gave back is an estimate itself: the books correct the new blocks by their part only.
+        # What older blocks gave back is an estimate itself: the counters correct the new blocks by their part only.
         told = exact[group] - given_back[group] + old
         weight = variance / (variance + uncertain) if variance > 0 else 0.0
         outliving = float(estimated[_KEPT] + (told - estimated[_KEPT]) * weight)

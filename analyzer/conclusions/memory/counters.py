@@ -1,4 +1,4 @@
-"""The rows of the table ``memory``: a process's exact books, read whole, because they are few."""
+"""The rows of the table ``memory``: a process's exact counters, read whole, because they are few."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.enumerations import DOMAINS, Domain, MemoryEvent
+
 from ...recording.opened import Recording
 from .members import Members
 
-DOMAINS = ("native", "mapped", "raw", "mem", "obj")
-"""Where blocks come from; the last three are Python's."""
-
-PYTHON = np.array([False, False, True, True, True])
-"""Whether each domain is Python's."""
-
-START, THRESHOLD, TICK, END = range(4)
-"""Values of ``event``."""
+PYTHON = np.isin(list(Domain), (Domain.RAW, Domain.MEM, Domain.OBJ))
+"""By domain, whether it is Python's."""
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Books:
+class Counters:
     """One entry per row of ``memory`` in every array, in the order of time. NaN and -1 stand for unknown."""
 
     time_ns: Ids
@@ -56,24 +52,24 @@ class Books:
         """The rows of a process."""
         return self._members.of(process)
 
-    def where(self, rows: NDArray[np.bool_] | Ids) -> Books:
+    def where(self, rows: NDArray[np.bool_] | Ids) -> Counters:
         """Only these rows: a mask, or their numbers."""
-        return Books(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Counters(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def since_start(self, flows: Floats) -> Floats:
         """``flows`` without what start rows say, which is no flow."""
-        return np.where((self.event == START)[:, None], 0.0, flows)
+        return np.where((self.event == MemoryEvent.START)[:, None], 0.0, flows)
 
     def before(self) -> dict[int, float]:
         """By process, the bytes that it held when recording began; 0 where that is not known."""
-        rows = np.flatnonzero(self.event == START)
+        rows = np.flatnonzero(self.event == MemoryEvent.START)
         held: dict[int, float] = {}
         for process, allocated in zip(self.process[rows].tolist(), self.allocated[rows].sum(axis=1), strict=True):
             held.setdefault(process, float(allocated))
         return held
 
 
-def read_books(recording: Recording, processes: NDArray[np.bool_] | None = None) -> Books:
+def read_counters(recording: Recording, processes: NDArray[np.bool_] | None = None) -> Counters:
     """Reads the table ``memory``; of some processes only, where ``processes`` says which."""
     flows = [f"{domain}_{what}_bytes" for what in ("allocated", "freed") for domain in DOMAINS]
     ids = ["process", "thread", "stack", "kept_frames"]
@@ -91,7 +87,7 @@ def read_books(recording: Recording, processes: NDArray[np.bool_] | None = None)
         return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
 
     half = len(DOMAINS)
-    books = Books(
+    counters = Counters(
         time_ns=number("time_ns"),
         process=number("process"),
         thread=number("thread"),
@@ -106,4 +102,4 @@ def read_books(recording: Recording, processes: NDArray[np.bool_] | None = None)
         stack=number("stack"),
         kept=number("kept_frames"),
     )
-    return books if processes is None else books.where(processes[books.process])
+    return counters if processes is None else counters.where(processes[counters.process])

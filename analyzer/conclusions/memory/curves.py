@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...samples.index_sums import summed
 from .blocks import Blocks
-from .counters import Books
+from .counters import Counters
 from .members import following
 from .rdp import simplify
 
@@ -63,14 +63,14 @@ class LiveCurves:
         return step_curve(times, held, start_ns, end_ns, zero_ns)
 
 
-def envelope(books: Books, start_ns: _Ids, gone_ns: _Ids) -> tuple[_Ids, _Floats]:
+def envelope(counters: Counters, start_ns: _Ids, gone_ns: _Ids) -> tuple[_Ids, _Floats]:
     """Times, and how high the footprint of all processes can have been since the time before.
 
     ``start_ns`` and ``gone_ns`` say by process from when to when it held anything.
     """
-    rows = np.flatnonzero(~np.isnan(books.footprint))
-    process, time_ns = books.process[rows], books.time_ns[rows]
-    top = np.fmax(books.peak[rows], books.footprint[rows])
+    rows = np.flatnonzero(~np.isnan(counters.footprint))
+    process, time_ns = counters.process[rows], counters.time_ns[rows]
+    top = np.fmax(counters.peak[rows], counters.footprint[rows])
     # Clocks of threads are read one after the other: a block may belong to the row after.
     after = following(process)
     most = np.maximum(top, np.where(after >= 0, top[after], top))

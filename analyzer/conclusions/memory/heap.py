@@ -1,4 +1,4 @@
-"""The heap within a window: exact books, sampled blocks that agree with them, and the moments that matter."""
+"""The heap within a window: exact counters, sampled blocks that agree with them, and the moments that matter."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...recording.time_window import Window
 from ...samples.sites import Sites
 from .blocks import NEVER, Blocks, read_blocks
 from .calibration import calibrate
-from .counters import Books, read_books
+from .counters import Counters, read_counters
 from .moments import Moment, footprint_at, gone_ns, held_at, highest, resident_peak
-from .short_lived_smoothing import lasting
+from .short_lived_smoothing import smooth_short_lived
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Heap:
     """What is known of a recording's memory. Times are monotonic; the window is cut to the recording."""
 
     sites: Sites
-    books: Books
+    counters: Counters
     blocks: Blocks
-    """All sampled blocks, of all times and threads; ``Blocks.bytes`` agrees with the books."""
+    """All sampled blocks, of all times and threads; ``Blocks.bytes`` agrees with the counters."""
     held: Blocks
-    """The same blocks as they count for what is held at a moment (``lasting``)."""
+    """The same blocks as they count for what is held at a moment (``smooth_short_lived``)."""
     kept: NDArray[np.bool_]
-    """By block, whether it outlived the rows of the books between which it was born."""
+    """By block, whether it outlived the rows of the counters between which it was born."""
     unseen: NDArray[np.float64]
     """By domain, bytes allocated that no sampled block stands for."""
     window: Window
@@ -53,9 +53,9 @@ class Heap:
     gone_ns: NDArray[np.int64]
     """By process, the moment after which it held nothing (``moments.gone_ns``)."""
     present: NDArray[np.bool_]
-    """By process, whether it has books or blocks and lived in the window."""
-    booked: NDArray[np.int64]
-    """Those of them that have books."""
+    """By process, whether it has counters or blocks and lived in the window."""
+    counted: NDArray[np.int64]
+    """Those of them that have counters."""
     forked: NDArray[np.bool_]
     """By process, whether it went on with a copy of its parent's memory: what it held before recording is that."""
 
@@ -99,7 +99,7 @@ class Heap:
         """
         there = self.present if moment_ns is None else self.present & self._there(moment_ns)
         there = there if processes is None else there & processes
-        return float(sum(held for process, held in self.books.before().items() if there[process]))
+        return float(sum(held for process, held in self.counters.before().items() if there[process]))
 
     def _there(self, moment_ns: int) -> NDArray[np.bool_]:
         return (self.lives.start_ns <= moment_ns) & (self.gone_ns >= moment_ns)
@@ -112,37 +112,37 @@ def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | 
     """
     if not recording.recorded("memory") and not recording.recorded("allocations"):
         return None
-    sites, books, lives = Sites(recording), read_books(recording, chosen), read_lives(recording)
-    calibrated = calibrate(read_blocks(recording, sites, chosen), books)
+    sites, counters, lives = Sites(recording), read_counters(recording, chosen), read_lives(recording)
+    calibrated = calibrate(read_blocks(recording, sites, chosen), counters)
     blocks = calibrated.blocks
-    processes = np.union1d(books.process, blocks.process)
+    processes = np.union1d(counters.process, blocks.process)
     begin = int(lives.start_ns[processes].min()) if len(processes) else recording.start_ns
     last = recording.end_ns
     if last is None:
-        last = max([begin, *books.time_ns[-1:].tolist(), *blocks.birth_ns[-1:].tolist()])
+        last = max([begin, *counters.time_ns[-1:].tolist(), *blocks.birth_ns[-1:].tolist()])
     start_ns = max(begin, window.start_ns)
     # The window is open at its end; the recording is not.
     end_ns = max(start_ns, last if window.end_ns > last else window.end_ns - 1)
-    gone = gone_ns(books, lives)
+    gone = gone_ns(counters, lives)
     present = np.zeros(len(gone), np.bool_)
     present[processes] = (lives.start_ns[processes] <= end_ns) & (gone[processes] >= start_ns)
-    held = _released(lasting(blocks, sites.callers()), gone, processes)
+    held = _released(smooth_short_lived(blocks, sites.callers()), gone, processes)
     ends_ns = _ends(recording, lives, end_ns)
     threads = np.bincount(recording.table("threads").column("process").to_numpy().astype(np.int64), minlength=len(gone))
-    booked = np.intersect1d(books.process, np.flatnonzero(present))
-    there = booked.tolist()
-    before = books.before()
+    counted = np.intersect1d(counters.process, np.flatnonzero(present))
+    there = counted.tolist()
+    before = counters.before()
     at_start = [
-        # The first row of the books comes a moment after the process.
-        before.get(process, np.nan) if start_ns <= begin else footprint_at(books, held, process, start_ns)
+        # The first row of the counters comes a moment after the process.
+        before.get(process, np.nan) if start_ns <= begin else footprint_at(counters, held, process, start_ns)
         for process in there
         if lives.start_ns[process] <= start_ns
     ]
-    at_end = [footprint_at(books, blocks, process, int(ends_ns[process])) for process in there]
-    resident = resident_peak(books, gone, start_ns, end_ns)
+    at_end = [footprint_at(counters, blocks, process, int(ends_ns[process])) for process in there]
+    resident = resident_peak(counters, gone, start_ns, end_ns)
     return Heap(
         sites=sites,
-        books=books,
+        counters=counters,
         blocks=blocks,
         held=held,
         kept=calibrated.kept,
@@ -152,9 +152,9 @@ def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | 
         start_ns=start_ns,
         end_ns=end_ns,
         start=Moment(start_ns, float(np.sum(at_start)) if there else np.nan),
-        peak=highest(books, held, gone, start_ns, end_ns, threads),
+        peak=highest(counters, held, gone, start_ns, end_ns, threads),
         resident_peak=resident,
-        held_at_resident_peak=np.nan if np.isnan(resident.bytes) else held_at(books, held, gone, resident.time_ns),
+        held_at_resident_peak=np.nan if np.isnan(resident.bytes) else held_at(counters, held, gone, resident.time_ns),
         ends_ns=ends_ns,
         end=Moment(
             int(max((ends_ns[process] for process in there), default=end_ns)),
@@ -163,7 +163,7 @@ def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | 
         lives=lives,
         gone_ns=gone,
         present=present,
-        booked=booked,
+        counted=counted,
         forked=np.array(
             [origin == "fork" for origin in recording.table("processes").column("origin").to_pylist()], np.bool_
         ),

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.enumerations import MemoryEvent
+
 from ...recording.process_lifetimes import Lives
 from .blocks import Blocks
-from .counters import END, Books
+from .counters import Counters
 from .members import previous
 
 PEAK_ERROR = 128 << 10
@@ -24,12 +26,12 @@ class Moment:
     bytes: float
 
 
-def gone_ns(books: Books, lives: Lives) -> NDArray[np.int64]:
+def gone_ns(counters: Counters, lives: Lives) -> NDArray[np.int64]:
     """By process, the moment after which it holds nothing: its last row if that says so, else the end of its life."""
     gone = lives.end_ns.copy()
-    np.maximum.at(gone, books.process, books.time_ns)
-    over = books.event == END
-    gone[books.process[over]] = books.time_ns[over]
+    np.maximum.at(gone, counters.process, counters.time_ns)
+    over = counters.event == MemoryEvent.END
+    gone[counters.process[over]] = counters.time_ns[over]
     return gone
 
 
@@ -47,25 +49,25 @@ def together(
     return np.asarray(np.cumsum(change) - lost[np.searchsorted(ends[order], time_ns, side="left")], np.float64)
 
 
-def footprint_at(books: Books, blocks: Blocks, process: int, moment_ns: int) -> float:
+def footprint_at(counters: Counters, blocks: Blocks, process: int, moment_ns: int) -> float:
     """The bytes that a process holds just after a moment: its last row, and what sampled blocks changed since then."""
-    rows = books.of(process)
-    rows = rows[~np.isnan(books.footprint[rows])]
-    place = int(np.searchsorted(books.time_ns[rows], moment_ns, side="right")) - 1
+    rows = counters.of(process)
+    rows = rows[~np.isnan(counters.footprint[rows])]
+    place = int(np.searchsorted(counters.time_ns[rows], moment_ns, side="right")) - 1
     if place < 0:
         return 0.0 if len(rows) else np.nan
     row = rows[place]
-    if place == len(rows) - 1 or books.time_ns[row] == moment_ns:
-        return float(books.footprint[row])
-    since = int(books.time_ns[row])
+    if place == len(rows) - 1 or counters.time_ns[row] == moment_ns:
+        return float(counters.footprint[row])
+    since = int(counters.time_ns[row])
     own = blocks.of(process)
     birth, death, size = blocks.birth_ns[own], blocks.death_ns[own], blocks.bytes[own]
     change = size[(birth > since) & (birth <= moment_ns)].sum() - size[(death > since) & (death <= moment_ns)].sum()
-    return max(0.0, float(books.footprint[row]) + float(change))
+    return max(0.0, float(counters.footprint[row]) + float(change))
 
 
 def highest(
-    books: Books,
+    counters: Counters,
     blocks: Blocks,
     gone: NDArray[np.int64],
     start_ns: int,
@@ -77,13 +79,13 @@ def highest(
     ``gone`` says when each process was over (``gone_ns``), ``threads`` has the number of threads of each. The rows tell
     how high it was; where between two rows, the sampled blocks tell.
     """
-    rows = np.flatnonzero(~np.isnan(books.footprint))
-    time_ns, process, footprint = books.time_ns[rows], books.process[rows], books.footprint[rows]
-    candidates = [Moment(moment, held_at(books, blocks, gone, moment)) for moment in (start_ns, end_ns)]
+    rows = np.flatnonzero(~np.isnan(counters.footprint))
+    time_ns, process, footprint = counters.time_ns[rows], counters.process[rows], counters.footprint[rows]
+    candidates = [Moment(moment, held_at(counters, blocks, gone, moment)) for moment in (start_ns, end_ns)]
     best = max((each for each in candidates if not np.isnan(each.bytes)), key=lambda each: each.bytes, default=None)
     last = previous(process)
     whole = (last >= 0) & (time_ns[last] >= start_ns)
-    top = np.where(whole, np.fmax(books.peak[rows], footprint), footprint)
+    top = np.where(whole, np.fmax(counters.peak[rows], footprint), footprint)
     value = together(process, time_ns, footprint, gone) - footprint + top
     value = np.where((time_ns >= start_ns) & (time_ns <= end_ns), value, -np.inf)
     place = int(np.argmax(value)) if len(rows) else -1
@@ -94,19 +96,19 @@ def highest(
         return best
     tolerance = PEAK_ERROR * int(threads[process[place]])
     before = int(rows[last[place]]) if last[place] >= 0 else -1
-    moment_ns = _place(books, blocks, int(rows[place]), before, tolerance)
+    moment_ns = _place(counters, blocks, int(rows[place]), before, tolerance)
     # The latest rows of the others may be old by then; what blocks changed since them is known.
     own = int(process[place])
     others = [each for each in np.unique(process).tolist() if each != own and gone[each] >= moment_ns]
-    held = sum(footprint_at(books, blocks, each, moment_ns) for each in others)
+    held = sum(footprint_at(counters, blocks, each, moment_ns) for each in others)
     return Moment(moment_ns, float(top[place]) + held)
 
 
-def resident_peak(books: Books, gone: NDArray[np.int64], start_ns: int, end_ns: int) -> Moment:
+def resident_peak(counters: Counters, gone: NDArray[np.int64], start_ns: int, end_ns: int) -> Moment:
     """The largest sum of the resident sets of processes that lived at the same time; NaN bytes if none was read."""
-    rows = np.flatnonzero(~np.isnan(books.resident))
-    time_ns = books.time_ns[rows]
-    sums = together(books.process[rows], time_ns, books.resident[rows], gone)
+    rows = np.flatnonzero(~np.isnan(counters.resident))
+    time_ns = counters.time_ns[rows]
+    sums = together(counters.process[rows], time_ns, counters.resident[rows], gone)
     sums = np.where((time_ns >= start_ns) & (time_ns <= end_ns), sums, -np.inf)
     place = int(np.argmax(sums)) if len(rows) else -1
     return (
@@ -116,22 +118,22 @@ def resident_peak(books: Books, gone: NDArray[np.int64], start_ns: int, end_ns: 
     )
 
 
-def held_at(books: Books, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:
+def held_at(counters: Counters, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:
     """What the processes that have not ended hold together."""
-    running = [process for process in np.unique(books.process).tolist() if gone[process] >= moment_ns]
-    held = [footprint_at(books, blocks, process, moment_ns) for process in running]
-    return float(np.sum(held)) if len(books) else np.nan
+    running = [process for process in np.unique(counters.process).tolist() if gone[process] >= moment_ns]
+    held = [footprint_at(counters, blocks, process, moment_ns) for process in running]
+    return float(np.sum(held)) if len(counters) else np.nan
 
 
-def _place(books: Books, blocks: Blocks, row: int, previous: int, tolerance: int) -> int:
+def _place(counters: Counters, blocks: Blocks, row: int, previous: int, tolerance: int) -> int:
     """When, since the previous row, the footprint was highest."""
-    end, footprint, peak = int(books.time_ns[row]), float(books.footprint[row]), float(books.peak[row])
+    end, footprint, peak = int(counters.time_ns[row]), float(counters.footprint[row]), float(counters.peak[row])
     if previous < 0 or not footprint < peak - tolerance:
         return end
-    start, before = int(books.time_ns[previous]), float(books.footprint[previous])
+    start, before = int(counters.time_ns[previous]), float(counters.footprint[previous])
     if not before < peak - tolerance:
         return start
-    own = blocks.of(int(books.process[row]))
+    own = blocks.of(int(counters.process[row]))
     birth, death, size = blocks.birth_ns[own], blocks.death_ns[own], blocks.bytes[own]
     born, died = (birth > start) & (birth <= end), (death > start) & (death <= end)
     times = np.concatenate((death[died], birth[born]))

@@ -1,4 +1,4 @@
-"""Memory of the processes as wholes: footprint and resident set over time, and the exact books."""
+"""Memory of the processes as wholes: footprint and resident set over time, and the exact counters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .counters import DOMAINS, PYTHON, THRESHOLD
+from tachograph.format.enumerations import DOMAINS, MemoryEvent
+
+from .counters import PYTHON
 from .curves import Curve, line_curve
 from .heap import Heap
 from .members import following, previous
@@ -22,7 +24,7 @@ class Memory:
     ``footprint`` and ``resident`` have the columns process, time_s, bytes: at most 100 points for each process, to be
     drawn as a line through them. ``processes`` has process, start_bytes, peak_bytes, peak_s, end_bytes, end_s,
     resident_peak_bytes, resident_peak_s, resident_end_bytes, minor_faults, major_faults, allocated_bytes, freed_bytes.
-    ``domains`` has domain, python, allocated_bytes, freed_bytes: the exact books.
+    ``domains`` has domain, python, allocated_bytes, freed_bytes: the exact counters.
     """
 
     start_bytes: float | None
@@ -50,15 +52,15 @@ class Memory:
 
 def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
     """The memory of the processes; ``threads`` has the number of threads of each."""
-    books = heap.books
-    inside = (books.time_ns >= heap.start_ns) & (books.time_ns <= heap.end_ns)
-    before = books.before()
-    there = heap.booked.tolist()
-    flows = books.since_start(books.allocated)
+    counters = heap.counters
+    inside = (counters.time_ns >= heap.start_ns) & (counters.time_ns <= heap.end_ns)
+    before = counters.before()
+    there = heap.counted.tolist()
+    flows = counters.since_start(counters.allocated)
     rows = [_process(heap, process, threads, before.get(process, np.nan), flows) for process in there]
     processes = pd.DataFrame(rows, columns=list(_COLUMNS))
     resident_ends = processes["resident_end_bytes"].dropna()
-    allocated, freed = flows[inside].sum(axis=0), books.freed[inside].sum(axis=0)
+    allocated, freed = flows[inside].sum(axis=0), counters.freed[inside].sum(axis=0)
     return Memory(
         start_bytes=_known(heap.start.bytes),
         peak_bytes=_known(heap.peak.bytes),
@@ -75,15 +77,15 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
         processes=processes,
         domains=pd.DataFrame({"domain": DOMAINS, "python": PYTHON, "allocated_bytes": allocated, "freed_bytes": freed}),
         rows=int(inside.sum()),
-        threshold_rows=int((inside & (books.event == THRESHOLD)).sum()),
+        threshold_rows=int((inside & (counters.event == MemoryEvent.THRESHOLD)).sum()),
     )
 
 
 def _sum_curve(heap: Heap) -> Curve:
     """The sum of the footprints, through the rows of all processes and through the peak."""
-    books = heap.books
-    rows = np.flatnonzero(~np.isnan(books.footprint) & (books.time_ns <= heap.end_ns))
-    process, time_ns, held = books.process[rows], books.time_ns[rows], books.footprint[rows]
+    counters = heap.counters
+    rows = np.flatnonzero(~np.isnan(counters.footprint) & (counters.time_ns <= heap.end_ns))
+    process, time_ns, held = counters.process[rows], counters.time_ns[rows], counters.footprint[rows]
     if not len(rows):
         return []
     last = previous(process)
@@ -124,55 +126,59 @@ _COLUMNS = (
 def _process(
     heap: Heap, process: int, threads: NDArray[np.int64], before: float, flows: NDArray[np.float64]
 ) -> tuple[object, ...]:
-    """A row of ``Memory.processes``; ``before`` was held at first, ``flows`` was allocated, by row of the books."""
-    books = heap.books
-    own = books.of(process)
-    peak = highest(books.where(own), heap.held, heap.gone_ns, heap.start_ns, heap.end_ns, threads)
+    """A row of ``Memory.processes``; ``before`` was held at first, ``flows`` was allocated, by row of the counters."""
+    counters = heap.counters
+    own = counters.of(process)
+    peak = highest(counters.where(own), heap.held, heap.gone_ns, heap.start_ns, heap.end_ns, threads)
     end_ns = int(heap.ends_ns[process])
-    mine = own[(books.time_ns[own] >= heap.start_ns) & (books.time_ns[own] <= heap.end_ns)]
-    resident, time_ns = books.resident[mine], books.time_ns[mine]
+    mine = own[(counters.time_ns[own] >= heap.start_ns) & (counters.time_ns[own] <= heap.end_ns)]
+    resident, time_ns = counters.resident[mine], counters.time_ns[mine]
     known = ~np.isnan(resident)
     before_end = resident[known & (time_ns <= end_ns)]
-    faults = [values[mine][~np.isnan(values[mine])] for values in (books.minor_faults, books.major_faults)]
+    faults = [values[mine][~np.isnan(values[mine])] for values in (counters.minor_faults, counters.major_faults)]
     return (
         process,
-        footprint_at(books, heap.held, process, heap.start_ns)
+        footprint_at(counters, heap.held, process, heap.start_ns)
         if heap.lives.start_ns[process] < heap.start_ns
         else before,
         peak.bytes,
         _seconds(heap, peak.time_ns),
-        footprint_at(books, heap.held, process, end_ns),
+        footprint_at(counters, heap.held, process, end_ns),
         _seconds(heap, end_ns),
         resident[known].max() if known.any() else np.nan,
         _seconds(heap, int(time_ns[known][np.argmax(resident[known])])) if known.any() else np.nan,
         before_end[-1] if len(before_end) else np.nan,
         *(values[-1] if len(values) else np.nan for values in faults),
         flows[mine].sum(),
-        books.freed[mine].sum(),
+        counters.freed[mine].sum(),
     )
 
 
 def _footprint(heap: Heap, process: int) -> Curve:
     """The footprint through the rows of a process, and through its peaks between them."""
-    books = heap.books
-    rows = books.of(process)
-    rows = rows[~np.isnan(books.footprint[rows])]
-    inside = (books.time_ns[rows] >= heap.start_ns) & (books.time_ns[rows] <= heap.end_ns)
-    times, held = books.time_ns[rows].astype(np.float64), books.footprint[rows]
+    counters = heap.counters
+    rows = counters.of(process)
+    rows = rows[~np.isnan(counters.footprint[rows])]
+    inside = (counters.time_ns[rows] >= heap.start_ns) & (counters.time_ns[rows] <= heap.end_ns)
+    times, held = counters.time_ns[rows].astype(np.float64), counters.footprint[rows]
     before = np.concatenate((times[:1], times[:-1]))
     # Of a peak between two rows only its height is known; it is drawn in the middle, but for the highest.
     middle = (before + times) / 2
     tops = (
-        inside & (before >= heap.start_ns) & (books.peak[rows] > np.fmax(held, np.concatenate((held[:1], held[:-1]))))
+        inside
+        & (before >= heap.start_ns)
+        & (counters.peak[rows] > np.fmax(held, np.concatenate((held[:1], held[:-1]))))
     )
-    highest_row = int(np.argmax(np.where(tops, books.peak[rows], -1.0))) if tops.any() else -1
+    highest_row = int(np.argmax(np.where(tops, counters.peak[rows], -1.0))) if tops.any() else -1
     if highest_row >= 0 and before[highest_row] <= heap.peak.time_ns <= times[highest_row]:
         middle[highest_row] = heap.peak.time_ns
     x = np.concatenate((middle[tops], times[inside]))
-    y = np.concatenate((books.peak[rows][tops], held[inside]))
+    y = np.concatenate((counters.peak[rows][tops], held[inside]))
     ends = [moment for moment in _bounds(heap, process) if len(times) and not inside.all()]
     x = np.concatenate((x, np.array(ends, np.float64)))
-    y = np.concatenate((y, np.array([footprint_at(books, heap.held, process, moment) for moment in ends], np.float64)))
+    y = np.concatenate(
+        (y, np.array([footprint_at(counters, heap.held, process, moment) for moment in ends], np.float64))
+    )
     order = np.argsort(x, kind="stable")
     return line_curve(x[order], y[order], heap.zero_ns)
 
@@ -185,11 +191,11 @@ def _bounds(heap: Heap, process: int) -> tuple[int, int]:
 
 def _resident(heap: Heap, process: int) -> Curve:
     """The resident set of a process."""
-    books = heap.books
-    rows = books.of(process)
-    rows = rows[(books.time_ns[rows] >= heap.start_ns) & (books.time_ns[rows] <= heap.end_ns)]
-    rows = rows[~np.isnan(books.resident[rows])]
-    return line_curve(books.time_ns[rows].astype(np.float64), books.resident[rows], heap.zero_ns)
+    counters = heap.counters
+    rows = counters.of(process)
+    rows = rows[(counters.time_ns[rows] >= heap.start_ns) & (counters.time_ns[rows] <= heap.end_ns)]
+    rows = rows[~np.isnan(counters.resident[rows])]
+    return line_curve(counters.time_ns[rows].astype(np.float64), counters.resident[rows], heap.zero_ns)
 
 
 def _frame(curves: dict[int, Curve]) -> pd.DataFrame:

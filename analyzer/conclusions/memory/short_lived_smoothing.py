@@ -39,7 +39,7 @@ ALONE_NS = 1_000_000_000
 """Blocks are spread over no longer than this, and over just this if nothing near is known."""
 
 
-def lasting(blocks: Blocks, callers: NDArray[np.int64]) -> Blocks:
+def smooth_short_lived(blocks: Blocks, callers: NDArray[np.int64]) -> Blocks:
     """The same blocks, with those spread that stand for many short-lived ones.
 
     ``callers`` has by site who called its function. The only block of its site is spread over the time in which others
@@ -90,7 +90,7 @@ def _apart(
         earlier, later = np.maximum(place - step, 0), np.minimum(place + step, len(birth) - 1)
         over += (place - step >= before) & (death[earlier] <= birth)
         ahead += (place + step <= after) & (death <= birth[later])
-    # Where there is nobody on one side, the other one tells; where nobody at all, nothing is known of others.
+    # A side without neighbours says nothing against it.
     return np.asarray((over >= APART * (place - before)) & (ahead >= APART * (after - place)), np.bool_)
 
 

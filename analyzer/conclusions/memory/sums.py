@@ -108,13 +108,15 @@ def sum_up(heap: Heap, threads: int, chosen: _Mask | None) -> HeapSums:
 
 
 def exact_allocated(heap: Heap) -> float | None:
-    """Bytes allocated in the window, where the books tell."""
-    return float(heap.books.since_start(heap.books.allocated).sum()) if heap.whole and len(heap.books) else None
+    """Bytes allocated in the window, where the counters tell."""
+    return (
+        float(heap.counters.since_start(heap.counters.allocated).sum()) if heap.whole and len(heap.counters) else None
+    )
 
 
 def exact_freed(heap: Heap) -> float | None:
-    """Bytes released in the window, where the books tell."""
-    return float(heap.books.freed.sum()) if heap.whole and len(heap.books) else None
+    """Bytes released in the window, where the counters tell."""
+    return float(heap.counters.freed.sum()) if heap.whole and len(heap.counters) else None
 
 
 def _moment(heap: Heap, name: str) -> int | None:
@@ -141,11 +143,11 @@ def _weights_of_followed(heap: Heap) -> _Floats:
 
 
 def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | None:
-    """By what the estimated part must be multiplied for a sum that the books allow; None if they do not tell.
+    """By what the estimated part must be multiplied for a sum that the counters allow; None if they do not tell.
 
     What was held before recording began is taken to be held still, as long as sampled blocks themselves leave room for
-    it. Of what was released it may be a part: so the blocks that were seen make up no more than what the books say, and
-    no less than that without all of the former.
+    it. It may be a part of what was released: so the blocks that were seen make up no more than what the counters say,
+    and no less than that without all of the former.
     """
     whole = {
         "live_at_peak": heap.peak.bytes,
@@ -154,7 +156,7 @@ def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | No
         "freed": exact_freed(heap),
     }
     if name == "allocated":
-        return 1.0 if heap.whole and len(heap.books) else None
+        return 1.0 if heap.whole and len(heap.counters) else None
     most = whole[name]
     if most is None or np.isnan(most) or beyond <= 0:
         return None
@@ -165,13 +167,13 @@ def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | No
         most, before = max(0.0, most - before), 0.0
     least = most - before - float(heap.unseen.sum())
     wanted = min(max(certain + beyond, least), most)
-    # Nothing can be released that was not allocated, and what was allocated agrees with the books already.
+    # Nothing can be released that was not allocated, and what was allocated agrees with the counters already.
     highest = 1.0 if name == "freed" and heap.whole else MAX_FACTOR
     return float(np.clip((wanted - certain) / beyond, 0.0, highest))
 
 
 def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
-    """Adds what no sampled block stands for, so that the sums are those of the books."""
+    """Adds what no sampled block stands for, so that the sums are those of the counters."""
     before, unseen = heap.sites.label(BEFORE_RECORDING), heap.sites.label(NOT_SAMPLED)
     inherited = heap.sites.label(INHERITED)
     sums = np.vstack([sums, np.zeros((len(heap.sites) - len(sums), len(MEASURES)))])

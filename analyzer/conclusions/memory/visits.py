@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.enumerations import MemoryEvent
+
 from ...recording.call_tree import NOTHING, CallTree
 from ...samples.summary import Placement
-from .counters import THRESHOLD
 from .heap import Heap
 
 Line = tuple[int, int, int]
@@ -46,20 +47,20 @@ class Averages:
 
 def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], chosen: NDArray[np.bool_] | None) -> Averages:
     """Bytes and visits of the lines that made the footprint grow in the window."""
-    books, result = heap.books, Averages()
+    counters, result = heap.counters, Averages()
     charged = tree.nearest(in_scope)
     paths = _Paths(tree)
     grown: dict[int, float] = defaultdict(float)
     previous: dict[int, tuple[list[int], list[int]]] = {}
-    net = (books.since_start(books.allocated) - books.freed).sum(axis=1)
+    net = (counters.since_start(counters.allocated) - counters.freed).sum(axis=1)
     counter = 0
     spans = heap.window.spans
-    in_spans = np.ones(len(books), np.bool_) if spans is None else spans.contains(books.thread, books.time_ns)
-    for row in range(len(books)):
-        process, thread, stack = int(books.process[row]), int(books.thread[row]), int(books.stack[row])
+    in_spans = np.ones(len(counters), np.bool_) if spans is None else spans.contains(counters.thread, counters.time_ns)
+    for row in range(len(counters)):
+        process, thread, stack = int(counters.process[row]), int(counters.thread[row]), int(counters.stack[row])
         grown[process] += float(net[row])
         size = grown[process]
-        if books.event[row] == THRESHOLD:
+        if counters.event[row] == MemoryEvent.THRESHOLD:
             grown[process] = 0.0
         if thread < 0:
             continue
@@ -68,7 +69,7 @@ def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], chosen: ND
             continue
         path = paths.of(stack)
         before_path, before_visits = previous.get(thread, ([], []))
-        kept = min(max(int(books.kept[row]), 0), len(path), len(before_path))
+        kept = min(max(int(counters.kept[row]), 0), len(path), len(before_path))
         visits = []
         for depth, node in enumerate(path):
             same = depth < kept and paths.line(before_path[depth]) == paths.line(node)
@@ -77,9 +78,9 @@ def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], chosen: ND
             visits.append(before_visits[depth] if same else counter)
         previous[thread] = (path, visits)
         node = int(charged[stack])
-        inside = heap.start_ns <= books.time_ns[row] <= heap.end_ns and (chosen is None or chosen[thread])
+        inside = heap.start_ns <= counters.time_ns[row] <= heap.end_ns and (chosen is None or chosen[thread])
         inside &= bool(in_spans[row])
-        seen = books.event[row] == THRESHOLD and books.kept[row] >= 0
+        seen = counters.event[row] == MemoryEvent.THRESHOLD and counters.kept[row] >= 0
         if seen and size > 0 and node != NOTHING and inside:
             result.grown[node] += size
             result.visits[node].add(visits[path.index(node)])

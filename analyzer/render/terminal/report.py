@@ -13,14 +13,15 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from ...profile.profile import Profile
+from ...recording.question_options import Sort
 from ...recording.text import shorten_left
 from ...report_data.advice.rules import advise
-from ...report_data.line_selection import MIN_SHARE, Block, Row, Sort, blocks
+from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
 from ...report_data.numbers import percent, short_seconds, short_size, size
 from ...report_data.row_labels import MEANING, off_line_title, scope_text
-from .columns import Columns
 from .header import header, indented
 from .leaks import leak_lines
+from .line_columns import Columns
 from .named_spans import span_lines
 from .style import COLOURS, Style
 

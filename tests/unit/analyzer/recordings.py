@@ -156,7 +156,7 @@ class Builder:
         self.rows["waits"].append({**row, "stack_state": 0 if stack is not None else 1, **values})
 
     def memory(self, event: str, ms: float, footprint: int | None, **values: Any) -> None:
-        """A row of the books, time in ms from the start; flows are given as ``obj_allocated_bytes=...``, else 0."""
+        """A row of the counters, time in ms from the start; flows are given as ``obj_allocated_bytes=...``, else 0."""
         flows = [f"{domain}_{what}_bytes" for domain in DOMAINS for what in ("allocated", "freed")]
         row = {
             "time_ns": START + round(ms * MS),

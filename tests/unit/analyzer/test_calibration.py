@@ -1,4 +1,4 @@
-"""Sampled blocks are unbiased, agree with the books, and their intervals hold, on populations that are known."""
+"""Sampled blocks are unbiased, agree with the counters, and their intervals hold, on populations that are known."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from tachograph.analyzer.conclusions.memory.blocks import NEVER, Blocks, beyond
 from tachograph.analyzer.conclusions.memory.calibration import MAX_FACTOR, calibrate, groups, raking
-from tachograph.analyzer.conclusions.memory.counters import END, START, THRESHOLD, Books
+from tachograph.analyzer.conclusions.memory.counters import Counters
 from tachograph.analyzer.samples.intervals import poisson_sums, shared_out
+from tachograph.format.enumerations import MemoryEvent
 
 MEAN = 524_288
 RUNS = 400
@@ -29,8 +30,8 @@ class Population:
     death: NDArray[np.int64]
     mean: NDArray[np.float64]
 
-    def books(self, times: list[int]) -> Books:
-        """The exact books with rows at these times."""
+    def counters(self, times: list[int]) -> Counters:
+        """The exact counters with rows at these times."""
         count = len(times)
         flows = np.zeros((2, count, 5))
         for which, moments in enumerate((self.birth, self.death)):
@@ -40,8 +41,8 @@ class Population:
             )
         held = np.cumsum(flows[0].sum(axis=1) - flows[1].sum(axis=1))
         ids, unknown = np.zeros(count, np.int64), np.full(count, np.nan)
-        event = np.array([START, *[THRESHOLD] * (count - 2), END])
-        return Books(
+        event = np.array([MemoryEvent.START, *[MemoryEvent.THRESHOLD] * (count - 2), MemoryEvent.END])
+        return Counters(
             np.array(times),
             ids,
             ids - 1,
@@ -95,14 +96,14 @@ def estimates(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What many samples say about the sites, and the truth; ``rows`` are left of each stretch of time."""
     random = np.random.default_rng(7)
-    books, sites = population.books(list(range(0, 1001, 50))), int(population.site.max()) + 1
+    counters, sites = population.counters(list(range(0, 1001, 50))), int(population.site.max()) + 1
     found = []
     for _ in range(RUNS):
         blocks = population.sample(random)
         if rows is not None:
             blocks = thinned(random, blocks, rows)
         if calibrated:
-            blocks = calibrate(blocks, books).blocks
+            blocks = calibrate(blocks, counters).blocks
         chosen = np.ones(len(blocks), np.bool_) if measure == "allocated" else blocks.alive(600)
         found.append(np.bincount(blocks.site[chosen], weights=blocks.bytes[chosen], minlength=sites))
     alive = np.ones(len(population.size), np.bool_)
@@ -215,7 +216,7 @@ def test_calibration_takes_most_of_the_variance_away() -> None:
 
 
 def test_a_structure_beside_temporaries_is_exact() -> None:
-    """`for i in range(n): store[i] = i * 0.5`: only the sum of both would be known without the books of releases."""
+    """`for i in range(n): store[i] = i * 0.5`: only the sum of both would be known without the counters of releases."""
     count = 200_000
     birth = np.repeat(np.arange(1, count // 2 + 1), 2)
     site = np.tile([0, 1], count // 2)
@@ -223,15 +224,15 @@ def test_a_structure_beside_temporaries_is_exact() -> None:
     everything = np.full(count, 1.0)
     population = Population(site, everything * 320, birth, death, everything * MEAN)
     rows = list(range(0, count // 2 + 100, 10_000))
-    blocks = calibrate(population.sample(np.random.default_rng(3)), population.books(rows)).blocks
+    blocks = calibrate(population.sample(np.random.default_rng(3)), population.counters(rows)).blocks
     found = np.bincount(blocks.site, weights=blocks.bytes, minlength=2)
     assert found == pytest.approx([160 * count, 160 * count], rel=0.005)
 
 
 def test_the_sums_are_those_of_the_books() -> None:
     population = two_sites(np.random.default_rng(1))
-    books = population.books(list(range(0, 1001, 50)))
-    calibrated = calibrate(population.sample(np.random.default_rng(2)), books)
+    counters = population.counters(list(range(0, 1001, 50)))
+    calibrated = calibrate(population.sample(np.random.default_rng(2)), counters)
     assert calibrated.blocks.bytes.sum() == pytest.approx(population.size.sum(), rel=1e-6)
     assert calibrated.unseen.sum() == pytest.approx(0, abs=1)
     # No block stands for less than itself.
@@ -243,8 +244,8 @@ def test_what_nobody_sampled_is_said_to_be_unseen() -> None:
     nothing = population.sample(np.random.default_rng(2)).where(
         np.zeros(len(population.sample(np.random.default_rng(2))), np.bool_)
     )
-    books = population.books(list(range(0, 1001, 50)))
-    assert calibrate(nothing, books).unseen.sum() == pytest.approx(population.size.sum())
+    counters = population.counters(list(range(0, 1001, 50)))
+    assert calibrate(nothing, counters).unseen.sum() == pytest.approx(population.size.sum())
 
 
 def test_groups_depend_on_the_books_alone() -> None:

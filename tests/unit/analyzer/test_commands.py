@@ -16,11 +16,12 @@ from rich.console import Console
 from tachograph.analyzer import Question, Recording, build_profile
 from tachograph.analyzer.commands import analyze, info
 from tachograph.analyzer.conclusions import copies, gpu
-from tachograph.analyzer.conclusions.leaks import report as leaks
-from tachograph.analyzer.conclusions.memory import columns as heap_columns
+from tachograph.analyzer.conclusions.leaks import leak_report as leaks
+from tachograph.analyzer.conclusions.memory import memory_columns as heap_columns
+from tachograph.analyzer.recording.question_options import Sort
 from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.terminal.report import show
-from tachograph.analyzer.report_data.line_selection import MAX_LINES, Sort, blocks, important
+from tachograph.analyzer.report_data.line_selection import MAX_LINES, blocks, important
 from tachograph.format.manifest import FORMAT_VERSION
 from unit.analyzer.recordings import NATIVE_FRAME, Builder
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from tachograph.analyzer import Question
 from tachograph.analyzer.commands import analyze
 from tachograph.analyzer.commands.follow import EVERY_S, PATIENCE, follow
-from tachograph.analyzer.report_data.line_selection import Sort
+from tachograph.analyzer.recording.question_options import Sort
 from tachograph.format import FormatError
 
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"

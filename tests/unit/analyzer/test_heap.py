@@ -1,4 +1,4 @@
-"""Who holds the memory: exact books, peaks, ends, windows, threads, rows without a line, what is unknown."""
+"""Who holds the memory: exact counters, peaks, ends, windows, threads, rows without a line, what is unknown."""
 
 from __future__ import annotations
 

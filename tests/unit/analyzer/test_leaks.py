@@ -97,7 +97,7 @@ INNOCENT = (
 
 
 def record(builder: Builder, shapes: dict[int, list[Block]], size: int = 500 * KB) -> None:
-    """Each shape on a line of its own, with a row of the books every 100 ms."""
+    """Each shape on a line of its own, with a row of the counters every 100 ms."""
     events = []
     for stack, blocks in shapes.items():
         for birth, death in blocks:

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.commands import analyze
+from tachograph.analyzer.recording.question_options import Sort
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.render.terminal.style import Style
-from tachograph.analyzer.report_data.line_selection import Sort, important
+from tachograph.analyzer.report_data.line_selection import important
 from tachograph.analyzer.report_data.numbers import short_size
 from unit.analyzer.recordings import Builder
 

@@ -22,10 +22,10 @@ from rich.console import Console
 from browser import story
 from tachograph.analyzer import Attribution, Profile, Question, Recording, build_profile
 from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
+from tachograph.analyzer.recording.question_options import Sort
 from tachograph.analyzer.render import json_document
 from tachograph.analyzer.render.html.page import report
 from tachograph.analyzer.render.terminal.report import show
-from tachograph.analyzer.report_data.line_selection import Sort
 from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.analyzer.samples import attribution, stream
 from tachograph.analyzer.samples.attribution import Columns, Verdict

@@ -33,7 +33,7 @@ class Spans {
     for (let row = 0; row <= last; row++) {
       const values = {};
       for (const measure of Object.keys(this.part.own.grids)) values[measure] = this.part.own.grids[measure].sum(row, from, to);
-      // What is in no span has no length, and nobody says what of it was kept.
+      // What is in no span has no length, and what of it was kept is unknown.
       if (row === last) values.lasted = values.kept = null;
       rows.push({ id: row, order: row, name: name[row], times: times[row], values });
     }

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tachograph.analyzer.commands.export import FORMATS, METRICS, export
-from tachograph.analyzer.commands.scrub import DROPPABLE, scrub
-from tachograph.analyzer.exports import FORMATS as WRITERS
-from tachograph.analyzer.exports import Metric
-from tachograph.analyzer.scrub import DROPPABLE as DROPPED
+from tachograph.analyzer import Attribution
+from tachograph.analyzer.commands.common import RULES
+from tachograph.analyzer.commands.export import METRICS, export
+from tachograph.analyzer.commands.scrub import scrub
+from tachograph.analyzer.conclusions.leaks import DEFINITIONS
+from tachograph.analyzer.exports import FORMATS, Metric
+from tachograph.analyzer.recording.question_options import DROPPABLE, ExportFormat, LeakRule
 from unit.analyzer.exports import program
 from unit.analyzer.recordings import Builder
 
@@ -37,16 +39,17 @@ def refusal(result: Result) -> str:
 
 
 def test_commands_offer_what_there_is() -> None:
-    assert tuple(WRITERS) == FORMATS
+    assert tuple(FORMATS) == tuple(ExportFormat)
+    assert tuple(Attribution) == RULES
+    assert tuple(definition.name for definition in DEFINITIONS) == tuple(LeakRule)
     assert tuple(Metric) == METRICS
-    assert DROPPED == DROPPABLE
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", map(str, ExportFormat))
 def test_a_file_is_named_after_the_recording(here: Path, name: str) -> None:
     result = invoke(export, name)
     assert result.exit_code == 0, result.output
-    written = here / f"run{WRITERS[name].suffix}"
+    written = here / f"run{FORMATS[name].suffix}"
     assert written.stat().st_size > 100
     assert f"tachograph: CPU time of run.tacho in {written.name}" in result.output
     assert "exists already: say where to write with --output" in refusal(invoke(export, name))

@@ -14,9 +14,9 @@ from ...recording.sources import Sources
 from ...samples.nodes import NodeSums
 from ...samples.summary import Placement
 from ..memory import Heap
-from ..memory.columns import site_rows
+from ..memory.memory_columns import site_rows
 from .cases import Case, Rate, judge
-from .definitions import LeakDefinition
+from .leak_definitions import LeakDefinition
 from .paths import CallPaths
 
 COLUMNS = ("leak_likelihood", "leak_rate_bytes_per_s", "leak_rate_bytes_per_s_low", "leak_rate_bytes_per_s_high")

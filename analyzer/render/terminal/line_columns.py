@@ -10,7 +10,7 @@ import pandas as pd
 from rich.text import Text
 
 from ...profile.profile import Profile
-from ...report_data.line_selection import Sort
+from ...recording.question_options import Sort
 from ...report_data.numbers import margin, percent, short_seconds, short_size
 from .style import COLOURS, Style
 

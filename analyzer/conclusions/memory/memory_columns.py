@@ -97,13 +97,13 @@ class HeapColumns:
         """The most that each row held, and its curve."""
         site_row = site_rows(placement, self.sums.sites if self.sums else None)
         curves = live_curves(self._events, site_row, placement.rows).below(
-            *envelope(heap.books, heap.lives.start_ns, heap.gone_ns)
+            *envelope(heap.counters, heap.lives.start_ns, heap.gone_ns)
         )
         peaks, variance = curves.peaks()
         low, high = poisson_sums(np.zeros(placement.rows), peaks, variance)
-        # What is held at one moment is held at its own peak too; it may have been adjusted to the books.
+        # What is held at one moment is held at its own peak too; it may have been adjusted to the counters.
         least = values["live_at_peak_bytes"]
-        if len(heap.booked) == 1:  # several processes have ends of their own, which are no one moment
+        if len(heap.counted) == 1:  # several processes have ends of their own, which are no one moment
             least = np.maximum(least, values["live_at_end_bytes"])
         peaks = np.maximum(peaks, least)
         whole = heap.peak.bytes if not np.isnan(heap.peak.bytes) else float(peaks.max(initial=0.0))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
+from ...recording.question_options import LeakRule
 from .evidence import Histories, Verdicts, likelihood
 
 LIKELIHOOD = 0.95
@@ -20,7 +21,7 @@ NEAREST = 4
 """Blocks before and after a release among which the larger one is looked for."""
 
 TAIL = 0.1
-"""Part of the run at its end whose blocks are too young to be judged."""
+"""Part of the run at its end whose blocks are pending: they are too recent to be judged."""
 
 
 class LeakDefinition(Protocol):
@@ -44,7 +45,7 @@ class PaperScore:
     high enough leaks, if the program as a whole grows.
     """
 
-    name: str = "paper"
+    name: str = LeakRule.PAPER
     tail: float = TAIL
 
     def judge(self, histories: Histories) -> Verdicts:
@@ -65,7 +66,7 @@ class Growth:
     See docs/explanation/leaks.md for why each condition is there.
     """
 
-    name: str = "default"
+    name: str = LeakRule.DEFAULT
     tail: float = TAIL
     grown_up: float = 0.1
     """A block that lives for less than this part of the run is a temporary, and says nothing about a leak."""

@@ -1,0 +1,79 @@
+"""The values of options that the command line, the Python interface and the analysis share, each in one place.
+
+It imports nothing that is slow to import: a command says what it takes before the analysis is loaded.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+_SIZES = {
+    "allocated": "allocated_bytes",
+    "peak": "peak_bytes",
+    "live": "live_at_peak_bytes",
+    "resident": "live_at_resident_peak_bytes",
+    "end": "live_at_end_bytes",
+    "copies": "copied_bytes",
+    "leak": "leak_rate_bytes_per_s",
+}
+_OTHERS = {"total": "total_cpu_s", "gpu": "gpu_s"}
+
+
+class Sort(enum.StrEnum):
+    """What decides which lines, files and functions come first: ``--sort``."""
+
+    CPU = "cpu"
+    PYTHON = "python"
+    NATIVE = "native"
+    KERNEL = "kernel"
+    WAIT = "wait"
+    TOTAL = "total"
+    PEAK = "peak"
+    LIVE = "live"
+    RESIDENT = "resident"
+    END = "end"
+    ALLOCATED = "allocated"
+    COPIES = "copies"
+    LEAK = "leak"
+    GPU = "gpu"
+
+    @property
+    def column(self) -> str:
+        """The column of the profile's frames."""
+        return _SIZES.get(self.value) or _OTHERS.get(self.value, f"{self.value}_s")
+
+    @property
+    def by_size(self) -> bool:
+        """Whether it ranks bytes, not time."""
+        return self.value in _SIZES
+
+
+class LeakRule(enum.StrEnum):
+    """The definitions of a leak: ``--leaks``; the first is the default."""
+
+    DEFAULT = "default"
+    PAPER = "paper"
+
+
+class ExportFormat(enum.StrEnum):
+    """The formats of other tools that ``export`` writes."""
+
+    SPEEDSCOPE = "speedscope"
+    COLLAPSED = "collapsed"
+    PPROF = "pprof"
+    FIREFOX = "firefox"
+    PERFETTO = "perfetto"
+    CALLGRIND = "callgrind"
+    CSV = "csv"
+
+
+DROPPABLE = ("sources", "paths", "argv", "host", "names")
+"""What ``scrub --drop`` removes."""
+
+WITHOUT: Mapping[str, tuple[str, ...]] = {
+    "waits": ("waits",),
+    "memory": ("memory", "allocations", "copies"),
+    "gpu": ("gpu",),
+}
+"""What ``scrub --without`` leaves out, and the tables that it is in."""
