@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
+import struct
 import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+
+_SANITIZERS = (b"libasan.so", b"libclang_rt.asan")
+_LOAD, _DYNAMIC, _NEEDED, _STRING_TABLE = 1, 2, 1, 5
+"""Types of an ELF file's segments and of the entries of its dynamic section."""
+_MOST_ENTRIES = 4096
 
 
 def find_command(name: str, search: str | None) -> str | None:
@@ -26,6 +34,42 @@ def is_executable(path: str) -> bool:
         return os.path.isfile(path) and os.access(path, os.X_OK)
     except ValueError:
         return False
+
+
+def needs_sanitizer_first(path: str) -> bool:
+    """Whether the program in this ELF file is linked with AddressSanitizer, whose runtime must be loaded first.
+
+    No library can be preloaded into it. The native recorder looks at the children of the program in the same way.
+    """
+    try:
+        with open(path, "rb") as file:
+            return any(name.startswith(_SANITIZERS) for name in _needed(file))
+    except (OSError, struct.error, ValueError):
+        return False
+
+
+def _needed(file: BinaryIO) -> Iterator[bytes]:
+    head = file.read(64)
+    if head[:5] != b"\x7fELF\x02":
+        return
+    (offset,) = struct.unpack_from("<Q", head, 32)
+    size, count = struct.unpack_from("<HH", head, 54)
+    file.seek(offset)
+    table = file.read(size * count)
+    segments = [struct.unpack_from("<IIQQQQ", table, size * index) for index in range(count)]
+    loads = [(start, length, at) for kind, _, at, start, _, length in segments if kind == _LOAD]
+    for kind, _, at, _, _, length in segments:
+        if kind != _DYNAMIC:
+            continue
+        file.seek(at)
+        data = file.read(min(length, 16 * _MOST_ENTRIES))
+        entries = list(struct.iter_unpack("<QQ", data[: len(data) // 16 * 16]))
+        strings = next((value for tag, value in entries if tag == _STRING_TABLE), 0)
+        place = next((at + strings - start for start, length, at in loads if start <= strings < start + length), None)
+        for tag, value in entries:
+            if tag == _NEEDED and place is not None:
+                file.seek(place + value)
+                yield file.read(32)
 
 
 def belongs_elsewhere(head: bytes) -> bool:

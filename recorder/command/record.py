@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tachograph.recorder.command.executables import needs_sanitizer_first
 from tachograph.recorder.command.memory_settings import RATES
 from tachograph.recorder.command.options import Options
 from tachograph.recorder.command.rotation_settings import DEFAULT_KEEP
@@ -66,7 +67,9 @@ def run(options: Options, target: Target | None) -> None:
         output.probe(spool)
         number = launch.interrupted()
         if number is None:
-            started = launch.start(program, arguments, settings.environment(os.environ), mask)
+            alone = native and needs_sanitizer_first(program)
+            environment = dict(os.environ) if alone else settings.environment(os.environ)
+            started = launch.start(program, arguments, environment, mask)
     except Refused:
         output.discard(path)
         raise

@@ -1,6 +1,7 @@
-// A seccomp filter knows nothing of our system calls and kills the program at the first of them; a
-// thread that has itself traced stops at every signal, ours among them, until its tracer lets it go
-// on. So recording ends before a filter comes, and a traced thread has no timer.
+// What a program does to itself that the recorder must get out of the way of: seccomp, ptrace, user
+// namespaces. A seccomp filter knows nothing of our system calls and kills the program at the first
+// of them; a thread that has itself traced stops at every signal, ours among them, until its tracer
+// lets it go on. So recording ends before a filter comes, and a traced thread has no timer.
 #include "base/kernel.h"
 #include "base/sandbox.h"
 #include "hooks/interposed.h"
@@ -8,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -51,6 +53,30 @@ TG_EXPORT int prctl(int option, ...) {
     if (result >= 0) return static_cast<int>(result);
     errno = static_cast<int>(-result);
     return -1;
+}
+
+// A process that enters a user namespace must have one thread.
+template <typename F>
+int alone(F call) {
+    const bool helped = lifecycle::before_lone_call();
+    const long result = call();
+    if (helped) lifecycle::after_lone_call();
+    if (result >= 0) return static_cast<int>(result);
+    errno = static_cast<int>(-result);
+    return -1;
+}
+
+TG_EXPORT int unshare(int flags) {
+    if ((flags & CLONE_NEWUSER) != 0)
+        return alone([=] { return kernel::call(SYS_unshare, flags); });
+    const long result = kernel::call(SYS_unshare, flags);
+    if (result >= 0) return 0;
+    errno = static_cast<int>(-result);
+    return -1;
+}
+
+TG_EXPORT int setns(int file, int kind) {
+    return alone([=] { return kernel::call(SYS_setns, file, kind); });
 }
 
 TG_EXPORT long ptrace(enum __ptrace_request request, ...) {

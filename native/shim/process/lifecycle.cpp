@@ -268,6 +268,14 @@ void end_early(int error) {
     end_recording(ControlState::stopped_early, error);
 }
 
+bool before_lone_call() {
+    if (!live()) return false;
+    helper::stop();
+    return true;
+}
+
+void after_lone_call() { restart_helper(); }
+
 bool before_trace() {
     threads::Thread* own = threads::own();
     if (!recording() || !own || kernel::getpid() != g.pid || own->traced.exchange(true))

@@ -31,6 +31,11 @@ void after_failed_exec();
 // it) that the recorder could not go on under.
 void end_early(int error);
 
+// Around a call that the kernel refuses to a process of several threads: our own is not there.
+// Whether it is to come back.
+bool before_lone_call();
+void after_lone_call();
+
 // The calling thread is about to have itself traced: it must take no signal of ours any more.
 bool before_trace();  // whether that is new
 void after_failed_trace();

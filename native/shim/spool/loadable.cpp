@@ -34,21 +34,80 @@ class File {
     long fd_;
 };
 
-bool image_loadable(const File& file, const Elf64_Ehdr& header) {
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) return false;
-    for (uint64_t i = 0; i < header.e_phnum && i < 64; ++i) {
-        Elf64_Phdr program;
-        if (file.read(&program, sizeof program, header.e_phoff + i * sizeof program) !=
-            sizeof program)
-            return true;
-        if (program.p_type != PT_INTERP) continue;
+// On the stack, which may be that of a vfork child's parent.
+constexpr size_t kMostSegments = 32;
+constexpr size_t kMostEntries = 128;
+
+// AddressSanitizer's runtime insists on being loaded before every other library.
+bool is_sanitizer(const char* library) {
+    return strncmp(library, "libasan.so", 10) == 0 || strncmp(library, "libclang_rt.asan", 16) == 0;
+}
+
+class Image {
+  public:
+    Image(const File& file, const Elf64_Ehdr& header) : file_(file) {
+        for (; count_ < header.e_phnum && count_ < kMostSegments; ++count_)
+            if (file.read(&segments_[count_], sizeof segments_[0],
+                          header.e_phoff + count_ * sizeof segments_[0]) != sizeof segments_[0])
+                break;
+    }
+
+    // Static: it loads nothing, but what it starts may.
+    bool has_our_loader() const {
+        const Elf64_Phdr* part = find(PT_INTERP);
+        if (!part) return true;
         char loader[256];
         const size_t room = sizeof loader - 1;
-        const size_t size = program.p_filesz < room ? program.p_filesz : room;
-        loader[file.read(loader, size, program.p_offset)] = 0;
+        loader[file_.read(loader, part->p_filesz < room ? part->p_filesz : room, part->p_offset)] =
+            0;
         return strstr(loader, kLoader) != nullptr;
     }
-    return true;  // static: it loads nothing, but what it starts may
+
+    bool needs_sanitizer() const {
+        const Elf64_Phdr* part = find(PT_DYNAMIC);
+        if (!part) return false;
+        Elf64_Dyn entries[kMostEntries];
+        const size_t room = sizeof entries;
+        const size_t got =
+            file_.read(entries, part->p_filesz < room ? part->p_filesz : room, part->p_offset);
+        const size_t count = got / sizeof entries[0];
+        uint64_t strings = 0;
+        for (size_t i = 0; i < count; ++i)
+            if (entries[i].d_tag == DT_STRTAB) strings = offset_of(entries[i].d_un.d_ptr);
+        for (size_t i = 0; strings != 0 && i < count && entries[i].d_tag != DT_NULL; ++i) {
+            if (entries[i].d_tag != DT_NEEDED) continue;
+            char name[32] = {};
+            file_.read(name, sizeof name - 1, strings + entries[i].d_un.d_val);
+            if (is_sanitizer(name)) return true;
+        }
+        return false;
+    }
+
+  private:
+    const Elf64_Phdr* find(uint32_t type) const {
+        for (size_t i = 0; i < count_; ++i)
+            if (segments_[i].p_type == type) return &segments_[i];
+        return nullptr;
+    }
+
+    uint64_t offset_of(uint64_t address) const {
+        for (size_t i = 0; i < count_; ++i) {
+            const Elf64_Phdr& part = segments_[i];
+            if (part.p_type == PT_LOAD && address - part.p_vaddr < part.p_filesz)
+                return part.p_offset + address - part.p_vaddr;
+        }
+        return 0;
+    }
+
+    const File& file_;
+    Elf64_Phdr segments_[kMostSegments];
+    size_t count_ = 0;
+};
+
+bool image_loadable(const File& file, const Elf64_Ehdr& header) {
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) return false;
+    const Image image(file, header);
+    return image.has_our_loader() && !image.needs_sanitizer();
 }
 
 // The program named in the first line of a script, in place; nullptr if there is none.
