@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +14,14 @@ from page.machine import machine
 from page.results import Results
 from page.sections import SECTIONS, Section
 
-DATA = ("rows.csv", "setup.json", "summary.json", "answers.jsonl", "table.txt", "*.json")
+DATA = ("rows.csv", "answers.jsonl", "*.json")
+"""What was measured. Summaries follow from rows, and tables are in the page; see `copy_data` for the long ones."""
+SUMMARY = "summary.json"
+REBUILT = (
+    "Made by `make bench`; this page is generated. Times are ratios taken within one interleaved run. What was measured",
+    "is in [benchmarks/data](benchmarks/data): copied to `results/bench`, it is completed by `make bench`, which measures",
+    "what is missing, computes the summaries and writes this page again.",
+)
 _PATHS = re.compile(r"(?<![\w.])(/[\w.+@~-]+)+/(?=[\w.+@-]+)")
 
 
@@ -32,7 +40,8 @@ def write_page(results: Path, docs: Path) -> str:
     folder.mkdir(parents=True)
     figures = draw_all(found, folder)
     for section in done:
-        copy_data(results / section.benchmark, folder / "data" / section.benchmark)
+        details = ("table.txt",) if found.has_details(section.benchmark) else ()
+        copy_data(results / section.benchmark, folder / "data" / section.benchmark, DATA + details)
     parts = [_head(found, contests(found))]
     parts += [_section(found, section, figures.get(section.benchmark)) for section in done]
     text = "\n".join(parts)
@@ -40,10 +49,12 @@ def write_page(results: Path, docs: Path) -> str:
     return f"docs/benchmarks.md: {len(done)} of {len(SECTIONS)} benchmarks, {len(figures)} figures"
 
 
-def copy_data(source: Path, target: Path) -> None:
+def copy_data(source: Path, target: Path, patterns: Sequence[str]) -> None:
     """Copies the data files of a benchmark, with file names in place of this machine's paths."""
     target.mkdir(parents=True)
-    for file in sorted({file for pattern in DATA for file in source.glob(pattern)}):
+    for file in sorted({file for pattern in patterns for file in source.glob(pattern)}):
+        if file.name == SUMMARY and (source / "rows.csv").exists():
+            continue
         (target / file.name).write_text(without_paths(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
@@ -62,8 +73,7 @@ def _head(found: Results, compared: list[Contest]) -> str:
         f"Measured on {datetime.now(UTC).date().isoformat()}: {machine()}.",
         *_versions(found),
         *_noise(found),
-        "Made by `make bench`; this page is generated, and its data is in",
-        "[benchmarks/data](benchmarks/data). Times are ratios taken within one interleaved run.",
+        *REBUILT,
         "",
     ]
     if compared:

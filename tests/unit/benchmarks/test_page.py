@@ -40,10 +40,22 @@ def test_who_is_better_is_said_first(tmp_path: Path) -> None:
     assert "(benchmarks/data/memory_accuracy/table.txt)" in text
     assert "results/here" not in text
     assert (tmp_path / "docs" / "benchmarks" / "memory_accuracy.png").stat().st_size > 1000
-    assert (tmp_path / "docs" / "benchmarks" / "data" / "memory_accuracy" / "answers.jsonl").exists()
+    data = tmp_path / "docs" / "benchmarks" / "data" / "memory_accuracy"
+    assert sorted(file.name for file in data.iterdir()) == ["answers.jsonl", "table.txt"]
 
 
-def test_nobody_is_better_where_nobody_is(tmp_path: Path) -> None:
+def test_what_follows_from_other_data_is_left_out(tmp_path: Path) -> None:
+    made = results(tmp_path / "results", 1) / "memory_accuracy"
+    (made / "table.txt").write_text("all of it is in the page\n", "utf-8")
+    (made / "rows.csv").write_text("round\n", "utf-8")
+    for name in ("summary.json", "setup.json"):
+        (made / name).write_text("{}\n", "utf-8")
+    write_page(tmp_path / "results", tmp_path / "docs")
+    data = tmp_path / "docs" / "benchmarks" / "data" / "memory_accuracy"
+    assert sorted(file.name for file in data.iterdir()) == ["answers.jsonl", "rows.csv", "setup.json"]
+
+
+def test_none_is_better_where_none_is(tmp_path: Path) -> None:
     found = results(tmp_path / "results", 512 << 20)
     (found / "memory_accuracy" / "done").write_text("1 s\n", "utf-8")
     write_page(found, tmp_path / "docs")
