@@ -3,13 +3,16 @@
 Interpreters are found on PATH (`python3.12`, ...); those that are missing are skipped.
 """
 
+import runpy
+
 import nox
 
 nox.options.sessions = ["tests"]
 nox.options.error_on_missing_interpreters = False
 nox.options.default_venv_backend = "venv"
 
-PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
+OLDEST, NEWEST = runpy.run_path("cmake/recording_support.py")["supported"]()
+PYTHONS = [f"3.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1)]
 
 
 @nox.session(python=PYTHONS)

@@ -1,4 +1,4 @@
-# Where recording is supported: Linux on x86-64 with glibc, CPython 3.11 to 3.15 with the GIL.
+# Where recording is supported: Linux on x86-64 with glibc, a supported CPython with the GIL.
 
 # Sets `out` to the reason why the native recorder cannot be built here, one clause of text; empty if it can.
 function(tachograph_recording_support out)

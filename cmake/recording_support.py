@@ -3,10 +3,23 @@
 Run by CMake when the package is built. Standard library only, and any Python 3: it must be able to say no politely.
 """
 
+import os
 import platform
+import re
 import struct
 import sys
 import sysconfig
+
+
+def supported() -> "list[tuple[int, int]]":
+    """The oldest and the newest CPython that can be recorded; they stand in recorder/command/support.py."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with open(os.path.join(root, "recorder", "command", "support.py"), encoding="utf-8") as file:
+        found = re.search(r"^OLDEST, NEWEST = \((\d+), (\d+)\), \((\d+), (\d+)\)$", file.read(), re.MULTILINE)
+    if found is None:
+        raise ValueError("recorder/command/support.py does not say which versions are supported")
+    first, second, third, fourth = map(int, found.groups())
+    return [(first, second), (third, fourth)]
 
 
 def reason() -> str:
@@ -18,8 +31,9 @@ def reason() -> str:
         return f"recording needs an x86-64 processor and a 64-bit Python, this is {platform.machine()}"
     if platform.python_implementation() != "CPython":
         return f"recording needs CPython, this is {platform.python_implementation()}"
-    if not (3, 11) <= sys.version_info[:2] <= (3, 15):
-        return f"recording needs CPython 3.11 to 3.15, this is {version}"
+    oldest, newest = supported()
+    if not oldest <= sys.version_info[:2] <= newest:
+        return f"recording needs CPython {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}, this is {version}"
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         return f"recording needs a CPython with the GIL, this is a free-threaded {version}"
     # Statically linked interpreters (no libc found) cannot be preloaded into either.

@@ -18,9 +18,9 @@ DATA = ("rows.csv", "answers.jsonl", "*.json")
 """What was measured. Summaries follow from rows, and tables are in the page; see `copy_data` for the long ones."""
 SUMMARY = "summary.json"
 REBUILT = (
-    "Made by `make bench`; this page is generated. Times are ratios taken within one interleaved run. What was measured",
-    "is in [benchmarks/data](benchmarks/data): copied to `results/bench`, it is completed by `make bench`, which measures",
-    "what is missing, computes the summaries and writes this page again.",
+    "Made by `make bench`; this page is generated. Times are ratios taken within one interleaved run. What was",
+    "measured is in [benchmarks/data](benchmarks/data): copied to `results/bench`, it is completed by `make bench`,",
+    "which measures what is missing, computes the summaries and writes this page again.",
 )
 _PATHS = re.compile(r"(?<![\w.])(/[\w.+@~-]+)+/(?=[\w.+@-]+)")
 

@@ -15,6 +15,7 @@ _NOT_IN_PRELOAD = frozenset(" :$\t\n")
 """Characters that divide LD_PRELOAD, or that the dynamic loader expands in it; there is no way to quote them."""
 
 OLDEST, NEWEST = (3, 11), (3, 15)
+"""Of CPython. The build (cmake/recording_support.py) and noxfile.py read this line."""
 
 
 def check_support(sampler: str) -> None:
@@ -43,7 +44,8 @@ def why_not_native() -> str | None:
     """Why the native sampler does not work here, or None."""
     version = sys.version_info[:2]
     if not OLDEST <= version <= NEWEST:
-        return f"it knows CPython 3.11 to 3.15, this is {version[0]}.{version[1]}"
+        known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+        return f"it knows CPython {known}, this is {version[0]}.{version[1]}"
     if "t" in sys.abiflags:
         return "this is a free-threaded Python"
     machine = os.uname().machine
