@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -18,9 +17,10 @@ from ..recording.opened import Recording
 from ..recording.time_window import Window
 from ..samples.index_sums import summed
 from ..samples.intervals import poisson_sums, shared_out
+from ..samples.measures import whole_numbers
 from ..samples.nodes import NodeSums
 from ..samples.sites import NOT_SAMPLED, Sites
-from ..samples.summary import Placement
+from ..samples.summary import Columns, Placement
 from .memory.blocks import beyond, ids, sizes
 from .memory.calibration import ratio_factors
 from .memory.memory_columns import per_second
@@ -114,11 +114,11 @@ class CopyColumns:
     """What all copies stand for beyond themselves, and its variance; None: not recorded."""
     wall_s: float | None
 
-    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> pd.DataFrame:
+    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> Columns:
         """The columns, for every row of a frame."""
         if self.whole is None:
-            nothing = pd.DataFrame(np.nan, index=range(placement.rows), columns=list(COLUMNS))
-            return nothing.astype({"copy_samples": "Int64"})
+            nothing = np.full(placement.rows, np.nan)
+            return dict.fromkeys(COLUMNS, nothing) | {"copy_samples": whole_numbers(nothing)}
         size, rest, variance, samples = (own[:, self.names.index(name)] for name in MEASURES)
         low, high = poisson_sums(size - rest, rest, shared_out(variance, self.whole[1]))
         values = (
@@ -126,10 +126,10 @@ class CopyColumns:
             low,
             np.minimum(high, size - rest + np.maximum(self.whole[0], rest)),
             per_second(size, self.wall_s),
-            samples,
+            whole_numbers(samples),
             total[:, self.names.index("copied_bytes")],
         )
-        return pd.DataFrame(dict(zip(COLUMNS, values, strict=True))).astype({"copy_samples": "Int64"})
+        return dict(zip(COLUMNS, values, strict=True))
 
 
 def _decode(batch: pa.RecordBatch, sites: Sites, window: Window) -> tuple[_Ids, _Ids, _Ids, _Floats, _Floats, _Floats]:

@@ -14,7 +14,6 @@ from tachograph.format import Container, Manifest, Specification, load_specifica
 
 from .progress import Watcher
 from .tables import BATCH_ROWS, Tables
-from .unfinished import finish
 
 DEFINITIONS = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames", "gpu_devices")
 """Tables of definitions: small, read whole, addressed by their ids, which are their row numbers."""
@@ -43,6 +42,8 @@ class Recording:
             """Whether the recording is read from its spool: it is still running, or was left by a crash."""
             whole = self.container
             if self.unfinished:
+                from .unfinished import finish  # the reader of spools is not loaded for finished recordings
+
                 directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tachograph-")))
                 self.manifest = finish(self.container, self.manifest, directory, self.specification)
                 whole = stack.enter_context(open_container(directory))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -13,6 +12,8 @@ END = object()
 
 def prefetched(items: Iterable[T], depth: int = 2) -> Iterator[T]:
     """The same items; up to ``depth`` of them are made ahead. An exception of the source is raised where it belongs."""
+    from concurrent.futures import ThreadPoolExecutor  # not loaded for short recordings
+
     source = iter(items)
     # One thread, so that the source is never asked for two items at once, and in order.
     with ThreadPoolExecutor(1, thread_name_prefix="tachograph-prefetch") as thread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,12 @@ def sums_by(rows: pd.DataFrame, index: NDArray[np.int64], size: int) -> NDArray[
 
 
 def as_seconds(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = "") -> pd.DataFrame:
-    """The measures as columns in seconds (``samples`` as a count), NaN where something is not known.
+    """The measures as the columns of ``seconds_of``."""
+    return pd.DataFrame(seconds_of(sums, waits_known=waits_known, prefix=prefix))
+
+
+def seconds_of(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = "") -> dict[str, NDArray[Any]]:
+    """The measures by name in seconds (``samples`` as a count), NaN where something is not known.
 
     The kernel's part is unknown where no sample recorded it; Python and native are where no sample could be decided.
     """
@@ -65,7 +71,7 @@ def as_seconds(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = ""
     kernel_unknown = has_cpu & (values["kernel_known_ns"] <= 0)
     decided = values["python_ns"] + values["native_ns"]
     undecided = (decided <= 0) & (values["unknown_ns"] > 0)
-    frame = pd.DataFrame({f"{prefix}samples": np.rint(values["samples"]).astype(np.int64)})
+    found: dict[str, NDArray[Any]] = {f"{prefix}samples": np.rint(values["samples"]).astype(np.int64)}
     for name in SECONDS:
         seconds = values[name.removesuffix("_s") + "_ns"] / 1e9
         if name == "kernel_s":
@@ -74,8 +80,14 @@ def as_seconds(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = ""
             seconds = np.where(undecided, np.nan, seconds)
         elif "wait" in name and not waits_known:
             seconds = np.full(len(seconds), np.nan)
-        frame[prefix + name] = seconds
-    return frame
+        found[prefix + name] = seconds
+    return found
+
+
+def whole_numbers(values: NDArray[np.float64]) -> pd.arrays.IntegerArray:
+    """Counts as nullable integers; NaN is null."""
+    unknown = np.isnan(values)
+    return pd.arrays.IntegerArray(np.where(unknown, 0, values).astype(np.int64), unknown)
 
 
 def rank(names: Sequence[object]) -> tuple[NDArray[np.int64], int]:

@@ -105,10 +105,11 @@ class Stream:
         columns = list(_CPU_COLUMNS)
         if times or self._signals or not self.window.whole:
             columns.append("time_ns")
-        # Whoever looks at times makes a dozen numbers of each row.
-        batches: Iterable[pa.RecordBatch] = prefetched(
-            weighted_batches(self.recording, columns, max(1, BATCH_ROWS // 2) if times else BATCH_ROWS)
-        )
+        # A sink that looks at times makes a dozen numbers of each row.
+        rows = max(1, BATCH_ROWS // 2) if times else BATCH_ROWS
+        batches: Iterable[pa.RecordBatch] = weighted_batches(self.recording, columns, rows)
+        if self.recording.rows("cpu") > rows:
+            batches = prefetched(batches)
         if self._signals:
             batches = whole_ticks(batches)
         row = 0

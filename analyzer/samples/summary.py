@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from ..recording.call_tree import NOTHING, CallTree
 from ..recording.sources import Sources
 from ..recording.text import printable
 from .intervals import wilson
-from .measures import MEASURES, as_seconds, rank, sums_by
+from .measures import MEASURES, rank, seconds_of, sums_by
 from .nodes import NodeSums
 from .scope import ALL, Scope
 
@@ -38,10 +38,14 @@ class Placement:
     rows: int
 
 
+Columns = Mapping[str, "NDArray[Any] | pd.arrays.IntegerArray"]
+"""Columns by name: numbers, nullable whole numbers, or objects."""
+
+
 class MoreColumns(Protocol):
     """Adds columns to the frames of a summary: what is measured beside time."""
 
-    def columns(self, placement: Placement, own: _Array, total: _Array) -> pd.DataFrame:
+    def columns(self, placement: Placement, own: _Array, total: _Array) -> Columns:
         """The columns, for every row of the frame, from its own measures and its total ones."""
         ...
 
@@ -160,8 +164,9 @@ class Summary:
             }
         ).astype({"clock_cpu_s": np.float64})
         more = pd.DataFrame(index=label.index) if held is None else held
-        frame = pd.concat([label, as_seconds(sums, waits_known=self.waits_known), more], axis=1)
-        self._add_shares(frame, "")
+        seconds = seconds_of(sums, waits_known=self.waits_known)
+        shares = pd.DataFrame(self._shares(seconds["cpu_s"], ""))
+        frame = pd.concat([label, pd.DataFrame(seconds), more, shares], axis=1)
         used = (sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | (more.fillna(0.0) > 0).any(axis=1)
         kept = used | frame["main"]
         if processes is not None:
@@ -196,32 +201,29 @@ class Summary:
         extra = np.vstack([self.sums.nodes[~placed].sum(axis=0), self.sums.stackless])
         own, total = np.concatenate([own, extra]), np.concatenate([total, extra])
         placement = self._placement(kind, keys, size, in_scope)
-        more = pd.concat(
-            [pd.DataFrame(index=range(placement.rows)), *(each.columns(placement, own, total) for each in self._more)],
-            axis=1,
-        )
-        parts = [
-            pd.concat([label, _rows_without_line(names, label)], ignore_index=True),
-            as_seconds(own, waits_known=self.waits_known),
-            as_seconds(total, waits_known=self.waits_known, prefix="total_"),
-            more,
-        ]
-        frame = pd.concat(parts, axis=1)
-        self._add_shares(frame, "")
-        self._add_shares(frame, "total_")
-        used = (total[:, _CPU] > 0) | (total[:, _WAIT:] > 0).any(axis=1) | (frame["total_samples"].to_numpy() > 0)
-        used |= (more.select_dtypes("number").to_numpy(np.float64, na_value=np.nan) > 0).any(axis=1)
-        # Most first, equal rows as they were. A copy of the frame for each step would be much of the peak memory.
-        by = [-frame[name].fillna(0.0).to_numpy(np.float64)[used] for name in ("total_wait_s", "total_cpu_s", "cpu_s")]
+        more = {name: values for each in self._more for name, values in each.columns(placement, own, total).items()}
+        seconds = seconds_of(own, waits_known=self.waits_known)
+        totals = seconds_of(total, waits_known=self.waits_known, prefix="total_")
+        columns = seconds | totals | more
+        columns |= self._shares(seconds["cpu_s"], "") | self._shares(totals["total_cpu_s"], "total_")
+        used = (total[:, _CPU] > 0) | (total[:, _WAIT:] > 0).any(axis=1) | (totals["total_samples"] > 0)
+        for values in more.values():
+            if isinstance(values, np.ndarray) and values.dtype != object:
+                used |= values > 0
+            elif isinstance(values, pd.arrays.IntegerArray):
+                used |= (values > 0).to_numpy(np.bool_, na_value=False)
+        # Most first, equal rows as they were. Only rows that are used become a frame, in their order, once.
+        by = [-np.nan_to_num(columns[name][used]) for name in ("total_wait_s", "total_cpu_s", "cpu_s")]
         order = np.flatnonzero(used)[np.lexsort(by)]
-        return frame.take(order).reset_index(drop=True)
+        labels = pd.concat([label, _rows_without_line(names, label)], ignore_index=True)
+        values_of = pd.DataFrame({name: values[order] for name, values in columns.items()})
+        return pd.concat([labels.take(order).reset_index(drop=True), values_of], axis=1)
 
-    def _add_shares(self, frame: pd.DataFrame, prefix: str) -> None:
-        cpu = frame[f"{prefix}cpu_s"].to_numpy(np.float64)
-        shares = cpu * 1e9 / self._total_cpu if self._total_cpu > 0 else np.full(len(cpu), np.nan)
+    def _shares(self, seconds: _Array, prefix: str) -> dict[str, NDArray[Any]]:
+        """The share of all CPU time, with the ends of its interval."""
+        shares = seconds * 1e9 / self._total_cpu if self._total_cpu > 0 else np.full(len(seconds), np.nan)
         low, high = wilson(shares, self.effective)
-        for name, values in (("share", shares), ("share_low", low), ("share_high", high)):
-            frame[f"{prefix}cpu_{name}"] = values
+        return {f"{prefix}cpu_share": shares, f"{prefix}cpu_share_low": low, f"{prefix}cpu_share_high": high}
 
     def _heaviest_functions(self, keys: _Ids, size: int, in_scope: NDArray[np.bool_]) -> list[str]:
         """The function that most of each line's time belongs to: a line may be shared by a function and its lambdas."""

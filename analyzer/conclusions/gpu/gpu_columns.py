@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from ...samples.summary import Placement
+from ...samples.summary import Columns, Placement
 from .join import GpuSums
 from .steps import Floats
 
@@ -24,15 +23,15 @@ class GpuColumns:
     names: tuple[str, ...]
     gpu: GpuSums | None
 
-    def columns(self, placement: Placement, own: Floats, total: Floats) -> pd.DataFrame:
+    def columns(self, placement: Placement, own: Floats, total: Floats) -> Columns:
         """The columns, for every row of a frame."""
         if self.gpu is None:
-            return pd.DataFrame(np.nan, index=range(placement.rows), columns=list(COLUMNS))
+            return dict.fromkeys(COLUMNS, np.full(placement.rows, np.nan))
         seconds, share = self._busy(own)
         total_seconds, total_share = self._busy(total)
         bytes_, known = self._of(own, "gpu_byte_ns"), self._of(own, "gpu_byte_known_ns")
         values = (seconds, share, _ratio(bytes_, known, 0.0), self._peaks(placement), total_seconds, total_share)
-        return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
+        return dict(zip(COLUMNS, values, strict=True))
 
     def _of(self, values: Floats, name: str) -> Floats:
         return values[:, self.names.index(name)]

@@ -12,7 +12,7 @@ from ...recording.call_tree import CallTree
 from ...recording.opened import Recording
 from ...recording.sources import Sources
 from ...samples.nodes import NodeSums
-from ...samples.summary import Placement
+from ...samples.summary import Columns, Placement
 from ..memory import Heap
 from ..memory.memory_columns import site_rows
 from .cases import Case, Rate, judge
@@ -143,7 +143,7 @@ class LeakColumns:
     sums: NodeSums | None
     """The measures of the heap, whose sites the leaks are about."""
 
-    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> pd.DataFrame:
+    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> Columns:
         """The columns: the highest likelihood of the lines in a row, and the sum of the rates of those that leak."""
         del own, total
         values = np.full((placement.rows, len(COLUMNS)), np.nan)
@@ -158,7 +158,7 @@ class LeakColumns:
             for line, rate in self.leaks.leaking.items():
                 for row in np.unique(rows[self.leaks.site_line == line]).tolist():
                     values[row, 1:] += rate
-        return pd.DataFrame(values, columns=list(COLUMNS))
+        return dict(zip(COLUMNS, values.T, strict=True))
 
 
 def _native(heap: Heap, blocks: _Ids) -> str | None:

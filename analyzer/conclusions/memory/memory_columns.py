@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ...samples.intervals import Z95, none_seen, poisson_sums, shared_out
+from ...samples.measures import whole_numbers
 from ...samples.nodes import NodeSums
-from ...samples.summary import Placement
-from .curves import Curve, Events, envelope, events, live_curves
+from ...samples.summary import Columns, Placement
+from .curves import Events, envelope, events, live_curves
 from .heap import Heap
 from .sums import HeapSums
 from .visits import Averages
@@ -70,11 +71,12 @@ class HeapColumns:
             self.heap.end_ns + 1,
         )
 
-    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> pd.DataFrame:
+    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> Columns:
         """The columns, NaN where memory was not recorded."""
         if self.heap is None or self.sums is None:
-            nothing = pd.DataFrame(np.nan, index=range(placement.rows), columns=list(COLUMNS))
-            return nothing.astype({"allocation_samples": "Int64"}).assign(timeline=None)
+            nothing = np.full(placement.rows, np.nan)
+            more = {"allocation_samples": whole_numbers(nothing), "timeline": np.full(placement.rows, None, object)}
+            return dict.fromkeys(COLUMNS, nothing) | more
         values = {name: own[:, self.names.index(name)] for name in self.sums.sites.names}
         totals = {name: total[:, self.names.index(name)] for name in self.sums.sites.names}
         columns = _bounded(values, self.sums)
@@ -86,14 +88,12 @@ class HeapColumns:
         with np.errstate(divide="ignore", invalid="ignore"):
             columns["python_fraction"] = values["python_allocated_bytes"] / values["allocated_bytes"]
         columns["allocation_mb_per_s"] = per_second(values["allocated_bytes"], self.wall_s)
-        columns["allocation_samples"] = values["allocation_samples"]
+        columns["allocation_samples"] = whole_numbers(values["allocation_samples"])
         for name in _TOTALS:
             columns[f"total_{name}_bytes"] = _net(totals) if name == "net" else totals[f"{name}_bytes"]
-        frame = pd.DataFrame({name: columns[name] for name in COLUMNS})
-        whole = frame["allocation_samples"].astype("Int64")
-        return frame.assign(allocation_samples=whole, timeline=columns["timeline"])
+        return {name: columns[name] for name in (*COLUMNS, "timeline")}
 
-    def _peaks(self, placement: Placement, values: dict[str, _Floats], heap: Heap) -> dict[str, object]:
+    def _peaks(self, placement: Placement, values: dict[str, _Floats], heap: Heap) -> dict[str, Any]:
         """The most that each row held, and its curve."""
         site_row = site_rows(placement, self.sums.sites if self.sums else None)
         curves = live_curves(self._events, site_row, placement.rows).below(
@@ -108,7 +108,7 @@ class HeapColumns:
         peaks = np.maximum(peaks, least)
         whole = heap.peak.bytes if not np.isnan(heap.peak.bytes) else float(peaks.max(initial=0.0))
         wanted = np.argsort(-peaks, kind="stable")[:MAX_TIMELINES]
-        timeline: list[Curve | None] = [None] * placement.rows
+        timeline: NDArray[Any] = np.full(placement.rows, None, object)
         for index in wanted.tolist():
             if curves.first[index] < curves.first[index + 1] and peaks[index] >= MIN_TIMELINE * whole:
                 timeline[index] = curves.curve(index, heap.start_ns, heap.end_ns, heap.zero_ns)
@@ -116,7 +116,7 @@ class HeapColumns:
             "peak_bytes": peaks,
             "peak_bytes_low": np.minimum(low, peaks),
             "peak_bytes_high": np.maximum(high, peaks),
-            "timeline": pd.Series(timeline, dtype=object),
+            "timeline": timeline,
         }
 
 
@@ -131,9 +131,9 @@ def per_second(size: _Floats, wall_s: float | None) -> _Floats:
     return size / MB / wall_s if wall_s else np.full(len(size), np.nan)
 
 
-def _bounded(values: dict[str, _Floats], sums: HeapSums) -> dict[str, object]:
+def _bounded(values: dict[str, _Floats], sums: HeapSums) -> dict[str, Any]:
     """The estimates with the ends of their 95 % intervals."""
-    columns: dict[str, object] = {}
+    columns: dict[str, Any] = {}
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = values["allocated_variance"] / values["allocated_beyond"]
     most = np.full(len(weight), np.inf)

@@ -6,10 +6,10 @@ Text from the recording was made printable when the profile was built, and never
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.console import Console
-from rich.syntax import Syntax
 from rich.text import Text
 
 from ...profile.profile import Profile
@@ -24,6 +24,9 @@ from .leaks import leak_lines
 from .line_columns import Columns
 from .named_spans import span_lines
 from .style import COLOURS, Style
+
+if TYPE_CHECKING:
+    from rich.syntax import Syntax
 
 MIN_WIDTH = 60
 MAX_FUNCTIONS = 10
@@ -55,7 +58,7 @@ class Report:
         self._sort = sort
         self._top = top
         self._columns = Columns(profile, style, width, sort)
-        self._syntax = Syntax("", "python", theme="ansi_dark") if style.colour else None
+        self._syntax = _python() if style.colour else None
 
     def text(self) -> Iterator[Text]:
         """All lines of the report, each at most as wide as the console once it is cut there."""
@@ -235,3 +238,10 @@ class Report:
         if len(frame) > MAX_THREADS:
             yield Text(f"{'':>8}and {len(frame) - MAX_THREADS} more (--json has them all)", "dim")
         yield Text()
+
+
+def _python() -> Syntax:
+    """Colours for Python; what makes them is not loaded for a report without colours."""
+    from rich.syntax import Syntax
+
+    return Syntax("", "python", theme="ansi_dark")
