@@ -32,7 +32,8 @@ from .request import Request
 from .rows import kept_rows, kept_spans
 
 _PLAIN = (bool, int, float, type(None))
-_SAMPLERS = ("native", "signal")
+_WORDS = ("native", "signal", "stationary")
+"""Texts that parameters of the format have; others may say who ran what."""
 
 
 def scrub(recording: Recording, request: Request, target: Path) -> None:
@@ -144,7 +145,7 @@ def manifest(
     processes = np.flatnonzero(numbering.kept("processes")).tolist()
     number: dict[int | None, int | None] = {process: place for place, process in enumerate(processes)}
     parameters: dict[str, Any] = {
-        key: value for key, value in old.parameters.items() if isinstance(value, _PLAIN) or value in _SAMPLERS
+        key: value for key, value in old.parameters.items() if isinstance(value, _PLAIN) or value in _WORDS
     }
     for name in request.without:
         parameters[name] = False
