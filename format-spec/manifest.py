@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from .atomic import write_bytes
+from .enumerations import FORMAT_VERSION
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
 from .spool.text import clean_text
 
-FORMAT_VERSION = "1.2"
 MAX_MANIFEST_SIZE = 16 << 20
 MANIFEST_NAME = "manifest.json"
 LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 63) - 1

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.enumerations import StackState
+
 from .opened import Recording
 
-STARTING, ENDING = 6, 7
+STARTING, ENDING = len(StackState), len(StackState) + 1
 """Values of ``stack_state`` that the analyzer gives to rows without Python frames; the format has none of them."""
-
-_NO_STACK = 1
-
 
 _NEVER = np.iinfo(np.int64).max
 _Ids = NDArray[np.int64]
@@ -34,7 +33,7 @@ class InterpreterPhases:
 
     def mark_rows(self, state: NDArray[np.integer], thread: NDArray[np.integer], first_row: int) -> NDArray[np.integer]:
         """The states of rows of ``cpu``, the first of which is row ``first_row``, with starts and ends marked."""
-        rows = np.flatnonzero(state == _NO_STACK)
+        rows = np.flatnonzero(state == StackState.NONE)
         thread = thread[rows]
         number = rows + first_row
         return _marked(state, rows, number < self.first_row[thread], number > self.last_row[thread])
@@ -47,7 +46,7 @@ class InterpreterPhases:
         end_ns: NDArray[np.int64],
     ) -> NDArray[np.integer]:
         """The states of spans of ``waits``, with starts and ends marked; the thread -1 is none."""
-        rows = np.flatnonzero((state == _NO_STACK) & (thread >= 0))
+        rows = np.flatnonzero((state == StackState.NONE) & (thread >= 0))
         thread = thread[rows]
         return _marked(state, rows, end_ns[rows] <= self.first_ns[thread], start_ns[rows] >= self.last_ns[thread])
 

@@ -14,19 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
+from tachograph.format.enumerations import Origin, StackState
 
 from ..recording.compat.opcodes import OpcodeClass
 from ..recording.interpreter_phases import ENDING, STARTING
 from .cells import CELLS, unpacked
 from .native_frames import FrameClass
 
-SIGNAL, SIGNAL_THREAD = 2, 3
-"""Values of ``origin`` for the rows of the signal sampler (tables.toml)."""
-
-READ_STACK = (0, 3)
+READ_STACK = (StackState.WHOLE, StackState.TRUNCATED)
 """Values of ``stack_state`` for a stack whose leaf was read."""
 
-NO_PYTHON_STACK = (1, STARTING, ENDING)
+NO_PYTHON_STACK = (StackState.NONE, STARTING, ENDING)
 """Values of ``stack_state`` for a thread without Python frames (tables.toml, and the analyzer's own)."""
 
 
@@ -118,7 +116,7 @@ def decide(columns: Columns, rule: Attribution) -> NDArray[np.int64]:
     Errors:
         FormatError: the rule needs rows of the signal sampler and there are others.
     """
-    signal = np.isin(columns["origin"], (SIGNAL, SIGNAL_THREAD))
+    signal = np.isin(columns["origin"], (Origin.SIGNAL, Origin.SIGNAL_THREAD))
     if rule is Attribution.DELAY and not signal.all():
         raise FormatError(
             "--attribution delay needs a recording of the signal sampler (tachograph record --sampler signal)"
@@ -132,7 +130,7 @@ def decide(columns: Columns, rule: Attribution) -> NDArray[np.int64]:
 
 def by_delay(columns: Columns, rule: Attribution) -> NDArray[np.bool_]:
     """Which rows are divided by the delay of their signal, whatever the verdict: the signal sampler's main thread's."""
-    signal: NDArray[np.bool_] = columns["origin"] == SIGNAL
+    signal: NDArray[np.bool_] = columns["origin"] == Origin.SIGNAL
     return signal & (rule in (Attribution.AUTO, Attribution.DELAY))
 
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..recording.compat.opcodes import classes_of
+from ..recording.interpreter_phases import ENDING
 from ..recording.opened import Recording
 from .native_frames import frame_classes
 
-STATES = 9
+STATES = ENDING + 2
 """States of stacks: those of the format, the analyzer's own, and one for all that this version does not know."""
 
 _ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 2, 5, 7

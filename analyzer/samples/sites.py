@@ -7,6 +7,8 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.enumerations import StackState
+
 from ..recording.interpreter_phases import ENDING, STARTING, InterpreterPhases, find_interpreter_phases
 from ..recording.opened import Recording
 from ..recording.text import printable
@@ -21,17 +23,16 @@ INHERITED = "<inherited by fork>"
 
 NOT_SAMPLED = "<not sampled>"
 UNKNOWN_STACK = "<unknown stack>"
-STATE_ROWS = {
-    1: "<no Python stack>",
-    2: "<torn stack>",
-    4: "<lost stack>",
-    5: NOT_SAMPLED,
+STATE_ROWS: dict[int, str] = {
+    StackState.NONE: "<no Python stack>",
+    StackState.TORN: "<torn stack>",
+    StackState.LOST: "<lost stack>",
+    StackState.UNSEEN: NOT_SAMPLED,
     STARTING: "<interpreter start>",
     ENDING: "<interpreter shutdown>",
 }
 """Names of rows for facts that have no line; they keep the sum of all rows equal to the total."""
 
-_NO_STACK = 1
 _Ids = NDArray[np.int64]
 
 
@@ -86,7 +87,7 @@ class Sites:
         numbers = []
         for pair in pairs.tolist():
             state_number, frame = divmod(pair, len(self._names) + 1)
-            name = self._names[frame - 1] if frame and state_number == _NO_STACK else None
+            name = self._names[frame - 1] if frame and state_number == StackState.NONE else None
             numbers.append(self.label(name or state_label(state_number)))
         sites[rows] = np.array(numbers, np.int64)[inverse]
         return sites

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
+from tachograph.format.enumerations import Origin
 
 from ..recording.filter import Mask
 from ..recording.interpreter_phases import STARTING, InterpreterPhases, find_interpreter_phases
@@ -24,7 +25,7 @@ from ..recording.opened import Recording
 from ..recording.prefetch import prefetched
 from ..recording.tables import BATCH_ROWS
 from ..recording.time_window import Window
-from .attribution import SIGNAL, SIGNAL_THREAD, Attribution, Division, Parts
+from .attribution import Attribution, Division, Parts
 from .cells import STATES, CellPacker, filled
 from .native_frames import gpu_frames
 from .weights import share_ticks, weighted_batches, whole_ticks
@@ -169,7 +170,7 @@ class Stream:
     ) -> tuple[_Floats, _Floats | None]:
         """Weights with the time of the signal sampler's ticks shared out, and the delays of all rows."""
         origin = batch.column("origin").to_numpy()
-        signal = (origin == SIGNAL) | (origin == SIGNAL_THREAD)
+        signal = (origin == Origin.SIGNAL) | (origin == Origin.SIGNAL_THREAD)
         if not signal.any():
             return elapsed, None
         interval = self.recording.interval_ns

@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.enumerations import Origin
+
 from ..recording.opened import Recording
 from ..recording.tables import BATCH_ROWS
 
 _STATIONARY = "stationary"
-_TIMER = 0
 
 
 def weighted_batches(recording: Recording, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
@@ -66,7 +67,7 @@ class _Firsts:
 
 def _reweighted(batch: pa.RecordBatch, rows: NDArray[np.integer], interval_ns: int) -> pa.RecordBatch:
     """The batch with the weights of some rows set; those that were not taken by the timer keep theirs."""
-    rows = rows[batch.column("origin").to_numpy()[rows] == _TIMER]
+    rows = rows[batch.column("origin").to_numpy()[rows] == Origin.TIMER]
     weight = batch.column("cpu_ns").to_numpy().copy()
     overruns = batch.column("overruns").to_numpy()[rows].astype(np.int64)
     set_to = np.minimum(interval_ns * (1 + overruns), np.iinfo(np.int64).max // 2)
