@@ -41,6 +41,7 @@ lint: $(VENV)/.with-dev ## ruff, clang-format, mypy --strict, and the direction 
 	@$(BIN)/python tools/lint_walls.py
 	$(BIN)/mypy -p tachograph
 	$(BIN)/mypy $(OUR_PYTHON)
+	$(BIN)/mypy docs/case-studies
 
 # It reads sources, so it does not install them anew: an editable install (`make dev`) stays one.
 lint-walls: ## which room of the Python code may import which (pyproject.toml, tool.importlinter)

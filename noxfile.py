@@ -32,3 +32,4 @@ def lint(session: nox.Session) -> None:
     session.run("python", "tools/lint_walls.py")
     session.run("mypy", "-p", "tachograph")
     session.run("mypy", "benchmarks", "cmake", "examples", "noxfile.py", "tests", "tools")
+    session.run("mypy", "docs/case-studies")

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ROOT / "examples" / "case_studies"
 PAGES = ROOT / "docs" / "case-studies"
 TIMEOUT_S = 60
 
@@ -33,7 +32,7 @@ def analysis(folder: Path, program: str, *arguments: str) -> dict[str, Any]:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    tachograph("record", "-q", "-o", "run.tacho", PROGRAMS / program, *arguments)
+    tachograph("record", "-q", "-o", "run.tacho", PAGES / program, *arguments)
     found: dict[str, Any] = json.loads(tachograph("analyze", "--json", "-", "run.tacho"))
     return found
 
@@ -124,7 +123,7 @@ def test_the_programs_agree_with_themselves() -> None:
         ("groupby.py", "1000", "--column"),
         ("decimal_exp.py", "100", "--small"),
     ):
-        command = [sys.executable, str(PROGRAMS / program), size]
+        command = [sys.executable, str(PAGES / program), size]
         said = [
             subprocess.run([*command, *more], capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
             for more in ([], [better])
@@ -134,6 +133,6 @@ def test_the_programs_agree_with_themselves() -> None:
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
 def test_the_pages_show_what_runs(page: Path) -> None:
-    programs = [path.read_text(encoding="utf-8") for path in PROGRAMS.glob("*.py")]
+    programs = [path.read_text(encoding="utf-8") for path in PAGES.glob("*.py")]
     excerpts = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert [excerpt for excerpt in excerpts if not any(excerpt in program for program in programs)] == []

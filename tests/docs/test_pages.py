@@ -1,9 +1,9 @@
 """The examples in the documentation run as they stand.
 
 A block under `<!-- file: NAME -->` is written to a file, one under `<!-- run -->` is executed: Python as a script, a
-console block line by line after its `$` prompts. The blocks of a page share a folder. `examples` in it is the folder
-of this repository. A block under `<!-- run, any status -->` may fail. One under `<!-- run, with NAME NAME -->` is run
-where these commands are installed.
+console block line by line after its `$` prompts. The blocks of a page share a folder. `docs` and `examples` in it are
+those of this repository. A block under `<!-- run, any status -->` may fail. One under `<!-- run, with NAME NAME -->` is
+run where these commands are installed.
 """
 
 import os
@@ -63,7 +63,8 @@ def test_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     pytest.importorskip("tachograph.recorder._native", reason="recording is not supported here")
     scripts = sysconfig.get_path("scripts")
     environment = os.environ | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for folder in ("docs", "examples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     for block in blocks(page):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
