@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tachograph.format import FormatError
 
 from ..recording.call_tree import CallTree, load_tree
-from ..recording.filter import choose, with_threadless
+from ..recording.filter import make_filter, with_threadless
 from ..recording.opened import Recording
 from ..recording.process_names import process_names
 from ..recording.text import printable
@@ -142,7 +142,7 @@ def prepare(
     from ..profile.build import named_scope
 
     window = make_window(start_s, end_s, recording.start_ns, recording.end_ns)
-    chosen = choose(recording, thread, process)
+    chosen = make_filter(recording, thread, process)
     calls = load_tree(recording)
     chosen_scope = named_scope(scope, recording)
     if scope not in (PROJECT, ALL) and not any(map(chosen_scope.includes, calls.paths)):

@@ -13,10 +13,10 @@ from tachograph.format import FormatError
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..recording.call_tree import CallTree, load_tree
-from ..recording.filter import Chosen, Mask, choose
+from ..recording.filter import Filter, Mask, make_filter
 from ..recording.named_spans import Spans, narrowed, own_and_total, read_spans
 from ..recording.opened import Recording
-from ..recording.process_lifetimes import Lives, read_lives
+from ..recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ..recording.quality import Quality, read_quality
 from ..recording.release import release_unused
 from ..recording.sources import Sources
@@ -52,11 +52,11 @@ class Asked:
 
     recording: Recording
     question: Question
-    chosen: Chosen
+    filter: Filter
     spans: Spans
     """The named spans of the processes that were asked for."""
     window: Window
-    lifetimes: Lives
+    lifetimes: ProcessLifetimes
     ranges: Ranges
     """The time ranges of the named spans in the window."""
     wall_s: float | None
@@ -83,11 +83,11 @@ def ask(recording: Recording, question: Question) -> Asked:
     Errors:
         FormatError: the recording is damaged, or there is nothing of what is asked for.
     """
-    chosen = choose(recording, question.thread, question.processes)
+    chosen = make_filter(recording, question.thread, question.processes)
     spans = _of_processes(read_spans(recording), recording, chosen)
     window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
     window = narrowed(window, recording, spans, question.span)
-    lifetimes = read_lives(recording)
+    lifetimes = read_process_lifetimes(recording)
     return Asked(
         recording,
         question,
@@ -107,11 +107,11 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     reduction = Reduction(stream)
     spans = TimeRangeSums(stream, ranges, len(asked.spans.names)) if len(ranges[1]) else None
     readings = read_readings(recording)
-    gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, asked.chosen))
+    gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, asked.filter))
     stream.feed(reduction, *(sink for sink in (spans, gpu) if sink is not None), *more)
     facts = reduction.facts()
     release_unused()
-    held = read_held(recording, asked.window, asked.chosen, asked.wall_s)
+    held = read_held(recording, asked.window, asked.filter, asked.wall_s)
     return Measured(facts, held, spans, readings, None if gpu is None else gpu.sums())
 
 
@@ -137,9 +137,9 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
     leaks = held.leaks(recording, tree, in_scope, summary.placed_lines(in_scope), sources, definition)
     names = summary.sums.names
     summary = summary.with_more(*held.columns(names, tree, in_scope, leaks), GpuColumns(names, measured.gpu))
-    by_thread = summary.threads(threads, held.threads(threads.num_rows), asked.chosen.processes)
+    by_thread = summary.threads(threads, held.threads(threads.num_rows), asked.filter.processes)
     memory = held.memory(recording)
-    processes = frame_of(recording, asked.window, asked.lifetimes, asked.chosen.processes, by_thread, memory)
+    processes = frame_of(recording, asked.window, asked.lifetimes, asked.filter.processes, by_thread, memory)
     devices = None if measured.readings is None else describe_gpu(recording, measured.readings, asked.window)
     totals = _totals(asked, measured, summary, by_thread, processes, devices)
     return Profile(
@@ -184,7 +184,7 @@ def _totals(
     totals = totals_of(
         asked.recording,
         asked.window,
-        asked.chosen,
+        asked.filter,
         threads,
         processes,
         summary.effective,
@@ -199,14 +199,14 @@ def _totals(
 
 
 def _quality(asked: Asked, measured: Measured, totals: Totals, devices: Gpu | None) -> Quality:
-    ledger = read_quality(asked.recording, asked.chosen.processes)
+    ledger = read_quality(asked.recording, asked.filter.processes)
     quality = with_remarks(ledger, measured, totals.unknown_s, totals.cpu_s, asked.recording)
     if devices is not None and devices.shared:
         quality = replace(quality, notes=[*quality.notes, SHARED_GPU])
     return quality
 
 
-def gpu_threads(recording: Recording, chosen: Chosen) -> Mask:
+def gpu_threads(recording: Recording, chosen: Filter) -> Mask:
     """Whose stacks the GPU is joined with: the main threads of the processes in question, or the threads asked for."""
     mains = main_threads(recording.table("threads"))
     if chosen.threads is None:
@@ -214,7 +214,7 @@ def gpu_threads(recording: Recording, chosen: Chosen) -> Mask:
     return chosen.threads if chosen.named is not None else chosen.threads & mains
 
 
-def _of_processes(spans: Spans, recording: Recording, chosen: Chosen) -> Spans:
+def _of_processes(spans: Spans, recording: Recording, chosen: Filter) -> Spans:
     """The spans of the processes that were asked for."""
     if chosen.processes is None:
         return spans

@@ -18,7 +18,7 @@ from ..conclusions.memory.process import Memory, describe_memory
 from ..conclusions.memory.sums import HeapSums, exact_allocated, exact_freed, sum_up
 from ..conclusions.memory.visits import averages
 from ..recording.call_tree import CallTree
-from ..recording.filter import Chosen
+from ..recording.filter import Filter
 from ..recording.opened import Recording
 from ..recording.sources import Sources
 from ..recording.time_window import Window
@@ -63,7 +63,7 @@ class Held:
     heap_sums: HeapSums | None
     copy_sums: NodeSums | None
     copied_by_thread: NDArray[np.float64] | None
-    chosen: Chosen
+    filter: Filter
     wall_s: float | None
     copies: Copies | None
     sites: Sites
@@ -87,7 +87,7 @@ class Held:
         """What ``Totals`` says of memory and copies."""
         found = HeldTotals()
         if self.heap is not None and self.heap_sums is not None:
-            found = _heap_totals(self.heap, self.heap_sums.sites, everything=self.chosen.named is None)
+            found = _heap_totals(self.heap, self.heap_sums.sites, everything=self.filter.named is None)
             found["allocation_mb_per_s"] = self._per_second(found["allocated_bytes"])
         if self.copy_sums is not None:
             copied = self.copy_sums.total("copied_bytes")
@@ -116,7 +116,7 @@ class Held:
             self.heap,
             tree,
             in_scope,
-            self.chosen.named,
+            self.filter.named,
             placement,
             labels,
             self.heap_sums.sites,
@@ -128,11 +128,11 @@ class Held:
         self, names: tuple[str, ...], tree: CallTree, in_scope: NDArray[np.bool_], leaks: Leaks | None
     ) -> Sequence[MoreColumns]:
         """What makes the columns of the frames of a summary whose measures are ``names``."""
-        visits = averages(self.heap, tree, in_scope, self.chosen.named) if self.heap is not None else None
+        visits = averages(self.heap, tree, in_scope, self.filter.named) if self.heap is not None else None
         copied = self.copy_sums
         whole = None if copied is None else (copied.total("copied_beyond"), copied.total("copied_variance"))
         return (
-            HeapColumns(names, self.heap, self.heap_sums, self.chosen.named, self.wall_s, visits),
+            HeapColumns(names, self.heap, self.heap_sums, self.filter.named, self.wall_s, visits),
             CopyColumns(names, whole, self.wall_s),
             LeakColumns(leaks, self.heap_sums.sites if self.heap_sums else None),
         )
@@ -142,7 +142,7 @@ class Held:
         return describe_memory(self.heap, threads_by_process(recording)) if self.heap is not None else None
 
 
-def read_held(recording: Recording, window: Window, chosen: Chosen, wall_s: float | None) -> Held:
+def read_held(recording: Recording, window: Window, chosen: Filter, wall_s: float | None) -> Held:
     """Reads memory and copies of the part of a recording that lies in ``window``, and sums them up.
 
     Of the processes that were not chosen nothing is read. A choice of threads is of what these allocated and copied.

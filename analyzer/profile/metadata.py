@@ -7,9 +7,9 @@ import shlex
 import numpy as np
 import pandas as pd
 
-from ..recording.filter import Chosen
+from ..recording.filter import Filter
 from ..recording.opened import Recording
-from ..recording.process_lifetimes import Lives
+from ..recording.process_lifetimes import ProcessLifetimes
 from ..recording.text import printable
 from ..recording.time_ranges import united_ns
 from ..recording.time_window import Window
@@ -57,7 +57,7 @@ def _rotated(recording: Recording) -> str | None:
 def totals_of(
     recording: Recording,
     window: Window,
-    chosen: Chosen,
+    chosen: Filter,
     threads: pd.DataFrame,
     processes: pd.DataFrame,
     effective: float,
@@ -94,7 +94,7 @@ def totals_of(
     )
 
 
-def wall_seconds(recording: Recording, window: Window, lives: Lives, chosen: Chosen) -> float | None:
+def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetimes, chosen: Filter) -> float | None:
     """The length of the window, as far as the recording reaches; None if its end is not known.
 
     Of a window with spans, the time in which one of them lasted; of some processes, in which one of them lived.
@@ -108,7 +108,7 @@ def wall_seconds(recording: Recording, window: Window, lives: Lives, chosen: Cho
     if chosen.processes is None:
         return max(0, end - start) / 1e9
     numbers = np.flatnonzero(chosen.processes)
-    return united_ns(np.maximum(lives.start_ns[numbers], start), np.minimum(lives.end_ns[numbers], end)) / 1e9
+    return united_ns(np.maximum(lifetimes.start_ns[numbers], start), np.minimum(lifetimes.end_ns[numbers], end)) / 1e9
 
 
 def _lived(processes: pd.DataFrame, window: Window, zero_ns: int) -> float:
@@ -130,7 +130,7 @@ def _sum(threads: pd.DataFrame, column: str) -> float | None:
     return float(np.sum(known))
 
 
-def _clocks(recording: Recording, chosen: Chosen) -> list[int | None]:
+def _clocks(recording: Recording, chosen: Filter) -> list[int | None]:
     """CPU time by the clocks of the threads of a question; None where it was not read."""
     clocks = recording.table("threads").column("cpu_ns").to_pylist()
     return clocks if chosen.threads is None else [clocks[number] for number in np.flatnonzero(chosen.threads)]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ..conclusions.memory.process import Memory
 from ..recording.filter import Mask
 from ..recording.opened import Recording
-from ..recording.process_lifetimes import Lives
+from ..recording.process_lifetimes import ProcessLifetimes
 from ..recording.process_names import process_names
 from ..recording.text import printable
 from ..recording.time_window import Window
@@ -55,7 +55,7 @@ def recorded_how(recording: Recording) -> list[str]:
 def frame_of(
     recording: Recording,
     window: Window,
-    lives: Lives,
+    lifetimes: ProcessLifetimes,
     chosen: Mask | None,
     threads: pd.DataFrame,
     memory: Memory | None,
@@ -66,7 +66,7 @@ def frame_of(
     """
     table = recording.table("processes")
     zero = recording.start_ns
-    end_ns = max(zero, *lives.end_ns.tolist()) if len(lives.end_ns) else zero
+    end_ns = max(zero, *lifetimes.end_ns.tolist()) if len(lifetimes.end_ns) else zero
     pid, parent_pid, exit_status = (
         pd.array(table.column(name).to_pylist(), "Int64") for name in ("pid", "parent_pid", "exit_status")
     )
@@ -83,10 +83,10 @@ def frame_of(
             "command": _texts(table.column("command").to_pylist()),
             "executable": _texts(table.column("executable").to_pylist()),
             "python_version": _texts(table.column("python_version").to_pylist()),
-            "start_s": (lives.start_ns - zero) / 1e9,
-            "end_s": np.where(lives.seen, (lives.end_ns - zero) / 1e9, np.nan),
-            "last_s": (lives.end_ns - zero) / 1e9,
-            "wall_s": _wall(lives, window, frame_end=end_ns),
+            "start_s": (lifetimes.start_ns - zero) / 1e9,
+            "end_s": np.where(lifetimes.seen, (lifetimes.end_ns - zero) / 1e9, np.nan),
+            "last_s": (lifetimes.end_ns - zero) / 1e9,
+            "wall_s": _wall(lifetimes, window, frame_end=end_ns),
             "user_s": _numbers(table.column("user_ns").to_pylist(), 1e-9),
             "system_s": _numbers(table.column("system_ns").to_pylist(), 1e-9),
             "max_resident_bytes": _numbers(table.column("max_resident_bytes").to_pylist(), 1.0),
@@ -100,7 +100,7 @@ def frame_of(
     # Of a process that was recorded nothing means none; of one that was not it means unknown.
     for name in ("samples", "threads"):
         frame[name] = frame[name].astype("Int64").where(frame[name].notna() | listed, 0)
-    there = lives.within(window.start_ns, window.end_ns - 1)
+    there = lifetimes.within(window.start_ns, window.end_ns - 1)
     kept = there if chosen is None else there & chosen
     rows = np.array(order, np.int64)
     return frame.iloc[rows[kept[rows]]].reset_index(drop=True)[list(COLUMNS)]
@@ -123,10 +123,10 @@ def tree_order(parents: list[int | None]) -> tuple[list[int], list[int]]:
     return order, depth
 
 
-def _wall(lives: Lives, window: Window, frame_end: int) -> NDArray[np.float64]:
+def _wall(lifetimes: ProcessLifetimes, window: Window, frame_end: int) -> NDArray[np.float64]:
     """How long each process lived in the window; NaN where its end is not known and lies in the window."""
-    length = lives.length_ns(window.start_ns, min(window.end_ns, frame_end)) / 1e9
-    return np.where(lives.seen | (lives.end_ns >= window.end_ns), length, np.nan)
+    length = lifetimes.length_ns(window.start_ns, min(window.end_ns, frame_end)) / 1e9
+    return np.where(lifetimes.seen | (lifetimes.end_ns >= window.end_ns), length, np.nan)
 
 
 def _times(threads: pd.DataFrame) -> pd.DataFrame:

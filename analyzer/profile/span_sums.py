@@ -50,7 +50,7 @@ def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | No
     """
     if sums is None:
         return pd.DataFrame(columns=list(COLUMNS))
-    threads, groups, total = held.chosen.threads, sums.groups, sums.ranges[1]
+    threads, groups, total = held.filter.threads, sums.groups, sums.ranges[1]
     length = (total.end_ns - total.start_ns) / 1e9
     mine = spans if threads is None else spans.only(threads[spans.thread])
     seen = TimeRanges(mine.thread, mine.start_ns, mine.end_ns, mine.name).cut(window.start_ns, window.end_ns)
@@ -122,12 +122,12 @@ def _memory(held: Held, ranges: Ranges, groups: int) -> dict[str, Sums]:
     found = {name: _unknown(groups) for name in names}
     heap, copies = held.heap, held.copies
     if heap is not None:
-        blocks, mine = heap.blocks, heap.of_threads(held.chosen.named) & heap.allocated_in_window()
+        blocks, mine = heap.blocks, heap.of_threads(held.filter.named) & heap.allocated_in_window()
         alive = mine & heap.alive_at_end()
         for name, mask in (("allocated_bytes", mine), ("live_at_end_bytes", alive)):
             found[name] = _moments(ranges, blocks.thread[mask], blocks.birth_ns[mask], blocks.bytes[mask], groups)
     if copies is not None:
-        threads = held.chosen.threads
+        threads = held.filter.threads
         mask = copies.sampled if threads is None else copies.sampled & threads[copies.thread]
         found["copied_bytes"] = _moments(ranges, copies.thread[mask], copies.time_ns[mask], copies.bytes[mask], groups)
     return found

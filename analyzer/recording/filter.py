@@ -23,7 +23,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Filter:
     """By process and by thread, whether it was asked for; None: all of them."""
 
     processes: Mask | None = None
@@ -38,7 +38,7 @@ class Chosen:
         return self.threads is None
 
 
-def choose(recording: Recording, thread: str | None, processes: Sequence[str]) -> Chosen:
+def make_filter(recording: Recording, thread: str | None, processes: Sequence[str]) -> Filter:
     """What ``thread`` (a name, a glob, an operating system's id, ``main``) and ``processes`` mean.
 
     Errors:
@@ -46,15 +46,15 @@ def choose(recording: Recording, thread: str | None, processes: Sequence[str]) -
     """
     table = recording.table("threads")
     owner = table.column("process").to_numpy().astype(np.int64)
-    of_processes = chosen_processes(recording, processes)
+    of_processes = filter_processes(recording, processes)
     inside = None if of_processes is None else of_processes[owner]
     named = _named_threads(table, thread, inside)
     if inside is None or named is None:
-        return Chosen(of_processes, named, named if inside is None else inside)
-    return Chosen(of_processes, named, named & inside)
+        return Filter(of_processes, named, named if inside is None else inside)
+    return Filter(of_processes, named, named & inside)
 
 
-def with_threadless(recording: Recording, chosen: Chosen) -> Mask:
+def with_threadless(recording: Recording, chosen: Filter) -> Mask:
     """By thread and then, behind the threads, by process: what is kept.
 
     The part by process is for what belongs to none of a process's threads.
@@ -65,7 +65,7 @@ def with_threadless(recording: Recording, chosen: Chosen) -> Mask:
     return np.concatenate((threads, threadless if chosen.named is None else np.zeros(processes, np.bool_)))
 
 
-def chosen_processes(recording: Recording, wanted: Sequence[str]) -> Mask | None:
+def filter_processes(recording: Recording, wanted: Sequence[str]) -> Mask | None:
     """By process, whether one of ``wanted`` means it: ``ID``, ``PID``, a name or a glob of one; None: all.
 
     A number is the operating system's id of a process or, if none has it, the id in the recording; ``pid=N`` and

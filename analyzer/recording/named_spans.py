@@ -1,4 +1,4 @@
-"""Spans: which stretches of time the program named, which of them are asked for, and what happened in them."""
+"""Spans: which time ranges the program named, which of them are asked for, and what happened in them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _text(value: object) -> str:
 
 
 def _sweep(spans: Spans) -> tuple[TimeRanges, TimeRanges]:
-    """The stretches in which each name was the innermost, and those in which it was open at all."""
+    """The ranges in which each name was the innermost, and those in which it was open at all."""
     own: list[tuple[int, int, int, int]] = []
     total: list[tuple[int, int, int, int]] = []
     number = np.arange(len(spans))
@@ -147,7 +147,7 @@ def _sweep(spans: Spans) -> tuple[TimeRanges, TimeRanges]:
 
 
 def own_and_total(spans: Spans, window: Window, threads: NDArray[np.bool_] | None) -> tuple[TimeRanges, TimeRanges]:
-    """The stretches of each name in a window and of some threads: as the innermost span, and at all."""
+    """The ranges of each name in a window and of some threads: as the innermost span, and at all."""
     mask = np.ones(len(spans), np.bool_) if threads is None else threads[spans.thread]
     own, total = (each.cut(window.start_ns, window.end_ns) for each in _sweep(spans.only(mask)))
     if window.spans is not None:

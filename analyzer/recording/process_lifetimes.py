@@ -17,7 +17,7 @@ _ROWS = (("waits", "end_ns"), ("cpu", "time_ns"))
 
 
 @dataclass(frozen=True)
-class Lives:
+class ProcessLifetimes:
     """By process, monotonic times of its beginning and its end; where the end was not seen, its last sign of life."""
 
     start_ns: _Ids
@@ -39,8 +39,8 @@ class Lives:
         return np.asarray(np.maximum(length, 0), np.int64)
 
 
-def read_lives(recording: Recording) -> Lives:
-    """The lives of the processes; those that outlived the recording end with it."""
+def read_process_lifetimes(recording: Recording) -> ProcessLifetimes:
+    """The lifetimes of the processes; those that outlived the recording end with it."""
     table = recording.table("processes")
     start_ns = table.column("start_ns").to_numpy().astype(np.int64)
     ends = table.column("end_ns")
@@ -58,7 +58,7 @@ def read_lives(recording: Recording) -> Lives:
     else:
         unseen_ns = np.full(len(seen), last)
     end_ns = np.where(seen, ends.fill_null(0).to_numpy().astype(np.int64), unseen_ns)
-    return Lives(start_ns, np.maximum(start_ns, end_ns), seen)
+    return ProcessLifetimes(start_ns, np.maximum(start_ns, end_ns), seen)
 
 
 def _last_signs(recording: Recording) -> _Ids:

@@ -1,4 +1,4 @@
-"""TimeRanges of time of single threads, and how much of what was measured lies in them."""
+"""Time ranges of single threads, and how much of what was measured lies in them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TimeRanges:
-    """TimeRanges ``start_ns <= time < end_ns`` of threads, sorted by thread and then by start.
+    """Time ranges ``start_ns <= time < end_ns`` of threads, sorted by thread and then by start.
 
-    ``group`` says what each belongs to; stretches of one thread and group do not overlap.
+    ``group`` says what each belongs to; ranges of one thread and group do not overlap.
     """
 
     thread: _Ids
@@ -26,7 +26,7 @@ class TimeRanges:
 
     @classmethod
     def of(cls, rows: list[tuple[int, int, int, int]]) -> TimeRanges:
-        """TimeRanges from (thread, start, end, group) in any order."""
+        """Time ranges from (thread, start, end, group) in any order."""
         table = np.array(sorted(rows), np.int64).reshape(-1, 4)
         return cls(*(table[:, column].copy() for column in range(4)))
 
@@ -61,7 +61,7 @@ class TimeRanges:
         return TimeRanges(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.group[mask])
 
     def within(self, others: TimeRanges) -> TimeRanges:
-        """What lies in stretches of ``others``, which are of one group."""
+        """What lies in ranges of ``others``, which are of one group."""
         parts = []
         for thread, mine in self._by_thread():
             rows = others.thread == thread
@@ -84,7 +84,7 @@ class TimeRanges:
         return TimeRanges(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def contains(self, thread: NDArray[np.integer], time_ns: _Ids) -> NDArray[np.bool_]:
-        """Which moments of threads lie in a stretch, where all are of one group."""
+        """Which moments of threads lie in a range, where all are of one group."""
         inside = np.zeros(len(time_ns), np.bool_)
         for each, mine in self._by_thread():
             rows = np.flatnonzero(thread == each)
@@ -93,7 +93,7 @@ class TimeRanges:
         return inside
 
     def part(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> _Floats:
-        """The part (0..1) of each span of time of a thread that lies in stretches, where all are of one group."""
+        """The part (0..1) of each span of time of a thread that lies in ranges, where all are of one group."""
         part = np.zeros(len(start_ns))
         for each, mine in self._by_thread():
             rows = np.flatnonzero(thread == each)
@@ -106,7 +106,7 @@ class TimeRanges:
         return united_ns(self.start_ns, self.end_ns)
 
     def _covered(self, mine: slice, time_ns: _Ids) -> _Ids:
-        """Nanoseconds of a thread's stretches that lie before each time."""
+        """Nanoseconds of a thread's ranges that lie before each time."""
         start, end = self.start_ns[mine], self.end_ns[mine]
         before = np.concatenate(([0], np.cumsum(end - start)))
         place = np.searchsorted(start, time_ns, "right")
@@ -115,7 +115,7 @@ class TimeRanges:
         return np.asarray(np.where(place > 0, before[last] + inside, 0), np.int64)
 
     def sum_moments(self, thread: NDArray[np.integer], time_ns: _Ids, weight: _Floats, groups: int) -> _Floats:
-        """By group, the weight of the moments that lie in its stretches."""
+        """By group, the weight of the moments that lie in its ranges."""
         sums = np.zeros(groups)
         for each, mine in self._by_thread():
             rows = np.flatnonzero(thread == each)
@@ -133,7 +133,7 @@ class TimeRanges:
     def sum_spans(
         self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids, weight: _Floats, groups: int
     ) -> _Floats:
-        """By group, the weight of spans of time (which overlap in no thread) as far as they lie in its stretches."""
+        """By group, the weight of spans of time (which overlap in no thread) as far as they lie in its ranges."""
         sums = np.zeros(groups)
         for each, mine in self._by_thread():
             rows = np.flatnonzero((thread == each) & (end_ns > start_ns))
@@ -151,7 +151,7 @@ class TimeRanges:
         return sums
 
     def _by_thread(self) -> Iterator[tuple[int, slice]]:
-        """Each thread and where its stretches are."""
+        """Each thread and where its ranges are."""
         first = np.flatnonzero(np.diff(self.thread, prepend=-1))
         after = np.append(first, len(self))[1:]
         for start, stop in zip(first.tolist(), after.tolist(), strict=True):
@@ -159,7 +159,7 @@ class TimeRanges:
 
 
 def united_ns(start_ns: _Ids, end_ns: _Ids) -> int:
-    """The time in which at least one of some stretches lasted."""
+    """The time in which at least one of some ranges lasted."""
     order = np.argsort(start_ns, kind="stable")
     start, end = start_ns[order], np.maximum.accumulate(end_ns[order])
     before = np.concatenate((start[:1], end[:-1]))

@@ -17,7 +17,7 @@ _OPEN_END = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Monotonic times, ``start_ns <= time < end_ns``, and perhaps only stretches of threads within them (``spans``)."""
+    """Monotonic times, ``start_ns <= time < end_ns``, and perhaps only ranges of threads within them (``spans``)."""
 
     start_ns: int = _OPEN_START
     end_ns: int = _OPEN_END

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..conclusions.copies import Copies
 from ..conclusions.memory import Heap
 from ..profile.held_memory import Held
-from ..recording.filter import Chosen, Mask
+from ..recording.filter import Filter, Mask
 from ..samples.sites import Sites
 from .bins import Bins
 from .labels import Labels
@@ -20,12 +20,12 @@ from .series import Rows
 def memory_rows(held: Held, labels: Labels, bins: Bins) -> Iterator[Rows]:
     """What was allocated in a window, the net of what is held, and what was copied."""
     if held.heap is not None:
-        yield from _heap_rows(held.heap, held.chosen, labels, bins)
+        yield from _heap_rows(held.heap, held.filter, labels, bins)
     if held.copies is not None:
-        yield from _copy_rows(held.copies, held.sites, held.chosen.threads, labels, bins)
+        yield from _copy_rows(held.copies, held.sites, held.filter.threads, labels, bins)
 
 
-def _heap_rows(heap: Heap, chosen: Chosen, labels: Labels, bins: Bins) -> Iterator[Rows]:
+def _heap_rows(heap: Heap, chosen: Filter, labels: Labels, bins: Bins) -> Iterator[Rows]:
     """Older blocks count as of the first bin."""
     blocks = heap.blocks
     wanted = heap.of_threads(chosen.named)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..recording.filter import choose, with_threadless
+from ..recording.filter import make_filter, with_threadless
 from ..recording.opened import Recording
 from ..recording.question_options import DROPPABLE, WITHOUT
 from ..recording.time_window import Window, make_window
@@ -67,7 +67,7 @@ def make_request(
         # Its rows hold the time of the whole process, to be shared out among all of them.
         raise FormatError("the signal sampler's threads share their time: none of them can be kept without the others")
     rows = recording.rows("threads")
-    chosen = with_threadless(recording, choose(recording, thread, process))
+    chosen = with_threadless(recording, make_filter(recording, thread, process))
     of_process = recording.table("threads").column("process").to_numpy()
     processes = chosen[rows:].copy()
     processes[of_process[chosen[:rows]]] = True

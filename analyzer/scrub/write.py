@@ -16,7 +16,7 @@ from tachograph.format import FormatError, Manifest, TableWriter, write_table
 
 from ..recording.opened import DEFINITIONS, Recording
 from ..recording.output_file import writing
-from ..recording.process_lifetimes import read_lives
+from ..recording.process_lifetimes import read_process_lifetimes
 from ..samples.scope import PROJECT
 from .masks import (
     within,
@@ -64,7 +64,7 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
     for name in long:
         for table in kept_rows(recording, name, request):
             numbering.use(table, spec.tables[name])
-    there = read_lives(recording).within(request.window.start_ns, request.window.end_ns - 1)
+    there = read_process_lifetimes(recording).within(request.window.start_ns, request.window.end_ns - 1)
     numbering.use_ids("threads", np.flatnonzero(request.threads & _alive(recording, request, there)))
     numbering.use_ids("processes", np.flatnonzero(request.processes & there))
     numbering.forbid("threads", request.threads)

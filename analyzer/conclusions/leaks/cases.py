@@ -96,7 +96,7 @@ def _judge(
 ) -> Judged:
     """The verdicts of a process; ``index`` has the numbers of its blocks."""
     lines, group = np.unique(site_line[heap.blocks.site[index]], return_inverse=True)
-    begin_ns = max(heap.start_ns, int(heap.lives.start_ns[process]))
+    begin_ns = max(heap.start_ns, int(heap.lifetimes.start_ns[process]))
     histories = _histories(heap, process, index, group.astype(np.int64), begin_ns, below, threads)
     by_line = definition.judge(histories)
     path_of, path_ids, path_group = _paths(heap, histories, index, paths)

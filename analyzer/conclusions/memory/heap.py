@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...recording.opened import Recording
-from ...recording.process_lifetimes import Lives, read_lives
+from ...recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ...recording.time_window import Window
 from ...samples.sites import Sites
 from .blocks import NEVER, Blocks, read_blocks
@@ -49,7 +49,7 @@ class Heap:
     """By process, when it was over: its interpreter began to shut down, or it ended, or the window does."""
     end: Moment
     """What all processes held, each at its own end; the time is that of the last one."""
-    lives: Lives
+    lifetimes: ProcessLifetimes
     gone_ns: NDArray[np.int64]
     """By process, the moment after which it held nothing (``moments.gone_ns``)."""
     present: NDArray[np.bool_]
@@ -102,7 +102,7 @@ class Heap:
         return float(sum(held for process, held in self.counters.before().items() if there[process]))
 
     def _there(self, moment_ns: int) -> NDArray[np.bool_]:
-        return (self.lives.start_ns <= moment_ns) & (self.gone_ns >= moment_ns)
+        return (self.lifetimes.start_ns <= moment_ns) & (self.gone_ns >= moment_ns)
 
 
 def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | None = None) -> Heap | None:
@@ -112,22 +112,22 @@ def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | 
     """
     if not recording.recorded("memory") and not recording.recorded("allocations"):
         return None
-    sites, counters, lives = Sites(recording), read_counters(recording, chosen), read_lives(recording)
+    sites, counters, lifetimes = Sites(recording), read_counters(recording, chosen), read_process_lifetimes(recording)
     calibrated = calibrate(read_blocks(recording, sites, chosen), counters)
     blocks = calibrated.blocks
     processes = np.union1d(counters.process, blocks.process)
-    begin = int(lives.start_ns[processes].min()) if len(processes) else recording.start_ns
+    begin = int(lifetimes.start_ns[processes].min()) if len(processes) else recording.start_ns
     last = recording.end_ns
     if last is None:
         last = max([begin, *counters.time_ns[-1:].tolist(), *blocks.birth_ns[-1:].tolist()])
     start_ns = max(begin, window.start_ns)
     # The window is open at its end; the recording is not.
     end_ns = max(start_ns, last if window.end_ns > last else window.end_ns - 1)
-    gone = gone_ns(counters, lives)
+    gone = gone_ns(counters, lifetimes)
     present = np.zeros(len(gone), np.bool_)
-    present[processes] = (lives.start_ns[processes] <= end_ns) & (gone[processes] >= start_ns)
+    present[processes] = (lifetimes.start_ns[processes] <= end_ns) & (gone[processes] >= start_ns)
     held = _released(smooth_short_lived(blocks, sites.callers()), gone, processes)
-    ends_ns = _ends(recording, lives, end_ns)
+    ends_ns = _ends(recording, lifetimes, end_ns)
     threads = np.bincount(recording.table("threads").column("process").to_numpy().astype(np.int64), minlength=len(gone))
     counted = np.intersect1d(counters.process, np.flatnonzero(present))
     there = counted.tolist()
@@ -136,7 +136,7 @@ def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | 
         # The first row of the counters comes a moment after the process.
         before.get(process, np.nan) if start_ns <= begin else footprint_at(counters, held, process, start_ns)
         for process in there
-        if lives.start_ns[process] <= start_ns
+        if lifetimes.start_ns[process] <= start_ns
     ]
     at_end = [footprint_at(counters, blocks, process, int(ends_ns[process])) for process in there]
     resident = resident_peak(counters, gone, start_ns, end_ns)
@@ -160,7 +160,7 @@ def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | 
             int(max((ends_ns[process] for process in there), default=end_ns)),
             float(np.sum(at_end)) if there else np.nan,
         ),
-        lives=lives,
+        lifetimes=lifetimes,
         gone_ns=gone,
         present=present,
         counted=counted,
@@ -178,7 +178,7 @@ def _released(blocks: Blocks, gone: NDArray[np.int64], processes: NDArray[np.int
     return replace(blocks, death_ns=np.where(blocks.death_ns > end, end + 1, blocks.death_ns))
 
 
-def _ends(recording: Recording, lives: Lives, end_ns: int) -> NDArray[np.int64]:
+def _ends(recording: Recording, lifetimes: ProcessLifetimes, end_ns: int) -> NDArray[np.int64]:
     """By process, when it was over, no later than ``end_ns``."""
     exiting = recording.table("processes").column("exiting_ns").fill_null(NEVER).to_numpy().astype(np.int64)
-    return np.asarray(np.minimum(np.minimum(exiting, lives.end_ns), end_ns), np.int64)
+    return np.asarray(np.minimum(np.minimum(exiting, lifetimes.end_ns), end_ns), np.int64)

@@ -97,7 +97,7 @@ class HeapColumns:
         """The most that each row held, and its curve."""
         site_row = site_rows(placement, self.sums.sites if self.sums else None)
         curves = live_curves(self._events, site_row, placement.rows).below(
-            *envelope(heap.counters, heap.lives.start_ns, heap.gone_ns)
+            *envelope(heap.counters, heap.lifetimes.start_ns, heap.gone_ns)
         )
         peaks, variance = curves.peaks()
         low, high = poisson_sums(np.zeros(placement.rows), peaks, variance)

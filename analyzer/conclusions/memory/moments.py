@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tachograph.format.enumerations import MemoryEvent
 
-from ...recording.process_lifetimes import Lives
+from ...recording.process_lifetimes import ProcessLifetimes
 from .blocks import Blocks
 from .counters import Counters
 from .members import previous
@@ -26,9 +26,9 @@ class Moment:
     bytes: float
 
 
-def gone_ns(counters: Counters, lives: Lives) -> NDArray[np.int64]:
+def gone_ns(counters: Counters, lifetimes: ProcessLifetimes) -> NDArray[np.int64]:
     """By process, the moment after which it holds nothing: its last row if that says so, else the end of its life."""
-    gone = lives.end_ns.copy()
+    gone = lifetimes.end_ns.copy()
     np.maximum.at(gone, counters.process, counters.time_ns)
     over = counters.event == MemoryEvent.END
     gone[counters.process[over]] = counters.time_ns[over]

@@ -139,7 +139,7 @@ def _process(
     return (
         process,
         footprint_at(counters, heap.held, process, heap.start_ns)
-        if heap.lives.start_ns[process] < heap.start_ns
+        if heap.lifetimes.start_ns[process] < heap.start_ns
         else before,
         peak.bytes,
         _seconds(heap, peak.time_ns),
@@ -185,7 +185,7 @@ def _footprint(heap: Heap, process: int) -> Curve:
 
 def _bounds(heap: Heap, process: int) -> tuple[int, int]:
     """Between which moments of the window a process lived."""
-    start_ns, end_ns = int(heap.lives.start_ns[process]), int(heap.gone_ns[process])
+    start_ns, end_ns = int(heap.lifetimes.start_ns[process]), int(heap.gone_ns[process])
     return max(heap.start_ns, start_ns), min(heap.end_ns, end_ns)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tachograph.analyzer import Profile, Recording
 from tachograph.analyzer.profile.processes import tree_order
-from tachograph.analyzer.recording.filter import choose
+from tachograph.analyzer.recording.filter import make_filter
 from tachograph.analyzer.recording.process_names import name_of
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, START, Builder, table
@@ -144,9 +144,9 @@ def test_a_number_that_may_mean_two(pool: Builder, profile: Callable[..., Profil
 def test_a_thread_of_another_process(pool: Builder) -> None:
     pool.thread("loader")
     with Recording(pool.write()) as recording:
-        assert choose(recording, "main", ["worker.py"]).threads.tolist() == [False, True, True, False]  # type: ignore[union-attr]
+        assert make_filter(recording, "main", ["worker.py"]).threads.tolist() == [False, True, True, False]  # type: ignore[union-attr]
         with pytest.raises(FormatError, match="no thread is named 'loader' or has that id; there are: MainThread"):
-            choose(recording, "loader", ["worker.py"])
+            make_filter(recording, "loader", ["worker.py"])
 
 
 @pytest.mark.parametrize(

@@ -205,14 +205,14 @@ def test_in_the_reports(tmp_path: Path) -> None:
     assert json.loads(json.dumps(found["spans"][0]["total_cpu_s"])) == pytest.approx(0.2)
 
 
-def test_stretches() -> None:
-    stretches = TimeRanges.of([(1, 10, 20, 0), (0, 0, 5, 0), (1, 30, 40, 0)])
+def test_ranges() -> None:
+    ranges = TimeRanges.of([(1, 10, 20, 0), (0, 0, 5, 0), (1, 30, 40, 0)])
     thread, times = np.array([0, 0, 1, 1, 1, 2, -1]), np.array([4, 5, 10, 20, 39, 10, 10])
-    assert stretches.contains(thread, times).tolist() == [True, False, True, False, True, False, False]
-    part = stretches.part(np.array([1, 1, 0, 1, 2]), np.array([0, 15, 0, 35, 0]), np.array([50, 35, 10, 35, 9]))
+    assert ranges.contains(thread, times).tolist() == [True, False, True, False, True, False, False]
+    part = ranges.part(np.array([1, 1, 0, 1, 2]), np.array([0, 15, 0, 35, 0]), np.array([50, 35, 10, 35, 9]))
     assert part.tolist() == [0.4, 0.5, 0.5, 1.0, 0.0]
-    assert stretches.wall_ns() == 25
-    cut = TimeRanges.of([(1, 0, 35, 7), (0, 4, 9, 8)]).within(stretches)
+    assert ranges.wall_ns() == 25
+    cut = TimeRanges.of([(1, 0, 35, 7), (0, 4, 9, 8)]).within(ranges)
     assert sorted(zip(*(each.tolist() for each in (cut.thread, cut.start_ns, cut.end_ns, cut.group)), strict=True)) == [
         (0, 4, 5, 8),
         (1, 10, 20, 7),
@@ -239,7 +239,7 @@ def test_many_spans_are_swept_quickly(tmp_path: Path) -> None:
     assert len(window.spans) == 20_000 // 7
 
 
-def test_stretches_divided_at_bounds_keep_their_time() -> None:
+def test_ranges_divided_at_bounds_keep_their_time() -> None:
     whole = TimeRanges.of([(0, 5, 25, 1), (0, 10, 12, 0), (2, 0, 30, 0)])
     pieces = whole.divided(np.array([0, 10, 20, 30]))
     found = zip(pieces.thread, pieces.start_ns, pieces.end_ns, pieces.group, strict=True)
