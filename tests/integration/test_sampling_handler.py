@@ -80,3 +80,14 @@ def test_a_vfork_child_that_changes_signals(tmp_path: Path, signals: Path) -> No
     assert "signal_conflicts" not in support.losses(support.analyze(tmp_path / "run.tacho", cwd=tmp_path))
     rows = support.rows(tmp_path / "run.tacho", "cpu")
     assert sum(row["cpu_ns"] for row in rows) / 1e9 > 0.25
+
+
+def test_where_the_kernel_copies_no_memory(tmp_path: Path) -> None:
+    """process_vm_readv is forbidden in many containers: stacks are read without it."""
+    forbidden = [sys.executable, str(support.PROGRAMS / "forbid.py"), "310"]
+    done = support.run(
+        [*forbidden, *support.COMMAND, "record", "-q", "-o", "run.tacho", "-c", BUSY], tmp_path, timeout=90
+    )
+    assert done == support.Outcome(0, "", "")
+    samples = support.rows(tmp_path / "run.tacho", "cpu")
+    assert sum(row["stack"] is not None for row in samples) > 0.9 * len(samples) > 10

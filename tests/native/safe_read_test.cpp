@@ -90,6 +90,20 @@ TEST(safe_read_by_the_kernel) {
     safe_read::use_kernel(false);
 }
 
+TEST(safe_read_of_pages_that_are_tried_first) {
+    uint8_t* pages = map(2 * kPage, PROT_READ | PROT_WRITE);
+    memset(pages, 0x5A, 2 * kPage);
+    uint8_t bytes[64] = {};
+    CHECK(safe_read::copy_checked(bytes, pages + kPage - 3, 40));
+    CHECK(bytes[0] == 0x5A && bytes[39] == 0x5A && bytes[40] == 0);
+    CHECK(safe_read::copy_checked(bytes, pages + 2 * kPage - 1, 1));
+    CHECK(mprotect(pages + kPage, kPage, PROT_NONE) == 0);
+    CHECK(safe_read::copy_checked(bytes, pages + kPage - 8, 8));
+    CHECK(!safe_read::copy_checked(bytes, pages + kPage - 8, 9));
+    munmap(pages, 2 * kPage);
+    CHECK(!safe_read::copy_checked(bytes, pages, 1) && !safe_read::copy_checked(bytes, nullptr, 1));
+}
+
 TEST(safe_read_way_is_per_thread) {
     safe_read::use_kernel(true);
     std::thread([] { CHECK(!safe_read::kernel_chosen()); }).join();

@@ -16,6 +16,10 @@ bool copy(void* to, const void* from, size_t size);
 // The 64-bit word at an address; false if it could not be read.
 bool load(uint64_t* to, uint64_t from);
 
+// The same where faults are not handled yet and process_vm_readv may be forbidden: each page is
+// tried by a system call, and then read. Only for memory that no other thread unmaps meanwhile.
+bool copy_checked(void* to, const void* from, size_t size);
+
 // Chooses the way for the calling thread's current walk: true = the kernel copies.
 void use_kernel(bool yes);
 bool kernel_chosen();

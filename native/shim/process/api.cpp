@@ -65,7 +65,7 @@ int api_read(void* to, const void* from, size_t size) {
     // Before arming (the check that we know this interpreter) faults are not handled yet.
     const bool before = safe_read::kernel_chosen();
     safe_read::use_kernel(true);
-    const bool read = safe_read::copy(to, from, size);
+    const bool read = safe_read::copy(to, from, size) || safe_read::copy_checked(to, from, size);
     safe_read::use_kernel(before);
     return read ? 1 : 0;
 }

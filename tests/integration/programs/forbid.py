@@ -1,20 +1,19 @@
-"""Runs a command in which some system calls fail with EPERM, as in a container: forbid.py NUMBER[,NUMBER...] COMMAND."""
+"""Runs a command in which one system call is refused with EPERM: ``forbid.py NUMBER COMMAND...`` (x86-64)."""
 
 import ctypes
 import os
 import struct
 import sys
 
-ALLOW, ERRNO_EPERM = 0x7FFF0000, 0x00050001
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 38, 22
+SECCOMP, FILTER, NO_NEW_PRIVILEGES = 22, 2, 38
+LOAD_NUMBER, IF_EQUAL, ANSWER = 0x20, 0x15, 0x06
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | 1
 
-libc = ctypes.CDLL(None, use_errno=True)
-program = struct.pack("HBBI", 0x20, 0, 0, 0)  # the number
-for number in sys.argv[1].split(","):
-    program += struct.pack("HBBI", 0x15, 0, 1, int(number)) + struct.pack("HBBI", 0x06, 0, 0, ERRNO_EPERM)
-program += struct.pack("HBBI", 0x06, 0, 0, ALLOW)
-buffer = ctypes.create_string_buffer(program)
-filter_ = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer)))
-assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-assert libc.prctl(PR_SET_SECCOMP, 2, filter_, 0, 0) == 0
+rules = [(LOAD_NUMBER, 0, 0, 0), (IF_EQUAL, 0, 1, int(sys.argv[1])), (ANSWER, 0, 0, REFUSE), (ANSWER, 0, 0, ALLOW)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *rule) for rule in rules))
+program = ctypes.create_string_buffer(struct.pack("@HP", len(rules), ctypes.addressof(code)))
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+for arguments in ((NO_NEW_PRIVILEGES, 1, 0, 0, 0), (SECCOMP, FILTER, ctypes.c_void_p(ctypes.addressof(program)), 0, 0)):
+    if prctl(*arguments) != 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
 os.execvp(sys.argv[2], sys.argv[2:])
