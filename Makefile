@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
+.PHONY: help demo check test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -23,7 +23,11 @@ demo: $(VENV)/.with-analyze ## record a real program (examples/backup.py) and sh
 	$(BIN)/tachograph analyze build/demo/backup.tacho
 
 # What compares times has the machine for itself; all else shares it.
-test: lint ## lint, then the tests (about ten minutes on two cores)
+check: lint ## lint and the unit tests (under a minute on two cores)
+	$(BIN)/pytest -m 'not slow and not quiet' -n 2 --dist loadfile tests/unit
+
+test: lint ## lint, then the tests (about ten minutes on two cores); installs Debian's chromium if there is no browser
+	@$(BIN)/python tests/browser/chromium.py --bring || true
 	$(BIN)/pytest -m 'not slow and not quiet' -n 2 --dist loadfile
 	$(BIN)/pytest -m 'not slow and quiet' tests/oracle tests/integration
 

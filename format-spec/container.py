@@ -12,11 +12,13 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Protocol
 
 from .errors import FormatError
+from .files import arrow_file
 from .manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, Manifest
 from .spool.directory import SPOOL_NAME, SpoolDirectory
 from .zip_store import ZipStore
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 MAX_READ = 64 << 20
@@ -111,12 +113,25 @@ class Container:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        file = self.open(name)
         try:
-            return pq.ParquetFile(file, page_checksum_verification=True)
+            return pq.ParquetFile(self.arrow_file(name), page_checksum_verification=True)
         except (pa.ArrowException, OSError, ValueError) as error:
-            file.close()
             raise FormatError(f"{name} in {self.path} is not a whole Parquet file: {_first_line(error)}") from error
+
+    def arrow_file(self, name: str) -> pa.NativeFile:
+        """Open a member as a file of Arrow's own.
+
+        Arrow's threads let go of a file, and of what was read from it, in their own time. Of a Python object they would
+        need the interpreter's lock for that, which ends the process (SIGABRT) if the interpreter is shutting down.
+
+        Errors:
+            FormatError: as ``open``.
+        """
+        with self.open(name) as file:
+            try:
+                return arrow_file(file, self.size(name))
+            except UNREADABLE as error:
+                raise FormatError(f"cannot read {name} in {self.path}: {_first_line(error)}") from error
 
     def manifest(self) -> Manifest:
         """The manifest.

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import tempfile
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from .errors import FormatError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_IN_MEMORY = 64 << 20
+"""Bytes of a file that lies within another, or in memory, that are copied in memory; more go to a temporary file."""
 
 
 def read_regular_file(path: Path, limit: int) -> bytes:
@@ -25,3 +34,38 @@ def read_regular_file(path: Path, limit: int) -> bytes:
         if status.st_size > limit:
             raise FormatError(f"{path.name} has {status.st_size} bytes, more than the {limit} that it may have")
         return file.read()
+
+
+def arrow_file(file: IO[bytes], size: int) -> pa.NativeFile:
+    """The same file, of ``size`` bytes, with nothing of Python in it; ``file`` can be closed.
+
+    Errors:
+        OSError: it cannot be read, or is no regular file.
+    """
+    import pyarrow as pa
+
+    folder = next(filter(os.path.isdir, ("/proc/self/fd", "/dev/fd")), None)
+    descriptor = _descriptor_of(file)
+    if folder is not None and descriptor is not None:
+        return pa.OSFile(f"{folder}/{descriptor}")
+    if folder is not None and size > MAX_IN_MEMORY:
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+            copy.flush()
+            return pa.OSFile(f"{folder}/{copy.fileno()}")
+    buffer = pa.allocate_buffer(size)
+    room, at = memoryview(buffer), 0
+    while at < size and (count := file.readinto(room[at:])):  # type: ignore[attr-defined]  # binary files have it
+        at += count
+    return pa.BufferReader(buffer.slice(0, at))
+
+
+def _descriptor_of(file: IO[bytes]) -> int | None:
+    """The descriptor of a regular file; None for one that lies in memory or within another."""
+    try:
+        descriptor = file.fileno()
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError("it is not a regular file")
+    return descriptor

@@ -6,12 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from browser import chromium
+
 
 def pytest_configure() -> None:
     """In the background of a shell they are ignored, which every program under test would inherit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end that the page was looked at by no browser: a skip is easily overlooked."""
+    skipped = [each for each in terminalreporter.stats.get("skipped", []) if chromium.MISSING in str(each.longrepr)]
+    if skipped:
+        terminalreporter.section("the HTML report was not tested", red=True)
+        terminalreporter.line(f"{len(skipped)} tests were skipped: {chromium.MISSING}", red=True)
 
 
 @pytest.fixture
