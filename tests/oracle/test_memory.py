@@ -125,15 +125,16 @@ def test_books_balance_to_the_byte(booked: Any, program: str) -> None:
     assert all(row[f"{domain}_freed_bytes"] == 0 for row in books[:1] for domain in DOMAINS)
 
 
-@pytest.mark.parametrize("size", ["small", "huge"])
-def test_mappings_balance_to_the_byte(booked: Any, size: str) -> None:
+@pytest.mark.parametrize(("size", "rel"), [("small", 0.001), ("huge", 0.01)])
+def test_mappings_balance_to_the_byte(booked: Any, size: str, rel: float) -> None:
+    """Of huge ones the pages that are touched, which are sampled one by one; a smaller mapping is one block."""
     run = booked("mappings.py", size)
     sizes = run.truth["sizes"]
     assert window_bytes(run, "mappings", "mapped") == (sizes["allocated"], sizes["freed"])
     kept = sizes["allocated"] - sizes["freed"]
     assert run.loss("mappings_untracked") == 0
     assert line_bytes(run, "live_at_end_bytes", "kept") == pytest.approx(
-        kept, rel=0.001, abs=sampling_error(1, kept, mean_of(run))
+        kept, rel=rel, abs=sampling_error(1, kept, mean_of(run))
     )
 
 

@@ -73,3 +73,12 @@ def test_lines_release_it(run: support.Run) -> None:
     kept = [name for name in run.truth["sizes"] if name != "dropped"]
     check_lines(run, "live_at_end_bytes", kept, rel=0.02, extra=of_other_threads(run, "live_at_peak_bytes"))
     assert line_bytes(run, "live_at_end_bytes", "dropped") <= 0.02 * run.truth["sizes"]["dropped"]
+
+
+def test_what_is_mapped_and_never_touched_is_not_held(recorded: Recorder) -> None:
+    """OpenBLAS maps 32 MiB for each of its threads when numpy is imported, and needs none of it here."""
+    run = recorded("own_allocators.py", "numpy")
+    memory = run.report["memory"]
+    held = memory["peak_bytes"] - run.truth["facts"]["whole"] - run.truth["fence"]
+    assert held < 24 << 20
+    assert memory["resident_peak_bytes"] > memory["peak_bytes"] - run.truth["fence"]  # libraries' files as well

@@ -53,9 +53,11 @@ void* map(void* at, size_t size, int protection, int flags, int fd, off_t offset
     const auto address = reinterpret_cast<uintptr_t>(got);
     const size_t whole = whole_pages(size);
     const bool anonymous = (flags & MAP_ANONYMOUS) != 0;
-    const bool reserved = (flags & MAP_NORESERVE) != 0 || protection == PROT_NONE;
+    const bool promised = (flags & MAP_NORESERVE) == 0 && protection != PROT_NONE;
+    const bool reserved = !promised || whole >= reserves::kLarge;
     if (anonymous && reserved)
-        reserves::add(address, address + whole);
+        reserves::add(address, address + whole,
+                      promised ? reserves::caller_of(caller) : reserves::Owner{});
     else
         reserves::remove(address, address + whole);
     if (anonymous && !reserved)
@@ -98,14 +100,17 @@ TG_EXPORT void* mremap(void* at, size_t old_size, size_t size, int flags, ...) {
     const auto address = reinterpret_cast<uintptr_t>(at);
     const bool counted = counting() && old_size > 0;
     const bool ours = counted && mappings::holds(address, whole_pages(old_size));
-    const bool reserved = counted && reserves::holds(address, address + whole_pages(old_size));
+    reserves::Owner owner;
+    const bool reserved =
+        counted && reserves::holds(address, address + whole_pages(old_size), &owner);
+    if (reserved) reserves::look_at(address, address + whole_pages(old_size));
     void* got = g_real.mremap(at, old_size, size, flags, to);
     if (got == MAP_FAILED || (!ours && !reserved)) return got;
     const int error = errno;
     if (reserved) {
         reserves::remove(address, address + whole_pages(old_size));
         const auto moved = reinterpret_cast<uintptr_t>(got);
-        reserves::add(moved, moved + whole_pages(size));
+        reserves::add(moved, moved + whole_pages(size), owner);
         errno = error;
         return got;
     }

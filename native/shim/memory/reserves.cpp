@@ -36,7 +36,7 @@ constexpr uint32_t kFewThreads = 256;
 constexpr size_t kNoticeable = 64;                  // pages
 constexpr size_t kWorthTelling = size_t{1} << 20;   // not what an allocator only prepares
 constexpr uintptr_t kOwnSpan = uintptr_t{4} << 30;  // looked at as a whole by a program's thread
-constexpr uintptr_t kGivenSpan = uintptr_t{1} << 30;
+constexpr uintptr_t kGivenSpan = uintptr_t{8} << 30;
 constexpr int64_t kSweepNs = 50'000'000;
 constexpr int64_t kSweepCost = 20;  // at most one in so many parts of the time
 constexpr int64_t kOwnCost = 100;
@@ -54,14 +54,7 @@ constexpr int64_t kAdaptNs = 1'000'000'000;
 struct Range {
     uintptr_t begin;
     uintptr_t end;
-};
-
-// A page that has come into memory, and who is charged with it.
-struct Page {
-    uint32_t thread = kNone;
-    uint32_t stack = kNone;
-    uint8_t stack_state = TG_STACK_UNSEEN;
-    uint64_t pc = 0;
+    Owner owner{};
 };
 
 struct State {
@@ -146,8 +139,8 @@ void cut(uintptr_t begin, uintptr_t end) {
     size_t at = first_behind(begin);
     while (at < g.count && g.ranges[at].begin < end) {
         Range& range = g.ranges[at];
-        const Range before{range.begin, begin};
-        const Range behind{end, range.end};
+        const Range before{range.begin, begin, range.owner};
+        const Range behind{end, range.end, range.owner};
         g.span -= (behind.begin < behind.end ? end : range.end) -
                   (before.begin < before.end ? begin : range.begin);
         if (before.begin < before.end) {
@@ -170,6 +163,7 @@ bool part_from(uintptr_t address, Range* part) {
     const size_t at = first_behind(address);
     if (at >= g.count) return false;
     const Range& range = g.ranges[at];
+    part->owner = range.owner;
     part->begin = range.begin > address ? range.begin : address;
     const uintptr_t next = region_of(part->begin) + kRegion;
     part->end = range.end < next ? range.end : next;
@@ -249,11 +243,6 @@ void count(const resident_pages::Change& change, bool learned) {
     const size_t came = learned && change.known ? change.came : 0;
     footprint::count_outside(TG_DOMAIN_MAPPED, static_cast<int64_t>(came * kPage),
                              static_cast<int64_t>(change.went * kPage));
-    g.used += came * kPage;
-    if (g.used >= kWorthTelling && !g.told_used && recording()) {
-        g.told_used = true;
-        spool::count(Loss::allocator_pages);
-    }
     if (change.known || g.told_full) return;
     g.told_full = true;
     spool::count(Loss::mappings_untracked);
@@ -265,8 +254,20 @@ struct Found {
 };
 
 resident_pages::Change compare(const Range& part, bool learn, Charge& charge) {
-    const auto change = resident_pages::compare(part.begin, part.end, learn, {came, went, &charge});
+    Charge owner;
+    if (part.owner.known) {
+        owner.way = Charge::Way::given;
+        owner.ready = true;
+        owner.page = part.owner.page;
+    }
+    const auto change = resident_pages::compare(part.begin, part.end, learn,
+                                                {came, went, part.owner.known ? &owner : &charge});
     count(change, learn);
+    if (learn && !part.owner.known) g.used += change.came * kPage;
+    if (g.used >= kWorthTelling && !g.told_used && recording()) {
+        g.told_used = true;
+        spool::count(Loss::allocator_pages);
+    }
     if (change.came > 0) activate(region_of(part.begin));
     return change;
 }
@@ -410,7 +411,7 @@ bool ready() {
 
 // ------------------------------------------------------------------ what the program does
 
-void add(uintptr_t begin, uintptr_t end) {
+void add(uintptr_t begin, uintptr_t end, const Owner& owner) {
     const Hold hold(kTries);
     if (!hold || !ready()) return spool::count(Loss::mappings_untracked);
     cut(begin, end);
@@ -418,13 +419,14 @@ void add(uintptr_t begin, uintptr_t end) {
     count({.went = resident_pages::forget(begin, end, {came, went, &nobody})}, false);
     size_t at = first_behind(begin);
     // Neighbours are one range: reserves grow, and are taken in pieces.
-    if (at > 0 && g.ranges[at - 1].end == begin) {
+    const auto joins = [&](size_t other) { return !owner.known && !g.ranges[other].owner.known; };
+    if (at > 0 && g.ranges[at - 1].end == begin && joins(at - 1)) {
         g.ranges[--at].end = end;
-    } else if (!insert(at, {begin, end})) {
+    } else if (!insert(at, {begin, end, owner})) {
         return;
     }
     g.span += end - begin;
-    if (at + 1 < g.count && g.ranges[at + 1].begin == end) {
+    if (at + 1 < g.count && g.ranges[at + 1].begin == end && joins(at + 1)) {
         g.ranges[at].end = g.ranges[at + 1].end;
         --g.count;
         memmove(g.ranges + at + 1, g.ranges + at + 2, (g.count - at - 1) * sizeof(Range));
@@ -442,28 +444,48 @@ void remove(uintptr_t begin, uintptr_t end) {
     if (g.count == 0) g_any.store(false, std::memory_order_relaxed);
 }
 
-bool holds(uintptr_t begin, uintptr_t end) {
+Owner caller_of(const void* caller) {
+    Owner owner;
+    if (!may_charge(&owner.page)) return owner;
+    tg_walk found = kNotWalked;
+    stack_capture::walk(&found);
+    owner.known = found.stack != kNone;
+    owner.page.stack = found.stack;
+    owner.page.stack_state = found.state;
+    owner.page.pc = stack_capture::outside_caller(caller);
+    return owner;
+}
+
+bool holds(uintptr_t begin, uintptr_t end, Owner* owner) {
     if (!any()) return false;
     const Hold hold(kTries);
     if (!hold) return false;
     const size_t at = first_behind(begin);
-    return at < g.count && g.ranges[at].begin <= begin && end <= g.ranges[at].end;
+    if (at >= g.count || g.ranges[at].begin > begin || end > g.ranges[at].end) return false;
+    *owner = g.ranges[at].owner;
+    return true;
 }
 
-void give_back(uintptr_t begin, uintptr_t end) {
-    if (!any()) return;
-    Charge charge;
+void look_at(uintptr_t begin, uintptr_t end) {
+    if (!any() || end - begin > kGivenSpan) return;
     const Hold hold(kTries);
-    if (!hold) return;  // the next look will find that they are gone
     Range part;
-    if (!part_from(begin, &part) || part.begin >= end) return;
-    // What was touched and given back between two looks counts as well.
-    const bool look = end - begin <= kGivenSpan && may_charge(&charge.page);
-    if (look) charge.way = Charge::Way::own;
-    for (uintptr_t at = begin; look && part_from(at, &part) && part.begin < end; at = part.end) {
+    if (!hold || !part_from(begin, &part) || part.begin >= end) return;
+    Charge charge;
+    const bool mine = may_charge(&charge.page);
+    if (mine) charge.way = Charge::Way::own;
+    if (!mine && !part.owner.known) return;
+    for (uintptr_t at = begin; part_from(at, &part) && part.begin < end; at = part.end) {
         if (part.end > end) part.end = end;
         compare(part, true, charge);
     }
+}
+
+void give_back(uintptr_t begin, uintptr_t end) {
+    look_at(begin, end);  // what was touched and given back between two looks counts as well
+    if (!any()) return;
+    const Hold hold(kTries);
+    if (!hold) return;  // the next look will find that they are gone
     Charge nobody;
     count({.went = resident_pages::forget(begin, end, {came, went, &nobody})}, false);
 }

@@ -1,5 +1,5 @@
-// Address space that the program only reserved (PROT_NONE, MAP_NORESERVE), and what of it is in
-// use.
+// Address space that the program only reserved (PROT_NONE, MAP_NORESERVE), or mapped in large
+// pieces, and what of it is in use.
 //
 // The allocators that libraries bring (mimalloc in pyarrow, jemalloc in polars and duckdb) reserve
 // such space in large pieces and tell the kernel nothing when they use some of it: a page is there
@@ -22,10 +22,31 @@ extern std::atomic<bool> g_any __attribute__((visibility("hidden")));
 // Whether the program has ever reserved some.
 inline bool any() { return __builtin_expect(g_any.load(std::memory_order_relaxed), 0); }
 
+// A page that has come into memory, and who is charged with it.
+struct Page {
+    uint32_t thread = kNone;
+    uint32_t stack = kNone;
+    uint8_t stack_state = TG_STACK_UNSEEN;
+    uint64_t pc = 0;
+};
+
+// Who is charged with all of a mapping's pages: where that is not known, it is who looks.
+struct Owner {
+    bool known = false;
+    Page page{};
+};
+
+// Mappings from this size on are seen as reserved: much of them may never be touched.
+inline constexpr size_t kLarge = size_t{32} << 20;
+
 // What the program does with its address space. `add` and `remove` say which of it is reserved.
-void add(uintptr_t begin, uintptr_t end);
+void add(uintptr_t begin, uintptr_t end, const Owner& owner = {});
 void remove(uintptr_t begin, uintptr_t end);
-bool holds(uintptr_t begin, uintptr_t end);
+bool holds(uintptr_t begin, uintptr_t end, Owner* owner);
+// The calling thread, where it stands; `caller` has called the hook.
+Owner caller_of(const void* caller);
+// Before pages move.
+void look_at(uintptr_t begin, uintptr_t end);
 // Before pages of it are given back; it stays reserved.
 void give_back(uintptr_t begin, uintptr_t end);
 

@@ -1,8 +1,8 @@
 """Anonymous mappings that a program makes itself: whole, grown, moved, cut in parts, and replaced where they lie.
 
 Sizes are counted in pages, as the kernel maps them. Argument 2 is ``small`` or ``huge``: huge ones are larger than 32 bits
-count, and never touched. Address space that is only reserved, without access or without the kernel's promise of memory, is
-nothing that a program holds.
+count, and a part of them is touched: of large mappings, and of address space that is only reserved, without access or without
+the kernel's promise of memory, a program holds what it has touched.
 """
 
 import ctypes
@@ -93,11 +93,17 @@ def reserve() -> None:
 
 def huge(space: Space) -> None:
     reserve()
-    size = 5 << 30
-    block = space.map(size)
-    block = space.remap(block, size, size + (1 << 30))
-    space.unmap(block, size + (1 << 30))
-    space.map(size)
+    size, touched, kept = 5 << 30, 64 << 20, 160 << 20
+    whole = Space()
+    block = whole.map(size)
+    ctypes.memset(block, 1, touched)
+    ctypes.memset(block + (3 << 30), 1, touched)
+    block = whole.remap(block, size, size + (1 << 30))  # its pages go and come
+    whole.unmap(block, size + (1 << 30))
+    block = whole.map(size)
+    ctypes.memset(block + (4 << 30), 1, kept + touched)
+    whole.unmap(block + (4 << 30), touched)
+    space.allocated, space.freed = 4 * touched + kept + touched, 4 * touched + touched
 
 
 def main() -> None:
