@@ -27,6 +27,7 @@ KEYS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "leaks": ("leaks", TEXT, ("analyze",)),
     "metric": ("metric", TEXT, ("diff",)),
     "spread": ("spread", NUMBER, ("diff",)),
+    "smallest": ("smallest", NUMBER, ("diff",)),
     "fail-if": ("fail_if", LIST, ("diff",)),
 }
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -30,7 +30,8 @@ class Options:
     metric: str | None
     top: int | None
     shares: bool
-    spread: float
+    spread: float | None
+    smallest: float
     fail_if: tuple[str, ...]
     anyway: bool
     scope: str | None
@@ -107,10 +108,17 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
 @click.option(
     "--spread",
     type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="With one recording a side: how much runs are known to differ (standard deviation); without it there are no"
+    " verdicts.",
+)
+@click.option(
+    "--smallest",
+    type=click.FloatRange(0, 100),
     default=1.0,
     show_default=True,
     metavar="PERCENT",
-    help="With one recording a side: how much runs are taken to differ (standard deviation).",
+    help="The smallest difference that gets a verdict, of the total; or five times as much of the amount itself.",
 )
 @click.option("--anyway", is_flag=True, help="Compare recordings that cannot well be compared.")
 @click.option("--scope", metavar="project|all|GLOB", help="Whose lines are charged, as in 'analyze'.")
@@ -160,7 +168,8 @@ def run(options: Options) -> bool:
             question,
             anyway=options.anyway,
             shares=options.shares,
-            spread=options.spread / 100,
+            spread=None if options.spread is None else options.spread / 100,
+            smallest=options.smallest / 100,
             watcher=watcher,
         )
         judgements = judge(result, conditions)

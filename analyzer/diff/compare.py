@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -17,11 +18,14 @@ from ..recording.text import printable
 from ..report_data.difference import DiffResult, Level
 from ..report_data.difference_metrics import OVERALL, SELF, TOTAL, TREE, Metric
 from ..report_data.numbers import counted
-from .evidence import SPREAD
-from .levels import compare, measured, totals
+from .levels import Judging, compare, measured, totals
 from .links import Link
 from .places import MergedTree, Placer, Rows
 from .runs import Run, Side, in_one_scope, make_side, obstacles, read_run, remarks
+from .summary import summarise, unjudged
+
+SMALLEST = 0.01
+"""The smallest difference that matters, as a share of the total (or five times as much of the value itself)."""
 
 COLUMNS = {
     "files": ("file", "base_file", "new_file"),
@@ -39,13 +43,15 @@ def diff(
     *,
     anyway: bool = False,
     shares: bool = False,
-    spread: float = SPREAD,
+    spread: float | None = None,
+    smallest: float = SMALLEST,
     watcher: Watcher | None = None,
 ) -> DiffResult:
     """Compares the recordings ``new`` with the recordings ``base``.
 
     ``anyway`` compares what cannot well be compared; ``shares`` compares shares of each run's total instead of amounts;
-    ``spread`` is the standard deviation between runs (as a share) that is assumed if there is one run a side;
+    ``spread`` is the standard deviation between runs (as a share), if there is one run a side and it is known: without
+    it, one run a side gives no verdicts; ``smallest`` is the smallest difference that matters, as a share of the total;
     ``watcher`` is told how far it has come.
 
     Errors:
@@ -54,17 +60,17 @@ def diff(
     if not base or not new:
         raise FormatError("a diff needs at least one recording on each side")
     with _uncollected():
-        return _diff(base, new, question or Question(), anyway=anyway, shares=shares, spread=spread, watcher=watcher)
+        how = _How(shares, spread, smallest)
+        return _diff(base, new, question or Question(), how, anyway=anyway, watcher=watcher)
 
 
 def _diff(
     base: Sequence[Path],
     new: Sequence[Path],
     question: Question,
+    how: _How,
     *,
     anyway: bool,
-    shares: bool,
-    spread: float,
     watcher: Watcher | None,
 ) -> DiffResult:
     runs: list[Run] = []
@@ -87,7 +93,7 @@ def _diff(
         )
     link = Link(sides[0].files, sides[1].files, sides[0].functions, sides[1].functions)
     notes = [f"not comparable: {reason}" for reason in reasons] + remarks(sides[0].runs, sides[1].runs)
-    return _Comparison(sides, link, shares, spread).result(question, [*notes, *_about_link(link)])
+    return _Comparison(sides, link, how).result(question, [*notes, *_about_link(link)])
 
 
 @contextmanager
@@ -102,20 +108,36 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What is compared, and what counts as different."""
+
+    shares: bool
+    spread: float | None
+    smallest: float
+
+
 class _Comparison:
     """Two linked sides."""
 
-    def __init__(self, sides: tuple[Side, Side], link: Link, shares: bool, spread: float) -> None:
+    def __init__(self, sides: tuple[Side, Side], link: Link, how: _How) -> None:
         self._sides, self._link = sides, link
-        self._shares, self._spread = shares, spread
+        self._shares, self._spread = how.shares, how.spread
         self._runs = sides[0].runs, sides[1].runs
         self._placer = Placer(*sides, link)
+        self._unjudged = unjudged(*self._runs, how.spread)
+        amounts = totals(OVERALL, self._runs)
+        wholes = {name: float(max(side.mean[0] for side in both)) for name, both in amounts.items()}
+        self._totals_judging = Judging(self._unjudged is None, how.spread, how.smallest, wholes)
+        of_rows = {} if how.shares else wholes
+        self._judging = Judging(self._unjudged is None, how.spread, how.smallest, of_rows)
 
     def result(self, question: Question, notes: list[str]) -> DiffResult:
         """Everything, compared."""
         runs = [*self._runs[0], *self._runs[1]]
         placer = self._placer
         single = len(runs) == 2
+        whole, lines = self._totals(), self._level("lines", placer.lines(), (*SELF, *TOTAL))
         return DiffResult(
             base=[*self._runs[0]],
             new=[*self._runs[1]],
@@ -124,9 +146,10 @@ class _Comparison:
             widened=any(run.profile.widened for run in runs),
             shares=self._shares,
             spread=self._spread if single else None,
+            summary=summarise(whole, lines, self._unjudged),
             remarks=notes,
-            totals=self._totals(),
-            lines=self._level("lines", placer.lines(), (*SELF, *TOTAL)),
+            totals=whole,
+            lines=lines,
             functions=self._level("functions", placer.functions(), (*SELF, *TOTAL)),
             files=self._level("files", placer.files(), (*SELF, *TOTAL)),
             threads=self._level("threads", placer.threads(), SELF),
@@ -135,7 +158,7 @@ class _Comparison:
 
     def _totals(self) -> Level:
         amounts = totals(OVERALL, self._runs)
-        return compare("totals", pd.DataFrame({"status": ["same"]}), amounts, OVERALL, self._spread)
+        return compare("totals", pd.DataFrame({"status": ["same"]}), amounts, OVERALL, self._totals_judging)
 
     def _level(self, name: str, rows: Rows, metrics: Sequence[Metric]) -> Level:
         both = _BOTH.get(name, ())
@@ -149,7 +172,7 @@ class _Comparison:
             rows.count,
             shares=self._shares,
         )
-        return compare(name, rows.frame(columns), amounts, metrics, self._spread)
+        return compare(name, rows.frame(columns), amounts, metrics, self._judging)
 
     def _calls(self) -> Level:
         tree = MergedTree(*self._sides, self._link, self._placer)
@@ -163,7 +186,7 @@ class _Comparison:
         amounts = measured(
             TREE, self._runs, (frames[0], frames[1]), (rows[0], rows[1]), len(places), shares=self._shares
         )
-        return compare("calls", places, amounts, TREE, self._spread)
+        return compare("calls", places, amounts, TREE, self._judging)
 
 
 def _about_link(link: Link) -> list[str]:

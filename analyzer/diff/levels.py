@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..profile.profile import Profile
 from ..recording.release import release_unused
 from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Level, Status
 from ..report_data.difference_metrics import BY_NAME, PEAK, RESIDENT, WALL, Metric
-from .evidence import Amounts, Evidence, adjusted_alpha
+from .evidence import SPREAD, Amounts, Evidence, adjusted_alpha
 from .runs import Run
 
 MIN_COUNTS = 5.0
@@ -29,21 +30,42 @@ _Ids = NDArray[np.int64]
 VALUES = ("base", "new", "difference", "low", "high", "change", "change_low", "change_high", "p")
 
 
+@dataclass(frozen=True)
+class Judging:
+    """How verdicts are found."""
+
+    judged: bool
+    """Whether the runs can tell at all."""
+    spread: float | None
+    """The standard deviation between runs that the user states, as a share."""
+    smallest: float
+    """The smallest difference that matters, as a share of the total."""
+    wholes: dict[str, float]
+    """By metric, the total of the program."""
+
+
+_IDLE_WAITS = ("wait", "cpu_wait", "gpu_wait")
+"""Waiting of threads that may merely be idle: no verdict by thread."""
+
+
 def compare(
     name: str,
     places: pd.DataFrame,
     amounts: dict[str, tuple[Amounts, Amounts]],
     metrics: Sequence[Metric],
-    spread: float,
+    judging: Judging,
 ) -> Level:
     """A level from its places and what was measured in them."""
+    spread = judging.spread or 0.0
+    idle = _idle(name, places)
     parts, families = [], []
     for metric in metrics:
         if metric.name not in amounts:
             continue
         base, new = amounts[metric.name]
         unfollowed = (places["status"] == Status.NOT_FOLLOWED).to_numpy(np.bool_)
-        values, family = _values(metric, base, new, unfollowed, spread)
+        unfit = idle if metric.name not in _IDLE_WAITS or name != "threads" else np.ones(len(places), np.bool_)
+        values, family = _values(metric, base, new, unfollowed, unfit, judging)
         parts.append(values)
         families.append({"metric": metric.name, **family})
     release_unused()
@@ -54,7 +76,7 @@ def compare(
         places,
         values[columns],
         pd.DataFrame(families, columns=["metric", "compared", "alpha", "verdicts"]),
-        partial(_evidence, amounts, spread),
+        partial(_evidence, amounts, spread if judging.spread is not None else SPREAD),
     )
 
 
@@ -62,17 +84,43 @@ def _evidence(amounts: dict[str, tuple[Amounts, Amounts]], spread: float, metric
     return Evidence(*amounts[metric], max(spread, BY_NAME[metric].spread), factor)
 
 
+def _idle(name: str, places: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows that are no code of the program, such as the waiting of a library's threads: they are shown, not judged."""
+    if "file" not in places:
+        return np.zeros(len(places), np.bool_)
+    return np.asarray(places["file"].isna(), np.bool_) if name != "calls" else np.zeros(len(places), np.bool_)
+
+
+def _matters(base: Amounts, new: Amounts, whole: float, smallest: float) -> NDArray[np.bool_]:
+    """Which differences are large enough to matter: ``smallest`` of the whole, or five times that of the value.
+
+    The latter only with a tenth of the former: that a line of no weight doubles does not matter.
+    """
+    difference, value = np.abs(new.mean - base.mean), np.fmax(base.mean, new.mean)
+    of_value = (difference >= 5 * smallest * value) & (difference >= smallest / 10 * whole)
+    return np.asarray((difference >= smallest * whole) | of_value, np.bool_)
+
+
 def _values(
-    metric: Metric, base: Amounts, new: Amounts, unfollowed: NDArray[np.bool_], spread: float
+    metric: Metric,
+    base: Amounts,
+    new: Amounts,
+    unfollowed: NDArray[np.bool_],
+    unfit: NDArray[np.bool_],
+    judging: Judging,
 ) -> tuple[pd.DataFrame, dict[str, float]]:
+    spread = judging.spread or 0.0
     used = ~((base.mean == 0) & (new.mean == 0)) & ~(np.isnan(base.mean) & np.isnan(new.mean))
-    base, new, unfollowed = base.rows(used), new.rows(used), unfollowed[used]
+    base, new, unfollowed, unfit = base.rows(used), new.rows(used), unfollowed[used], unfit[used]
     evidence = Evidence(base, new, max(spread, metric.spread))
-    compared = _enough(base, new) & ~unfollowed
+    compared = _enough(base, new) & ~unfollowed & ~unfit
     p = evidence.p_values(compared)
     alpha = adjusted_alpha(p)
     interval, change = evidence.interval(alpha), evidence.relative(alpha)
-    certain = compared & (p <= alpha)
+    whole = judging.wholes.get(metric.name.removeprefix("total_"))
+    if whole is None:
+        whole = float(max(np.nansum(base.mean), np.nansum(new.mean), 0.0))
+    certain = compared & (p <= alpha) & _matters(base, new, whole, judging.smallest) & judging.judged
     verdict = np.where(certain, np.where(interval.value > 0, metric.more, metric.less), NO_EVIDENCE)
     frame = pd.DataFrame(
         {

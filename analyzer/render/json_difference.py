@@ -20,6 +20,8 @@ def document(result: DiffResult, judgements: Sequence[Judgement] = (), top: int 
     """The document as Python objects; ``top`` limits the rows of each table."""
     return {
         "tachograph": {"document": "diff", "version": VERSION},
+        "verdict": result.summary.verdict,
+        "sentence": result.summary.sentence,
         "base": [_run(run) for run in result.base],
         "new": [_run(run) for run in result.new],
         "question": {

@@ -19,8 +19,8 @@ from .difference_metrics import BY_NAME, Metric
 SLOWER, FASTER, MORE, LESS = "slower", "faster", "more", "less"
 NO_EVIDENCE, UNKNOWN = "no evidence", "unknown"
 VERDICTS = (SLOWER, FASTER, MORE, LESS, NO_EVIDENCE, UNKNOWN)
-"""``no evidence``: the interval includes 0. ``unknown``: one side's amount is not known, or which row of the other side
-this is."""
+"""``no evidence``: the interval includes 0, the difference is too small to matter, or the runs cannot tell.
+``unknown``: one side's amount is not known, or which row of the other side this is."""
 
 _Array = NDArray[np.float64]
 
@@ -128,6 +128,14 @@ class Level:
         return int(found.iloc[0]) if len(found) else 0
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The answer in a word (``same``, ``unknown``, ``mixed``, or a verdict) and a sentence."""
+
+    verdict: str
+    sentence: str
+
+
 @dataclass(frozen=True)
 class DiffResult:
     """Two sides compared. ``base`` and ``new`` hold the runs, each with its whole ``Profile``."""
@@ -140,7 +148,8 @@ class DiffResult:
     shares: bool
     """Whether lines, functions, files, threads and calls are compared as shares (0..1) of each run's total."""
     spread: float | None
-    """The spread between runs that was assumed, None where it was measured."""
+    """The spread between runs that the user stated, None where it was measured or is unknown."""
+    summary: Summary
     remarks: list[str]
     totals: Level
     lines: Level

@@ -34,7 +34,7 @@ def build(path: Path, slow: int, other: int, gone: int, name: str = "other") -> 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("diff")
-    result = diff([build(folder / "a.tacho", 100, 200, 100)], [build(folder / "b.tacho", 400, 200, 0)])
+    result = diff([build(folder / "a.tacho", 100, 200, 100)], [build(folder / "b.tacho", 400, 200, 0)], spread=0.01)
     assert write(result, str(folder / "diff.html")) < 200_000
     assert {path.name for path in write_diff_figures(result, folder / "figures")} == {"diff-cpu.png", "diff-cpu.svg"}
     return folder / "diff.html"
@@ -78,7 +78,9 @@ def test_search_and_sorting(page: Path, visit: Callable[..., Any]) -> None:
 
 
 def test_hostile_names_stay_text(tmp_path: Path, visit: Callable[..., Any]) -> None:
-    result = diff([build(tmp_path / "a.tacho", 100, 200, 0, EVIL)], [build(tmp_path / "b.tacho", 100, 400, 0, EVIL)])
+    result = diff(
+        [build(tmp_path / "a.tacho", 100, 200, 0, EVIL)], [build(tmp_path / "b.tacho", 100, 400, 0, EVIL)], spread=0.01
+    )
     write(result, str(tmp_path / "diff.html"))
     shown = visit(tmp_path / "diff.html")
     shown.locator("#flame .box").nth(1).hover()

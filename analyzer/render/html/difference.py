@@ -70,6 +70,7 @@ def page(result: DiffResult) -> str:
         data=Packer().block(document),
         base=_side(result.base),
         new=_side(result.new),
+        sentence=result.summary.sentence,
         facts=_facts(result),
         remarks=result.remarks,
         totals=[_total_row(row) for row in result.totals.values.itertuples()],
@@ -83,11 +84,10 @@ def _side(runs: list[ComparedRun]) -> str:
 def _facts(result: DiffResult) -> list[str]:
     program = result.new[0].profile.about.program
     runs = f"{len(result.base)} against {len(result.new)} recording{'s' if len(result.new) > 1 else ''}"
-    spread = (
-        f"runs are taken to differ by {result.spread * 100:g} %"
-        if result.spread is not None
-        else "judged by how much the runs of a side differ"
-    )
+    single = len(result.base) == len(result.new) == 1
+    spread = "judged by how much the runs of a side differ"
+    if single:
+        spread = "" if result.spread is None else f"runs are said to differ by {result.spread * 100:g} %"
     shares = "shares of each run's total" if result.shares else ""
     return [fact for fact in (program, runs, spread, shares, f"scope {result.scope}") if fact]
 

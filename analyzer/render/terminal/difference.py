@@ -104,12 +104,10 @@ class Report:
         yield Text(" tachograph diff  ", "bold").append(program, "bold #e5c07b")
         yield from self._side("base", result.base)
         yield from self._side("new", result.new)
+        yield from self._prose(result.summary.sentence, "bold")
         if result.spread is not None:
-            assumed = f"{result.spread * 100:g} % (standard deviation)"
             yield from self._prose(
-                f"one recording a side: runs are taken to differ by {assumed}; how much they really do is measured with"
-                " several: tachograph diff --base A1 A2 A3 --new B1 B2 B3",
-                "dim",
+                f"one recording a side, and runs are said to differ by {result.spread * 100:g} %", "dim"
             )
         for remark in result.remarks:
             yield from self._prose(remark, "yellow")

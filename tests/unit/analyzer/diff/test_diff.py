@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from tachograph.analyzer.diff import DiffResult, Level, diff
+from tachograph.analyzer import diff as comparison
+from tachograph.analyzer.diff import DiffResult, Level
 from tachograph.format import FormatError, load_specification
 from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make
 from unit.analyzer.recordings import START, Builder
+
+diff = partial(comparison.diff, spread=0.01)
+"""One run a side gives verdicts only if it is said how much runs differ."""
 
 
 def values(level: Level, metric: str, **place: Any) -> pd.Series:

@@ -144,7 +144,7 @@ def test_bad_input_is_one_line_and_status_2(pair: list[str], arguments: list[str
 def test_without_arguments_it_is_the_two_newest(make: Make) -> None:
     for age, (name, count) in enumerate((("newest", 300), ("before", 100), ("oldest", 900))):
         os.utime(make(name, {WORK: count}), (1_000_000 - age, 1_000_000 - age))
-    output = invoke().output
+    output = invoke("--spread", "1").output
     assert output.index("before.tacho") < output.index("newest.tacho")
     assert "oldest" not in output
     assert any("work(item)" in line and "+2.00 s" in line and "slower" in line for line in output.splitlines())
@@ -164,7 +164,7 @@ def test_groups_on_the_command_line() -> None:
 
 
 def test_report(pair: list[str]) -> None:
-    lines = invoke(*pair).output.splitlines()
+    lines = invoke(*pair, "--spread", "1").output.splitlines()
     total = next(line for line in lines if line.split()[:1] == ["CPU"])
     assert total.split()[:7] == ["CPU", "7.00", "s", "12.0", "s", "+71.4", "%"]
     assert total.endswith("slower")
@@ -191,7 +191,7 @@ def test_the_report_keeps_to_the_width(pair: list[str], columns: str, monkeypatc
 
 
 def test_json(pair: list[str], here: Path) -> None:
-    result = invoke(*pair, "--json", "-", "--fail-if", "cpu>5%")
+    result = invoke(*pair, "--spread", "1", "--json", "-", "--fail-if", "cpu>5%")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert "failed: cpu>5%: +71.4 %" in result.stderr
@@ -200,12 +200,15 @@ def test_json(pair: list[str], here: Path) -> None:
     cpu = line["metrics"]["cpu"]
     assert (cpu["base"], cpu["new"], cpu["difference"], cpu["verdict"]) == (5.0, 10.0, 5.0, "slower")
     assert cpu["low"] < 5 < cpu["high"]
+    assert found["verdict"] == "slower"
+    assert found["sentence"].startswith("slower: CPU +71.4 % (")
+    assert found["sentence"].endswith(f"because of app.py:{WORK}")
     assert found["totals"]["cpu"]["change"] == pytest.approx(5 / 7)
     assert found["gate"][0]["outcome"] == "failed"
     assert found["question"]["spread"] == 0.01
     (family,) = [each for each in found["compared"] if (each["table"], each["metric"]) == ("lines", "cpu")]
     assert (family["compared"], family["verdicts"], family["alpha"]) == (2, 1, 0.025)
-    assert invoke(*pair, "--json", "out.json").output == ""
+    assert invoke(*pair, "--spread", "1", "--json", "out.json").output == ""
     assert json.loads((here / "out.json").read_text())["lines"] == found["lines"]
 
 
@@ -246,3 +249,36 @@ def test_parse_condition_refuses_hostile_text() -> None:
     with pytest.raises(FormatError) as error:
         parse_condition(f"{EVIL}>5%")
     assert "\x1b" not in str(error.value)
+
+
+def test_one_run_a_side_tells_nothing_about_the_program(pair: list[str], here: Path) -> None:
+    found = json.loads(invoke(*pair, "--json", "-", "--html", "diff.html").stdout)
+    assert found["verdict"] == "unknown"
+    assert found["sentence"].startswith("one run a side differs by CPU +71.4 %; repeat to know: tachograph diff --base")
+    verdicts = {
+        metric["verdict"]
+        for table in ("files", "functions", "lines", "threads")
+        for row in found[table]
+        for metric in row["metrics"].values()
+    }
+    assert verdicts <= {"no evidence", "unknown"}
+    assert "one run a side differs by" in (here / "diff.html").read_text("utf-8")
+    assert "repeat to know" in invoke(*pair).output
+
+
+def test_several_runs_answer_in_a_sentence(make: Make) -> None:
+    old = [str(make(f"old{n}", {WORK: 500 + n, SORT: 200})) for n in range(3)]
+    new = [str(make(f"new{n}", {WORK: 200 + n, SORT: 200})) for n in range(3)]
+    again = [str(make(f"again{n}", {WORK: 501 - n, SORT: 200})) for n in range(3)]
+
+    def answer(base: list[str], other: list[str], *more: str) -> tuple[str, str]:
+        found = json.loads(invoke("--base", *base, "--new", *other, "--json", "-", *more).stdout)
+        return found["verdict"], found["sentence"]
+
+    verdict, sentence = answer(old, new)
+    assert verdict == "faster"
+    assert sentence.startswith("faster: CPU -42.")
+    assert sentence.endswith(f"because of app.py:{WORK}")
+    verdict, sentence = answer(old, again)
+    assert (verdict, sentence.startswith("no difference found: CPU ")) == ("same", True)
+    assert answer(old, new, "--smallest", "50")[0] == "same"

@@ -1,0 +1,106 @@
+"""The answer of a diff in one word and one sentence, and whether the runs can give one at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ..report_data.data_quality import CPU_WAIT_SHARE
+from ..report_data.difference import FASTER, LESS, MORE, SLOWER, Level, Summary
+from ..report_data.difference_metrics import BY_NAME
+from ..report_data.numbers import change, changes, counted, percent, signed
+from .runs import Run
+
+TIMES = ("cpu", "main_wait", "wall")
+SIZES = ("memory.peak", "memory.live_at_end", "memory.allocated")
+"""Totals that decide the answer, the most telling first."""
+
+_WORSE, _BETTER = {SLOWER, MORE}, {FASTER, LESS}
+_REPEAT = "repeat to know: tachograph diff --base A1 A2 A3 --new B1 B2 B3"
+
+
+def unjudged(base: Sequence[Run], new: Sequence[Run], spread: float | None) -> str | None:
+    """Why the runs tell nothing about the program, as the beginning of a sentence; None if they do.
+
+    ``spread`` is the standard deviation between runs that the user states, as a share.
+    """
+    busy = [sum(map(_busy, side)) / len(side) for side in (base, new)]
+    if abs(busy[1] - busy[0]) > CPU_WAIT_SHARE:
+        side = "base" if busy[0] > busy[1] else "new"
+        share = f"no processor for {percent(max(busy))} % of the time"
+        return f"the machine was busier while {side} was recorded ({share}), and the sides differ"
+    if len(base) == 1 and len(new) == 1 and spread is None:
+        return "one run a side differs"
+    return None
+
+
+def _busy(run: Run) -> float:
+    """The part of its time that a run had no processor for."""
+    totals = run.profile.totals
+    return (totals.main_cpu_wait_s or 0.0) / totals.main_s if totals.main_s > 0 else 0.0
+
+
+def summarise(totals: Level, lines: Level, reason: str | None) -> Summary:
+    """The answer; ``reason`` is why there is no verdict (``unjudged``)."""
+    rows = totals.values.set_index("metric")
+    known = [name for name in (*TIMES, *SIZES) if name in rows.index]
+    if reason is not None:
+        told = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in known if _noted(rows.loc[name])]
+        return Summary("unknown", f"{reason} by {', '.join(told[:2]) or 'less than 1 %'}; {_REPEAT}")
+    times = [name for name in TIMES if name in known and rows.at[name, "verdict"] in _WORSE | _BETTER]
+    sizes = [name for name in SIZES if name in known and rows.at[name, "verdict"] in _WORSE | _BETTER]
+    if not times and not sizes:
+        return _by_lines(lines, rows, known)
+    found = [*times, *sizes]
+    verdicts = {str(rows.at[name, "verdict"]) for name in found}
+    if verdicts & _WORSE and verdicts & _BETTER:
+        parts = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in found]
+        return Summary("mixed", ", ".join(parts[:3]))
+    row = rows.loc[found[0]]
+    first = f"{row['verdict']}: {BY_NAME[found[0]].label} {_change(row)}{_interval(row)}"
+    others = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in sizes[:1] if times]
+    return Summary(str(row["verdict"]), ", ".join([first + _because(lines, found[0], str(row["verdict"])), *others]))
+
+
+def _by_lines(lines: Level, rows: pd.DataFrame, known: list[str]) -> Summary:
+    """The totals have no verdict: what single lines say."""
+    values = lines.values
+    judged = values[values["metric"].isin((*TIMES, *SIZES)) & values["verdict"].isin(_WORSE | _BETTER)]
+    if judged.empty:
+        row = rows.loc[known[0]] if known else None
+        told = "" if row is None else f": {BY_NAME[known[0]].label} {_change(row)}{_interval(row)}"
+        return Summary("same", f"no difference found{told}")
+    verdicts = set(judged["verdict"].astype(str))
+    word = verdicts.pop() if len(verdicts) == 1 else "mixed"
+    count = judged["row"].nunique()
+    return Summary(word, f"{word}: {counted(count, 'lines')} changed, and the totals show no difference")
+
+
+def _noted(row: pd.Series) -> bool:
+    """Whether a total differs by more than rounding: for runs that cannot be judged."""
+    return bool(np.isfinite(row["difference"]) and (not row["base"] > 0 or abs(row["change"]) >= 0.01))
+
+
+def _change(row: pd.Series) -> str:
+    unit = BY_NAME[str(row.name)].unit
+    return change(row["change"]) or signed(row["difference"], unit)
+
+
+def _interval(row: pd.Series) -> str:
+    told = changes(row["change_low"], row["change_high"]) if row["base"] > 0 else ""
+    return f" ({told})" if told else ""
+
+
+def _because(lines: Level, metric: str, verdict: str) -> str:
+    """The line that changed most in the same direction, if its change is most of the whole."""
+    name = "cpu" if metric == "wall" else metric
+    if not lines.knows(name):
+        return ""
+    frame = lines.metric(name)
+    frame = frame[(frame["verdict"] == verdict) & frame["file"].notna()]
+    if frame.empty:
+        return ""
+    first = frame.iloc[0]
+    return f", because of {str(first['file']).rpartition('/')[2]}:{first['line']}"
