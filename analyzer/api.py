@@ -189,7 +189,7 @@ class Recording(Reader):
     def _series(self, column: pa.ChunkedArray, spec: ColumnSpec) -> pd.Series:
         if spec.enum is not None:
             values = [value.name for value in self.specification.enums[spec.enum]]
-            codes = column.to_numpy().astype(np.int64)
+            codes = column.cast("int64").fill_null(-1).to_numpy()
             # A value that this version does not know is null.
             return pd.Series(pd.Categorical.from_codes(np.where(codes < len(values), codes, -1), values))
         if spec.nullable and column.type in _NULLABLE:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-FORMAT_VERSION = "1.2"
+FORMAT_VERSION = "1.3"
 
 
 class Origin(IntEnum):
@@ -38,6 +38,21 @@ class StackState(IntEnum):
     """no room to store it"""
     UNSEEN = 5
     """not read: the thread was not sampled then, or there is no extension module for its Python"""
+
+
+class NativePath(IntEnum):
+    """Values of enumeration ``native_path``."""
+
+    UNRECORDED = 0
+    """not looked at: native call paths were not wanted, or could not be had here"""
+    WHOLE = 1
+    """unwind tables led to the thread's first frame"""
+    GUESSED = 2
+    """likewise, but for code without unwind tables, whose return address was searched for on the stack"""
+    TRUNCATED = 3
+    """the innermost frames: it is deeper than the limit, comes to code that hides its caller, or is a greenlet's"""
+    TORN = 4
+    """the innermost frames: what came after them contradicts itself"""
 
 
 class Target(IntEnum):

@@ -45,15 +45,19 @@ class Numbering:
 
     def close(self) -> None:
         """Follows what used rows refer to, and gives out the new ids."""
-        self._use_callers()
+        self._use_callers("native_stacks")
+        for column in ("stack", "native_frame"):
+            self._use_from("native_stacks", column, column + "s")
+        self._use_callers("stacks")
         for name, column, target in (
+            ("threads", "start_frame", "native_frames"),
             ("stacks", "code", "codes"),
             ("codes", "file", "files"),
             ("native_frames", "module", "modules"),
             ("modules", "process", "processes"),
             ("threads", "process", "processes"),
         ):
-            self.use_ids(target, _ids(self._recording.table(name).column(column))[self._used[name]])
+            self._use_from(name, column, target)
         for name, used in self._used.items():
             self._new[name] = np.append(np.where(used, np.cumsum(used) - 1, _GONE), _GONE)
 
@@ -73,9 +77,12 @@ class Numbering:
             arrays.append(values)
         return pa.Table.from_arrays(arrays, schema=spec.schema)
 
-    def _use_callers(self) -> None:
-        used = self._used["stacks"]
-        parents = _ids(self._recording.table("stacks").column("parent")).tolist()
+    def _use_from(self, name: str, column: str, target: str) -> None:
+        self.use_ids(target, _ids(self._recording.table(name).column(column))[self._used[name]])
+
+    def _use_callers(self, tree: str) -> None:
+        used = self._used[tree]
+        parents = _ids(self._recording.table(tree).column("parent")).tolist()
         # Every parent comes before its children, so one pass from the end reaches all of them.
         for node in np.flatnonzero(used)[::-1].tolist():
             above = parents[node]

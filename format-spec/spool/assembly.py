@@ -15,9 +15,10 @@ from .contexts import ContextTree, ReadSource
 from .directory import SpoolDirectory
 from .gpu import GpuFacts, read_gpu
 from .images import images_of
-from .layout import BLOCK_ROWS, FREED_ROWS
+from .layout import BLOCK_ROWS, FREED_ROWS, NativeStack
 from .named_spans import spans_table
 from .native_frames import NativeFrames, Resolve
+from .native_tree import NativeTree, take_native_paths
 from .process_definitions import ProcessFacts
 from .process_log import ProcessLog
 from .process_reader import Chunk, read_process
@@ -219,6 +220,7 @@ def assemble(
     chunks: dict[str, list[tuple[int, Chunk]]] = {name: [] for name in ROW_KINDS}
     processes: list[ProcessFacts] = []
     contexts, stack_ids = ContextTree(), []
+    native_paths: list[list[NativeStack]] = []
     for row in rows:
         if row.process is None:
             continue
@@ -227,13 +229,17 @@ def assemble(
         for name, pieces in found.items():
             chunks[name] += [(len(processes), chunk) for chunk in pieces]
         processes.append(facts)
+        native_paths.append(take_native_paths(facts))
         stack_ids.append(contexts.add(facts))
         facts.forget_contexts()
     native = NativeFrames(processes)
-    threads, thread_ids = threads_table(processes, spec)
+    threads, thread_ids = threads_table(processes, [native.ids(index) for index in range(len(processes))], spec)
     maps = []
+    tree = NativeTree()
     for index, facts in enumerate(processes):
-        ids = id_maps(facts.number, thread_ids[index], stack_ids[index], native.ids(index))
+        frames = native.ids(index)
+        paths = tree.add(native_paths[index], frames, stack_ids[index])
+        ids = id_maps(facts.number, thread_ids[index], stack_ids[index], paths, frames)
         maps.append(_ProcessMaps(ids, native.remapped(index)))
     gpu = read_gpu(spool, processes)
     tables = {
@@ -243,6 +249,7 @@ def assemble(
         "threads": threads,
         **contexts.tables(spec, read_source, store_sources),
         **native.tables(spec, resolve),
+        "native_stacks": tree.table(spec),
         "spans": spans_table(processes, thread_ids, spec),
         "gpu_devices": gpu.devices_table(spec),
     }

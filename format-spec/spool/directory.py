@@ -14,16 +14,17 @@ from ..files import read_regular_file
 from ..manifest import MOST_INTEGER
 from .layout import (
     BLOCK,
+    BLOCK_ROWS,
     CONTROL_FIELDS,
     CONTROL_MAGIC,
     CONTROL_SIZE,
     LOSS_COUNTERS,
-    PENDING_PLACES,
+    PENDING_SIZE,
     Control,
     ControlState,
 )
 from .process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log, joined
-from .records import ROW_LENGTHS, record_header
+from .records import record_header
 from .segment import Segment, read_segment
 
 SPOOL_NAME = "spool"
@@ -75,10 +76,17 @@ def decode_control(data: bytes) -> ControlFile:
 
 def pending_blocks(data: bytes) -> bytes:
     """The BLOCK records behind a control file, joined: blocks that live, and that no segment tells of yet."""
-    length = ROW_LENGTHS[BLOCK]
-    places = (CONTROL_SIZE + index * length for index in range(PENDING_PLACES))
-    used = (at for at in places if data[at : at + 8] == struct.pack("<Q", record_header(at, length, BLOCK, 0)))
-    return b"".join(data[at : at + length] for at in used)
+    # Earlier versions have shorter records there; no place of one length looks like one of another.
+    places = (
+        (at, length)
+        for length in BLOCK_ROWS.lengths
+        for at in range(CONTROL_SIZE, CONTROL_SIZE + PENDING_SIZE - length + 1, length)
+    )
+    return b"".join(
+        data[at : at + length].ljust(BLOCK_ROWS.length, b"\0")
+        for at, length in places
+        if data[at : at + 8] == struct.pack("<Q", record_header(at, length, BLOCK, 0))
+    )
 
 
 @dataclass(frozen=True, order=True)

@@ -21,7 +21,7 @@ CONTROL_SIZE = 4096
 """Bytes of a control file, the places of pending blocks aside."""
 LOSS_COUNTERS = 64
 """Counters of losses in a control file."""
-PENDING_PLACES = 1820
+PENDING_PLACES = 1638
 """Places for pending blocks behind a control file."""
 PENDING_SIZE = 131072
 """Bytes of these places."""
@@ -170,6 +170,8 @@ LOSS = 18
 CARRIED = 19
 THREAD_CARRIED = 20
 TASK_STACK = 21
+NATIVE_STACK = 22
+THREAD_ORIGIN = 23
 ABANDONED = 255
 
 
@@ -295,6 +297,23 @@ class ThreadCarried(NamedTuple):
     cpu_ns: int
 
 
+class NativeStack(NamedTuple):
+    """A node of the tree of native call paths."""
+
+    native_stack: int
+    parent: int
+    pc: int
+    stack: int
+
+
+class ThreadOrigin(NamedTuple):
+    """Where a thread comes from, if it came through pthread_create."""
+
+    thread: int
+    creator: int
+    start: int
+
+
 Definition = (
     Meta
     | ThreadStart
@@ -309,6 +328,8 @@ Definition = (
     | LossCount
     | Carried
     | ThreadCarried
+    | NativeStack
+    | ThreadOrigin
 )
 
 SHAPES = {
@@ -328,13 +349,15 @@ SHAPES = {
     CARRIED: Shape(Carried, struct.Struct("<qqqQQ64Q"), (0, 1, 2, 3, 4, 5), (), array=True),
     THREAD_CARRIED: Shape(ThreadCarried, struct.Struct("<I4xq"), (0, 1), (), array=False),
     TASK_STACK: Shape(Stack, struct.Struct("<IIIiIB3x"), (0, 1, 2, 3), ((4, 5),), array=False),
+    NATIVE_STACK: Shape(NativeStack, struct.Struct("<IIQI4x"), (0, 1, 2, 3), (), array=False),
+    THREAD_ORIGIN: Shape(ThreadOrigin, struct.Struct("<IIQ"), (0, 1, 2), (), array=False),
 }
 """How each kind of record that is no row is decoded."""
 
 CPU_ROWS = RowKind(
     "cpu",
     CPU,
-    56,
+    64,
     "cpu",
     "time_ns",
     (
@@ -349,20 +372,25 @@ CPU_ROWS = RowKind(
         ("opcode", "B", 53),
         ("origin", "B", 54),
         ("stack_state", "B", 55),
+        ("native_stack", "I", 56),
+        ("native_path", "B", 60),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
         Reference("thread", "thread", "thread", None),
         Reference("stack", "stack", "stack", 4294967295),
+        Reference("native_stack", "native_stack", "native_stack", 0),
     ),
     {"system_ns": -1, "opcode": 0},
     optional=False,
     joined=(),
+    later=("native_stack", "native_path"),
+    least=56,
 )
 WAIT_ROWS = RowKind(
     "waits",
     WAIT,
-    56,
+    64,
     "waits",
     "start_ns",
     (
@@ -375,15 +403,20 @@ WAIT_ROWS = RowKind(
         ("syscall", "i", 48),
         ("target", "B", 52),
         ("stack_state", "B", 53),
+        ("native_path", "B", 54),
+        ("native_stack", "I", 56),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
         Reference("thread", "thread", "thread", None),
         Reference("stack", "stack", "stack", 4294967295),
+        Reference("native_stack", "native_stack", "native_stack", 0),
     ),
     {"syscall": -1},
     optional=False,
     joined=(),
+    later=("native_path", "native_stack"),
+    least=56,
 )
 MEMORY_ROWS = RowKind(
     "memory",
@@ -434,7 +467,7 @@ MEMORY_ROWS = RowKind(
 BLOCK_ROWS = RowKind(
     "blocks",
     BLOCK,
-    72,
+    80,
     "allocations",
     "time_ns",
     (
@@ -450,15 +483,20 @@ BLOCK_ROWS = RowKind(
         ("domain", "B", 68),
         ("stack_state", "B", 69),
         ("followed", "B", 70),
+        ("native_path", "B", 71),
+        ("native_stack", "I", 72),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
         Reference("thread", "thread", "thread", 4294967295),
         Reference("stack", "stack", "stack", 4294967295),
+        Reference("native_stack", "native_stack", "native_stack", 0),
     ),
     {},
     optional=True,
     joined=(Reference("freed_thread", "freed_thread", "thread", 4294967295),),
+    later=("native_path", "native_stack"),
+    least=72,
 )
 FREED_ROWS = RowKind(
     "freed",
@@ -487,15 +525,19 @@ COPY_ROWS = RowKind(
         ("thread", "I", 48),
         ("stack", "I", 52),
         ("stack_state", "B", 56),
+        ("native_path", "B", 57),
+        ("native_stack", "I", 60),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
         Reference("thread", "thread", "thread", None),
         Reference("stack", "stack", "stack", 4294967295),
+        Reference("native_stack", "native_stack", "native_stack", 0),
     ),
     {},
     optional=True,
     joined=(),
+    later=("native_path", "native_stack"),
 )
 GPU_ROWS = RowKind(
     "gpu",

@@ -109,9 +109,23 @@ def part_rows(part: Part, kind: RowKind, columns: Sequence[str] | None = None) -
             if file.metadata.num_rows > MAX_PART_ROWS:
                 raise FormatError(f"{part.path.name}/{path.name} has too many rows")
             for group in range(file.metadata.num_row_groups):
-                yield file.read_row_group(group, columns=wanted.names).select(wanted.names).cast(wanted)
+                there = [name for name in wanted.names if name in file.schema_arrow.names or name not in kind.later]
+                yield _with_later(file.read_row_group(group, columns=there).select(there), wanted)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise FormatError(f"{part.path.name}/{path.name} cannot be read: {_first_line(error)}") from error
+
+
+def _with_later(table: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """The columns of a part; what an earlier version did not write is 0."""
+    import pyarrow as pa
+
+    columns = [
+        table.column(field.name)
+        if field.name in table.column_names
+        else pa.repeat(pa.scalar(0, field.type), len(table))
+        for field in wanted
+    ]
+    return pa.Table.from_arrays(columns, names=wanted.names).cast(wanted)
 
 
 def _first_line(error: Exception) -> str:

@@ -12,12 +12,14 @@ from .layout import (
     Meta,
     Module,
     NameSource,
+    NativeStack,
     Span,
     Stack,
     State,
     ThreadCarried,
     ThreadEnd,
     ThreadName,
+    ThreadOrigin,
     ThreadStart,
 )
 from .segment import Segment, carried_torn
@@ -30,6 +32,7 @@ class ThreadFacts:
     start: ThreadStart | None = None
     name: ThreadName | None = None
     end: ThreadEnd | None = None
+    origin: ThreadOrigin | None = None
     earlier_ns: int = 0
 
 
@@ -37,9 +40,9 @@ class ThreadFacts:
 class ProcessFacts:
     """What is known of a process: its definitions by the spool's ids, and what it mentions.
 
-    ``mentions`` are the distinct ``thread``, ``stack`` and ``pc`` values of its rows. ``first_ns`` and ``last_ns`` are
-    the times of its first and last row. ``number`` is its row in the table processes. ``carried`` says where its window
-    begins, in a recording that is rotated; ``later_threads`` are known only from behind its end.
+    ``mentions`` are the distinct ``thread``, ``stack``, ``native_stack`` and ``pc`` values of its rows. ``first_ns``
+    and ``last_ns`` are the times of its first and last row. ``number`` is its row in the table processes. ``carried``
+    says where its window begins, in a recording that is rotated; ``later_threads`` are known only from behind its end.
     """
 
     prefix: str
@@ -50,10 +53,13 @@ class ProcessFacts:
     threads: dict[int, ThreadFacts] = field(default_factory=dict)
     codes: dict[int, Code] = field(default_factory=dict)
     stacks: dict[int, Stack] = field(default_factory=dict)
+    native_stacks: dict[int, NativeStack] = field(default_factory=dict)
     modules: dict[int, Module] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
-    mentions: dict[str, set[int]] = field(default_factory=lambda: {"thread": set(), "stack": set(), "pc": set()})
+    mentions: dict[str, set[int]] = field(
+        default_factory=lambda: {"thread": set(), "stack": set(), "native_stack": set(), "pc": set()}
+    )
     first_ns: int | None = None
     last_ns: int | None = None
     records_torn: int = 0
@@ -92,12 +98,17 @@ class ProcessFacts:
         match record:
             case Stack():
                 self.stacks.setdefault(record.stack, record)
+            case NativeStack():
+                self.native_stacks.setdefault(record.native_stack, record)
             case Code():
                 self.codes.setdefault(record.code, record)
             case Module():
                 self.modules.setdefault(record.module, record)
             case ThreadStart():
                 self.threads.setdefault(record.thread, ThreadFacts()).start = record
+            case ThreadOrigin():
+                self.threads.setdefault(record.thread, ThreadFacts()).origin = record
+                self.mention("pc", {record.start})
             case ThreadName():
                 self._call(record)
             case Meta():

@@ -171,22 +171,30 @@ def _recorded_how(facts: ProcessFacts | None) -> str:
     return told if told in RECORDED else RECORDED[0]
 
 
-def threads_table(processes: Sequence[ProcessFacts], spec: Specification) -> tuple[pa.Table, list[dict[int, int]]]:
+def threads_table(
+    processes: Sequence[ProcessFacts], native_frames: Sequence[Mapping[int, int]], spec: Specification
+) -> tuple[pa.Table, list[dict[int, int]]]:
     """One row per thread that is defined or mentioned, and for each process the map from its ids to the recording's.
+
+    ``native_frames`` are those of each process by program counter.
 
     Threads of other windows are there only if they are mentioned.
     """
     rows: list[tuple[object, ...]] = []
     maps = []
-    for process in processes:
+    for process, frames in zip(processes, native_frames, strict=True):
         ids: dict[int, int] = {}
         begin_ns = process.carried.start_ns if process.carried is not None else None
         here = (thread for thread, facts in process.threads.items() if not _was_over(facts, begin_ns))
         for thread in sorted(set(here) - process.later_threads | process.mentions["thread"]):
+            ids[thread] = len(rows) + len(ids)
+        for thread in ids:
             facts = process.threads.get(thread, ThreadFacts())
             process.references_lost += facts.start is None
-            ids[thread] = len(rows)
-            rows.append((len(rows), process.number, *_thread_row(facts, begin_ns)))
+            origin = facts.origin
+            creator = ids.get(origin.creator) if origin is not None else None
+            start_frame = frames.get(origin.start) if origin is not None else None
+            rows.append((len(rows), process.number, *_thread_row(facts, begin_ns), creator, start_frame))
         maps.append(ids)
     return table_of(rows, spec.tables["threads"].schema), maps
 

@@ -31,6 +31,9 @@ TABLE_KINDS = {each.table: each for each in ROW_KINDS.values() if each.table is 
 ROW_LENGTHS = {each.kind: each.length for each in (*ROW_KINDS.values(), GPU_ROWS)}
 """Length in bytes of the records that become rows of tables, by kind; all others are definitions."""
 
+LEAST_LENGTHS = {each.kind: each.lengths[0] for each in (*ROW_KINDS.values(), GPU_ROWS)}
+"""The same of version 1.0."""
+
 
 def record_header(offset: int, length: int, kind: int, seq: int) -> int:
     """The header of a record at ``offset`` bytes in segment ``seq``: 16 check bits, its kind and its length."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Code = Literal["q", "Q", "I", "i", "B"]
-Referred = Literal["thread", "stack", "pc"]
+Referred = Literal["thread", "stack", "native_stack", "pc"]
 SIZES: Mapping[Code, int] = {"q": 8, "Q": 8, "I": 4, "i": 4, "B": 1}
 _ARROW = {"q": "int64", "Q": "uint64", "I": "uint32", "i": "int32", "B": "uint8"}
 
@@ -52,7 +52,8 @@ class RowKind:
 
     ``table`` is the table that the rows are in, None where they only complete others. ``fields`` are (name, struct
     type, offset in the record), ``unknown`` the values that stand for "unknown". ``joined`` are references in columns
-    that rows of another kind add. A part lacks the file of an ``optional`` kind where there are no rows.
+    that rows of another kind add. A part lacks the file of an ``optional`` kind where there are no rows. Records of
+    earlier versions have ``least`` bytes (0: as many) and 0 in the ``later`` fields; their parts lack those columns.
     """
 
     name: str
@@ -65,6 +66,13 @@ class RowKind:
     unknown: Mapping[str, int] = field(default_factory=dict)
     optional: bool = True
     joined: tuple[Reference, ...] = ()
+    later: tuple[str, ...] = ()
+    least: int = 0
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Bytes of a record in each version, the longest last."""
+        return (self.least, self.length) if self.least else (self.length,)
 
     @cached_property
     def fixed(self) -> struct.Struct:

@@ -59,7 +59,11 @@ class IdMaps:
 
 
 def id_maps(
-    process: int, threads: Mapping[int, int], stacks: Mapping[int, int], native_frames: Mapping[int, int]
+    process: int,
+    threads: Mapping[int, int],
+    stacks: Mapping[int, int],
+    native_stacks: Mapping[int, int],
+    native_frames: Mapping[int, int],
 ) -> IdMaps:
     """Make the maps of a process ready for ``final_table``."""
     import pyarrow as pa
@@ -70,6 +74,7 @@ def id_maps(
     pairs = {
         "thread": pair(threads, pa.uint32()),
         "stack": pair(stacks, pa.uint32()),
+        "native_stack": pair(native_stacks, pa.uint32()),
         "pc": pair(native_frames, pa.uint64()),
     }
     return IdMaps(process, pairs)  # type: ignore[arg-type]  # the keys are those of Referred

@@ -17,7 +17,7 @@ from .layout import (
     SEGMENT_MAGIC,
     Definition,
 )
-from .records import ROW_LENGTHS, decode_definition, record_header
+from .records import LEAST_LENGTHS, ROW_LENGTHS, decode_definition, record_header
 
 _WORD = struct.Struct("<Q")
 _MOST_TORN = 0xFFFFFFFF
@@ -49,7 +49,15 @@ class Segment:
     def rows(self, kind: int) -> bytes:
         """The records of a kind of ROW_LENGTHS, joined; each has the length given there."""
         data, length = self.data, ROW_LENGTHS[kind]
-        return b"".join([data[at : at + length] for at in self.row_offsets[kind]])
+        if length == LEAST_LENGTHS[kind]:
+            return b"".join([data[at : at + length] for at in self.row_offsets[kind]])
+        return b"".join([lengthened(data, at, length) for at in self.row_offsets[kind]])
+
+
+def lengthened(data: bytes, at: int, length: int) -> bytes:
+    """A record as one of ``length`` bytes: what an earlier version did not write is 0."""
+    own = int.from_bytes(data[at : at + 4], "little")
+    return data[at : at + length] if own >= length else data[at : at + own].ljust(length, b"\0")
 
 
 def read_segment(data: bytes) -> Segment:
@@ -74,7 +82,7 @@ def _scan(segment: Segment) -> None:
     words = array("Q", data[: 8 * end])
     if sys.byteorder == "big":
         words.byteswap()
-    rows = {kind: (ROW_LENGTHS[kind], offsets.append) for kind, offsets in segment.row_offsets.items()}
+    rows = {kind: (LEAST_LENGTHS[kind], offsets.append) for kind, offsets in segment.row_offsets.items()}
     others = segment.others.append
     salt = 0xA5C3 ^ (seq * 0x3D4D)
     index = SEGMENT_HEADER // 8

@@ -67,6 +67,7 @@ static struct tg_offsets offsets = {
     .tstate_frame = offsetof(PyThreadState, cframe),
     .frame_in_cframe = 1,
     .cframe_frame = offsetof(_PyCFrame, current_frame),
+    .cframe_previous = offsetof(_PyCFrame, previous),
     .instruction_is_previous = 1,
 #endif
     .tstate_chunk = offsetof(PyThreadState, datastack_chunk),
@@ -106,8 +107,8 @@ static struct tg_offsets offsets = {
     .owner_shim_first = FRAME_OWNED_BY_CSTACK,
     .owner_shim_last = FRAME_OWNED_BY_CSTACK,
 #else
-    .owner_shim_first = 255,
-    .owner_shim_last = 255,
+    .owner_shim_first = TG_NO_SHIMS,
+    .owner_shim_last = TG_NO_SHIMS,
 #endif
     .code_flags = offsetof(PyCodeObject, co_flags),
     .code_first_line = offsetof(PyCodeObject, co_firstlineno),

@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+#define TG_NO_SHIMS 255
+
 struct tg_offsets {
     // PyThreadState
     size_t tstate_next;
@@ -19,6 +21,7 @@ struct tg_offsets {
     size_t tstate_frame;  // current_frame, or the _PyCFrame that holds it
     int frame_in_cframe;  // 3.11 and 3.12: the frame is one step further, in the _PyCFrame
     size_t cframe_frame;  // its offset there
+    size_t cframe_previous;
     size_t tstate_chunk;  // datastack_chunk
     // _PyStackChunk
     size_t chunk_previous;
@@ -51,7 +54,7 @@ struct tg_offsets {
     size_t frame_owner;
     uintptr_t code_tag_mask;      // tag bits of the code reference
     uint8_t owner_generator;      // frames of this owner lie anywhere,
-    uint8_t owner_shim_first;     // of these owners have no code (255: there are none),
+    uint8_t owner_shim_first;     // of these owners have no code (TG_NO_SHIMS: there are none),
     uint8_t owner_shim_last;      // all others but `thread` (0) are not walked
     int instruction_is_previous;  // 3.11, 3.12: the unit before the next one, may be before the
                                   // first

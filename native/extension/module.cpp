@@ -137,7 +137,8 @@ std::optional<std::string> supported() {
 }
 
 void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
-         uint64_t segment_size, bool memory, uint64_t memory_threshold, bool children) {
+         uint64_t segment_size, bool memory, uint64_t memory_threshold, bool children,
+         uint32_t native_depth) {
     if (const auto reason = supported()) throw std::runtime_error(*reason);
     const tg_offsets* offsets = tg_offsets_of_runtime();
     tg_find_thread_locals();
@@ -148,8 +149,9 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
                                  *reason);
     }
     g_walker = walker;
-    const tg_options options{spool.c_str(), interval_ns,    waits ? 1 : 0,    paused ? 1 : 0,
-                             segment_size,  memory ? 1 : 0, memory_threshold, children ? 1 : 0};
+    const tg_options options{spool.c_str(),    interval_ns,      waits ? 1 : 0,
+                             paused ? 1 : 0,   segment_size,     memory ? 1 : 0,
+                             memory_threshold, children ? 1 : 0, native_depth};
     const tg_walker functions{
         .walk_self = [](tg_walk* out) { g_walker->self(out); },
         .walk_other = [](pid_t tid, void** hint, int (*stands)(void*), void* context,
@@ -174,7 +176,7 @@ PYBIND11_MODULE(_native, module) {
     module.doc() = "The native recorder (see recorder/_native.pyi).";
     module.def("arm", &arm, py::arg("spool"), py::arg("interval_ns"), py::arg("waits"),
                py::arg("paused"), py::arg("segment_size"), py::arg("memory"),
-               py::arg("memory_threshold"), py::arg("children"));
+               py::arg("memory_threshold"), py::arg("children"), py::arg("native_depth"));
     module.def("exiting", [] {
         if (!find_api() || g_api->active() == 0) return;
         if (g_memory_is_seen) check_memory(g_api);

@@ -58,13 +58,31 @@ bool Walker::innermost(const uint8_t* tstate, const uint8_t** frame) const {
            (plausible(*frame) && load(api_, *frame, at_->cframe_frame, frame));
 }
 
-Frames Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most) const {
+// 3.11: each activation has a _PyCFrame among its C locals, which holds its innermost frame.
+void Walker::find_cframes(const uint8_t* tstate, const RawFrame* frames, size_t count,
+                          Activations* activations) const {
+    const uint8_t* cframe = nullptr;
+    if (!load(api_, tstate, at_->tstate_frame, &cframe)) return;
+    size_t at = 0;
+    while (plausible(cframe) && activations->count < activations->room) {
+        const uint8_t* frame = nullptr;
+        if (!load(api_, cframe, at_->cframe_frame, &frame)) return;
+        while (at < count && frames[at].frame != frame) ++at;
+        if (at == count) return;
+        activations->add(cframe, at);
+        if (!load(api_, cframe, at_->cframe_previous, &cframe)) return;
+    }
+}
+
+Frames Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most,
+                       Activations* activations) const {
     Frames found{0, TG_STACK_TORN, 0, false};
     const uint8_t* frame = nullptr;
     if (!innermost(tstate, &frame)) return found;
 
     Chunks chunks(*this, tstate);
     size_t count = 0;
+    size_t innermost_of_activation = 0;
     for (size_t steps = 0; frame; ++steps) {
         uint8_t copy[kFrameCopy];
         if (!plausible(frame) || steps > kMostShims || !api_->read(copy, frame, at_->frame_size))
@@ -72,6 +90,11 @@ Frames Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most) con
         const auto owner = field<uint8_t>(copy, at_->frame_owner);
         const auto* previous = field<const uint8_t*>(copy, at_->frame_previous);
         if (owner >= at_->owner_shim_first && owner <= at_->owner_shim_last) {
+            // Since 3.12 the frames up to here are run by the activation that has this among its C
+            // locals (or it is the thread state's, and in no native frame).
+            if (activations && count > innermost_of_activation)
+                activations->add(frame, innermost_of_activation);
+            innermost_of_activation = count;
             frame = previous;
             continue;
         }
@@ -99,6 +122,8 @@ Frames Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most) con
         frames[count++] = {frame, code, offset < 0 ? -1 : static_cast<int32_t>(offset), TG_NONE};
         frame = previous;
     }
+    if (activations && at_->owner_shim_first == TG_NO_SHIMS)
+        find_cframes(tstate, frames, count, activations);
     found.count = count;
     found.state = count ? TG_STACK_WHOLE : TG_STACK_NONE;
     return found;
@@ -112,7 +137,9 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
         return;
     }
     room /= sizeof(RawFrame);
-    const Frames found = collect(tstate, frames, room < kMostFrames ? room : kMostFrames);
+    Activations activations{out->activations, out->activation_room, 0};
+    const Frames found =
+        collect(tstate, frames, room < kMostFrames ? room : kMostFrames, &activations);
     out->state = found.state;
     out->opcode = found.opcode;
     size_t count = found.count;
@@ -130,6 +157,8 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
             out->state = TG_STACK_TORN;
             count = 0;
         }
+    if (count > 0) out->activation_count = activations.count;
+    uint32_t outer = out->activation_count;
     uint32_t node = TG_NONE;
     while (count > 0) {
         --count;
@@ -139,8 +168,11 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
                                   named && name.frame == count ? &task : nullptr);
         if (node == TG_NONE) {
             out->state = TG_STACK_LOST;
+            out->activation_count = 0;
             break;
         }
+        while (outer > 0 && out->activations[outer - 1].stack == count)
+            out->activations[--outer].stack = node;
     }
     out->stack = node;
     api_->return_scratch(frames);

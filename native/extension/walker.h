@@ -26,6 +26,18 @@ struct Frames {
     bool generators;  // some are a generator's or a coroutine's
 };
 
+// Activations of the evaluation loop as they are met, the innermost first; in `stack` the place of
+// the innermost frame that each runs, until that has a node.
+struct Activations {
+    tg_activation* found = nullptr;
+    uint32_t room = 0;
+    uint32_t count = 0;
+
+    void add(const uint8_t* address, size_t innermost) {
+        if (count < room) found[count++] = {address, static_cast<uint32_t>(innermost)};
+    }
+};
+
 // Whether a thread that is walked from outside has stood still so far; no question for one's own.
 struct Stands {
     int (*function)(void* context) = nullptr;
@@ -44,12 +56,15 @@ class Walker {
     bool position(tg_position* out) const;
 
     // Leaf first.
-    Frames collect(const uint8_t* tstate, RawFrame* frames, size_t most) const;
+    Frames collect(const uint8_t* tstate, RawFrame* frames, size_t most,
+                   Activations* activations = nullptr) const;
 
   private:
     class Chunks;
     void walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const;
     bool innermost(const uint8_t* tstate, const uint8_t** frame) const;
+    void find_cframes(const uint8_t* tstate, const RawFrame* frames, size_t count,
+                      Activations* activations) const;
     const uint8_t* find_thread_state(pid_t tid) const;
     const uint8_t* own(int* attached) const;
     bool belongs(const uint8_t* tstate, pid_t tid) const;

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 from tachograph.recorder.command.memory_settings import DEFAULT_THRESHOLD, parse_threshold
 from tachograph.recorder.command.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
-from tachograph.recorder.command.sampler_settings import SAMPLERS, parse_interval, parse_pattern, parse_sampler
+from tachograph.recorder.command.sampler_settings import (
+    DEFAULT_NATIVE_DEPTH,
+    SAMPLERS,
+    parse_interval,
+    parse_native_depth,
+    parse_pattern,
+    parse_sampler,
+)
 from tachograph.recorder.problems import Refused
 
 NUMBER, TEXT, SIZE, FLAG, LIST = "a number", "a text", "a number or a text", "true or false", "a list of texts"
@@ -76,6 +83,12 @@ def _of_memory(options: Options) -> str | None:
     return None
 
 
+def _of_native_depth(options: Options) -> str | None:
+    if options.native_depth and options.sampler != "native":
+        return "--native-depth is of no use with --sampler signal, which sees no native code: leave it out"
+    return None
+
+
 def _of_filters(options: Options) -> str | None:
     if options.sampler != "native":
         return "--include and --exclude are of no use with --sampler signal, which records one process"
@@ -125,6 +138,14 @@ class Options:
         "least 64K.",
         more="Units are of 1024; the default is a prime above 10 MiB. The signal sampler records no memory.",
         manifest="memory_threshold", setting="threshold",
+    )  # fmt: skip
+    native_depth: int | None = row(
+        "--native-depth", default=None, metavar="FRAMES", parse=parse_native_depth, shown=str(DEFAULT_NATIVE_DEPTH),
+        key="native-depth", kind=NUMBER, useless=_of_native_depth,
+        help="How many frames of each native call path are recorded at most, the innermost ones; 0 leaves native call "
+        "paths out.",
+        more="At most 1000. The signal sampler sees no native code.",
+        manifest="native_depth", setting="native_depth",
     )  # fmt: skip
     gpu: bool = row(
         "--gpu", off=("--no-gpu",), default=True, key="gpu", kind=FLAG,
@@ -197,7 +218,10 @@ class Options:
         """
         memory = self.memory and self.sampler == "native"
         threshold = (self.memory_threshold or DEFAULT_THRESHOLD) if memory else None
-        done = replace(self, memory=memory, memory_threshold=threshold)
+        depth = 0
+        if self.sampler == "native":
+            depth = DEFAULT_NATIVE_DEPTH if self.native_depth is None else self.native_depth
+        done = replace(self, memory=memory, memory_threshold=threshold, native_depth=depth)
         values = {}
         for name, option in OPTIONS.items():
             value = getattr(done, name)

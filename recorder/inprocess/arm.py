@@ -59,8 +59,9 @@ def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, di
 def parse(text: str) -> dict[str, str]:
     """The settings.
 
-    They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children``, ``rotate``
-    (numbers), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see process_filter.py).
+    They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children``, ``rotate``,
+    ``native_depth`` (numbers), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see
+    process_filter.py).
     """
     return {key: value for key, _, value in (item.partition("=") for item in text.split(",") if item)}
 
@@ -86,7 +87,8 @@ def start(spool: str, config: dict[str, str]) -> None:
 
         memory = config.get("memory") == "1"
         threshold, children = int(config.get("threshold", "0")), config.get("children") != "0"
-        arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, threshold, children)
+        depth = int(config.get("native_depth", "0"))
+        arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, threshold, children, depth)
         # The first of all: so it runs after the program's own functions, where the program's own part ends.
         atexit.register(exiting)
         for key, value in facts.items():

@@ -239,7 +239,7 @@ class SignalSampler:
         number, state = self._contexts.number(stack)
         in_main = thread is self._main
         origin, gil = (ORIGIN_SIGNAL, GIL_YES) if in_main else (ORIGIN_SIGNAL_THREAD, GIL_UNKNOWN)
-        row = (now_ns, elapsed_ns, -1, 0, self._thread(thread), number, 0, gil, call_opcode(stack), origin, state)
+        row = (now_ns, elapsed_ns, -1, 0, self._thread(thread), number, 0, gil, call_opcode(stack), origin, state, 0, 0)
         self._writer.append(CPU, struct.pack(CPU_BODY, *row))
 
     def _thread(self, thread: threading.Thread) -> int:

@@ -13,7 +13,7 @@ CONTROL_SIZE = 4096
 """Bytes of a control file, the places of pending blocks aside."""
 LOSS_COUNTERS = 64
 """Counters of losses in a control file."""
-PENDING_PLACES = 1820
+PENDING_PLACES = 1638
 """Places for pending blocks behind a control file."""
 PENDING_SIZE = 131072
 """Bytes of these places."""
@@ -48,6 +48,8 @@ LOSS = 18
 CARRIED = 19
 THREAD_CARRIED = 20
 TASK_STACK = 21
+NATIVE_STACK = 22
+THREAD_ORIGIN = 23
 ABANDONED = 255
 
 # State of a process in its control file.
@@ -132,13 +134,13 @@ THREAD_END_BODY = "<I4xqq"
 CODE_BODY = "<IiIIIBB2xI4x"
 STACK_BODY = "<IIIi"
 MODULE_BODY = "<IIQQQqHH4x"
-CPU_BODY = "<qqqQIIIBBBB"
-WAIT_BODY = "<qqqQIIiBB2x"
+CPU_BODY = "<qqqQIIIBBBBIB3x"
+WAIT_BODY = "<qqqQIIiBBB1xI4x"
 STATE_BODY = "<qII"
 MEMORY_BODY = "<qqqqqqqqqqqqqqqqQIIIBB2x"
-BLOCK_BODY = "<qqqqqQIIIBBB1x"
+BLOCK_BODY = "<qqqqqQIIIBBBBI4x"
 FREED_BODY = "<qII"
-COPY_BODY = "<qqqqQIIB7x"
+COPY_BODY = "<qqqqQIIBB2xI"
 SPAN_BODY = "<qqIIIH2xI4x"
 GPU_DEVICE_BODY = "<IIqHHH2x"
 GPU_BODY = "<qqqqIiiIBB6x"
@@ -146,6 +148,8 @@ LOSS_BODY = "<QH6x"
 CARRIED_BODY = "<qqqQQ64Q"
 THREAD_CARRIED_BODY = "<I4xq"
 TASK_STACK_BODY = "<IIIiIB3x"
+NATIVE_STACK_BODY = "<IIQI4x"
+THREAD_ORIGIN_BODY = "<IIQ"
 
 # Counters of losses.
 LOSS_RECORDS_DROPPED = 0
@@ -183,6 +187,7 @@ LOSS_GPU_BUSY_UNSEEN = 31
 LOSS_BLOCKS_UNKEPT = 32
 LOSS_TASK_NAMES_UNKEPT = 33
 LOSS_ALLOCATOR_PAGES = 34
+LOSS_NATIVE_STACKS_LOST = 35
 
 # Values of enumeration origin.
 ORIGIN_TIMER = 0
@@ -197,6 +202,13 @@ STACK_STATE_TORN = 2
 STACK_STATE_TRUNCATED = 3
 STACK_STATE_LOST = 4
 STACK_STATE_UNSEEN = 5
+
+# Values of enumeration native_path.
+NATIVE_PATH_UNRECORDED = 0
+NATIVE_PATH_WHOLE = 1
+NATIVE_PATH_GUESSED = 2
+NATIVE_PATH_TRUNCATED = 3
+NATIVE_PATH_TORN = 4
 
 # Values of enumeration target.
 TARGET_UNKNOWN = 0

@@ -29,6 +29,7 @@ from tachograph.format.spool.layout import (
     THREAD_CARRIED,
     THREAD_END,
     THREAD_NAME,
+    THREAD_ORIGIN,
     THREAD_START,
     Carried,
     ThreadCarried,
@@ -44,7 +45,7 @@ from tachograph.format.spool.segment import Segment, bodies_of, definitions_of, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_OF_THREADS = (THREAD_START, THREAD_NAME, THREAD_END)
+_OF_THREADS = (THREAD_START, THREAD_NAME, THREAD_END, THREAD_ORIGIN)
 _OF_ONE_WINDOW = (SPAN, STATE, CARRIED, THREAD_CARRIED)
 _LATE_NS = 10_000_000_000
 """How long after the end of a thread a row may be written that names it, such as one of a block that it allocated."""

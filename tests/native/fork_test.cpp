@@ -47,7 +47,8 @@ const tg_walker kWalker{
 
 void arm(int memory, int children = 1) {
     char error[200] = {};
-    const tg_options options{tests::folder, kMillisecond, 1, 0, 65536, memory, 1 << 20, children};
+    const tg_options options{tests::folder, kMillisecond, 1,        0, 65536,
+                             memory,        1 << 20,      children, 64};
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) puts(error);
     CHECK(recording());
     if (memory) heap::begin(0);

@@ -40,7 +40,7 @@ const tg_walker kWalker{
 
 void arm() {
     char error[200] = {};
-    const tg_options options{tests::folder, 10'000'000, 0, 0, 1 << 20, 1, kThreshold, 0};
+    const tg_options options{tests::folder, 10'000'000, 0, 0, 1 << 20, 1, kThreshold, 0, 0};
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) puts(error);
     CHECK(recording());
     heap::begin(0);

@@ -95,6 +95,8 @@ void write_rows() {
     cpu->opcode = 46;
     cpu->origin = static_cast<uint8_t>(Origin::remote);
     cpu->stack_state = TG_STACK_TRUNCATED;
+    cpu->native_stack = 47;
+    cpu->native_path = 4;
     spool::commit(ticket);
     WaitRecord* wait;
     ticket = take(Kind::wait, &wait);

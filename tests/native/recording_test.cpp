@@ -61,7 +61,7 @@ const tg_walker kWalker{
 };
 
 int arm(const char* folder, char* error, size_t size, bool waits = true) {
-    const tg_options options{folder, kMillisecond, waits ? 1 : 0, 0, 65536, 0, 0, 0};
+    const tg_options options{folder, kMillisecond, waits ? 1 : 0, 0, 65536, 0, 0, 0, 64};
     return lifecycle::arm(options, kWalker, error, size);
 }
 

@@ -87,6 +87,12 @@ class SegmentBuilder:
         width, text = text_width(name)
         self.add(21, struct.pack("<IIIiIBBBB", stack, parent, code, instruction, len(name), width, 0, 0, 0) + text)
 
+    def native_stack(self, native_stack: int, parent: int, pc: int, stack: int = NONE) -> None:
+        self.add(22, struct.pack("<IIQII", native_stack, parent, pc, stack, 0))
+
+    def thread_origin(self, thread: int, creator: int, start: int) -> None:
+        self.add(23, struct.pack("<IIQ", thread, creator, start))
+
     def module(
         self,
         module: int,
@@ -117,9 +123,12 @@ class SegmentBuilder:
         opcode: int = 0,
         origin: int = 0,
         state: int = 0,
+        native: tuple[int, int] | None = None,
     ) -> None:
+        """``native`` are the native stack and how it was got; None is a record of a version before 1.3."""
         fields = (time_ns, cpu_ns, system_ns, pc, thread, stack, overruns, gil, opcode, origin, state)
-        self.add(8, struct.pack("<qqqQIIIBBBB", *fields))
+        more = b"" if native is None else struct.pack("<IB3x", *native)
+        self.add(8, struct.pack("<qqqQIIIBBBB", *fields) + more)
 
     def wait(
         self,
@@ -176,11 +185,13 @@ class SegmentBuilder:
         domain: int = 0,
         state: int = 0,
         followed: int = 1,
+        native: tuple[int, int] | None = None,
     ) -> None:
         asked = size if requested is None else requested
         stands_for = mean + size // 2 if weight is None else weight
         numbers = (time_ns, size, asked, mean, stands_for, pc, block, thread, stack)
-        self.add(12, struct.pack("<qqqqqQIIIBBBB", *numbers, domain, state, followed, 0))
+        path, more = (0, b"") if native is None else (native[1], struct.pack("<I4x", native[0]))
+        self.add(12, struct.pack("<qqqqqQIIIBBBB", *numbers, domain, state, followed, path) + more)
 
     def freed(self, time_ns: int, block: int, thread: int = NONE) -> None:
         self.add(13, struct.pack("<qII", time_ns, block, thread))
@@ -196,8 +207,10 @@ class SegmentBuilder:
         thread: int = 0,
         stack: int = NONE,
         state: int = 0,
+        native: tuple[int, int] = (0, 0),
     ) -> None:
-        self.add(14, struct.pack("<qqqqQIIB7x", time_ns, amount, size, mean, pc, thread, stack, state))
+        numbers = (time_ns, amount, size, mean, pc, thread, stack, state)
+        self.add(14, struct.pack("<qqqqQIIBBHI", *numbers, native[1], 0, native[0]))
 
     def span(
         self, span: int, start_ns: int, end_ns: int, name: str, fields: str = "", *, thread: int = 0, parent: int = NONE

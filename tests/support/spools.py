@@ -10,8 +10,8 @@ from typing import Any
 from tachograph import format as spec
 from tachograph.format.spool.directory import decode_control
 from tachograph.format.spool.layout import GPU_ROWS, SEGMENT_MAGIC
-from tachograph.format.spool.records import ROW_KINDS, ROW_LENGTHS, decode_definition
-from tachograph.format.spool.segment import Segment, read_segment
+from tachograph.format.spool.records import LEAST_LENGTHS, ROW_KINDS, ROW_LENGTHS, decode_definition
+from tachograph.format.spool.segment import Segment, lengthened, read_segment
 
 ROWS: dict[int, Any] = {
     each.kind: namedtuple(each.name.capitalize(), [name for name, _, _ in each.fields])
@@ -77,8 +77,9 @@ def decoded(segment: Segment) -> list[tuple[int, Any]]:
             definition = decode_definition(kind, data)
             if definition is not None:
                 found.append((kind, definition))
-        elif length >= ROW_LENGTHS[kind]:
-            found.append((kind, ROWS[kind](*_LAYOUTS[kind].fixed.unpack_from(data, 8))))
+        elif len(data) >= LEAST_LENGTHS[kind]:
+            whole = lengthened(segment.data, at, ROW_LENGTHS[kind])
+            found.append((kind, ROWS[kind](*_LAYOUTS[kind].fixed.unpack_from(whole, 8))))
     return found
 
 

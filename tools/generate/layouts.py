@@ -23,7 +23,7 @@ class Field:
     """A field, or reserved bytes (no name) at ``offset``; ``count`` is more than 1 in an array.
 
     ``unknown`` is the value that stands for null. ``column`` is what the field feeds: None if that is nothing.
-    ``group`` is the name of the repeated field that it is a part of.
+    ``group`` is the name of the repeated field that it is a part of. ``since`` is the minor version that added it.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Field:
     column: str | None = None
     doc: str = ""
     group: str | None = None
+    since: int = 0
 
     @property
     def size(self) -> int:
@@ -69,7 +70,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Layout:
-    """A record kind (``kind`` is its number) or a file's header (``magic``); ``rows`` is the file in a part."""
+    """A record kind (``kind`` is its number) or a file's header (``magic``); ``rows`` is the file in a part.
+
+    ``least`` are the bytes of a record of an earlier version, if it was shorter; else 0.
+    """
 
     name: str
     doc: str
@@ -84,6 +88,7 @@ class Layout:
     in_parts: bool = True
     completes: str | None = None
     extends: str | None = None
+    least: int = 0
     texts: tuple[Text, ...] = ()
 
     @property
@@ -158,7 +163,7 @@ def _record(
     )
     if size % 8:
         raise ValueError(f"{name}: {size} bytes are no multiple of 8")
-    more = {key: each[key] for key in ("kind", "by", "rows", "time", "completes", "extends") if key in each}
+    more = {key: each[key] for key in ("kind", "by", "rows", "time", "completes", "extends", "least") if key in each}
     return Layout(name, each["doc"], fields, size, table=table, in_parts=each.get("parts", True), texts=texts, **more)
 
 
@@ -179,7 +184,7 @@ def _placed(
 
 def _fields(entry: Mapping[str, Any], own: Mapping[str, str], domains: Sequence[str]) -> list[Field]:
     if "reserved" in entry:
-        return [Field("", "u8", 0, entry["reserved"])]
+        return [Field("", "u8", 0, entry["reserved"], since=entry.get("since", 0))]
     if "each" in entry:
         names = [f"{domain}_{part}_bytes" for domain in domains for part in entry["parts"]]
         return [Field(name, entry["type"], 0, column=name, group=entry["name"]) for name in names]
@@ -198,6 +203,7 @@ def _fields(entry: Mapping[str, Any], own: Mapping[str, str], domains: Sequence[
             refers=entry.get("refers"),
             column=_column(entry, own),
             doc=entry.get("doc", ""),
+            since=entry.get("since", 0),
         )
     ]
 

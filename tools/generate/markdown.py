@@ -42,7 +42,8 @@ def _file(layout: Layout) -> str:
 
 
 def _record(layout: Layout) -> str:
-    exact = f" ({layout.size} bytes)" if layout.rows else ""
+    before = f", {layout.least} before version 1.3" if layout.least else ""
+    exact = f" ({layout.size} bytes{before})" if layout.rows else ""
     by = f" Written by {layout.by}." if layout.by else ""
     head = textwrap.fill(f"**{layout.kind} {layout.name.upper()}**{exact} - {layout.doc}{by}", 120)
     if not layout.fields:
@@ -57,7 +58,8 @@ def _record(layout: Layout) -> str:
 
 def _field(field: Field, layout: Layout) -> tuple[str, ...]:
     meaning = "0" if field.reserved else "; ".join(part for part in (field.doc, _unknown(field)) if part)
-    return str(field.offset), _type(field), _name(field), _feeds(field.column, layout), meaning
+    meaning += f" (since 1.{field.since}: before, 0)" if field.since else ""
+    return str(field.offset), _type(field), _name(field), _feeds(field.column, layout), meaning.strip()
 
 
 def _unknown(field: Field) -> str:

@@ -173,8 +173,16 @@ def _row_kind(layout: Layout, completed_by: Layout | None, since: int) -> str:
     table = None if layout.completes else layout.table
     return (
         f"RowKind({layout.rows!r}, {layout.name.upper()}, {layout.size}, {table!r}, {layout.time!r}, {fields!r}, "
-        f"{_tuple_of(references)}, {unknown!r}, optional={bool(since)}, joined={_tuple_of(joined)})"
+        f"{_tuple_of(references)}, {unknown!r}, optional={bool(since)}, joined={_tuple_of(joined)}"
+        f"{_later(layout)})"
     )
+
+
+def _later(layout: Layout) -> str:
+    """The arguments about what earlier versions lack, if that is anything."""
+    later = tuple(field.name for field in layout.named if field.since)
+    least = f", least={layout.least}" if layout.least else ""
+    return f", later={later!r}{least}" if later else ""
 
 
 def _reference(field: Field, column: str | None, name: str | None = None) -> str | None:

@@ -11,12 +11,19 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 5u
+#define TG_API_VERSION 6u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
     const void* frame;
     int32_t instruction;
+};
+
+// An activation of the evaluation loop: an address in its native frame on the C stack, and the node
+// of the innermost Python frame that it runs.
+struct tg_activation {
+    const void* address;
+    uint32_t stack;
 };
 
 // A text as CPython keeps it: `length` characters of `width` bytes each (1 Latin-1, 2 UCS-2, 4
@@ -37,6 +44,10 @@ struct tg_walk {
     struct tg_position* positions;
     uint32_t room;
     uint32_t depth;
+    // If not NULL: takes the innermost `activation_room` activations, the innermost first.
+    struct tg_activation* activations;
+    uint32_t activation_room;
+    uint32_t activation_count;
 };
 
 // An allocator of the interpreter's (PyMemAllocatorEx), and one of arenas (PyObjectArenaAllocator).
@@ -96,6 +107,7 @@ struct tg_options {
     int memory;                 // count and sample memory and copies
     uint64_t memory_threshold;  // bytes
     int children;               // record forked children, too
+    uint32_t native_depth;      // frames of a native call path; 0: none is taken
 };
 
 struct tg_span {

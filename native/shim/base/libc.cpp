@@ -15,6 +15,7 @@ struct Functions {
     int (*pthread_sigmask)(int, const sigset_t*, sigset_t*) = nullptr;
     int (*sigprocmask)(int, const sigset_t*, sigset_t*) = nullptr;
     int (*pthread_create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = nullptr;
+    int (*dlclose)(void*) = nullptr;
 };
 constinit Functions g;
 
@@ -41,6 +42,7 @@ __attribute__((constructor)) void resolve() {
     TG_REAL(pthread_sigmask);
     TG_REAL(sigprocmask);
     TG_REAL(pthread_create);
+    TG_REAL(dlclose);
 }
 
 }  // namespace
@@ -96,5 +98,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
                    void* argument) {
     return TG_REAL(pthread_create)(thread, attributes, start, argument);
 }
+
+int dlclose(void* handle) { return TG_REAL(dlclose)(handle); }
 
 }  // namespace tachograph::real

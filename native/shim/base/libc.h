@@ -29,5 +29,6 @@ int pthread_sigmask(int how, const sigset_t* set, sigset_t* old);
 int sigprocmask(int how, const sigset_t* set, sigset_t* old);
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                    void* argument);
+int dlclose(void* handle);
 
 }  // namespace tachograph::real

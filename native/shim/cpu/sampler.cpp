@@ -5,10 +5,10 @@
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
+#include "stacks/native_path.h"
 #include "stacks/own_stack.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
-#include "stacks/stack_capture.h"
 #include "stacks/threads.h"
 
 #include <sys/resource.h>
@@ -49,8 +49,10 @@ void sample(const Interrupted& interrupted, bool walked) {
 
     if (!recorder().paused.load(std::memory_order_relaxed) && weight > 0) {
         tg_walk found = kNotWalked;
+        native_path::Found native;
         if (walked) {
-            stack_capture::walk(fault_gets_through(context), &found);
+            native = native_path::walk(fault_gets_through(context),
+                                       unwind::registers_of(context->uc_mcontext.gregs), &found);
         } else {
             found.state = TG_STACK_LOST;
             spool::count(Loss::stacks_lost);
@@ -74,6 +76,8 @@ void sample(const Interrupted& interrupted, bool walked) {
             record->opcode = found.opcode;
             record->origin = static_cast<uint8_t>(Origin::timer);
             record->stack_state = found.state;
+            record->native_stack = native.stack;
+            record->native_path = static_cast<uint8_t>(native.path);
             modules::saw(record->pc);
             spool::commit(ticket);
             __atomic_fetch_add(&spool::control()->samples, 1, __ATOMIC_RELAXED);

@@ -7,7 +7,10 @@
 #include "hooks/interposed.h"
 #include "memory/libc_allocators.h"
 #include "process/lifecycle.h"
+#include "spool/layout.h"
+#include "stacks/modules.h"
 #include "stacks/recorder.h"
+#include "stacks/threads.h"
 
 #include <sys/types.h>
 #include <cerrno>
@@ -49,11 +52,17 @@ int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
 struct Start {
     void* (*function)(void*);
     void* argument;
+    uint32_t creator;
     size_t name_length;
     char name[256];
 };
 
-void* run_thread(void* value) {
+struct Routine {
+    void* (*function)(void*);
+    void* argument;
+};
+
+__attribute__((noinline)) Routine begin_thread(void* value) {
     const Start start = *static_cast<Start*>(value);
     libc_allocators::g_real.free(value);
     if (recording()) {
@@ -64,8 +73,19 @@ void* run_thread(void* value) {
         real::pthread_sigmask(SIG_UNBLOCK, &ours, &before);
         t_believes_blocked = sigismember(&before, timers::signal_number()) == 1;
         lifecycle::begin_thread(start.name, start.name_length);
+        if (const threads::Thread* own = threads::own()) {
+            const auto address = reinterpret_cast<uint64_t>(start.function);
+            modules::saw(address);
+            threads::write_origin(own->id, start.creator, address);
+        }
     }
-    return start.function(start.argument);
+    return {start.function, start.argument};
+}
+
+// A jump, not a call: no frame of ours stays in the thread's native call paths.
+void* run_thread(void* value) {
+    const Routine routine = begin_thread(value);
+    return routine.function(routine.argument);
 }
 
 }  // namespace
@@ -127,6 +147,8 @@ TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes
     if (!start) return real::pthread_create(thread, attributes, function, argument);
     start->function = function;
     start->argument = argument;
+    const threads::Thread* own = threads::own();
+    start->creator = own ? own->id.load(std::memory_order_relaxed) : kNone;
     start->name_length = recorder().walker.thread_name(start->name, sizeof start->name);
     const int result = real::pthread_create(thread, attributes, run_thread, start);
     if (result != 0) libc_allocators::g_real.free(start);

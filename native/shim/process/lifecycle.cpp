@@ -12,6 +12,7 @@
 #include "spool/spool.h"
 #include "stacks/contexts.h"
 #include "stacks/modules.h"
+#include "stacks/native_path.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
 #include "stacks/threads.h"
@@ -122,6 +123,7 @@ void forget_parent() {
     sources::forget();
     threads::forget();
     contexts::forget();
+    native_path::forget();
     modules::forget();
     survey::forget();
 }
@@ -154,7 +156,9 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     g.children = options.children != 0;
     g.segment_size = options.segment_size;
     g.memory = options.memory != 0;
-    if (!threads::open() || !contexts::open() || !sources::prepare(options)) {
+    recorder().native_depth = options.native_depth;
+    if (!threads::open() || !contexts::open() || !native_path::open() ||
+        !sources::prepare(options)) {
         snprintf(error, error_size,
                  "no memory for the recorder's tables (a limit on address space?)");
         return -1;

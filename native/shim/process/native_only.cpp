@@ -79,7 +79,8 @@ bool start() {
                              static_cast<uint64_t>(number("segment")),
                              memory,
                              static_cast<uint64_t>(number("threshold")),
-                             !alone};
+                             !alone,
+                             static_cast<uint32_t>(number("native_depth"))};
     char error[512] = {};
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) return false;
     spool::count(Loss::interpreter_unsupported);

@@ -18,7 +18,7 @@ inline constexpr size_t kControlSize = 4096;
 // Counters of losses in a control file.
 inline constexpr size_t kLossCounters = 64;
 // Places for pending blocks behind a control file.
-inline constexpr size_t kPendingPlaces = 1820;
+inline constexpr size_t kPendingPlaces = 1638;
 // Bytes of these places.
 inline constexpr size_t kPendingSize = 131072;
 // Least number of a pending block, which no other block reaches.
@@ -54,6 +54,8 @@ enum class Kind : uint8_t {
     carried = 19,
     thread_carried = 20,
     task_stack = 21,
+    native_stack = 22,
+    thread_origin = 23,
     abandoned = 255,
 };
 
@@ -94,6 +96,7 @@ enum class Loss : uint32_t {
     blocks_unkept = 32,
     task_names_unkept = 33,
     allocator_pages = 34,
+    native_stacks_lost = 35,
 };
 
 // State of a process in its control file.
@@ -297,8 +300,11 @@ struct CpuRecord {
     uint8_t opcode;
     uint8_t origin;
     uint8_t stack_state;
+    uint32_t native_stack;
+    uint8_t native_path;
+    uint8_t reserved_13[3];
 };
-static_assert(sizeof(CpuRecord) == 56);
+static_assert(sizeof(CpuRecord) == 64);
 
 // An interval of off-CPU time.
 struct WaitRecord {
@@ -312,9 +318,12 @@ struct WaitRecord {
     int32_t syscall;
     uint8_t target;
     uint8_t stack_state;
-    uint8_t reserved_9[2];
+    uint8_t native_path;
+    uint8_t reserved_10;
+    uint32_t native_stack;
+    uint8_t reserved_12[4];
 };
-static_assert(sizeof(WaitRecord) == 56);
+static_assert(sizeof(WaitRecord) == 64);
 
 // Something happened to the recording.
 struct StateRecord {
@@ -360,9 +369,11 @@ struct BlockRecord {
     uint8_t domain;
     uint8_t stack_state;
     uint8_t followed;
-    uint8_t reserved_12;
+    uint8_t native_path;
+    uint32_t native_stack;
+    uint8_t reserved_14[4];
 };
-static_assert(sizeof(BlockRecord) == 72);
+static_assert(sizeof(BlockRecord) == 80);
 
 // The death of a sampled block.
 struct FreedRecord {
@@ -384,7 +395,9 @@ struct CopyRecord {
     uint32_t thread;
     uint32_t stack;
     uint8_t stack_state;
-    uint8_t reserved_8[7];
+    uint8_t native_path;
+    uint8_t reserved_9[2];
+    uint32_t native_stack;
 };
 static_assert(sizeof(CopyRecord) == 64);
 
@@ -413,5 +426,25 @@ struct TaskStackRecord {
     uint8_t reserved_2[3];
 };
 static_assert(sizeof(TaskStackRecord) == 32);
+
+// A node of the tree of native call paths.
+struct NativeStackRecord {
+    uint64_t header;
+    uint32_t native_stack;
+    uint32_t parent;
+    uint64_t pc;
+    uint32_t stack;
+    uint8_t reserved_4[4];
+};
+static_assert(sizeof(NativeStackRecord) == 32);
+
+// Where a thread comes from, if it came through pthread_create.
+struct ThreadOriginRecord {
+    uint64_t header;
+    uint32_t thread;
+    uint32_t creator;
+    uint64_t start;
+};
+static_assert(sizeof(ThreadOriginRecord) == 24);
 
 }  // namespace tachograph

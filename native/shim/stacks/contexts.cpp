@@ -6,6 +6,7 @@
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
+#include "stacks/node_table.h"
 
 #include <atomic>
 
@@ -18,54 +19,49 @@ constexpr uint32_t kCodes = 1u << 18;
 constexpr uint32_t kScratches = 32;
 constexpr size_t kScratchSize = 96 * 1024;  // 4,096 frames of 24 bytes
 constexpr uint32_t kProbes = 256;
-// A hash table touches its pages at random, so the table of nodes is several, each four times the
-// one before: a program with few stacks touches few pages. A node is in a later one only if its
-// places in all before were taken.
-constexpr uint32_t kFirstLevelBits = 14;
-constexpr uint32_t kProbesPerLevel = 16;
 
 // Names of tasks are told apart by their contents' hashes (collisions: 2^-64, knowingly). There is
 // an end to them: where a program makes one up for each of its tasks, each would have its own tree.
 constexpr uint32_t kMostNames = 1024;
 constexpr uint32_t kNamePlaces = 2 * kMostNames;
 
-struct Node {
+struct Key {
     uint32_t parent;
     uint32_t code;
     int32_t instruction;
     uint16_t task;  // place of the name + 1, 0 = none
-    std::atomic<uint8_t> written;
+};
+
+struct Node {
+    uint32_t parent;
+    uint32_t code;
+    int32_t instruction;
+    uint16_t task;
+    Once once;
+
+    bool same(const Key& key) const {
+        return parent == key.parent && code == key.code && instruction == key.instruction &&
+               task == key.task;
+    }
+    void set(const Key& key) {
+        parent = key.parent;
+        code = key.code;
+        instruction = key.instruction;
+        task = key.task;
+    }
 };
 static_assert(sizeof(Node) == 16);
 
-enum : uint8_t { kUnwritten = 0, kWriting = 1, kWritten = 2 };
-
 struct State {
-    uint32_t nodes_capacity = 0;
-    uint32_t slots_capacity = 0;  // of all levels
-    Node* nodes = nullptr;
-    std::atomic<uint32_t>* slots = nullptr;  // node id + 1, 0 = free
-    std::atomic<uint32_t> nodes_used{0};
+    NodeTable<Node, Key> nodes;
     std::atomic<uint64_t>* identities = nullptr;  // code id = place in this table
-    std::atomic<uint8_t>* written = nullptr;
+    Once* written = nullptr;
     std::atomic<uint64_t>* names = nullptr;
     std::atomic<uint32_t> names_used{0};
     uint8_t* scratch = nullptr;
     std::atomic<uint32_t> scratch_taken{0};
 };
 constinit State g;
-
-// Room for all levels: the last takes nearly all of the nodes, and is not filled to the brim.
-uint32_t slots_for(uint32_t nodes) {
-    uint32_t all = 0;
-    for (uint32_t level = 1u << kFirstLevelBits; all < nodes + nodes / 4; level *= 4) all += level;
-    return all;
-}
-
-bool same(const Node& node, uint32_t parent, uint32_t code, int32_t instruction, uint16_t task) {
-    return node.parent == parent && node.code == code && node.instruction == instruction &&
-           node.task == task;
-}
 
 size_t bytes_of(const tg_text& text) { return size_t{text.length} * text.width; }
 
@@ -91,27 +87,8 @@ uint16_t intern_name(const tg_text& name) {
     return 0;
 }
 
-// True for the one caller that must write the record now; a failed write may be tried again.
-bool claim(std::atomic<uint8_t>& written) {
-    uint8_t state = kUnwritten;
-    return written.load(std::memory_order_acquire) == kUnwritten &&
-           written.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel);
-}
-
-uint32_t make_node(uint32_t parent, uint32_t code, int32_t instruction, uint16_t task) {
-    if (g.nodes_used.load(std::memory_order_relaxed) >= g.nodes_capacity) return kNone;
-    const uint32_t id = g.nodes_used.fetch_add(1, std::memory_order_relaxed);
-    if (id >= g.nodes_capacity) return kNone;
-    Node& node = g.nodes[id];
-    node.parent = parent;
-    node.code = code;
-    node.instruction = instruction;
-    node.task = task;
-    return id;
-}
-
 void write_stack(uint32_t id, Node& node, const tg_text* name) {
-    if (!claim(node.written)) return;
+    if (!node.once.claim()) return;
     const spool::Ticket ticket =
         name ? spool::reserve(Kind::task_stack, sizeof(TaskStackRecord) + bytes_of(*name))
              : spool::reserve(Kind::stack, sizeof(StackRecord));
@@ -129,40 +106,25 @@ void write_stack(uint32_t id, Node& node, const tg_text* name) {
         }
         spool::commit(ticket);
     }
-    node.written.store(ticket.record ? kWritten : kUnwritten, std::memory_order_release);
+    node.once.done(ticket.record != nullptr);
 }
 
 }  // namespace
 
 bool open() {
     if (g.scratch) return true;
-    // A tight RLIMIT_AS gets a smaller tree instead of none.
-    for (uint32_t capacity = kMostNodes; capacity >= kFewestNodes; capacity /= 4) {
-        if (!kernel::map(&g.nodes, sizeof(Node) * capacity)) continue;
-        const uint32_t slots = slots_for(capacity);
-        if (kernel::map(&g.slots, sizeof(uint32_t) * slots)) {
-            g.nodes_capacity = capacity;
-            g.slots_capacity = slots;
-            own_memory::note(g.nodes, sizeof(Node) * capacity);
-            own_memory::note(g.slots, sizeof(uint32_t) * slots);
-            break;
-        }
-        kernel::call(SYS_munmap, kernel::address(g.nodes),
-                     static_cast<long>(sizeof(Node) * capacity));
-    }
-    return g.nodes_capacity != 0 && own_memory::map(&g.identities, sizeof(uint64_t) * kCodes) &&
+    return g.nodes.open(kMostNodes, kFewestNodes) &&
+           own_memory::map(&g.identities, sizeof(uint64_t) * kCodes) &&
            own_memory::map(&g.written, kCodes) &&
            own_memory::map(&g.names, sizeof(uint64_t) * kNamePlaces) &&
            own_memory::map(&g.scratch, kScratches * kScratchSize);
 }
 
 void forget() {
-    kernel::clear(g.nodes, sizeof(Node) * g.nodes_capacity);
-    kernel::clear(g.slots, sizeof(uint32_t) * g.slots_capacity);
+    g.nodes.forget();
     kernel::clear(g.identities, sizeof(uint64_t) * kCodes);
     kernel::clear(g.written, kCodes);
     kernel::clear(g.names, sizeof(uint64_t) * kNamePlaces);
-    g.nodes_used.store(0);
     g.names_used.store(0);
     g.scratch_taken.store(0);  // by walks of the parent's other threads
 }
@@ -171,31 +133,10 @@ uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction, const
     const uint16_t name = task ? intern_name(*task) : 0;
     const uint64_t key = mix(static_cast<uint64_t>(parent) << 32 | code) ^
                          (uint64_t{name} << 32 | static_cast<uint32_t>(instruction));
-    const uint64_t hash = mix(key);
-    uint32_t mine = kNone;  // a node made ahead of its publication
-    uint32_t first = 0;
-    for (uint32_t level = 1u << kFirstLevelBits; first < g.slots_capacity;
-         first += level, level *= 4) {
-        const uint32_t probes = first + level < g.slots_capacity ? kProbesPerLevel : kProbes;
-        for (uint32_t probe = 0; probe < probes; ++probe) {
-            std::atomic<uint32_t>& slot = g.slots[first + ((hash + probe) & (level - 1))];
-            uint32_t found = slot.load(std::memory_order_acquire);
-            if (found == 0) {
-                if (mine == kNone) {
-                    mine = make_node(parent, code, instruction, name);
-                    if (mine == kNone) return kNone;
-                }
-                if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel))
-                    found = mine + 1;
-            }
-            // Another thread may have published the same node: then ours stays an unused number.
-            Node& node = g.nodes[found - 1];
-            if (!same(node, parent, code, instruction, name)) continue;
-            write_stack(found - 1, node, name ? task : nullptr);
-            return found - 1;
-        }
-    }
-    return kNone;
+    const uint32_t id = g.nodes.intern({parent, code, instruction, name}, mix(key));
+    if (id == g.nodes.kFull) return kNone;
+    write_stack(id, g.nodes.at(id), name ? task : nullptr);
+    return id;
 }
 
 uint32_t intern_code(uint64_t identity, int* emit) {
@@ -209,15 +150,13 @@ uint32_t intern_code(uint64_t identity, int* emit) {
             g.identities[id].compare_exchange_strong(found, identity, std::memory_order_acq_rel))
             found = identity;
         if (found != identity) continue;
-        *emit = claim(g.written[id]) ? 1 : 0;
+        *emit = g.written[id].claim() ? 1 : 0;
         return id;
     }
     return kNone;
 }
 
-void code_written(uint32_t code, bool written) {
-    g.written[code].store(written ? kWritten : kUnwritten, std::memory_order_release);
-}
+void code_written(uint32_t code, bool written) { g.written[code].done(written); }
 
 void* borrow_scratch(size_t* size) {
     uint32_t taken = g.scratch_taken.load(std::memory_order_relaxed);

@@ -128,6 +128,8 @@ void saw(uint64_t pc) {
     g.stale.store(true, std::memory_order_relaxed);
 }
 
+void missed() { g.stale.store(true, std::memory_order_relaxed); }
+
 void forget() { g.count.store(0); }
 
 void refresh(bool force) {

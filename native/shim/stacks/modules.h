@@ -8,6 +8,9 @@ namespace tachograph::modules {
 // From the handler: notes a program counter that lies in no known mapping.
 void saw(uint64_t pc);
 
+// From the handler: a program counter lay in no known image.
+void missed();
+
 // Helper thread (and once at arming): reads /proc/self/maps if some program counter was unknown.
 void refresh(bool force);
 

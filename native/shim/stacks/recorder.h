@@ -14,11 +14,12 @@ struct Recorder {
     std::atomic<bool> paused{false};
     int64_t interval_ns = 0;
     bool waits = false;
+    uint32_t native_depth = 0;  // frames of a native call path
     tg_walker walker{};
 };
 
 // A walk before it has begun.
-inline constexpr tg_walk kNotWalked{TG_NONE, TG_STACK_NONE, 2, 0, nullptr, 0, 0};
+inline constexpr tg_walk kNotWalked{TG_NONE, TG_STACK_NONE, 2, 0, nullptr, 0, 0, nullptr, 0, 0};
 
 // The one recorder of this process.
 Recorder& recorder();

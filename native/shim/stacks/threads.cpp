@@ -133,6 +133,16 @@ void forget_missed_that_ended() {
     }
 }
 
+void write_origin(uint32_t id, uint32_t creator, uint64_t start) {
+    const spool::Ticket ticket = spool::reserve(Kind::thread_origin, sizeof(ThreadOriginRecord));
+    if (!ticket.record) return;
+    auto* record = reinterpret_cast<ThreadOriginRecord*>(ticket.record);
+    record->thread = id;
+    record->creator = creator;
+    record->start = start;
+    spool::commit(ticket);
+}
+
 void write_name(uint32_t id, bool python, const char* name, size_t length) {
     if (length == 0 || length > 4096) return;
     const spool::Ticket ticket =

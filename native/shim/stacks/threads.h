@@ -42,6 +42,8 @@ void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns = -1);
 void forget();
 // The kernel may give the ids of threads that were counted to others.
 void forget_missed_that_ended();
+// Which thread created it (kNone: not known) and what it was to run.
+void write_origin(uint32_t id, uint32_t creator, uint64_t start);
 void write_name(uint32_t id, bool python, const char* name, size_t length);
 
 // Slots [0, high_water()) may be in use.

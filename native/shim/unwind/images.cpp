@@ -169,6 +169,7 @@ void publish() {
 }
 
 void closing() { g.closes_begun.fetch_add(1, std::memory_order_seq_cst); }
+void stayed() { g.closes_begun.fetch_sub(1, std::memory_order_seq_cst); }
 void closed() { g.closes_done.fetch_add(1, std::memory_order_seq_cst); }
 
 Reading::Reading() : table_(g.published.load(std::memory_order_acquire)) {

@@ -35,6 +35,8 @@ void publish();
 // Around dlclose: what was published before is not to be trusted until a table is made after it.
 void closing();
 void closed();
+// It was only one user less, and all images are where they were.
+void stayed();
 
 // Keeps the published table in place as long as it lives. Safe in signal handlers.
 class Reading {

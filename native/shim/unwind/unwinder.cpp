@@ -29,22 +29,23 @@ enum class Moved : uint8_t { yes, root, gap, outside, torn };
 class Place {
   public:
     Place(const images::Reading& images, const Registers& registers)
-        : images_(&images), registers_(registers) {
-        look_up();
-    }
+        : images_(&images),
+          registers_(registers),
+          row_(look_up(registers.values[kReturnAddress], true)) {}
 
     uint64_t pc() const { return registers_.values[kReturnAddress]; }
     uint64_t sp() const { return registers_.values[kRsp]; }
     uint64_t address() const { return exact_ ? pc() : pc() - 1; }
     uint64_t cfa() const { return cfa_; }  // of the frame that was left last
-    bool outside() const { return image_ == nullptr && !cached_; }
+    bool outside() const { return row_.image == nullptr && !row_.cached; }
 
     // Whether this frame's code exchanges stacks.
-    bool switches() const { return rule_.switches; }
+    bool switches() const { return row_.rule.switches; }
 
     // Goes on to the caller. Where that fails, all stays as it was.
     Moved step() {
-        switch (rule_.step) {
+        const Rule& rule = row_.rule;
+        switch (rule.step) {
             case Step::root:
                 return Moved::root;
             case Step::none:
@@ -56,16 +57,16 @@ class Place {
                 break;
         }
         uint64_t cfa = 0;
-        if (!registers_.has(rule_.base)) return Moved::gap;
-        if (rule_.step == Step::offset) {
-            cfa = registers_.values[rule_.base] + static_cast<uint64_t>(int64_t{rule_.offset});
+        if (!registers_.has(rule.base)) return Moved::gap;
+        if (rule.step == Step::offset) {
+            cfa = registers_.values[rule.base] + static_cast<uint64_t>(int64_t{rule.offset});
         } else {
             const uint64_t at =
-                registers_.values[rule_.base] + static_cast<uint64_t>(int64_t{rule_.displacement});
+                registers_.values[rule.base] + static_cast<uint64_t>(int64_t{rule.displacement});
             if (!safe_read::load(&cfa, at)) return Moved::torn;
-            cfa += static_cast<uint64_t>(int64_t{rule_.offset});
+            cfa += static_cast<uint64_t>(int64_t{rule.offset});
         }
-        return leave(cfa, rule_.rbp, rule_.rbx);
+        return leave(cfa, rule.rbp, rule.rbx);
     }
 
     // Goes on to the caller whose return address is in the word below `cfa`.
@@ -73,71 +74,87 @@ class Place {
 
     rows::Gap gap() const {
         rows::Gap gap;
-        if (image_) rows::find(*image_, address(), pc(), &gap);
+        if (const images::Image* image = images_->find(address()))
+            rows::find(*image, address(), pc(), &gap);
         return gap;
-    }
-    void find_image() {
-        if (!image_) image_ = images_->find(address());
     }
     const Registers& registers() const { return registers_; }
     const images::Reading& images() const { return *images_; }
 
   private:
-    void look_up() {
-        const rule_cache::Key key{address(), exact_, images_->generation()};
+    struct Row {
+        Rule rule;
+        const images::Image* image;  // nullptr also where the rule was remembered
+        bool cached;
+    };
+
+    struct Value {
+        uint64_t value;
+        bool known;
+    };
+
+    Row look_up(uint64_t pc, bool exact) const {
+        const rule_cache::Key key{exact ? pc : pc - 1, exact, images_->generation()};
         uint64_t packed = 0;
-        image_ = nullptr;
-        cached_ = rule_cache::find(key, &packed);
-        if (!cached_) {
-            rule_ = {};
-            image_ = images_->find(key.address);
-            rows::Gap gap;
-            if (image_) rule_ = rows::find(*image_, key.address, pc(), &gap);
-            rule_.after_call = !exact_ && calls::end_at(pc());
-            rule_.switches = image_ && image_->switches;
-            packed = pack(rule_);
-            if (image_) rule_cache::keep(key, packed);
-        }
-        rule_ = unpack(packed);
+        if (rule_cache::find(key, &packed)) return {unpack(packed), nullptr, true};
+        Row row{{}, images_->find(key.address), false};
+        rows::Gap gap;
+        if (row.image) row.rule = rows::find(*row.image, key.address, pc, &gap);
+        row.rule.after_call = !exact && calls::end_at(pc);
+        row.rule.switches = row.image && row.image->switches;
+        packed = pack(row.rule);
+        if (row.image) rule_cache::keep(key, packed);
+        row.rule = unpack(packed);
+        return row;
     }
 
-    void restore(uint8_t number, const Save& save, uint64_t cfa, Registers* to) const {
+    // The caller's value of a register.
+    Value restored(uint8_t number, const Save& save, uint64_t cfa) const {
+        const Value own{registers_.values[number], registers_.has(number)};
         uint64_t at = static_cast<uint64_t>(int64_t{save.offset});
         switch (save.where) {
             case Saved::same:
-                return;
+                return own;
             case Saved::at_cfa:
                 at += cfa;
                 break;
             case Saved::at_rbp:
-                if (!registers_.has(kRbp)) return to->forget(number);
+                if (!registers_.has(kRbp)) return {0, false};
                 // GCC's rows for the end of a function with a realigned stack go on saying so
                 // when rbp is the caller's again: then it points out of this frame.
                 if (exact_ && (registers_.values[kRbp] < sp() || registers_.values[kRbp] >= cfa))
-                    return;
+                    return own;
                 at += registers_.values[kRbp];
                 break;
             case Saved::unknown:
-                return to->forget(number);
+                return {0, false};
         }
-        uint64_t value = 0;
-        if (safe_read::load(&value, at))
-            to->set(number, value);
-        else
-            to->forget(number);
+        Value found{0, true};
+        found.known = safe_read::load(&found.value, at);
+        return found;
+    }
+
+    static bool plausible(const Row& row) {
+        return row.rule.after_call || row.rule.step == Step::root || row.rule.step == Step::signal;
     }
 
     Moved leave(uint64_t cfa, const Save& rbp, const Save& rbx) {
         if (cfa % 8 != 0 || cfa < sp() + 8 || cfa - sp() > kLargestFrame) return Moved::torn;
         uint64_t back = 0;
         if (!safe_read::load(&back, cfa - 8)) return Moved::torn;
-        Registers caller = registers_;
-        caller.known &= 1u << kRbx | 1u << kRbp;
-        restore(kRbp, rbp, cfa, &caller);
-        restore(kRbx, rbx, cfa, &caller);
-        caller.set(kRsp, cfa);
-        caller.set(kReturnAddress, back);
-        return take(caller, false, cfa);
+        const Row row = look_up(back, false);
+        if (!plausible(row)) return Moved::torn;
+        const Value base = restored(kRbp, rbp, cfa);
+        const Value other = restored(kRbx, rbx, cfa);
+        registers_.known = 0;
+        if (base.known) registers_.set(kRbp, base.value);
+        if (other.known) registers_.set(kRbx, other.value);
+        registers_.set(kRsp, cfa);
+        registers_.set(kReturnAddress, back);
+        row_ = row;
+        exact_ = false;
+        cfa_ = cfa;
+        return Moved::yes;
     }
 
     Moved leave_signal() {
@@ -149,31 +166,18 @@ class Place {
             interrupted.set(number, value);
         }
         if (++signals_ > kMostSignals) return Moved::torn;
-        return take(interrupted, true, 0);
-    }
-
-    Moved take(const Registers& caller, bool exact, uint64_t cfa) {
-        const Place before = *this;
-        registers_ = caller;
-        exact_ = exact;
-        look_up();
-        const bool plausible =
-            exact || rule_.after_call || rule_.step == Step::root || rule_.step == Step::signal;
-        if (plausible) {
-            cfa_ = cfa;
-            return Moved::yes;
-        }
-        *this = before;
-        return Moved::torn;
+        registers_ = interrupted;
+        row_ = look_up(pc(), true);
+        exact_ = true;
+        cfa_ = 0;
+        return Moved::yes;
     }
 
     const images::Reading* images_;
-    const images::Image* image_ = nullptr;  // nullptr also where the rule was remembered
     Registers registers_;
-    Rule rule_;
+    Row row_;
     uint64_t cfa_ = 0;
     bool exact_ = true;
-    bool cached_ = false;
     int signals_ = 0;
 };
 
@@ -270,6 +274,8 @@ Registers registers_of(const long long* machine_registers) {
 
 bool open() { return images::open() && rule_cache::open(); }
 
+void forget() { images::forget(); }
+
 Path walk(const Registers& start, Frame* frames, uint32_t room, uint32_t* count,
           bool* unknown_code) {
     frames[0] = {start.values[kReturnAddress], start.values[kRsp], 0};
@@ -282,7 +288,6 @@ Path walk(const Registers& start, Frame* frames, uint32_t room, uint32_t* count,
     for (;;) {
         Moved moved = place.step();
         if (moved == Moved::gap && guesses < kMostGuesses) {
-            place.find_image();
             const uint64_t cfa = Scan(place).find();
             if (cfa != 0) moved = place.guess(cfa);
             ++guesses;

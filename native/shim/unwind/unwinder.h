@@ -44,6 +44,9 @@ struct Frame {
 // Makes room for what is prepared and remembered. False if there is no memory.
 bool open();
 
+// In a forked child.
+void forget();
+
 // Walks, the innermost frame first. Safe in signal handlers: bounded, no allocation, no lock. At
 // least one frame of `room` is filled. `unknown_code` is set if some program counter was in no
 // known image.

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <ucontext.h>
 #include <unwind.h>
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -222,3 +223,25 @@ JUDGE uint32_t judge_step(void (*body)(), uint32_t every) {
 }
 
 JUDGE const Sample* judge_samples() { return g_samples; }
+
+// Nanoseconds of a walk from here, the middle of `rounds`; with `evict`, out of cold caches.
+JUDGE double judge_time(uint32_t rounds, int evict, uint32_t* count) {
+    static double times[4096];
+    static uint8_t memory[48 << 20];
+    ucontext_t context;
+    getcontext(&context);
+    const unwind::Registers start = unwind::registers_of(context.uc_mcontext.gregs);
+    unwind::Frame frames[kMostFrames];
+    bool unknown = false;
+    if (rounds > 4096) rounds = 4096;
+    for (uint32_t round = 0; round < rounds; ++round) {
+        if (evict != 0)
+            for (size_t i = 0; i < sizeof memory; i += 64)
+                memory[i] = static_cast<uint8_t>(memory[i] + round);
+        const int64_t begin = kernel::monotonic_ns();
+        unwind::walk(start, frames, kMostFrames, count, &unknown);
+        times[round] = static_cast<double>(kernel::monotonic_ns() - begin);
+    }
+    std::sort(times, times + rounds);
+    return times[rounds / 2];
+}

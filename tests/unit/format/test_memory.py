@@ -160,7 +160,7 @@ def test_tables_without_rows_are_left_out(tmp_path: Path) -> None:
     segment.copy(5, 100, 60)
     write_spool(tmp_path / "spool", of(segment), control())
     written = write_recording(assembled(tmp_path / "spool"), tmp_path, UUID)
-    assert set(SPEC.tables) - set(written) == {"memory", "allocations", "spans", "gpu_devices", "gpu"}
+    assert set(SPEC.tables) - set(written) == {"native_stacks", "memory", "allocations", "spans", "gpu_devices", "gpu"}
     assert sorted(each.name for each in tmp_path.glob("*.parquet")) == sorted(f"{name}.parquet" for name in written)
     assert written["copies"]["rows"] == 1
 
@@ -217,7 +217,7 @@ def some_allocations(count: int) -> pa.Table:
         own = at < 20 or size > step
         mean = 524_288 if own else 16384 * chance.randrange(128, 256)
         weight = max(size, step + hash((now // 10**9, at)) % step) if own else step
-        found.append((now, 0, at % 3, domain, size, requested, mean, weight, at, frame, 0, True, *freed))
+        found.append((now, 0, at % 3, domain, size, requested, mean, weight, at, frame, 0, True, *freed, None, 0))
     schema = SPEC.tables["allocations"].schema
     return pa.Table.from_arrays(
         [pa.array(values, field.type) for values, field in zip(zip(*found, strict=True), schema, strict=True)],

@@ -63,14 +63,14 @@ def test_every_kind_of_record() -> None:
         Code(1, -1, 3, "\u4e2d.py", "\U0001f40d.g", None),
         Stack(0, NONE, 0, 10),
         Module(0, 1, 0x1000, 0x2000, 0x10, 0, "abcd", "/lib/x.so"),
-        ROWS[CPU](100, 10_000_000, -1, 0x1100, 0, 0, 3, 2, 4, 1, 2),
-        ROWS[WAIT](200, 300, 100, 0, 0, 0, 7, 2, 0),
+        ROWS[CPU](100, 10_000_000, -1, 0x1100, 0, 0, 3, 2, 4, 1, 2, 0, 0),
+        ROWS[WAIT](200, 300, 100, 0, 0, 0, 7, 2, 0, 0, 0),
         State(400, 3, 55),
         ThreadEnd(0, 500, 499),
         ROWS[MEMORY](600, -1, 2, *range(20, 30), 3, 4, 5, 6, 7, 8, 9, 1, 5),
-        ROWS[BLOCK](700, 64, 56, 9, 99, 10, 3, 11, 12, 4, 2, 1),
+        ROWS[BLOCK](700, 64, 56, 9, 99, 10, 3, 11, 12, 4, 2, 1, 0, 0),
         ROWS[FREED](800, 3, 13),
-        ROWS[COPY](900, 3000, 600, 14, 15, 16, 17, 3),
+        ROWS[COPY](900, 3000, 600, 14, 15, 16, 17, 3, 0, 0),
     ]
     assert (segment.seq, segment.pid, segment.torn) == (3, 4242, 0)
 

@@ -63,13 +63,14 @@ def test_the_threshold_is_the_first_prime_above_10_mib() -> None:
 
 @pytest.mark.parametrize(("memory", "told"), [(True, "1"), (False, "0")])
 def test_the_program_is_told(memory: bool, told: str) -> None:
-    values = Options(memory=memory, memory_threshold=65_536, include=("a,b", "c:*")).told("setting")
+    values = Options(memory=memory, memory_threshold=65_536, include=("a,b", "c:*"), native_depth=32).told("setting")
     settings = Settings(Path("/spool"), {"segment": 1 << 20, **values}, Path("/lib.so"))
     environment = settings.environment({"HOME": "/"})
     spool, config = arm.take_settings(environment)
     # The library takes itself out of LD_PRELOAD, in every program.
     assert (environment, spool) == ({"HOME": "/", "LD_PRELOAD": os.fspath(Path("/lib.so"))}, os.fspath(Path("/spool")))
     assert (config["memory"], config.get("threshold")) == (told, "65536" if memory else None)
+    assert config["native_depth"] == "32"
     assert (config["interval_ns"], config["segment"], config["sampler"]) == ("10000000", "1048576", "native")
     assert split_patterns(config["include"]) == ["a,b", "c:*"]
     assert split_patterns(config["home"]) == [str(Path(launch.__file__).parent.parent)]

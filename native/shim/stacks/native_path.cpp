@@ -1,0 +1,132 @@
+#include "stacks/native_path.h"
+
+#include "base/safe_read.h"
+#include "spool/layout.h"
+#include "spool/spool.h"
+#include "stacks/contexts.h"
+#include "stacks/modules.h"
+#include "stacks/native_contexts.h"
+#include "stacks/recorder.h"
+#include "stacks/stack_capture.h"
+
+namespace tachograph::native_path {
+namespace {
+
+constexpr uint32_t kMostActivations = 256;
+
+// Memory of the walk's that is too large for a signal handler's stack.
+class Room {
+  public:
+    Room() {
+        size_t bytes = 0;
+        at_ = contexts::borrow_scratch(&bytes);
+        if (!at_) return;
+        constexpr size_t kActivations = kMostActivations * sizeof(tg_activation);
+        const size_t fitting = (bytes - kActivations) / kFrame;
+        const uint32_t wanted = recorder().native_depth;
+        most_ = wanted < fitting ? wanted : static_cast<uint32_t>(fitting);
+    }
+    ~Room() {
+        if (at_) contexts::return_scratch(at_);
+    }
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+
+    explicit operator bool() const { return at_ != nullptr; }
+    tg_activation* activations() const { return static_cast<tg_activation*>(at_); }
+    unwind::Frame* frames() const {
+        return reinterpret_cast<unwind::Frame*>(activations() + kMostActivations);
+    }
+    native_contexts::Frame* path() const {
+        return reinterpret_cast<native_contexts::Frame*>(frames() + most_);
+    }
+    uint32_t most() const { return most_; }
+
+  private:
+    static constexpr size_t kFrame = sizeof(unwind::Frame) + sizeof(native_contexts::Frame);
+
+    void* at_ = nullptr;
+    uint32_t most_ = 0;
+};
+
+// The Python frame that a native frame runs, if it is an activation of the evaluation loop: one of
+// its locals says so. The activations are passed from the outermost to the innermost.
+class Pairing {
+  public:
+    explicit Pairing(const tg_walk& python)
+        : activations_(python.activations), left_(python.activation_count) {}
+
+    uint32_t stack_of(const unwind::Frame& frame) {
+        // Those outside of the path, or on another stack, are in no frame of it.
+        for (uint32_t at = left_; at > 0; --at) {
+            const auto address = reinterpret_cast<uint64_t>(activations_[at - 1].address);
+            if (address < frame.sp || address >= frame.cfa) continue;
+            left_ = at - 1;
+            return activations_[at - 1].stack;
+        }
+        return kNone;
+    }
+
+  private:
+    const tg_activation* activations_;
+    uint32_t left_;
+};
+
+Found unwound(const Room& room, const unwind::Registers& start, const tg_walk& python) {
+    uint32_t count = 0;
+    bool unknown_code = false;
+    Found found;
+    found.path = unwind::walk(start, room.frames(), room.most(), &count, &unknown_code);
+    if (unknown_code) modules::missed();
+    // Twice: the first time over, all that the second one needs of memory is asked for.
+    native_contexts::Frame* path = room.path();
+    Pairing pairing(python);
+    uint64_t hash = 0;
+    for (uint32_t at = count; at-- > 1;) {
+        const unwind::Frame& frame = room.frames()[at];
+        const uint32_t stack = pairing.stack_of(frame);
+        hash = native_contexts::next_hash(hash, frame.pc, stack);
+        path[at] = {frame.pc, stack, hash};
+    }
+    for (uint32_t at = count; at-- > 1;) {
+        found.stack = native_contexts::intern(found.stack, path[at]);
+        if (found.stack == 0) {
+            spool::count(Loss::native_stacks_lost);
+            return {};
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+bool open() { return recorder().native_depth == 0 || (unwind::open() && native_contexts::open()); }
+
+void forget() {
+    native_contexts::forget();
+    unwind::forget();
+}
+
+Found walk(bool fault_gets_through, const unwind::Registers& start, tg_walk* python) {
+    if (recorder().native_depth == 0) {
+        stack_capture::walk(fault_gets_through, python);
+        return {};
+    }
+    const Room room;
+    if (!room) {
+        stack_capture::walk(fault_gets_through, python);
+        spool::count(Loss::native_stacks_lost);
+        return {};
+    }
+    python->activations = room.activations();
+    python->activation_room = kMostActivations;
+    stack_capture::walk(fault_gets_through, python);
+    const bool before = safe_read::kernel_chosen();
+    if (!fault_gets_through) safe_read::use_kernel(true);
+    const Found found = unwound(room, start, *python);
+    safe_read::use_kernel(before);
+    python->activations = nullptr;
+    return found;
+}
+
+}  // namespace tachograph::native_path

@@ -1,0 +1,24 @@
+// Both stacks of the calling thread at one moment: the Python frames, and the native call path with
+// the places of the Python frames in it.
+#pragma once
+
+#include "tachograph/api.h"
+#include "unwind/unwinder.h"
+
+#include <cstdint>
+
+namespace tachograph::native_path {
+
+struct Found {
+    uint32_t stack = 0;  // of native_contexts: the callers of the innermost frame
+    unwind::Path path = unwind::Path::unrecorded;
+};
+
+// Makes room, where paths are wanted. False if there is no memory.
+bool open();
+void forget();
+
+// As stack_capture::walk, and where paths are wanted the path from `start` on.
+Found walk(bool fault_gets_through, const unwind::Registers& start, tg_walk* python);
+
+}  // namespace tachograph::native_path

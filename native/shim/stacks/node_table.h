@@ -1,0 +1,129 @@
+// A tree's nodes, each found by its contents: lock-free, insert-only, in anonymous memory of its
+// own.
+#pragma once
+
+#include "base/kernel.h"
+#include "spool/own_memory.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph {
+
+// Who writes the record of something that is found by many threads at once.
+class Once {
+  public:
+    // True for the one caller that must write now; `done` tells whether it could. A failed write
+    // may be tried again.
+    bool claim() {
+        uint8_t state = kUnwritten;
+        return state_.load(std::memory_order_acquire) == kUnwritten &&
+               state_.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel);
+    }
+    void done(bool written) {
+        state_.store(written ? kWritten : kUnwritten, std::memory_order_release);
+    }
+
+  private:
+    enum : uint8_t { kUnwritten = 0, kWriting = 1, kWritten = 2 };
+    std::atomic<uint8_t> state_;
+};
+
+// `Node` is made of zeros, has `same(const Key&)` and `set(const Key&)`, and a Once. Ids are
+// dense, and those of nodes that two threads made at once are left out.
+template <typename Node, typename Key>
+class NodeTable {
+  public:
+    static constexpr uint32_t kFull = 0xFFFFFFFFu;
+
+    // A tight RLIMIT_AS gets a smaller table instead of none.
+    bool open(uint32_t most, uint32_t fewest) {
+        if (nodes_) return true;
+        for (uint32_t capacity = most; capacity >= fewest; capacity /= 4) {
+            if (!kernel::map(&nodes_, sizeof(Node) * capacity)) continue;
+            const uint32_t slots = slots_for(capacity);
+            if (kernel::map(&slots_, sizeof(uint32_t) * slots)) {
+                capacity_ = capacity;
+                all_slots_ = slots;
+                own_memory::note(nodes_, sizeof(Node) * capacity);
+                own_memory::note(slots_, sizeof(uint32_t) * slots);
+                return true;
+            }
+            kernel::call(SYS_munmap, kernel::address(nodes_),
+                         static_cast<long>(sizeof(Node) * capacity));
+            nodes_ = nullptr;
+        }
+        return false;
+    }
+
+    void forget() {
+        kernel::clear(nodes_, sizeof(Node) * capacity_);
+        kernel::clear(slots_, sizeof(uint32_t) * all_slots_);
+        used_.store(0);
+    }
+
+    Node& at(uint32_t id) { return nodes_[id]; }
+
+    // Fetches the place where a node of this hash most likely is.
+    void prefetch(uint64_t hash) const {
+        __builtin_prefetch(&slots_[hash & ((1u << kFirstLevelBits) - 1)]);
+    }
+
+    // The id of the node with these contents, kFull if there is no room for it.
+    uint32_t intern(const Key& key, uint64_t hash) {
+        uint32_t mine = kFull;  // a node made ahead of its publication
+        uint32_t first = 0;
+        for (uint32_t level = 1u << kFirstLevelBits; first < all_slots_;
+             first += level, level *= 4) {
+            const uint32_t probes = first + level < all_slots_ ? kProbesPerLevel : kProbes;
+            for (uint32_t probe = 0; probe < probes; ++probe) {
+                std::atomic<uint32_t>& slot = slots_[first + ((hash + probe) & (level - 1))];
+                uint32_t found = slot.load(std::memory_order_acquire);
+                if (found == 0) {
+                    if (mine == kFull) {
+                        mine = make(key);
+                        if (mine == kFull) return kFull;
+                    }
+                    if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel))
+                        found = mine + 1;
+                }
+                // Another thread may have published the same node: then ours stays unused.
+                if (nodes_[found - 1].same(key)) return found - 1;
+            }
+        }
+        return kFull;
+    }
+
+  private:
+    static constexpr uint32_t kProbes = 256;
+    // A hash table touches its pages at random, so the slots are several tables, each four times
+    // the one before: a program with few nodes touches few pages. A node is in a later one only if
+    // its places in all before were taken.
+    static constexpr uint32_t kFirstLevelBits = 14;
+    static constexpr uint32_t kProbesPerLevel = 16;
+
+    // Room for all levels: the last takes nearly all of the nodes, and is not filled to the brim.
+    static uint32_t slots_for(uint32_t nodes) {
+        uint32_t all = 0;
+        for (uint32_t level = 1u << kFirstLevelBits; all < nodes + nodes / 4; level *= 4)
+            all += level;
+        return all;
+    }
+
+    uint32_t make(const Key& key) {
+        if (used_.load(std::memory_order_relaxed) >= capacity_) return kFull;
+        const uint32_t id = used_.fetch_add(1, std::memory_order_relaxed);
+        if (id >= capacity_) return kFull;
+        nodes_[id].set(key);
+        return id;
+    }
+
+    Node* nodes_ = nullptr;
+    std::atomic<uint32_t>* slots_ = nullptr;  // node id + 1, 0 = free
+    uint32_t capacity_ = 0;
+    uint32_t all_slots_ = 0;  // of all levels
+    std::atomic<uint32_t> used_{0};
+};
+
+}  // namespace tachograph
