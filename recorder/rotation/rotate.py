@@ -56,6 +56,10 @@ POLL_S = 0.02
 _NO_LOSSES = (0, 0, 0, 0, (0,) * 64)
 
 
+MOST_SAVED = 1000
+"""Windows that the snapshots of one run keep, but for the last snapshot's own."""
+
+
 @dataclass(frozen=True)
 class Kept:
     """The recording of a window that this run has made."""
@@ -129,7 +133,14 @@ class Rotation:
         return self._unsettled is not None
 
     def ask_for_snapshot(self) -> None:
-        """Close the present window as soon as it can be, and never delete it and the kept ones."""
+        """Close the present window as soon as it can be, and never delete it and the kept ones.
+
+        Where snapshots have kept ``MOST_SAVED`` windows, none is taken any more: a program that asks for one with every
+        request would fill the disk.
+        """
+        if self.saved >= MOST_SAVED:
+            self._note(f"was asked for a snapshot in vain: those before keep {self.saved} windows already")
+            return
         self._wants_snapshot = True
 
     def put_off(self) -> None:

@@ -23,6 +23,7 @@ from tachograph.recorder.collect.sources import SourceScout, SourceStore
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.recover import recover_recording
 from tachograph.recorder.command.rotation_settings import parse_rotate
+from tachograph.recorder.rotation import rotate
 from tachograph.recorder.rotation.journal import JOURNAL, Journal, go_on, present_window
 from tachograph.recorder.rotation.rotate import Rotation, how_far, still_the_same
 from tachograph.recorder.rotation.window_names import discard_hidden, first_number, hidden, window_name
@@ -147,6 +148,21 @@ def test_the_oldest_are_deleted_and_only_what_is_ours(tmp_path: Path) -> None:
     assert [each.name for each in windows(tmp_path)] == ["run.0002.tacho", "run.0003.tacho"]
     assert (tmp_path / "run.0002.tacho" / "cpu.parquet").exists()
     assert not list(tmp_path.glob(".tmp-*"))
+
+
+def test_snapshots_keep_only_so_many_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotate, "MOST_SAVED", 2)
+    run = Recorded(tmp_path)
+    for _ in range(2):
+        run.rotation.ask_for_snapshot()
+        assert run.rotation.due(0)
+        run.rotate()
+    assert run.rotation.saved == 2
+    for _ in range(3):
+        run.rotation.ask_for_snapshot()
+        assert not run.rotation.due(0)
+    (note,) = run.manifest.notes
+    assert note == "window 3 was asked for a snapshot in vain: those before keep 2 windows already"
 
 
 def test_a_snapshot_is_never_deleted(tmp_path: Path) -> None:
