@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..recording.question_options import LeakRule, Sort
-from .common import RECORDING_HELP, RULES, Failure, find_recording, one_line_errors, process_option
+from .common import RECORDING_HELP, RULES, Failure, find_recording, loading, one_line_errors, process_option
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -124,9 +124,11 @@ def analyze(**typed: object) -> None:
 
 def run(options: Options) -> None:
     """Does what the options say."""
-    from ..profile.profile import Question
-    from ..recording.opened import Recording
-    from ..samples.attribution import Attribution
+    with loading():
+        from ..profile import build  # noqa: F401  # with pandas and pyarrow, once and for all that follow
+        from ..profile.profile import Question
+        from ..recording.opened import Recording
+        from ..samples.attribution import Attribution
 
     question = Question(
         options.scope,

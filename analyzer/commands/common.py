@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -56,6 +58,18 @@ def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
             raise SystemExit(0) from None
 
     return wrapped
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """No garbage collections while modules are loaded: they make many objects and no garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def find_recording(given: str | None) -> Path:

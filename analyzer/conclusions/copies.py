@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..recording.opened import Recording
 from ..recording.time_window import Window
-from ..samples.index_sums import summed
+from ..samples.accumulate import summed
 from ..samples.intervals import poisson_sums, shared_out
 from ..samples.measures import whole_numbers
 from ..samples.nodes import NodeSums

@@ -18,7 +18,7 @@ from ..conclusions.memory.sums import sum_up
 from ..recording.filter import Mask
 from ..recording.opened import Recording
 from ..recording.time_window import Window
-from ..samples.index_sums import summed
+from ..samples.accumulate import summed
 from ..samples.sites import NOT_SAMPLED, Sites
 from .rows import NONE, Rows
 

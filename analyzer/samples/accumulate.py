@@ -1,4 +1,4 @@
-"""Sums of the rows of a long table by (place, cell): the inner loop of reading 10^8 samples.
+"""Sums by index: of the rows of a long table by (place, cell), the inner loop of reading 10^8 samples; of any array.
 
 A *place* is a stack in a thread, a *cell* one combination of the small columns that attribution looks at. As a rule
 there are few of both, and then the sums are arrays that are indexed directly; else Arrow keeps them in hash tables.
@@ -87,3 +87,13 @@ class Accumulator:
     def _merge(self, tables: Sequence[pa.Table]) -> pa.Table:
         grouped = pa.concat_tables(tables).group_by("key").aggregate([(name, "sum") for name in self._names])
         return grouped.rename_columns([name.removesuffix("_sum") for name in grouped.column_names])
+
+
+def summed(index: NDArray[np.integer], weights: NDArray[np.floating], size: int) -> NDArray[np.float64]:
+    """For each of 0 .. ``size`` - 1 the sum of the weights with that index."""
+    return np.asarray(np.bincount(index, weights=weights, minlength=size), np.float64)
+
+
+def counted(index: NDArray[np.integer], size: int) -> NDArray[np.float64]:
+    """For each of 0 .. ``size`` - 1 how often it is in the index."""
+    return np.asarray(np.bincount(index, minlength=size), np.float64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from ...samples.index_sums import counted, summed
+from ...samples.accumulate import counted, summed
 
 _Floats = NDArray[np.float64]
 

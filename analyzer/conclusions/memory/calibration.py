@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tachograph.format.enumerations import DOMAINS
 
-from ...samples.index_sums import summed
+from ...samples.accumulate import summed
 from .blocks import Blocks
 from .counters import Counters
 

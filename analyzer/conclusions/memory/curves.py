@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...samples.index_sums import summed
+from ...samples.accumulate import summed
 from .blocks import Blocks
 from .counters import Counters
 from .members import following

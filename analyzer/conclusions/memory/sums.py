@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...samples.index_sums import summed
+from ...samples.accumulate import summed
 from ...samples.nodes import NodeSums
 from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SAMPLED
 from .calibration import MAX_FACTOR
