@@ -184,7 +184,7 @@ def test_no_path_goes_by_the_rows_of_a_library_that_was_closed(tmp_path: Path) -
     states = Counter(sample["native_path"] for sample in found.samples)
     assert states[WHOLE] > 0.3 * states.total(), states
     frames, modules = found.rows("native_frames"), found.rows("modules")
-    roots = Counter()
+    roots: Counter[str] = Counter()
     for sample in found.samples:
         path = found.native(sample)
         if sample["native_path"] == WHOLE and path:

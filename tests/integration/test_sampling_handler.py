@@ -62,7 +62,7 @@ print(library.use_small_stack(ctypes.c_long(int(sys.argv[2])), int(sys.argv[3]))
 @pytest.mark.parametrize(("size", "handler"), [(8192, 1), (2048, 0), (65536, 1)])
 def test_a_small_alternate_stack(tmp_path: Path, signals: Path, size: int, handler: int, memory: str) -> None:
     """A frame of the kernel's is 3.5 KB: there is no second one for our signal, and none where none fits."""
-    target = ["-c", SMALL_STACK, signals, str(size), str(handler)]
+    target: list[str | Path] = ["-c", SMALL_STACK, signals, str(size), str(handler)]
     bare = support.bare(target, tmp_path)
     assert bare == support.Outcome(0, "0\n", "")
     options = ["--cpu-only"] if memory == "none" else []
@@ -73,7 +73,11 @@ def test_a_small_alternate_stack(tmp_path: Path, signals: Path, size: int, handl
 
 def test_a_vfork_child_that_changes_signals(tmp_path: Path, signals: Path) -> None:
     """Its signals are its own: the parent is sampled as before, with the same signal."""
-    target = ["-c", "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).vfork_child_changes_signals())", signals]
+    target: list[str | Path] = [
+        "-c",
+        "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).vfork_child_changes_signals())",
+        signals,
+    ]
     bare = support.bare(target, tmp_path)
     assert bare == support.Outcome(0, "0\n", "")
     assert support.record(target, tmp_path, "--interval", "1") == bare

@@ -27,7 +27,7 @@ from tachograph.analyzer.render import json_document
 from tachograph.analyzer.render.html.page import report
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.report_data import build_report_data
-from tachograph.analyzer.samples import attribution, stream
+from tachograph.analyzer.samples import attribution, stream, weights
 from tachograph.analyzer.samples.attribution import Columns, Verdict
 from unit.analyzer.exports.conftest import pprof_module
 from unit.analyzer.recordings import CALL, MS, START, Builder
@@ -206,7 +206,7 @@ def test_other_weights_change_all_alike(
     made: Callable[[str], Path], tmp_path: Path, pprof: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = assert_all_alike(made("whole"), Attribution.AUTO, tmp_path, pprof)
-    published = stream.weighted_batches
+    published = weights.weighted_batches
 
     def doubled(*given: Any) -> Iterator[pa.RecordBatch]:
         for batch in published(*given):
