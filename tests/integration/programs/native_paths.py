@@ -30,7 +30,8 @@ Compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.PO
 
 
 def c_compare(left: Any, right: Any) -> int:
-    return burn(100) % 2 + left[0] - right[0]
+    difference: int = left[0] - right[0]
+    return burn(100) % 2 + difference
 
 
 def by_callback() -> None:
