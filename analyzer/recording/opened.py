@@ -15,7 +15,17 @@ from tachograph.format import Container, Manifest, Specification, load_specifica
 from .progress import Watcher
 from .tables import BATCH_ROWS, Tables
 
-DEFINITIONS = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames", "gpu_devices")
+DEFINITIONS = (
+    "processes",
+    "threads",
+    "files",
+    "codes",
+    "stacks",
+    "modules",
+    "native_frames",
+    "native_stacks",
+    "gpu_devices",
+)
 """Tables of definitions: small, read whole, addressed by their ids, which are their row numbers."""
 
 

@@ -70,7 +70,7 @@ class Tables:
         with self._open(name) as file:
             table = complete(spec, _plain(file.read(columns=_present(file, spec.schema.names)), spec))
             check_batch(spec, table, self._limits(spec), _file(name))
-        if name == "stacks":
+        if name in ("stacks", "native_stacks"):
             check_depth(table, _file(name))
         for column in spec.columns:
             if column.type in ("string", "binary"):
@@ -85,11 +85,16 @@ class Tables:
         limits = self._limits(spec)
         schema = pa.schema([spec.schema.field(column) for column in columns])
         with self._open(name) as file:
-            for batch in file.iter_batches(rows, columns=list(columns), use_threads=True):
-                plain = _plain(batch.select(list(columns)), spec)
+            present = _present(file, columns)
+            for batch in file.iter_batches(rows, columns=present, use_threads=True):
+                plain = _plain(batch.select(present), spec)
                 check_batch(spec, plain, limits, _file(name))
-                # Other writers may say that a column can have nulls where it has none.
-                yield pa.RecordBatch.from_arrays(plain.columns, schema=schema)
+                # Other writers may say that a column can have nulls where it has none; older recordings lack columns.
+                arrays = [
+                    plain.column(field.name) if field.name in present else pa.nulls(plain.num_rows, field.type)
+                    for field in schema
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def row_groups(self, name: str) -> list[int]:
         """The number of rows in each row group of a table's file."""

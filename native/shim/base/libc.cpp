@@ -21,7 +21,7 @@ constinit Functions g;
 
 struct Shield {
     std::atomic<int> signal{0};
-    pid_t pid = 0;
+    std::atomic<pid_t> pid{0};
     std::atomic<uint64_t> had{0};  // by signal: the program has it in its handler's mask itself
 };
 constinit Shield g_shield;
@@ -51,7 +51,7 @@ int sigaction(int signal, const struct sigaction* action, struct sigaction* old)
     const int shielded = g_shield.signal.load(std::memory_order_relaxed);
     // A vfork child has our memory, but actions of its own.
     if (shielded == 0 || shielded == signal || signal < 1 || signal > 64 ||
-        kernel::getpid() != g_shield.pid)
+        kernel::getpid() != g_shield.pid.load(std::memory_order_relaxed))
         return TG_REAL(sigaction)(signal, action, old);
     const uint64_t had = g_shield.had.load(std::memory_order_relaxed) & bit(signal);
     struct sigaction given;
@@ -69,7 +69,7 @@ int sigaction(int signal, const struct sigaction* action, struct sigaction* old)
 }
 
 void shield(int shielded) {
-    g_shield.pid = kernel::getpid();
+    g_shield.pid.store(kernel::getpid(), std::memory_order_relaxed);
     for (int signal = 1; signal <= 64; ++signal) {
         struct sigaction now;  // as the program gave it
         if (real::sigaction(signal, nullptr, &now) != 0 || !on_alternate_stack(now)) continue;
