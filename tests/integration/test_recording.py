@@ -54,7 +54,8 @@ def test_growth_is_under_3_kb_a_second(recording: Path, tmp_path: Path) -> None:
 def test_nothing_is_left_behind(folder: Path, recording: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["run.tacho"]
     names = {path.name for path in recording.iterdir()}
-    tables = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames", "cpu", "waits", *MEMORY)
+    shared = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames", "native_stacks")
+    tables = (*shared, "cpu", "waits", *MEMORY)
     assert names == {"manifest.json", *(f"{table}.parquet" for table in tables)}
 
 

@@ -171,6 +171,7 @@ tg_allocator around(int domain, bool small, Wrapped* w) {
 
 bool wrap(int domain, const tg_allocator& original, const tg_pools* pools, tg_allocator* wrapper) {
     if (g.used >= sizeof g.wrapped / sizeof g.wrapped[0] || (pools && !known(*pools))) return false;
+    heap::keep_counting();
     Wrapped& w = g.wrapped[g.used++];
     w.original = original;
     *wrapper = around(domain, pools != nullptr, &w);

@@ -16,6 +16,7 @@ namespace tachograph::heap {
 
 __thread Local t_local __attribute__((tls_model("initial-exec")));
 std::atomic<Mode> g_mode{Mode::undecided};
+std::atomic<bool> g_needed{false};
 
 namespace {
 
@@ -222,6 +223,8 @@ void expect_nothing() {
     g_mode.store(Mode::off, std::memory_order_relaxed);
 }
 
+void keep_counting() { g_needed.store(true, std::memory_order_relaxed); }
+
 bool complete() { return !g.incomplete; }
 
 void begin(int64_t small) {
@@ -329,7 +332,11 @@ constexpr Source kSource{
             blocks::write(kernel::monotonic_ns(), true);
             footprint::finish();
         },
-    .stop = [] { g_mode.store(Mode::off, std::memory_order_relaxed); },
+    .stop =
+        [] {
+            if (!g_needed.load(std::memory_order_relaxed))
+                g_mode.store(Mode::off, std::memory_order_relaxed);
+        },
     .enter = [](threads::Thread* own,
                 bool) { attach(threads::slot_of(own), own->id.load(std::memory_order_relaxed)); },
     .leave = [](threads::Thread*) { detach(); },

@@ -14,15 +14,20 @@
 namespace tachograph::heap {
 
 // Until the program is armed all is counted in one place; then by thread. Off: the program has no
-// Python in it, is recorded without memory, or not any more; then a hook costs one comparison.
+// Python in it, or is recorded without memory; then a hook costs one comparison.
 enum class Mode : int { undecided, on, off };
 extern std::atomic<Mode> g_mode __attribute__((visibility("hidden")));
+extern std::atomic<bool> g_needed __attribute__((visibility("hidden")));
 inline bool off() {
-    return __builtin_expect(g_mode.load(std::memory_order_relaxed) == Mode::off, 0);
+    return __builtin_expect(g_mode.load(std::memory_order_relaxed) == Mode::off, 0) &&
+           !g_needed.load(std::memory_order_relaxed);
 }
 
 // This program will not be armed, as far as is known when it is loaded.
 void expect_nothing();
+// The wrappers of the interpreter's allocators are in place, and stay: they ask the hooks below
+// them whether a block was their own. From now on the hooks are never off.
+void keep_counting();
 // Whether all was counted from the program's start.
 bool complete();
 
