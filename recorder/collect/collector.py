@@ -8,15 +8,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tachograph.recorder.collect.running import was_running_at
 from tachograph.recorder.collect.trimming import trim
 
 if TYPE_CHECKING:
     from tachograph.format import SpoolDirectory, SpoolProcess
-    from tachograph.recorder.collect.sources import SourceScout
-    from tachograph.recorder.rotation.rotate import Rotation
+    from tachograph.recorder.collect.sources import SourceScout, SourceStore
 
 QUIET_START_S = 0.1
 FIRST_POLL_S, LONGEST_POLL_S = 0.5, 4.0
@@ -27,6 +26,29 @@ SETTLING_S = 1.0
 SEGMENTS_PER_PART = 4
 NICENESS = 10
 """The program comes first where there are not enough processors for both."""
+
+
+class Rotation(Protocol):
+    """What closes the windows of a rotated recording, as the collector asks for it."""
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the spool still has what belongs to a closed window: then no segments may be put together."""
+
+    def wait_s(self) -> float | None:
+        """Seconds until the next window is due; None if that is no question of time."""
+
+    def due(self, written: int) -> bool:
+        """Whether the present window is to be closed, in which ``written`` bytes were written."""
+
+    def ask_for_snapshot(self) -> None:
+        """Close the present window as soon as it can be, and keep it and those before it."""
+
+    def put_off(self) -> None:
+        """Leave the window open for a while: it cannot be closed now."""
+
+    def rotate(self, sources: SourceStore, done: threading.Event) -> set[str] | None:
+        """Close the present window; the prefixes of the processes that ended in it, None if it was not closed."""
 
 
 class Collector:

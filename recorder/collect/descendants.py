@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from tachograph.recorder.collect.running import was_running_at
 
 if TYPE_CHECKING:
     from tachograph.format import SpoolDirectory, SpoolProcess
-    from tachograph.recorder.command.launch import Program
 
 PATIENCE_S = 0.2
 """How long the end of a recording waits for descendants to write what they have."""
@@ -31,17 +30,17 @@ GRACE_S = 0.05
 POLL_S = 0.005
 
 
-def note_start(spool: Path, program: Program) -> None:
-    """Write into the process log which process is the first."""
+def note_start(spool: Path, pid: int, start_ns: int, path: str, arguments: Sequence[str]) -> None:
+    """Write into the process log which process is the first, since when (monotonic), and what it executes."""
     _append(
         spool,
         encode_record(
             Event.FIRST,
-            program.pid,
+            pid,
             os.getpid(),
-            program.start_ns,
-            executable=os.fsencode(program.path),
-            arguments=b"\0".join(map(os.fsencode, program.arguments)),
+            start_ns,
+            executable=os.fsencode(path),
+            arguments=b"\0".join(map(os.fsencode, arguments)),
         ),
     )
 

@@ -6,10 +6,14 @@ import os
 import time
 import uuid
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tachograph import __version__
 from tachograph.format.manifest import Manifest
+from tachograph.recorder.command.option_values import RATES
+
+if TYPE_CHECKING:
+    from tachograph.recorder.command.options import Options
 
 
 def new_manifest(parameters: dict[str, Any]) -> Manifest:
@@ -27,6 +31,19 @@ def new_manifest(parameters: dict[str, Any]) -> Manifest:
         clock={"monotonic_ns": time.monotonic_ns(), "utc_ns": time.time_ns()},
         parameters=parameters,
     )
+
+
+def manifest_parameters(options: Options, segment_size: int) -> dict[str, Any]:
+    """The manifest's parameters: what the options say, and what follows from the sampler."""
+    told = options.told("manifest")
+    native = options.sampler == "native"
+    return {
+        **told,
+        "waits": native,
+        **({"schedule": "stationary"} if native else {}),
+        **(RATES if told["memory"] else {}),
+        "segment_size": segment_size,
+    }
 
 
 def usable_cpus() -> int | None:

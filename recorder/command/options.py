@@ -12,17 +12,18 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tachograph.recorder.command.memory_settings import DEFAULT_THRESHOLD, parse_threshold
-from tachograph.recorder.command.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
-from tachograph.recorder.command.sampler_settings import (
+from tachograph.recorder.command.option_values import (
     DEFAULT_NATIVE_DEPTH,
+    DEFAULT_THRESHOLD,
     SAMPLERS,
     parse_interval,
     parse_native_depth,
     parse_pattern,
     parse_sampler,
+    parse_threshold,
 )
 from tachograph.recorder.problems import Refused
+from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
 
 NUMBER, TEXT, SIZE, FLAG, LIST = "a number", "a text", "a number or a text", "true or false", "a list of texts"
 """Kinds of values in ``pyproject.toml``."""

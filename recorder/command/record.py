@@ -9,15 +9,14 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tachograph.recorder.command.executables import needs_sanitizer_first
-from tachograph.recorder.command.memory_settings import RATES
 from tachograph.recorder.command.options import Options
-from tachograph.recorder.command.rotation_settings import DEFAULT_KEEP
 from tachograph.recorder.command.support import check_support, preload_library
 from tachograph.recorder.command.target import Kind, Target
 from tachograph.recorder.problems import Refused
+from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP
 
 if TYPE_CHECKING:
     import _socket
@@ -36,7 +35,7 @@ def run(options: Options, target: Target | None) -> None:
     # Not before: where recording is not supported, these modules may not even be imported.
     from tachograph.recorder.collect import output
     from tachograph.recorder.command import launch
-    from tachograph.recorder.command.manifests import new_manifest
+    from tachograph.recorder.command.manifests import manifest_parameters, new_manifest
 
     native = options.sampler == "native"
     mask = launch.hold_signals()
@@ -77,19 +76,6 @@ def run(options: Options, target: Target | None) -> None:
         output.discard(path)
         launch.end_like(-number)
     _accompany(path, started, target, manifest, options, None if broker is None else broker[1])
-
-
-def manifest_parameters(options: Options, segment_size: int) -> dict[str, Any]:
-    """The manifest's parameters: what the options say, and what follows from the sampler."""
-    told = options.told("manifest")
-    native = options.sampler == "native"
-    return {
-        **told,
-        "waits": native,
-        **({"schedule": "stationary"} if native else {}),
-        **(RATES if told["memory"] else {}),
-        "segment_size": segment_size,
-    }
 
 
 def _accompany(

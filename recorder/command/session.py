@@ -21,10 +21,10 @@ from tachograph.recorder.collect.running import note_recorder
 from tachograph.recorder.collect.source_rights import SourceRights
 from tachograph.recorder.collect.stopped import recorded_processes, why_stopped_early
 from tachograph.recorder.command.executables import needs_sanitizer_first
-from tachograph.recorder.command.rotation_settings import DEFAULT_KEEP
 from tachograph.recorder.gpu.sampler import GpuSampler
 from tachograph.recorder.inprocess.arm import ERROR_FILE
 from tachograph.recorder.problems import one_line
+from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP
 
 if TYPE_CHECKING:
     import _socket
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from tachograph.format import Manifest
     from tachograph.recorder.collect.sources import SourceScout, SourceStore
     from tachograph.recorder.command.launch import Program
-    from tachograph.recorder.command.rotation_settings import Rotate
     from tachograph.recorder.fd_broker.broker import FdBroker
     from tachograph.recorder.rotation.rotate import Rotation
+    from tachograph.recorder.rotation.rotation_settings import Rotate
 
 MAX_REASON = 500
 """Characters read of a reason that the profiled process left."""
@@ -175,7 +175,7 @@ class Session:
         # A disk that has become full since the start: the end will say so, and recover does without either.
         with suppress(OSError):
             note_recorder(self._spool, self._program.pid)
-            note_start(self._spool, self._program)
+            note_start(self._spool, *self._program)
             self._manifest.write(self._directory / MANIFEST)
         return SourceScout(self._sources)
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tachograph.format.spool.directory import ControlFile
     from tachograph.format.spool.process_log import ProcessLog
     from tachograph.recorder.collect.sources import SourceStore
-    from tachograph.recorder.command.rotation_settings import Rotate
+    from tachograph.recorder.rotation.rotation_settings import Rotate
 
 PATIENCE_S = 2.0
 """How long processes are given to leave their segments; what one does not is in the next window."""

@@ -13,9 +13,9 @@ import pytest
 from tachograph.recorder.command.command_line import HELP, read
 from tachograph.recorder.command.options import DEFAULTS, FLAG, LIST, OPTIONS, Options
 from tachograph.recorder.command.record_command import record
-from tachograph.recorder.command.rotation_settings import parse_rotate
 from tachograph.recorder.command.target import Kind, Target
 from tachograph.recorder.problems import Refused
+from tachograph.recorder.rotation.rotation_settings import parse_rotate
 
 A = Target(Kind.SCRIPT, "a.py")
 

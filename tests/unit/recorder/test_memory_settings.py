@@ -8,13 +8,13 @@ import pytest
 
 from tachograph.recorder.command import launch
 from tachograph.recorder.command.launch import Settings
-from tachograph.recorder.command.memory_settings import (
+from tachograph.recorder.command.manifests import manifest_parameters
+from tachograph.recorder.command.option_values import (
     DEFAULT_THRESHOLD,
     RATES,
     parse_threshold,
 )
 from tachograph.recorder.command.options import Options
-from tachograph.recorder.command.record import manifest_parameters
 from tachograph.recorder.inprocess import arm
 from tachograph.recorder.inprocess.process_filter import split_patterns
 

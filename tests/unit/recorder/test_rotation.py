@@ -22,10 +22,10 @@ from tachograph.recorder.collect.output import claim
 from tachograph.recorder.collect.sources import SourceScout, SourceStore
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.recover import recover_recording
-from tachograph.recorder.command.rotation_settings import parse_rotate
 from tachograph.recorder.rotation import rotate
 from tachograph.recorder.rotation.journal import JOURNAL, Journal, go_on, present_window
 from tachograph.recorder.rotation.rotate import Rotation, how_far, still_the_same
+from tachograph.recorder.rotation.rotation_settings import parse_rotate
 from tachograph.recorder.rotation.window_names import discard_hidden, first_number, hidden, window_name
 
 END = 5_000

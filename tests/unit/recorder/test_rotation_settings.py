@@ -2,7 +2,7 @@ import signal
 
 import pytest
 
-from tachograph.recorder.command.rotation_settings import parse_keep, parse_rotate, parse_signal
+from tachograph.recorder.rotation.rotation_settings import parse_keep, parse_rotate, parse_signal
 
 
 @pytest.mark.parametrize(
