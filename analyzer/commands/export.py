@@ -17,7 +17,7 @@ from ..recording.question_options import ExportFormat
 from .common import RECORDING_HELP, find_recording, one_line_errors, process_option
 from .progress import progress
 
-METRICS = ("cpu", "wait", "allocated", "live", "copied")
+METRICS = ("cpu", "wait", "allocated", "live", "resident", "end", "copied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,14 @@ class Options:
 @click.option(
     "-o", "--output", metavar="FILE|-", help="Where to write; '-' is standard output.  [default: named after RECORDING]"
 )
-@click.option("--metric", type=click.Choice(METRICS), default="cpu", show_default=True, help="What is exported.")
+@click.option(
+    "--metric",
+    type=click.Choice(METRICS),
+    default="cpu",
+    show_default=True,
+    help="What is exported: CPU time, waiting, bytes that were allocated, held when the footprint was highest (live),"
+    " when most was resident (resident) or at the end (end), or copied.",
+)
 @click.option(
     "--scope",
     default="all",

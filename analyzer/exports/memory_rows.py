@@ -1,4 +1,4 @@
-"""Rows of the memory metrics: what was allocated, what is live at the end, what was copied.
+"""Rows of the memory metrics: what was allocated, what was held at a moment, what was copied.
 
 Their sums are those of ``analyze``: sampled blocks and copies, scaled so that they agree with the exact counters.
 """
@@ -14,6 +14,7 @@ from tachograph.format import FormatError
 
 from ..conclusions.copies import read_copies
 from ..conclusions.memory import Heap, read_heap
+from ..conclusions.memory.blocks import Blocks
 from ..conclusions.memory.sums import sum_up
 from ..recording.filter import Mask
 from ..recording.opened import Recording
@@ -28,16 +29,35 @@ _Ids = NDArray[np.int64]
 def allocated_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
     """Blocks allocated in the window; each stands for all of the blocks that were as likely to be sampled."""
     heap = _heap(recording, window, processes, "allocated")
-    yield from _blocks(recording, heap, heap.allocated_in_window(), "allocated_bytes")
+    yield from _blocks(recording, heap, heap.blocks, heap.allocated_in_window(), "allocated_bytes")
 
 
 def live_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
-    """Blocks that are live at the end of the window, whenever they were allocated.
+    """Blocks that were held when the footprint was highest (in the window), whenever they were allocated."""
+    heap = _heap(recording, window, processes, "live")
+    yield from _blocks(recording, heap, heap.held, heap.held.alive(heap.peak.time_ns), "live_at_peak_bytes")
+
+
+def resident_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
+    """Blocks that were held when the resident sets were largest (in the window).
+
+    Errors:
+        FormatError: memory was not recorded, or resident sets were never read.
+    """
+    heap = _heap(recording, window, processes, "resident")
+    if np.isnan(heap.resident_peak.bytes):
+        raise FormatError("the resident set was not recorded: there is no metric 'resident' to export")
+    alive = heap.held.alive(heap.resident_peak.time_ns)
+    yield from _blocks(recording, heap, heap.held, alive, "live_at_resident_peak_bytes")
+
+
+def end_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
+    """Blocks that are held at the end of the window, whenever they were allocated.
 
     Without a window that is when the interpreter began to shut down, where it was seen.
     """
-    heap = _heap(recording, window, processes, "live")
-    yield from _blocks(recording, heap, heap.alive_at_end(), "live_at_end_bytes")
+    heap = _heap(recording, window, processes, "end")
+    yield from _blocks(recording, heap, heap.blocks, heap.alive_at_end(), "live_at_end_bytes")
 
 
 def copied_rows(recording: Recording, window: Window, _: Mask | None = None) -> Iterator[Rows]:
@@ -64,12 +84,12 @@ def _not_recorded(metric: str) -> FormatError:
     return FormatError(f"memory was not recorded: there is no metric {metric!r} to export")
 
 
-def _blocks(recording: Recording, heap: Heap, mask: NDArray[np.bool_], measure: str) -> Iterator[Rows]:
+def _blocks(recording: Recording, heap: Heap, counted: Blocks, mask: NDArray[np.bool_], measure: str) -> Iterator[Rows]:
     """Blocks with their part of what ``analyze`` says of their site, and what it says of sites without blocks."""
     sums = sum_up(heap, recording.rows("threads"), None).sites
     column = sums.column(measure)
     wanted = np.concatenate([sums.nodes[:, column], sums.stackless[:, column]])
-    blocks = heap.blocks.where(mask)
+    blocks = counted.where(mask)
     seen = summed(blocks.site, blocks.bytes, len(wanted))
     factor = np.divide(wanted, seen, out=np.zeros_like(wanted), where=seen > 0)
     threadless = recording.rows("threads") + blocks.process.astype(np.int64)

@@ -15,7 +15,7 @@ from ..recording.filter import Mask
 from ..recording.opened import Recording
 from ..recording.time_window import Window
 from ..samples.stream import Stream
-from .memory_rows import allocated_rows, copied_rows, live_rows
+from .memory_rows import allocated_rows, copied_rows, end_rows, live_rows, resident_rows
 from .rows import NONE, STATE_LABELS, Rows
 
 
@@ -26,6 +26,8 @@ class Metric(enum.StrEnum):
     WAIT = "wait"
     ALLOCATED = "allocated"
     LIVE = "live"
+    RESIDENT = "resident"
+    END = "end"
     COPIED = "copied"
 
     @property
@@ -97,6 +99,8 @@ _KINDS = {
     Metric.CPU: _Kind("CPU time", cpu_rows),
     Metric.WAIT: _Kind("waiting off the CPU", wait_rows),
     Metric.ALLOCATED: _Kind("allocated bytes", allocated_rows),
-    Metric.LIVE: _Kind("bytes live at the end", live_rows),
+    Metric.LIVE: _Kind("bytes held when the footprint was highest", live_rows),
+    Metric.RESIDENT: _Kind("bytes held when most was resident", resident_rows),
+    Metric.END: _Kind("bytes held at the end", end_rows),
     Metric.COPIED: _Kind("copied bytes", copied_rows),
 }

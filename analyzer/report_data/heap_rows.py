@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from ..conclusions.copies import Copies
 from ..conclusions.memory import Heap
 from ..profile.held_memory import Held
+from ..recording.call_tree import NOTHING
 from ..recording.filter import Filter, Mask
-from ..samples.sites import Sites
+from ..samples.sites import BEFORE_RECORDING, INHERITED, Sites
 from .bins import Bins
 from .labels import Labels
 from .series import Rows
@@ -26,18 +27,46 @@ def memory_rows(held: Held, labels: Labels, bins: Bins) -> Iterator[Rows]:
 
 
 def _heap_rows(heap: Heap, chosen: Filter, labels: Labels, bins: Bins) -> Iterator[Rows]:
-    """Older blocks count as of the first bin."""
+    """Older blocks count as of the first bin; and so does what was held before recording began."""
     blocks = heap.blocks
     wanted = heap.of_threads(chosen.named)
     place = labels.places(heap.sites, blocks.site)
     wanted &= place >= 0
-    size = blocks.bytes
     allocated = wanted & heap.allocated_in_window()
-    yield _rows(bins, blocks.birth_ns, place, blocks.thread, {"allocated": size}, allocated)
+    yield _rows(bins, blocks.birth_ns, place, blocks.thread, {"allocated": blocks.bytes}, allocated)
+    blocks = heap.held
+    size = blocks.bytes
     held = wanted & blocks.followed & (blocks.birth_ns <= heap.end_ns) & (blocks.death_ns > heap.start_ns)
     yield _rows(bins, np.maximum(blocks.birth_ns, heap.start_ns), place, blocks.thread, {"net": size}, held)
     freed = held & (blocks.death_ns <= heap.end_ns)
     yield _rows(bins, blocks.death_ns, place, blocks.thread, {"net": -size}, freed)
+    if chosen.named is None and heap.window.spans is None:
+        yield from _before_rows(heap, labels, bins)
+
+
+def _before_rows(heap: Heap, labels: Labels, bins: Bins) -> Iterator[Rows]:
+    """What each process held when its recording began, until it is gone: hardly any of it is released before that."""
+    before = heap.counters.before()
+    for name, forked in ((BEFORE_RECORDING, False), (INHERITED, True)):
+        mine = [each for each in before if heap.present[each] and bool(heap.forked[each]) is forked]
+        place = labels.place(name)
+        if not mine or place is None:
+            continue
+        process = np.array(mine, np.int64)
+        size, start = np.array([before[each] for each in mine]), heap.lifetimes.start_ns[process]
+        where, no_thread = np.full(len(mine), place, np.int64), np.full(len(mine), NOTHING)
+        everything = np.ones(len(mine), np.bool_)
+        yield _rows(bins, np.maximum(start, heap.start_ns), where, no_thread, {"net": size}, everything)
+        # What is held at the very end was held there.
+        gone = heap.gone_ns[process]
+        yield _rows(
+            bins,
+            gone + 1,
+            where,
+            no_thread,
+            {"net": -size},
+            gone < min(heap.end_ns, int(heap.gone_ns[heap.present].max())),
+        )
 
 
 def _copy_rows(copies: Copies, sites: Sites, threads: Mask | None, labels: Labels, bins: Bins) -> Iterator[Rows]:

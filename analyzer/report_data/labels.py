@@ -9,13 +9,15 @@ from ..samples.cells import STATES
 from ..samples.nodes import Calls
 from ..samples.sites import Sites, state_label
 
+HELD = ("live_at_peak_bytes", "live_at_resident_peak_bytes", "live_at_end_bytes")
+"""What was held at the moments that have a name."""
+
 WEIGHTS = (
     "cpu_s",
     "main_wait_s",
     "wait_s",
     "allocated_bytes",
-    "live_at_peak_bytes",
-    "live_at_end_bytes",
+    *HELD,
     "copied_bytes",
 )
 """Columns of ``Calls`` that graphs may be drawn of."""
@@ -37,6 +39,11 @@ class Labels:
         self.nodes = len(calls.tree)
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
+    def place(self, name: str) -> int | None:
+        """The place of a label; None if the profile has not that label."""
+        number = self._numbers.get(name)
+        return None if number is None else self.nodes + number
+
     def places(self, sites: Sites, site: NDArray[np.int64]) -> NDArray[np.int64]:
         """The places of what the heap found at ``sites``; -1 for labels that the profile has not."""
         known = np.array([self._numbers.get(label, -1 - self.nodes) for label in sites.labels], np.int64) + self.nodes
@@ -44,13 +51,16 @@ class Labels:
 
     def weights(self) -> NDArray[np.float64]:
         """By measure that was recorded, the sums of the whole question by node and then by label."""
-        nodes, stackless = self._calls.nodes, self._calls.stackless
-        rows = []
-        for name in WEIGHTS:
-            values = np.zeros(self.nodes + len(self.names))
-            values[: self.nodes] = nodes[name].fillna(0.0).to_numpy()
-            for label, value in zip(stackless["label"], stackless[name].fillna(0.0), strict=True):
-                values[self.nodes + self._numbers[label]] += value
-            if values.any():
-                rows.append(values)
+        rows = [values for values in map(self.sums, WEIGHTS) if values is not None and values.any()]
         return np.stack(rows) if rows else np.zeros((0, self.nodes + len(self.names)))
+
+    def sums(self, name: str) -> NDArray[np.float64] | None:
+        """A column of ``Calls`` by node and then by label; None if it is not known."""
+        nodes, stackless = self._calls.nodes[name], self._calls.stackless[name]
+        if nodes.isna().all() and stackless.isna().all():
+            return None
+        values = np.zeros(self.nodes + len(self.names))
+        values[: self.nodes] = nodes.fillna(0.0).to_numpy()
+        for label, value in zip(self._calls.stackless["label"], stackless.fillna(0.0), strict=True):
+            values[self.nodes + self._numbers[label]] += value
+        return values

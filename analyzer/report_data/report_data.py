@@ -18,7 +18,7 @@ from ..samples.summary import main_threads
 from .bins import Bins, make_bins
 from .flame import Flame, build_flame
 from .heap_rows import memory_rows
-from .labels import Labels
+from .labels import HELD, Labels
 from .named_spans import SpanPart, SpansOverTime
 from .sampled import Sampled
 from .series import CPU, PlaceSums, Series, make_series
@@ -65,6 +65,8 @@ class ReportData:
     threads: Part
     flame: Flame
     flame_series: Series
+    flame_held: dict[str, Values]
+    """By column of ``labels.HELD`` that is known, the bytes that each node of ``flame`` held itself at that moment."""
     overall: dict[str, Values]
     """By span: each of ``series.MEASURES`` that was recorded, ``samples``, ``weight`` and ``weight_squared``."""
     spans: SpanPart | None = None
@@ -89,13 +91,14 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         places.add(rows)
         sampled.add_up(rows)
     flame, targets = build_flame(tree, labels.weights()), _targets(profile, labels)
+    in_flame = Groups(flame.place, len(flame.parent))
     series = make_series(
         [*sampled.places.bins(), *places.bins()],
         tree.spans,
         len(tree) + len(labels.names),
         bins.count,
         targets,
-        Groups(flame.place, len(flame.parent)),
+        in_flame,
     )
     overall = {name: grid[0].astype(np.float64) for name, grid in sampled.everything.grids.items()}
     threads = profile.threads.loc[np.sort(profile.threads.index.to_numpy()[:MAX_THREADS])]
@@ -112,9 +115,15 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         threads=Part(threads, by_thread, len(profile.threads) - len(threads)),
         flame=flame,
         flame_series=series["flame"],
+        flame_held=_held(labels, in_flame),
         overall=overall,
         spans=None if spans is None else spans.part(profile.spans, measured.held, overall),
     )
+
+
+def _held(labels: Labels, in_flame: Groups) -> dict[str, Values]:
+    known = {name: labels.sums(name) for name in HELD}
+    return {name: in_flame.sums(values[np.newaxis])[0] for name, values in known.items() if values is not None}
 
 
 def _targets(profile: Profile, labels: Labels) -> dict[str, Target]:

@@ -20,7 +20,7 @@ def commands(recording: Path, good: Path, out: Path, chance: random.Random) -> l
     """Command lines that read ``recording``: a few of those that there are."""
     path = str(recording)
     pair = chance.sample([path, str(good)], 2)
-    metric = chance.choice(("cpu", "wait", "allocated", "live", "copied"))
+    metric = chance.choice(("cpu", "wait", "allocated", "live", "resident", "end", "copied"))
     every = [
         ["analyze", path],
         ["analyze", path, "--memory"],

@@ -1,6 +1,8 @@
-"""The flame graph (icicle) of the CPU time."""
+"""Flame graphs (icicles) of the CPU time, and of what was held at the peak."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.collections import PatchCollection
@@ -9,9 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from ...recording.call_tree import NOTHING
 from ...recording.text import printable
 from ...report_data.flame import FOLDED, LABEL
-from ...report_data.numbers import seconds
+from ...report_data.numbers import seconds, size
 from ...report_data.report_data import ReportData
 from ...report_data.row_labels import UNKNOWN_CODE
 from ...report_data.series import CPU
@@ -25,6 +28,17 @@ MAX_DEPTH = 36
 STRIP = 0.16
 """Height of the strip that says whose time a box holds, in rows."""
 
+MIN_STEM = 3
+"""Common callers that are worth folding."""
+
+STEM_SHARE = 0.995
+"""A frame of the stem passes on at least this part of what it has."""
+
+PEAK = "live_at_peak_bytes"
+
+Box = tuple[int, float, float, int]
+"""Node, left, width (parts of the whole), level."""
+
 Colour = tuple[float, float, float]
 
 ROW = 0.165
@@ -32,17 +46,42 @@ CHARACTER = 0.0063
 """Width of a character as a part of the figure's width."""
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """What a flame graph is of: a title, the amount as text, and by part its colour, name and value of each node."""
+
+    title: str
+    amount: str
+    parts: dict[str, NDArray[np.float64]]
+    hue: str
+    """The part whose colour the boxes have."""
+
+
 def draw_flame(picture: ReportData) -> Figure | None:
-    """The figure; None without CPU time."""
-    parts = np.zeros((len(CPU), len(picture.flame.parent)))
-    for place, part in enumerate(CPU):
-        if part in picture.flame_series.own:
-            parts[place] = picture.flame_series.own[part].sum(axis=1)
-    own = parts.sum(axis=0)
-    boxes = layout(picture.flame.parent, own)
+    """The flame graph of the CPU time; None without CPU time."""
+    series = picture.flame_series.own
+    parts = {part: series[part].sum(axis=1, dtype=np.float64) for part in CPU if part in series}
+    spent = sum(float(values.sum()) for values in parts.values())
+    return _draw(picture, _Shown("Where CPU time is spent", f"{seconds(spent / 1e9)} CPU", parts, "python"))
+
+
+def draw_live(picture: ReportData) -> Figure | None:
+    """The flame graph of what was held when the footprint was highest; None if memory was not recorded."""
+    held, memory = picture.flame_held.get(PEAK), picture.profile.memory
+    if held is None or memory is None:
+        return None
+    amount = f"{size(round(held.sum()))} at the peak, after {seconds(memory.peak_s)}"
+    return _draw(picture, _Shown("Who holds the memory", amount, {"memory": held}, "memory"))
+
+
+def _draw(picture: ReportData, shown: _Shown) -> Figure | None:
+    """The figure; None if there is nothing to show."""
+    parts = np.stack([*shown.parts.values(), np.zeros(len(picture.flame.parent))])[: max(1, len(shown.parts))]
+    boxes = layout(picture.flame.parent, parts.sum(axis=0))
     if not boxes:
         return None
     below = _with_calls(picture.flame.parent, parts)
+    boxes, stem = fold_stem(picture.flame.parent, boxes)
     deepest = max(level for _, _, _, level in boxes) + 1
     depth = min(MAX_DEPTH, deepest)
     figure, axes = new_figure(0.9 + ROW * depth)
@@ -51,14 +90,18 @@ def draw_flame(picture: ReportData) -> Figure | None:
     for node, left, width, level in boxes:
         if level >= MAX_DEPTH:
             continue
-        name, colour, ink = _look(picture, int(picture.flame.function[node]))
+        name, colour, ink = _look(picture, int(picture.flame.function[node]), LIGHT[shown.hue])
+        if stem and node == stem[0]:
+            last = _look(picture, int(picture.flame.function[stem[-1]]), LIGHT[shown.hue])[0]
+            name = f"{len(stem)} frames, from {name} to {last}"
         rectangles.append(Rectangle((left, level), width, 0.92))
         colours.append(colour)
         reached = left
-        for part, amount in zip(CPU, below[:, node] / (below[:, node].sum() or 1.0), strict=True):
-            strips.append(Rectangle((reached, level + 0.92 - STRIP), width * amount, STRIP))
-            hues.append(LIGHT[part])
-            reached += width * amount
+        if len(shown.parts) > 1:
+            for part, amount in zip(shown.parts, below[:, node] / (below[:, node].sum() or 1.0), strict=True):
+                strips.append(Rectangle((reached, level + 0.92 - STRIP), width * amount, STRIP))
+                hues.append(LIGHT[part])
+                reached += width * amount
         fits = int(width / CHARACTER) - 1
         if fits >= 3:
             text = name if len(name) <= fits else name[: fits - 1] + "…"
@@ -68,15 +111,46 @@ def draw_flame(picture: ReportData) -> Figure | None:
     axes.set_xlim(0, 1)
     axes.set_ylim(depth, 0)
     axes.set_axis_off()
+    common = f", {len(stem)} common frames in one box" if stem else ""
     cut = f", {deepest - depth} deeper levels left out" if deepest > depth else ""
-    heading(axes, "Where CPU time is spent", f"{seconds(own.sum() / 1e9)} CPU; callers above what they call{cut}")
-    used = [part for place, part in enumerate(CPU) if parts[place].any()]
-    handles = [Rectangle((0, 0), 1, 1, facecolor=LIGHT[part], label=NAMES[part]) for part in used]
-    figure.legend(handles=handles, loc="outside lower right", ncols=len(used))
+    heading(axes, shown.title, f"{shown.amount}; callers above what they call{common}{cut}")
+    used = [part for part, values in shown.parts.items() if values.any()]
+    if len(shown.parts) > 1:
+        handles = [Rectangle((0, 0), 1, 1, facecolor=LIGHT[part], label=NAMES[part]) for part in used]
+        figure.legend(handles=handles, loc="outside lower right", ncols=len(used))
     return figure
 
 
-def layout(parent: NDArray[np.int64], own: NDArray[np.float64]) -> list[tuple[int, float, float, int]]:
+def fold_stem(parent: NDArray[np.int64], boxes: list[Box]) -> tuple[list[Box], list[int]]:
+    """The boxes with the callers that all of them have in common put into one; and the nodes that it stands for.
+
+    Those are the frames from the widest root on, each of which does nothing but call the next one. Fewer than
+    ``MIN_STEM`` stay as they are.
+    """
+    width = {node: wide for node, _, wide, _ in boxes}
+    called: dict[int, list[int]] = {}
+    for node in width:
+        called.setdefault(int(parent[node]), []).append(node)
+    node = max(called[NOTHING], key=lambda each: width[each])
+    stem = []
+    while len(called.get(node, [])) == 1 and width[called[node][0]] >= STEM_SHARE * width[node]:
+        stem.append(node)
+        node = called[node][0]
+    if len(stem) < MIN_STEM:
+        return boxes, []
+    inside, below = set(stem[1:]), {node}
+    for each, _, _, _ in sorted(boxes, key=lambda box: box[3]):
+        if int(parent[each]) in below:
+            below.add(each)
+    less = len(stem) - 1
+    return [
+        (each, left, wide, level - less if each in below else level)
+        for each, left, wide, level in boxes
+        if each not in inside
+    ], stem
+
+
+def layout(parent: NDArray[np.int64], own: NDArray[np.float64]) -> list[Box]:
     """Boxes (node, left, width, level) in parts of the whole, callers first, the widest child leftmost."""
     total = own.astype(np.float64).copy()
     children: dict[int, list[int]] = {}
@@ -87,7 +161,7 @@ def layout(parent: NDArray[np.int64], own: NDArray[np.float64]) -> list[tuple[in
     whole = sum(total[node] for node in children.get(-1, []))
     if whole <= 0:
         return []
-    boxes: list[tuple[int, float, float, int]] = []
+    boxes: list[Box] = []
     left = [(-1, 0.0, -1)]
     while left:
         node, x, level = left.pop()
@@ -109,19 +183,19 @@ def _with_calls(parent: NDArray[np.int64], parts: NDArray[np.float64]) -> NDArra
     return sums
 
 
-def _look(picture: ReportData, function: int) -> tuple[str, Colour, str]:
+def _look(picture: ReportData, function: int, hue: str) -> tuple[str, Colour, str]:
     """Name, colour and ink of a box; code out of scope is paler."""
     if function >= 0:
         inside = bool(picture.in_scope[function])
         name = printable(picture.tree.function_names[function])
         if name == "<module>":  # modules have all one name: their file tells them apart
             name += f" {short_path(printable(picture.tree.paths[picture.tree.function_files[function]]))}"
-        return name, _tint(0.34 if inside else 0.12), INK if inside else SOFT
+        return name, _tint(hue, 0.34 if inside else 0.12), INK if inside else SOFT
     if function == FOLDED:
         return "(small functions)", to_rgb(WASH), FAINT
     return picture.labels[LABEL - function] if function <= LABEL else UNKNOWN_CODE, to_rgb(WASH), FAINT
 
 
-def _tint(strength: float) -> Colour:
-    red, green, blue = (strength * channel + 1 - strength for channel in to_rgb(LIGHT["python"]))
+def _tint(hue: str, strength: float) -> Colour:
+    red, green, blue = (strength * channel + 1 - strength for channel in to_rgb(hue))
     return red, green, blue

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ...report_data.report_data import ReportData
 from .copies import draw_copies
-from .flame import draw_flame
+from .flame import draw_flame, draw_live
 from .gpu import draw_gpu
 from .lines import draw_lines
 from .memory import draw_footprint
@@ -19,6 +19,7 @@ from .threads import draw_threads
 FIGURES: Mapping[str, Callable[[ReportData], Figure | None]] = {
     "lines": draw_lines,
     "flame": draw_flame,
+    "flame-live": draw_live,
     "footprint": draw_footprint,
     "threads": draw_threads,
     "copies": draw_copies,

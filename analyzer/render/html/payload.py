@@ -212,6 +212,7 @@ def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
         },
         "folded": flame.folded,
         "own": {name: _grid(packer, name, grid) for name, grid in picture.flame_series.own.items()},
+        "held": {name: packer.ids(np.rint(values).astype(np.int64)) for name, values in picture.flame_held.items()},
     }
 
 
@@ -241,6 +242,7 @@ def memory_document(picture: ReportData) -> dict[str, Any] | None:
         "peak": number(memory.peak_bytes),
         "peak_at": number(memory.peak_s),
         "end": number(memory.end_bytes),
+        "end_at": number(memory.end_s),
         "start": number(memory.start_bytes),
         "resident_peak": number(memory.resident_peak_bytes),
         "resident_peak_at": number(memory.resident_peak_s),

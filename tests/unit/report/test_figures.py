@@ -11,7 +11,7 @@ import pytest
 from browser import story
 from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.render.figures.copies import draw_copies
-from tachograph.analyzer.render.figures.flame import layout
+from tachograph.analyzer.render.figures.flame import fold_stem, layout
 from tachograph.analyzer.render.figures.lines import draw_lines
 from tachograph.analyzer.render.figures.memory import draw_footprint, top_sites
 from tachograph.analyzer.render.figures.style import look
@@ -97,6 +97,43 @@ def test_boxes_of_the_flame_graph_are_parts_of_the_whole() -> None:
     parent, own = np.array([-1, 0, 0, -1]), np.array([1.0, 2, 4, 3])
     boxes = {node: (left, width, level) for node, left, width, level in layout(parent, own)}
     assert boxes == {0: (0.0, 0.7, 0), 3: (0.7, 0.3, 0), 2: (0.0, 0.4, 1), 1: (0.4, 0.2, 1)}
+
+
+def test_common_callers_are_one_box_of_a_figure() -> None:
+    """0 calls 1 calls 2 calls 3, which calls two; beside them time without a stack."""
+    parent, own = np.array([-1, 0, 1, 2, 3, 3, -1]), np.array([0.0, 0, 0, 1, 50, 47, 2])
+    boxes, stem = fold_stem(parent, layout(parent, own))
+    assert stem == [0, 1, 2]
+    levels = {node: level for node, _, _, level in boxes}
+    assert levels == {0: 0, 6: 0, 3: 1, 4: 2, 5: 2}
+    # Work in between, a second callee or too few frames: nothing is common, and nothing is left out.
+    for parents, owns in (([-1, 0, 1, 2, 3], [0.0, 5, 5, 5, 50]), ([-1, 0, 1, 1], [0.0, 0, 50, 50])):
+        whole = layout(np.array(parents), np.array(owns))
+        assert fold_stem(np.array(parents), whole) == (whole, [])
+
+
+def test_the_flame_figure_says_how_many_frames_it_folds(
+    builder: Builder, picture: Callable[..., ReportData], tmp_path: Path
+) -> None:
+    file = builder.file("/srv/a.py")
+    names = ["start", "run", "call", "work", "left", "right"]
+    code = {name: (builder.code(file, name), 0) for name in names}
+    stem = [code[name] for name in names[:4]]
+    for last in ("left", "right"):
+        for _ in range(10):
+            builder.cpu(builder.stack(*stem, code[last]))
+    write_figures(picture(), tmp_path)
+    text = "".join(ET.parse(tmp_path / "flame.svg").getroot().itertext())
+    assert "3 frames, from start to call" in text
+    assert "3 common frames in one box" in text
+
+
+def test_the_flame_figure_of_memory_is_of_the_peak(told: ReportData, tmp_path: Path) -> None:
+    write_figures(told, tmp_path)
+    text = "".join(ET.parse(tmp_path / "flame-live.svg").getroot().itertext())
+    assert "100 MB at the peak, after 10.0 s" in text
+    assert "cache" in text
+    assert "early" not in text
 
 
 def test_what_was_not_recorded_is_not_drawn(

@@ -129,6 +129,27 @@ def test_a_wait_in_and_out_of_spans_counts_as_far_as_it_lies_in_them(
     assert_as_profile(drawn.lines)
 
 
+def test_what_is_held_at_moments_is_what_the_profile_says(builder: Builder, picture: Callable[..., ReportData]) -> None:
+    """A block that is gone after the peak, one that is kept, and what was there before."""
+    code = builder.code(builder.file("/srv/a.py"))
+    early, late = builder.stack((code, 1)), builder.stack((code, 2))
+    builder.rows["processes"][0]["exiting_ns"] = START + 9_000 * MS
+    builder.memory("start", 0, 5_000_000, obj_allocated_bytes=5_000_000)
+    builder.block(late, 10_000_000, 500)
+    builder.block(early, 40_000_000, 1_000, freed_ms=6_000)
+    builder.memory("tick", 1_001, 55_000_000, obj_allocated_bytes=50_000_000)
+    builder.memory("tick", 6_001, 15_000_000, obj_freed_bytes=40_000_000)
+    builder.memory("end", 10_000, 15_000_000)
+    drawn = picture()
+    assert drawn.flame_held["live_at_peak_bytes"].sum() == pytest.approx(55e6)
+    assert drawn.flame_held["live_at_end_bytes"].sum() == pytest.approx(15e6)
+    assert "live_at_resident_peak_bytes" not in drawn.flame_held  # was never read: unknown, and not none
+    moments = np.cumsum(drawn.flame_series.own["net"], axis=1)
+    np.testing.assert_allclose(moments[:, 11], [10e6, 5e6])  # after 1 s, but for what the bin ends with
+    np.testing.assert_allclose(moments[:, 30], drawn.flame_held["live_at_peak_bytes"])
+    np.testing.assert_allclose(moments[:, -1], drawn.flame_held["live_at_end_bytes"])
+
+
 def test_the_signal_sampler_sums_up_too(builder: Builder, picture: Callable[..., ReportData]) -> None:
     builder = Builder(builder.path, sampler="signal")
     f = builder.code(builder.file("/srv/a.py"))

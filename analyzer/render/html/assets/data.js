@@ -108,11 +108,13 @@ function load(doc, block) {
     files: part(doc.files),
     threads: part(doc.threads),
     spans: doc.spans && part(doc.spans),
-    flame: { ...flame, functions, parent: ids(block, flame.parent), function: ids(block, flame.function), own: new Series(block, flame.own, recorded) },
+    flame: { ...flame, functions, parent: ids(block, flame.parent), function: ids(block, flame.function), own: new Series(block, flame.own, recorded), held: heldAt(block, flame.held) },
     sources: sources(doc),
     leaks: doc.leaks && doc.leaks.map((leak) => ({ ...leak, file: leak.file < 0 ? null : doc.names[leak.file] })),
   };
 }
+
+const heldAt = (block, packed) => Object.fromEntries(Object.entries(packed).map(([name, values]) => [name, ids(block, values)]));
 
 function running(values) {
   const sums = [0];

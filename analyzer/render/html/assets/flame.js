@@ -10,7 +10,8 @@ class FlameGraph {
     const recorded = this.data.recorded;
     this.metrics = Object.keys(METRICS).filter((name) => METRICS[name].parts.some((part) => recorded.has(part)));
     this.metric = this.metrics.find((name) => this.total(name) > 0) || "cpu";
-    this.options = { inverted: false, fold: false };
+    const peak = Object.keys(MOMENTS).find((name) => this.data.flame.held[name]);
+    this.options = { inverted: false, fold: false, held: { when: peak || "moment", moment: this.state.to } };
     this.zoomed = null;
     this.box = el("div", { class: "flame", role: "tree", "aria-label": "Flame graph" });
     this.crumb = el("div", { class: "crumb", "aria-live": "polite" });
@@ -21,24 +22,54 @@ class FlameGraph {
       this.zoomed = null;
       this.rebuild();
     } }), text));
-    const picks = choice("What the graph shows", this.metrics.map((name) => [name, METRICS[name].title]), this.metric, (name) => {
+    const picks = choice("What the graph shows", this.metrics.map((name) => [name, METRICS[name].button || METRICS[name].title]), this.metric, (name) => {
       this.metric = name;
       this.zoomed = null;
       this.rebuild();
     });
     section("flame", "Flame graph", "Width is the amount; callers stand above what they call. Click to look closer, Escape to go back.").append(
-      el("div", { class: "flamebar" }, picks, checks), this.crumb, el("div", { class: "flamebox" }, this.box));
+      el("div", { class: "flamebar" }, picks, this.moments(), checks), this.crumb, el("div", { class: "flamebox" }, this.box));
     this.box.addEventListener("keydown", (event) => this.keyed(event));
-    state.listen((changed) => (changed.includes("search") && changed.length === 1 ? this.draw() : this.rebuild()));
+    state.listen((changed) => {
+      if (changed.includes("moment")) this.pick(state.moment === null ? Object.keys(this.data.flame.held)[0] || "moment" : "moment");
+      else if (changed.every((name) => name === "search")) this.draw();
+      else this.rebuild();
+    });
+    this.rebuild();
+  }
+
+  // When to look at what is held: at a moment that has a name, or at one that is picked here or on the timeline.
+  moments() {
+    const known = Object.keys(MOMENTS).filter((name) => name === "moment" || this.data.flame.held[name]);
+    this.slider = el("input", { type: "range", min: 0, max: this.data.bins.count, value: this.state.to, "aria-label": "Moment",
+      oninput: (event) => this.state.change({ moment: Number(event.target.value) }) });
+    this.when = choice("When", known.map((name) => [name, MOMENTS[name].title]), this.options.held.when, (name) => {
+      if (name !== "moment") this.state.change({ moment: null });
+      else if (this.state.moment === null) this.state.change({ moment: Math.round((this.state.from + this.state.to) / 2) });
+      this.pick(name);
+    });
+    return el("span", { class: "when" }, this.when, this.slider);
+  }
+
+  pick(when) {
+    this.options.held.when = when;
+    this.when.querySelectorAll("button").forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.value === when)));
     this.rebuild();
   }
 
   total(metric) {
+    if (metric === "live") return this.data.memory ? this.data.memory.peak : 0;
     return METRICS[metric].parts.reduce((sum, part) => sum + (this.state.overall(part) || 0), 0);
   }
 
   rebuild() {
     const path = this.zoomed ? this.path(this.zoomed) : [];
+    const picked = this.options.held.when === "moment";
+    if (this.state.moment !== null) this.options.held.moment = this.state.moment;
+    this.when.parentNode.hidden = this.metric !== "live";
+    this.slider.hidden = !picked;
+    this.slider.value = String(this.options.held.moment);
+    this.slider.setAttribute("aria-valuetext", seconds(this.state.at(this.options.held.moment)));
     this.root = flameTree(this.data, this.metric, this.state.from, this.state.to, this.options);
     let place = this.root;
     for (const code of path) place = place && place.byCode.get(code);
@@ -177,13 +208,21 @@ class FlameGraph {
     return sum;
   }
 
+  // When the shown memory was held: " at peak, after 3.20 s".
+  told() {
+    const { when, moment: picked } = this.options.held;
+    if (when === "moment") return ` after ${seconds(this.state.at(picked))}`;
+    const after = (this.data.memory || {})[MOMENTS[when].at];
+    return ` ${MOMENTS[when].title}${unknown(after) ? "" : `, after ${seconds(after)}`}${this.state.whole ? "" : " (of the whole time)"}`;
+  }
+
   tell(top, found) {
     const { show, title } = METRICS[this.metric];
     if (!(this.root.value > 0)) {
-      this.crumb.replaceChildren("Nothing here in this window.");
+      this.crumb.replaceChildren(this.metric === "live" && this.options.held.when === "moment" ? "Nothing here at this moment." : "Nothing here in this window.");
       return;
     }
-    const pieces = [`${show(top.value)} ${title}`];
+    const pieces = [`${show(top.value)} ${title}${this.metric === "live" ? this.told() : ""}`];
     if (this.zoomed) {
       const told = this.describe(this.zoomed.code);
       pieces.push(el("span", {}, " in ", el("span", { class: "code" }, told.name), ` (${percent(top.value / this.root.value) || "<0.1"} %) `));

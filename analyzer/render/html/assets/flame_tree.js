@@ -5,24 +5,34 @@ const METRICS = {
   main_wait: { title: "waiting, main thread", parts: ["main_wait"], show: (value) => seconds(value / NS), hue: "--wait" },
   wait: { title: "waiting, all threads", parts: ["wait"], show: (value) => seconds(value / NS), hue: "--wait" },
   allocated: { title: "allocated", parts: ["allocated"], show: bytes, hue: "--memory" },
-  live: { title: "live", parts: ["net"], show: bytes, hue: "--memory" },
+  live: { title: "held", button: "live", parts: ["net"], show: bytes, hue: "--memory" },
   copied: { title: "copied", parts: ["copied"], show: bytes, hue: "--copies" },
 };
 
-// Own values of all nodes by part of the metric. What is live is counted up to the end of the window, from the start.
-function ownValues(data, metric, from, to) {
+// The moments at which the graph of what is held may look, by column of the profile; "moment" is one that was picked.
+const MOMENTS = {
+  live_at_peak_bytes: { title: "at peak", at: "peak_at" },
+  live_at_resident_peak_bytes: { title: "at resident peak", at: "resident_peak_at" },
+  live_at_end_bytes: { title: "at end", at: "end_at" },
+  moment: { title: "at a moment" },
+};
+
+// Own values of all nodes by part of the metric. What is held at a moment is counted from the start up to it.
+function ownValues(data, metric, from, to, held) {
   const { parent, own } = data.flame;
+  if (metric === "live" && data.flame.held[held.when]) return [data.flame.held[held.when]];
+  if (metric === "live") [from, to] = [0, held.moment];
   return METRICS[metric].parts.map((part) => {
     const values = new Float64Array(parent.length);
-    for (let node = 0; node < values.length; node++) values[node] = Math.max(0, own.sum(part, node, part === "net" ? 0 : from, to) || 0);
+    for (let node = 0; node < values.length; node++) values[node] = Math.max(0, own.sum(part, node, from, to) || 0);
     return values;
   });
 }
 
 // Nodes as { name key, parent, children, value, parts }, largest children first. `fold` leaves out frames of libraries.
-function flameTree(data, metric, from, to, { inverted = false, fold = false } = {}) {
+function flameTree(data, metric, from, to, { inverted = false, fold = false, held = null } = {}) {
   const { parent, function: code, functions } = data.flame;
-  const own = ownValues(data, metric, from, to);
+  const own = ownValues(data, metric, from, to, held);
   const root = node(null, null);
   const hidden = (number) => fold && code[number] >= 0 && !functions.inside[code[number]];
   if (inverted) {

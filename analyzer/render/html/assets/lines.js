@@ -40,7 +40,8 @@ class Places {
       const values = measure(part, row, this.state);
       const some = values.cpu > 0 || values.total_cpu > 0 || values.wait > 0 || values.allocated > 0 || values.copied > 0;
       const held = this.state.whole && columns.peak_bytes && columns.peak_bytes[row] > 0;
-      if (some || held) rows.push({ id: row, order: row, file, label, line, values, part });
+      const then = this.state.moment !== null && part.own.sum("net", row, 0, this.state.moment) >= this.least;
+      if (some || held || then) rows.push({ id: row, order: row, file, label, line, values, part });
     }
     return rows;
   }
@@ -62,14 +63,15 @@ class Places {
     const largest = (pick) => Math.max(1, ...(this.current[name] || []).map((row) => pick(row) || 0));
     const all = (id) => (row) => (part.columns[id] ? part.columns[id][row.id] : null);
     const held = (id, title, hint) => part.columns[id] && {
-      id, title, class: "alltime wide", hint: `${hint} (of the whole time)`, value: all(id),
+      id, title, class: "alltime wide", hint: `${hint} (of the whole time)`, value: all(id), has: (row) => all(id)(row) >= this.least,
       cell: (row) => meter(all(id)(row) >= this.least ? bytes(all(id)(row)) : "", all(id)(row) / largest(all(id)), "memory"),
     };
     const flow = (id, title, hint, kind) => ({
-      id, title, class: "wide", hint, value: (row) => row.values[id],
+      id, title, class: "wide", hint, value: (row) => row.values[id], has: (row) => row.values[id] > 0,
       cell: (row) => meter(row.values[id] > 0 ? bytes(row.values[id]) : "", row.values[id] / largest((each) => each.values[id]), kind),
     });
     this.current = this.current || {};
+    const then = (row) => (this.state.moment === null ? null : part.own.sum("net", row.id, 0, this.state.moment));
     const waits = this.data.recorded.has("main_wait");
     return [
       { id: "bar", title: "", class: "bars", cell: (row) => this.barCell(row, largest((each) => each.values.cpu)) },
@@ -82,14 +84,19 @@ class Places {
       name !== "files" && { id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
       { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
         cell: (row) => this.labelCell(name, row) },
-      part.columns.total_gpu_share && { id: "gpu", title: "GPU busy", class: "alltime", value: all("total_gpu_share"),
+      part.columns.total_gpu_share && { id: "gpu", title: "GPU busy", class: "alltime", value: all("total_gpu_share"), has: (row) => all("total_gpu_share")(row) > 0,
         hint: "How busy the GPU was while the line was on the main thread's stack, running or waiting (of the whole time)",
         cell: (row) => (unknown(all("total_gpu_share")(row)) ? amount("") : meter(`${percent(all("total_gpu_share")(row)) || "0"} %`, all("total_gpu_share")(row), "gpu")) },
       memory && flow("allocated", "allocated", "Bytes allocated here", "memory"),
+      memory && {
+        id: "moment", title: () => (this.state.moment === null ? "at a moment" : `after ${seconds(this.state.at())}`), class: "wide",
+        hint: "Held at the moment that was picked on the timeline", value: (row) => then(row), has: (row) => then(row) >= this.least,
+        cell: (row) => meter(then(row) >= this.least ? bytes(then(row)) : "", then(row) / largest(then), "memory"),
+      },
       held("peak_bytes", "peak", "The most that its blocks ever held"),
       held("live_at_peak_bytes", "at peak", "Held when the program held the most"),
       held("live_at_resident_peak_bytes", "at resident peak", "Held when the most of the program's memory was resident, that is in RAM"),
-      part.columns.timeline && { id: "timeline", title: "held over time", class: "sparks alltime wide",
+      part.columns.timeline && { id: "timeline", title: "held over time", class: "sparks alltime wide", has: (row) => Boolean(part.columns.timeline[row.id]),
         cell: (row) => sparkline(part.columns.timeline[row.id], this.data.bins, "memory held over time") },
       copies && flow("copied", "copied", "Bytes copied here", "copies"),
     ].filter(Boolean);

@@ -1,10 +1,11 @@
-// What the reader has chosen: a window of time (spans from..to), a search, how tables are sorted; and who wants to know.
+// What the reader has chosen: a window of time (spans from..to), a moment (the end of a span), a search, how tables are sorted; and who wants to know.
 
 class State {
   constructor(data) {
     this.data = data;
     this.from = 0;
     this.to = data.bins.count;
+    this.moment = null;
     this.search = "";
     this.listeners = [];
   }
@@ -14,7 +15,7 @@ class State {
   }
 
   change(changes) {
-    const before = { from: this.from, to: this.to, search: this.search };
+    const before = { from: this.from, to: this.to, moment: this.moment, search: this.search };
     Object.assign(this, changes);
     const changed = Object.keys(before).filter((name) => before[name] !== this[name]);
     if (changed.length) this.listeners.forEach((listener) => listener(changed));
@@ -30,6 +31,11 @@ class State {
 
   get end() {
     return this.data.bins.start + this.to * this.data.bins.width;
+  }
+
+  // The seconds of a moment, that chosen or another.
+  at(moment = this.moment) {
+    return this.data.bins.start + moment * this.data.bins.width;
   }
 
   get length() {

@@ -1,6 +1,7 @@
 // A table that sorts by its heads, shows the first rows and then more, and may open a row.
 //
 // columns: { id, title, hint, kind ("text" for words), class, value(row), cell(row) }; rows are any objects with an `id`.
+// A column with has(row) is folded away while no row has anything in it; `title` may be a function.
 
 const FIRST_ROWS = 40;
 const MORE_ROWS = 200;
@@ -27,25 +28,29 @@ class Table {
 
   head(column) {
     const text = column.kind === "text" ? "text" : "";
+    const title = () => (typeof column.title === "function" ? column.title() : column.title);
     if (!column.value) return el("th", { scope: "col", class: `${text} ${column.class || ""}`, title: column.hint }, column.title);
     const sorted = () => {
       const down = this.sort.id === column.id ? !this.sort.down : column.kind !== "text";
       this.sort = { id: column.id, down };
       this.show(this.rows);
-      say(`Sorted by ${column.title}, ${down ? "largest" : "smallest"} first`);
+      say(`Sorted by ${title()}, ${down ? "largest" : "smallest"} first`);
     };
     return el("th", { scope: "col", class: `${text} ${column.class || ""}`, "data-id": column.id },
-      el("button", { type: "button", title: column.hint, onclick: sorted }, column.title));
+      el("button", { type: "button", title: column.hint, onclick: sorted }, title()));
   }
 
   // Shows rows in the chosen order. Rows that were open stay open.
   show(rows) {
     this.rows = rows;
+    this.folded = new Set(this.columns.filter((column) => column.has && !rows.some(column.has)));
     // Rows that hardly matter wait until they are asked for.
     if (this.matters && !this.more) this.shown = Math.min(this.first, Math.max(LEAST_ROWS, rows.filter(this.matters).length));
     const column = this.columns.find((each) => each.id === this.sort.id) || this.columns[0];
     this.heads.forEach((head, place) => {
       const mine = this.columns[place] === column;
+      head.classList.toggle("folded", this.folded.has(this.columns[place]));
+      if (typeof this.columns[place].title === "function") head.querySelector("button").textContent = this.columns[place].title();
       if (mine) head.setAttribute("aria-sort", this.sort.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
@@ -74,7 +79,7 @@ class Table {
 
   drawRow(row) {
     const cells = this.columns.map((column, place) => {
-      const attributes = { class: `${column.kind === "text" ? "text" : ""} ${column.class || ""}` };
+      const attributes = { class: `${column.kind === "text" ? "text" : ""} ${column.class || ""} ${this.folded.has(column) ? "folded" : ""}` };
       return el(place === this.columns.length - 1 && column.rowHead ? "th" : "td", attributes, column.cell(row));
     });
     const isOpen = this.opened.has(row.id);

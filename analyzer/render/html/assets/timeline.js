@@ -9,7 +9,7 @@ class Timeline {
     this.tracks.append(this.brush());
     this.chosen = el("div", { class: "chosen" });
     this.box.replaceChildren(this.tracks, this.axis(), this.chosen);
-    state.listen((changed) => (changed.includes("from") || changed.includes("to")) && this.show());
+    state.listen((changed) => changed.some((name) => name !== "search") && this.show());
     this.show();
   }
 
@@ -103,19 +103,20 @@ class Timeline {
     this.left = el("div", { class: "shade" });
     this.right = el("div", { class: "shade" });
     this.frame = el("div", { class: "window" });
+    this.moment = el("div", { class: "moment", hidden: true });
     this.handles = ["from", "to"].map((end) => el("div", {
       class: "handle", role: "slider", tabindex: "0", "data-end": end,
       "aria-label": end === "from" ? "Beginning of the window" : "End of the window",
       onkeydown: (event) => this.keyed(event, end),
     }));
     const brush = el("div", { class: "brush", onpointerdown: (event) => this.grab(event), ondblclick: () => this.reset() },
-      this.left, this.right, this.frame, this.handles);
+      this.left, this.right, this.frame, this.moment, this.handles);
     this.surface = brush;
     return brush;
   }
 
   reset() {
-    this.state.change({ from: 0, to: this.count });
+    this.state.change({ from: 0, to: this.count, moment: null });
     say("The whole recording is shown");
   }
 
@@ -140,29 +141,40 @@ class Timeline {
     const end = event.target.dataset.end;
     const moving = event.target === this.frame && !this.state.whole;
     this.surface.setPointerCapture(event.pointerId);
+    let dragged = false;
     const move = (moved) => {
       const here = at(moved.clientX);
+      dragged ||= Math.abs(here - origin) * (box.width / this.count) > 4;
       if (end === "from") this.state.change({ from: Math.min(to - 1, Math.round(here)) });
       else if (end === "to") this.state.change({ to: Math.max(from + 1, Math.round(here)) });
       else if (moving) {
         const shift = Math.max(-from, Math.min(this.count - to, Math.round(here - origin)));
         this.state.change({ from: from + shift, to: to + shift });
-      } else if (Math.abs(here - origin) * (box.width / this.count) > 4) {
+      } else if (dragged) {
         const low = Math.floor(Math.min(origin, here));
         this.state.change({ from: Math.min(low, this.count - 1), to: Math.max(low + 1, Math.ceil(Math.max(origin, here))) });
       }
     };
-    const done = () => {
+    const done = (ended) => {
       this.surface.removeEventListener("pointermove", move);
-      say(`Window from ${seconds(this.state.start)} to ${seconds(this.state.end)}`);
+      if (ended.type === "pointerup" && !dragged && !end && this.state.data.recorded.has("net")) return this.pick(Math.round(origin));
+      return say(`Window from ${seconds(this.state.start)} to ${seconds(this.state.end)}`);
     };
     this.surface.addEventListener("pointermove", move);
     this.surface.addEventListener("pointerup", done, { once: true });
     this.surface.addEventListener("pointercancel", done, { once: true });
   }
 
+  // A click without a drag: what was held then.
+  pick(moment) {
+    this.state.change({ moment });
+    say(`Memory as it was after ${seconds(this.state.at())}`);
+  }
+
   show() {
-    const { from, to, whole } = this.state;
+    const { from, to, whole, moment: picked } = this.state;
+    this.moment.hidden = picked === null;
+    this.moment.style.left = `${((picked || 0) / this.count) * 100}%`;
     const [low, high] = [(from / this.count) * 100, (to / this.count) * 100];
     Object.assign(this.left.style, { left: "0", width: `${low}%` });
     Object.assign(this.right.style, { left: `${high}%`, right: "0" });
@@ -185,10 +197,12 @@ class Timeline {
     this.data.gpu && el("span", {}, key("gpu"), "GPU busy (line: its memory)"),
     this.data.memory && this.data.memory.resident.length > 0 && el("span", {}, el("i", { class: "key dashes" }), "resident"));
     const told = whole
-      ? [el("span", {}, "Drag over the chart to look at a part of the time; everything below follows.")]
+      ? [el("span", {}, `Drag over the chart to look at a part of the time; everything below follows.${this.state.data.recorded.has("net") ? " Click for what was held at a moment." : ""}`)]
       : [el("span", {}, el("b", {}, `${fine(this.state.start)} to ${fine(this.state.end)}`),
         ` · ${seconds(this.state.length)} · ${seconds(this.state.cpu / 1e9)} CPU · ${count(Math.round(this.state.overall("samples") || 0))} samples`),
       el("button", { type: "button", class: "quiet", id: "reset", onclick: () => this.reset() }, "show the whole time")];
+    if (picked !== null) told.push(el("span", {}, el("b", {}, `memory at ${fine(this.state.at())}`), " ",
+      el("button", { type: "button", class: "quiet", id: "unpick", onclick: () => this.state.change({ moment: null }) }, "clear")));
     this.chosen.replaceChildren(...told, keys);
   }
 

@@ -37,9 +37,10 @@ CPU = Truth(
 WAIT = Truth(own={"work": 40 * MS, "<module>": 100 * MS}, total={"<module>": 140 * MS, "work": 40 * MS})
 ALLOCATED = Truth(own={"work": 1500, "fib": 2000}, total={"<module>": 3500, "work": 1500, "fib": 2000})
 LIVE = Truth(own={"work": 1000, "fib": 2000}, total={"<module>": 3000, "work": 1000, "fib": 2000})
+END = Truth(own={"work": 1000}, total={"<module>": 1000, "work": 1000})
 COPIED = Truth(own={"work": 4000}, total={"<module>": 4000, "work": 4000})
 TIMES = [("cpu", CPU), ("wait", WAIT)]
-SIZES = [("allocated", ALLOCATED), ("live", LIVE), ("copied", COPIED)]
+SIZES = [("allocated", ALLOCATED), ("live", LIVE), ("end", END), ("copied", COPIED)]
 EVERY = [*TIMES, *SIZES]
 
 
@@ -67,12 +68,13 @@ def write(path: Path) -> Path:
     made.memory("start", 0, 0)
     made.block(first, 1000, 10)
     made.block(first, 500, 20, freed_ms=30)
-    made.block(deep, 2000, 40)
+    made.block(deep, 2000, 40, freed_ms=9000)
     made.copy(first, 4000, 50)
-    made.memory("end", 10_000, 3000, obj_allocated_bytes=3500, obj_freed_bytes=500)
+    made.memory("tick", 100, 3000, obj_allocated_bytes=3500, obj_freed_bytes=500)
+    made.memory("end", 10_000, 1000, peak_bytes=3000, obj_freed_bytes=2000)
     # Threads without samples are in no file.
     made.thread("idle")
     return made.write()
 
 
-__all__ = ["CPU", "EVERY", "HOSTILE", "MS", "SHOWN", "SIZES", "START", "TIMES", "WAIT", "Truth", "write"]
+__all__ = ["CPU", "END", "EVERY", "HOSTILE", "MS", "SHOWN", "SIZES", "START", "TIMES", "WAIT", "Truth", "write"]

@@ -81,7 +81,8 @@ def test_selections(export: Export) -> None:
         ("cpu", "cpu_s"),
         ("wait", "wait_s"),
         ("allocated", "allocated_bytes"),
-        ("live", "live_at_end_bytes"),
+        ("live", "live_at_peak_bytes"),
+        ("end", "live_at_end_bytes"),
         ("copied", "copied_bytes"),
     ],
 )

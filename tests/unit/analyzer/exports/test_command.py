@@ -89,7 +89,7 @@ def test_refusals_are_one_line(here: Path, arguments: list[str], said: str) -> N
     assert {path.name for path in here.iterdir()} == {"run.tacho"}
 
 
-@pytest.mark.parametrize("metric", ["wait", "allocated", "live", "copied"])
+@pytest.mark.parametrize("metric", ["wait", "allocated", "live", "resident", "end", "copied"])
 def test_what_was_not_recorded_is_not_exported(here: Path, metric: str) -> None:
     made = Builder(here / "less.tacho", parameters={"waits": False})
     made.cpu(made.stack((made.code(made.file("a.py")), 0)))
