@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
-from tachograph.format.enumerations import Origin
+from tachograph.format.enumerations import NativePath, Origin
 
 from ..recording.filter import Mask
 from ..recording.interpreter_phases import STARTING, InterpreterPhases, find_interpreter_phases
@@ -38,6 +38,8 @@ WORLD, GPU, CPU = range(3)
 
 _CPU_COLUMNS = ("thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state")
 _WAIT_COLUMNS = ("start_ns", "end_ns", "off_cpu_ns", "thread", "stack", "native_frame", "target", "stack_state")
+_PATH_COLUMNS = ("native_stack", "native_path")
+"""Read where there are native call paths, of CPU samples and of waits."""
 
 _Ids = NDArray[np.int64]
 _Floats = NDArray[np.float64]
@@ -77,6 +79,8 @@ class Stream:
         self.division = Division(rule)
         self._process = recording.table("threads").column("process").to_numpy().astype(np.int64)
         self._signals = has_signals(recording)
+        self.has_paths = recording.rows("native_stacks") > 0
+        """Whether there are native call paths."""
 
     @cached_property
     def waits_known(self) -> bool:
@@ -103,7 +107,7 @@ class Stream:
 
     def cpu(self, *, times: bool) -> Iterator[CpuBatch]:
         """The CPU samples; ``times`` says whether their times are needed."""
-        columns = list(_CPU_COLUMNS)
+        columns = [*_CPU_COLUMNS, *(_PATH_COLUMNS if self.has_paths else ())]
         if times or self._signals or not self.window.whole:
             columns.append("time_ns")
         # A sink that looks at times makes a dozen numbers of each row.
@@ -122,7 +126,7 @@ class Stream:
         """The waits, those for a processor too; those that reach out of the window count with the part within."""
         targets = [value.name for value in self.recording.specification.enums["target"]]
         drivers = gpu_frames(self.recording.table("native_frames"), self.recording.table("modules"))
-        for batch in self.recording.batches("waits", _WAIT_COLUMNS):
+        for batch in self.recording.batches("waits", [*_WAIT_COLUMNS, *(_PATH_COLUMNS if self.has_paths else ())]):
             start_ns, end_ns = (batch.column(name).to_numpy() for name in ("start_ns", "end_ns"))
             thread, target = batch.column("thread").to_numpy(), batch.column("target").to_numpy()
             native = filled(batch.column("native_frame"), len(drivers) - 1)
@@ -137,6 +141,8 @@ class Stream:
                 thread=thread.astype(np.int64),
                 stack=filled(batch.column("stack"), self.nodes).astype(np.int64),
                 native=np.where(native == len(drivers) - 1, -1, native.astype(np.int64)),
+                native_stack=_ids_of(batch, "native_stack", -1),
+                native_path=_ids_of(batch, "native_path", NativePath.UNRECORDED),
                 state=state.astype(np.int64),
                 kind=kind,
                 whole_ns=_weights(batch.column("off_cpu_ns"), "waits", "off_cpu_ns"),
@@ -232,7 +238,17 @@ class CpuBatch:
     @cached_property
     def native(self) -> _Ids:
         """Ids of native frames; -1 where there is none."""
-        return np.asarray(self._rows.column("native_frame").cast("int64").fill_null(-1).to_numpy(), np.int64)
+        return _ids_of(self._rows, "native_frame", -1)
+
+    @cached_property
+    def native_stack(self) -> _Ids:
+        """Rows of ``native_stacks``; -1 where there is none."""
+        return _ids_of(self._rows, "native_stack", -1)
+
+    @cached_property
+    def native_path(self) -> _Ids:
+        """How each native path was got: values of the enumeration ``native_path``."""
+        return _ids_of(self._rows, "native_path", NativePath.UNRECORDED)
 
     @cached_property
     def cell(self) -> NDArray[np.uint16]:
@@ -275,6 +291,8 @@ class WaitBatch:
     stack: _Ids
     """As in ``CpuBatch``."""
     native: _Ids
+    native_stack: _Ids
+    native_path: _Ids
     state: _Ids
     kind: NDArray[np.integer]
     """WORLD, GPU or CPU."""
@@ -324,6 +342,13 @@ def _weights(values: pa.Array, table: str, column: str) -> _Floats:
             worst = extremes["min"] if extremes["min"] < 0 else extremes["max"]
             raise FormatError(f"table {table}, column {column}: {worst} ns cannot be true")
     return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
+
+
+def _ids_of(batch: pa.RecordBatch, name: str, otherwise: int) -> _Ids:
+    """A column of ids; where it was not read, there are none."""
+    if name not in batch.schema.names:
+        return np.full(batch.num_rows, otherwise, np.int64)
+    return np.asarray(batch.column(name).cast("int64").fill_null(otherwise).to_numpy(), np.int64)
 
 
 def _states(values: pa.Array) -> NDArray[np.integer]:

@@ -1,0 +1,223 @@
+"""Call paths through Python and native code: the Python stack of a sample and its native path, interleaved.
+
+Both are trees in the recording. A row of ``native_stacks`` that is an activation of the evaluation loop points at the
+innermost Python frame that it runs: there, and nowhere else, native code called Python (SPEC.md, "Python and native
+frames"). From the outside in, a path is
+
+- the Python frames that the outermost activation runs, then the native functions that its innermost frame called,
+- the Python frames of the next activation, and so on,
+- the Python frames that no activation on the path runs: the interrupted frame itself runs those,
+- the function of the program counter, if it is not folded (``native_functions`` says which functions are).
+
+What lies outside of the outermost activation is folded too: how the interpreter, or the thread, was started. Of a path
+that begins in the middle (*truncated*, *torn*) it is not known between which Python frames that part would stand. A
+thread without Python frames has native functions alone, below a label that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tachograph.format.enumerations import NativePath
+
+from ..recording.call_tree import NOTHING, CallTree
+from ..recording.opened import Recording
+from .cells import STATES
+from .native_functions import NativeFunctions
+from .sites import state_label
+
+Ids = NDArray[np.int64]
+
+_LABEL = -3
+"""Keys of children: a node of the call tree, -2 less two times a native function, or -3 less two times a label."""
+
+_UNPLACED = -1
+_BROKEN = -2
+
+
+@dataclass(frozen=True)
+class PathTree:
+    """Call paths as a tree: one entry per node in every array, parents before their children.
+
+    Each node is a Python frame, a native function or a label, and the other two are NOTHING.
+    """
+
+    parent: Ids
+    stack: Ids
+    """A node of the call tree: code and line."""
+    native: Ids
+    """A function of ``NativeFunctions``."""
+    label: Ids
+    """A state of a stack, ``sites.state_label``."""
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+
+class CallPaths:
+    """Finds the node of each sample's call path; the tree grows with what is asked for."""
+
+    def __init__(self, recording: Recording, calls: CallTree, functions: NativeFunctions | None = None) -> None:
+        self.calls = calls
+        self.functions = NativeFunctions(recording) if functions is None else functions
+        self.recorded = recording.rows("native_stacks") > 0
+        """Whether there are native paths; else only the innermost function is known."""
+        table = recording.table("native_stacks")
+        self._caller = _filled(table.column("parent"), NOTHING).tolist()
+        frame = _filled(table.column("native_frame"), len(self.functions.of_frame) - 1)
+        self._function: list[int] = self.functions.of_frame[frame].tolist()
+        self._activation = _filled(table.column("stack"), NOTHING).tolist()
+        start, end = calls.spans
+        self._start, self._end = start.tolist(), end.tolist()
+        self._above: list[int] = calls.parent.tolist()
+        self._parent: list[int] = []
+        self._stack: list[int] = []
+        self._native: list[int] = []
+        self._labels: list[int] = []
+        self._children: dict[tuple[int, int], int] = {}
+        self._placed: dict[int, tuple[int, int]] = {}
+        self._paths: dict[tuple[int, int, int, bool], int] = {}
+        self._extended: dict[tuple[int, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._parent)
+
+    def nodes(
+        self,
+        stack: NDArray[np.integer],
+        state: NDArray[np.integer],
+        native: NDArray[np.integer],
+        native_stack: NDArray[np.integer],
+        how: NDArray[np.integer],
+    ) -> Ids:
+        """The node of each row. Ids are NOTHING for none, ``how`` is one of ``native_path``."""
+        function = self.functions.of_frame[native]
+        cut = (how == NativePath.TRUNCATED) | (how == NativePath.TORN)
+        # Where a path is cut it matters whether an interrupted frame, with no activation above it, is the loop itself.
+        last = np.where(function == NOTHING, np.where(self.functions.loop[native], -2, -1), function)
+        place = np.where(stack == NOTHING, -1 - np.minimum(state, STATES - 1).astype(np.int64), stack)
+        outer = pd.factorize((place + STATES) * (len(self._caller) + 1) + native_stack + 1)[0]
+        group, first = _distinct(outer.astype(np.int64) * 2 * (len(self.functions) + 2) + (last + 2) * 2 + cut)
+        rows = (values[first].tolist() for values in (place, native_stack, last, cut))
+        found = [self._path(*row) for row in zip(*rows, strict=True)]
+        return np.asarray(np.array(found, np.int64)[group])
+
+    def of_stack(self, stack: int) -> int:
+        """The node of a Python stack of which no native path is known."""
+        return self._python(NOTHING, NOTHING, stack)
+
+    def tree(self) -> PathTree:
+        """The tree as it is now."""
+        columns = (self._parent, self._stack, self._native, self._labels)
+        return PathTree(*(np.array(values, np.int64) for values in columns))
+
+    def _path(self, place: int, native_stack: int, last: int, cut: bool) -> int:
+        key = (place, native_stack, last, cut)
+        found = self._paths.get(key)
+        if found is None:
+            node = self._callers(place, native_stack, cut and last != -2)
+            found = self._paths[key] = node if last < 0 else self._called(node, last)
+        return found
+
+    def _callers(self, place: int, native_stack: int, inside: bool) -> int:
+        """The node of the callers. ``inside``: natives without an activation were called by the innermost frame."""
+        if place < 0:
+            return self._natives(self._child(NOTHING, _LABEL - 2 * (-1 - place)), native_stack, thread=True)
+        if native_stack == NOTHING:
+            return self._python(NOTHING, NOTHING, place)
+        node, outermost = self._place(native_stack)
+        if node == _UNPLACED:
+            node = self._python(NOTHING, NOTHING, place)
+            return self._natives(node, native_stack, thread=False) if inside else node
+        if node == _BROKEN or not self._below(place, outermost):
+            return self._python(NOTHING, NOTHING, place)
+        return self._python(node, outermost, place)
+
+    def _place(self, native_stack: int) -> tuple[int, int]:
+        """The node of a row of ``native_stacks`` and the innermost Python frame on it."""
+        waiting = []
+        row = native_stack
+        while row != NOTHING and row not in self._placed:
+            waiting.append(row)
+            row = self._caller[row]
+        node, python = (_UNPLACED, NOTHING) if row == NOTHING else self._placed[row]
+        for row in reversed(waiting):
+            activation, function = self._activation[row], self._function[row]
+            if activation != NOTHING and node != _BROKEN:
+                if node == _UNPLACED:
+                    node, python = self._python(NOTHING, NOTHING, activation), activation
+                elif self._below(activation, python):
+                    node, python = self._python(node, python, activation), activation
+                else:
+                    node = _BROKEN
+            elif function != NOTHING and node >= 0:
+                node = self._called(node, function)
+            self._placed[row] = (node, python)
+        return node, python
+
+    def _natives(self, node: int, native_stack: int, *, thread: bool) -> int:
+        """The native functions inside of the innermost activation, below ``node``; with ``thread`` not its start."""
+        functions = []
+        while native_stack != NOTHING and self._activation[native_stack] == NOTHING:
+            if self._function[native_stack] != NOTHING:
+                functions.append(self._function[native_stack])
+            native_stack = self._caller[native_stack]
+        while thread and functions and self.functions.starting[functions[-1]]:
+            functions.pop()
+        for function in reversed(functions):
+            node = self._called(node, function)
+        return node
+
+    def _python(self, node: int, above: int, stack: int) -> int:
+        """The node of a Python frame and its callers up to, and without, ``above``, below ``node``."""
+        waiting = []
+        while stack not in (above, NOTHING) and (node, stack) not in self._extended:
+            waiting.append(stack)
+            stack = self._above[stack]
+        found = node if stack in (above, NOTHING) else self._extended[node, stack]
+        for each in reversed(waiting):
+            found = self._extended[node, each] = self._child(found, each)
+        return found
+
+    def _below(self, stack: int, above: int) -> bool:
+        """Whether a Python frame is ``above`` or was called by it."""
+        return bool(self._start[above] <= self._start[stack] < self._end[above])
+
+    def _called(self, node: int, function: int) -> int:
+        """The node of a native function that was called at ``node``; calls within a library without names are one."""
+        again = node >= 0 and self._native[node] == function and self.functions.nameless[function]
+        return node if again else self._child(node, -2 - 2 * function)
+
+    def _child(self, parent: int, key: int) -> int:
+        node = self._children.get((parent, key))
+        if node is None:
+            node = self._children[parent, key] = len(self._parent)
+            native, label = divmod(-2 - key, 2) if key < 0 else (NOTHING, 0)
+            self._parent.append(parent)
+            self._stack.append(max(key, NOTHING))
+            self._native.append(native if key < 0 and not label else NOTHING)
+            self._labels.append(native if label else NOTHING)
+        return node
+
+
+def _distinct(key: Ids) -> tuple[Ids, Ids]:
+    """For each row the number of its key, and for each number the first row that has it."""
+    group, keys = pd.factorize(key)
+    first = np.zeros(len(keys), np.int64)
+    first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
+    return group.astype(np.int64), first
+
+
+def _filled(column: object, otherwise: int) -> Ids:
+    values = column.cast("int64").fill_null(otherwise)  # type: ignore[attr-defined]
+    return np.asarray(values.to_numpy(), np.int64)
+
+
+def labels() -> Sequence[str]:
+    """The names of ``PathTree.label``."""
+    return [state_label(state) for state in range(STATES)]

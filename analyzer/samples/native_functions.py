@@ -1,0 +1,103 @@
+"""The native functions of a recording: what program counters and calls lie in, named and with their library.
+
+Frames of the interpreter that say no more than the Python frames beside them are *folded*: they have no function, and
+what they did counts as their caller's. Folded are
+
+- the evaluation loop (in its place stand the Python frames that it ran) and the functions that make a call of any
+  callable (``native_frames.LOOP``, ``MACHINERY``, and ``PLUMBING`` here),
+- functions of the interpreter that have no name, where it is stripped,
+- the recorder's own functions, which stand in front of the C library's.
+
+Everything else is shown: built-in functions and types, the garbage collector, extension modules, the C library.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..recording.call_tree import NOTHING
+from ..recording.opened import Recording
+from ..recording.text import printable
+from .native_frames import RECORDER, FrameClass, frame_classes, matching
+
+PLUMBING = re.compile(
+    r"_?Py_?(Object|Vectorcall|Function|CFunction|Method|CMethod)_?(Call|Vectorcall|FastCall)\w*$|cfunction_\w*call\w*$"
+    r"|(method|wrapper|slot|classmethod|methoddescr|partial|descr|instancemethod|property)\w*_(vectorcall|call|descr_get)"
+    r"\w*$|wrap_\w+$|object_vacall$|_PyEval_\w+$|PyEval_\w+$|slot_tp_\w+$|slot_\w+$|vectorcall_\w+$|gen_send_ex2?$"
+    r"|gen_iternext$|_PyGen_\w+$|PyIter_Send$|_PyObject_GenericGetAttrWithDict$|call_unbound\w*$|lookup_maybe_method$"
+    r"|PyObject_Call\w*$|_PyObject_Call\w*$|PyNumber_\w+$|binary_op1?$|PyObject_RichCompare(Bool)?$"
+    r"|PyObject_[GS]et(Attr|Item)\w*$|_?PyImport_\w+$|import_\w+$|builtin_(exec|eval|__import__)(_impl)?$|PyRun_\w+$"
+    r"|_PyRun_\w+$|run_(mod|eval_code_obj)$"
+)
+"""Functions of the interpreter that pass a call, an operator or an import on to what has it."""
+
+_CLONE = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$|( \[clone [^\]]*\])+$|::h[0-9a-f]{16}$")
+"""What compilers put behind the names of functions: copies of them, and the hash of Rust's older mangling."""
+
+_START = re.compile(r"_start$|main$|Py_(Bytes)?Main$|Py_RunMain$|pymain_\w+$")
+"""Functions that start a program, the C library's aside."""
+
+_SHOWN_NAME, _SHOWN_LIBRARY = 4096, 300
+
+
+class NativeFunctions:
+    """Native functions by number, in ``names``, ``libraries`` and ``paths``; text is printable."""
+
+    def __init__(self, recording: Recording) -> None:
+        frames, modules = recording.table("native_frames"), recording.table("modules")
+        classes = frame_classes(frames, modules)
+        paths = [printable(path, _SHOWN_NAME) for path in modules.column("path").to_pylist()]
+        recorder = matching(modules, RECORDER)
+        self.names: list[str] = []
+        self.libraries: list[str | None] = []
+        """File names of the modules that hold them; None where no module is known."""
+        self.paths: list[str | None] = []
+        self.of_frame: NDArray[np.int64] = np.full(frames.num_rows + 1, NOTHING, np.int64)
+        """By row of ``native_frames``; NOTHING for folded ones, and at the end for none."""
+        nameless = np.append(frames.column("symbol").is_null().to_numpy(), False)
+        self.loop: NDArray[np.bool_] = (classes == FrameClass.LOOP) | (nameless & (classes == FrameClass.INTERIOR))
+        """By row of ``native_frames``, and one more for none: whether it lies in the evaluation loop, or may."""
+        self.starting: list[bool] = []
+        """By function: whether it is the C library's, or one with which a program begins."""
+        self.nameless: list[bool] = []
+        """By function: whether it stands for all functions of a library that have no names."""
+        known: dict[tuple[str, str | None], int] = {}
+        columns = (frames.column(name).to_pylist() for name in ("module", "symbol"))
+        for row, (module, symbol, kind) in enumerate(zip(*columns, classes[:-1].tolist(), strict=True)):
+            if _folded(kind, symbol) or (module is not None and recorder[module]):
+                continue
+            path = None if module is None else paths[module]
+            name = f"[{library_name(path) or 'unknown'}]" if symbol is None else plain_name(symbol)
+            number = known.setdefault((name, path), len(self.names))
+            if number == len(self.names):
+                self.names.append(name)
+                self.paths.append(path)
+                self.libraries.append(library_name(path))
+                self.starting.append(kind == FrameClass.RUNTIME or _START.match(name) is not None)
+                self.nameless.append(symbol is None)
+            self.of_frame[row] = number
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def _folded(kind: int, symbol: str | None) -> bool:
+    if kind in (FrameClass.UNKNOWN, FrameClass.LOOP, FrameClass.MACHINERY):
+        return True
+    return kind == FrameClass.INTERIOR and (symbol is None or PLUMBING.match(symbol) is not None)
+
+
+@lru_cache(maxsize=4096)
+def plain_name(symbol: str) -> str:
+    """A demangled name without what compilers append to it, printable."""
+    return printable(_CLONE.sub("", _CLONE.sub("", symbol)) or symbol, _SHOWN_NAME)
+
+
+def library_name(path: str | None) -> str | None:
+    """The file name of a module; None for none."""
+    return None if path is None else printable(PurePosixPath(path).name or path, _SHOWN_LIBRARY)
