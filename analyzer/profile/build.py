@@ -159,7 +159,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         calls=calls(tree, in_scope, summary.sums, waits_known=summary.waits_known),
         memory=memory,
         leaks=None if leaks is None else leaks.listed,
-        spans=sum_spans(asked.spans, asked.window, held, measured.named_spans),
+        spans=sum_spans(asked.spans, asked.window, held, measured.named_spans) if recording.recorded("spans") else None,
         gpu=devices,
     )
 

@@ -166,7 +166,9 @@ class Profile:
     """The processes' memory as a whole; None if it was not recorded."""
     leaks: pd.DataFrame | None
     """What leaks, the highest rate first: the columns of ``leaks.report.LIST_COLUMNS``; None if not recorded."""
-    spans: pd.DataFrame
-    """Time and memory by the names of spans: the columns of ``span_sums.COLUMNS``. Empty where there are none."""
+    spans: pd.DataFrame | None
+    """Time and memory by the names of spans: the columns of ``span_sums.COLUMNS``. Empty where there are none; None
+    where they are unknown, in recordings of format 1.0.
+    """
     gpu: Gpu | None = None
     """The GPUs as wholes; None if they were not read."""

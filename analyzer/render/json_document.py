@@ -44,7 +44,7 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
         "processes": _records(profile.processes, COLUMNS["processes"]),
         "memory": _memory(profile),
         "leaks": None if profile.leaks is None else _records(profile.leaks, COLUMNS["leaks"]),
-        "spans": _records(profile.spans, COLUMNS["spans"]),
+        "spans": None if profile.spans is None else _records(profile.spans, COLUMNS["spans"]),
         "gpu": _gpu(profile),
     }
 

@@ -117,7 +117,7 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         flame_series=series["flame"],
         flame_held=_held(labels, in_flame),
         overall=overall,
-        spans=None if spans is None else spans.part(profile.spans, measured.held, overall),
+        spans=None if spans is None or profile.spans is None else spans.part(profile.spans, measured.held, overall),
     )
 
 

@@ -18,7 +18,7 @@ MAX_SPANS = 15
 def span_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     """The section about spans; nothing if there are none."""
     spans = profile.spans
-    if spans.empty:
+    if spans is None or spans.empty:
         return
     text = Text().append(" Spans ", "bold reverse" if style.colour else "bold")
     yield text.append(style.plain("  with the spans within them; of their own threads only"), "dim")

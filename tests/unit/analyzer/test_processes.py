@@ -92,6 +92,7 @@ def test_one_process_in_every_metric(wanted: str, pool: Builder, profile: Callab
     assert (answer.memory.peak_bytes, answer.memory.processes["process"].tolist()) == (3 * MB, [1])
     assert answer.memory.footprint["process"].unique().tolist() == [1]
     assert table(answer.threads, "name", "tid") == [("MainThread", 4242)]
+    assert answer.spans is not None
     assert answer.spans["name"].tolist() == ["job", "<no span>"]
     assert answer.processes["name"].tolist() == ["worker.py"]
     assert [(cause.loss, cause.count) for cause in answer.quality.causes] == [("stacks_torn", 2), ("records_torn", 1)]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -53,16 +54,21 @@ def profile_of(builder: Builder, **question: object) -> Profile:
         return build_profile(recording, Question(**question))  # type: ignore[arg-type]
 
 
+def spans_of(profile: Profile) -> pd.DataFrame:
+    assert profile.spans is not None
+    return profile.spans
+
+
 def test_sums_by_name(tmp_path: Path) -> None:
     profile = profile_of(program(tmp_path / "r.tacho"))
-    assert table(profile.spans, *SPAN) == [
+    assert table(spans_of(profile), *SPAN) == [
         ("epoch", 2, 0.2, 0.12, 0.02, 0.2, 0.03),
         ("batch", 2, 0.08, 0.08, 0.01, 0.08, 0.01),
         ("aside", 1, 0.03, 0.03, 0.01, 0.03, 0.01),
         ("<no span>", None, None, 0.37, 0.01, 0.37, 0.01),
     ]
-    assert profile.spans["cpu_s"].sum() == pytest.approx(profile.totals.cpu_s)
-    assert profile.spans["wait_s"].sum() == pytest.approx(profile.totals.wait_s)
+    assert spans_of(profile)["cpu_s"].sum() == pytest.approx(profile.totals.cpu_s)
+    assert spans_of(profile)["wait_s"].sum() == pytest.approx(profile.totals.wait_s)
 
 
 def test_spans_of_format_1_0_are_unknown() -> None:
@@ -70,13 +76,16 @@ def test_spans_of_format_1_0_are_unknown() -> None:
         assert not recording.recorded("spans")
         with pytest.raises(FormatError, match="had no spans"):
             build_profile(recording, Question(span="epoch"))
+        profile = build_profile(recording, Question())
+    assert profile.spans is None
+    assert document(profile)["spans"] is None
 
 
 def test_no_spans(tmp_path: Path) -> None:
     builder = Builder(tmp_path / "r.tacho")
     builder.cpu(builder.stack((builder.code(builder.file("program.py")), 0)))
     profile = profile_of(builder)
-    assert profile.spans.empty
+    assert spans_of(profile).empty
     assert document(profile)["spans"] == []
     with pytest.raises(FormatError, match="the program named none"):
         profile_of(builder, span="epoch")
@@ -100,9 +109,9 @@ def test_selection(tmp_path: Path, wanted: str, cpu_s: float, wait_s: float, wal
     totals = profile.totals
     assert (totals.cpu_s, totals.wait_s, totals.wall_s) == pytest.approx((cpu_s, wait_s, wall_s))
     assert profile.lines["cpu_s"].sum() == pytest.approx(cpu_s)
-    assert profile.spans["cpu_s"].sum() == pytest.approx(cpu_s)
-    assert profile.spans["wait_s"].sum() == pytest.approx(wait_s)
-    assert profile.spans.iloc[-1]["cpu_s"] == pytest.approx(0)
+    assert spans_of(profile)["cpu_s"].sum() == pytest.approx(cpu_s)
+    assert spans_of(profile)["wait_s"].sum() == pytest.approx(wait_s)
+    assert spans_of(profile).iloc[-1]["cpu_s"] == pytest.approx(0)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +148,7 @@ def test_memory_and_copies(tmp_path: Path) -> None:
     builder.copy(stack, 500, 240)
     profile = profile_of(builder)
     columns = ("name", "allocated_bytes", "total_allocated_bytes", "total_live_at_end_bytes", "total_copied_bytes")
-    assert table(profile.spans, *columns) == [
+    assert table(spans_of(profile), *columns) == [
         ("epoch", 1000.0, 3000.0, 1000.0, 700.0),
         ("batch", 2000.0, 2000.0, 1000.0, 700.0),
         ("aside", 1000.0, 1000.0, 1000.0, 0.0),
@@ -153,7 +162,7 @@ def test_memory_and_copies(tmp_path: Path) -> None:
 def test_unknown_stays_unknown(tmp_path: Path) -> None:
     builder = program(tmp_path / "r.tacho")
     builder.rows["waits"], builder.parameters["waits"] = [], False
-    spans = profile_of(builder).spans
+    spans = spans_of(profile_of(builder))
     for column in ("wait_s", "total_wait_s", "allocated_bytes", "total_copied_bytes"):
         assert spans[column].isna().all()
 
@@ -168,7 +177,7 @@ def test_tasks_that_take_turns_recursion_and_an_end_that_was_not_seen(tmp_path: 
     builder.span("again", 70, 90)
     builder.span("again", 75, 80)
     builder.span("open", 85, None)
-    assert table(profile_of(builder).spans, "name", "count", "duration_s", "cpu_s", "total_cpu_s") == [
+    assert table(spans_of(profile_of(builder)), "name", "count", "duration_s", "cpu_s", "total_cpu_s") == [
         ("a", 1, 0.05, 0.02, 0.05),
         ("b", 1, 0.05, 0.05, 0.05),
         ("again", 2, 0.02, 0.02, 0.02),
@@ -185,7 +194,7 @@ def test_the_signal_sampler_shares_its_time(tmp_path: Path) -> None:
         for thread, origin in ((0, 2), (other, 3)):
             builder.cpu(stack, thread=thread, origin=origin, time_ns=START + each * 10 * MS, native_frame=None)
     builder.span("main", 0, 20)
-    assert table(profile_of(builder).spans, "name", "cpu_s") == [("main", 0.01), ("<no span>", 0.03)]
+    assert table(spans_of(profile_of(builder)), "name", "cpu_s") == [("main", 0.01), ("<no span>", 0.03)]
 
 
 def test_in_the_reports(tmp_path: Path) -> None:

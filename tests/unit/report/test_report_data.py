@@ -87,6 +87,7 @@ def test_spans_sum_up_to_their_profile(tmp_path: Path, question: dict[str, objec
     with Recording.open(story.build(tmp_path / "story.tacho")) as recording:
         drawn = build_report_data(recording, Question(**question))  # type: ignore[arg-type]
     frame, part = drawn.profile.spans, drawn.spans
+    assert frame is not None
     if question.get("thread") == "worker":
         assert frame.empty
         assert part is None
