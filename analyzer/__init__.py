@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .api import Recording, open  # noqa: A004
     from .profile.build import build_profile
     from .profile.profile import Profile, Question
-    from .samples.attribution import Attribution
+    from .recording.question_options import Attribution
 
 __all__ = ["Attribution", "Profile", "Question", "Recording", "build_profile", "open"]
 
 _HOMES = {
-    "Attribution": "samples.attribution",
+    "Attribution": "recording.question_options",
     "Profile": "profile.profile",
     "Question": "profile.profile",
     "Recording": "api",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..recording.question_options import LeakRule, Sort
-from .common import RECORDING_HELP, RULES, Failure, find_recording, loading, one_line_errors, process_option
+from ..recording.question_options import Attribution, LeakRule, Sort
+from .common import RECORDING_HELP, Failure, find_recording, loading, one_line_errors, process_option
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Options:
 )
 @click.option(
     "--attribution",
-    type=click.Choice(RULES),
+    type=click.Choice([*map(str, Attribution)]),
     default="auto",
     show_default=True,
     help="How Python is told from native: 'native' by program counter and opcode, 'delay' by the delay of signals (for"
@@ -128,7 +128,6 @@ def run(options: Options) -> None:
         from ..profile import build  # noqa: F401  # with pandas and pyarrow, once and for all that follow
         from ..profile.profile import Question
         from ..recording.opened import Recording
-        from ..samples.attribution import Attribution
 
     question = Question(
         options.scope,

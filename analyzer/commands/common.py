@@ -23,9 +23,6 @@ RECORDING_HELP = (
     "RECORDING is a .tacho directory or a zip archive of one; without it, the newest *.tacho in this folder."
 )
 
-RULES = ("auto", "native", "delay", "opcode", "pc-only")
-"""Values of ``samples.attribution.Attribution``, which is slow to import; a test holds the two together."""
-
 EXTRA = ("pandas", "rich", "numpy", "pyarrow", "jinja2", "markupsafe", "matplotlib")
 """Modules that an installation without ``[analyze]`` lacks."""
 

@@ -11,7 +11,8 @@ import click
 
 from tachograph.format import FormatError
 
-from .common import RULES, Failure, one_line_errors
+from ..recording.question_options import Attribution
+from .common import Failure, one_line_errors
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
 @click.option("--scope", metavar="project|all|GLOB", help="Whose lines are charged, as in 'analyze'.")
 @click.option(
     "--attribution",
-    type=click.Choice(RULES),
+    type=click.Choice([*map(str, Attribution)]),
     default="auto",
     show_default=True,
     help="How Python is told from native, as in 'analyze'.",
@@ -151,7 +152,6 @@ def run(options: Options) -> bool:
     from ..profile.profile import Question
     from ..report_data.difference import Outcome
     from ..report_data.difference_metrics import SELF
-    from ..samples.attribution import Attribution
 
     base, new = chosen(options)
     conditions = [parse_condition(text) for text in options.fail_if]

@@ -13,11 +13,9 @@ import click
 
 from tachograph.format import FormatError
 
-from ..recording.question_options import ExportFormat
+from ..recording.question_options import ExportFormat, Metric
 from .common import RECORDING_HELP, find_recording, one_line_errors, process_option
 from .progress import progress
-
-METRICS = ("cpu", "wait", "allocated", "live", "resident", "end", "copied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class Options:
 )
 @click.option(
     "--metric",
-    type=click.Choice(METRICS),
+    type=click.Choice([*map(str, Metric)]),
     default="cpu",
     show_default=True,
     help="What is exported: CPU time, waiting, bytes that were allocated, held when the footprint was highest (live),"
@@ -90,24 +88,24 @@ def run(options: Options) -> None:
     from ..recording.opened import Recording
 
     path = find_recording(options.recording)
-    chosen = exports.FORMATS[options.format]
+    written = exports.FORMATS[options.format]
     with progress() as watcher, Recording.open(path) as recording:
         recording.watcher = watcher
-        choice = exports.prepare(
+        extract = exports.prepare(
             recording,
-            exports.Metric(options.metric),
+            Metric(options.metric),
             scope=options.scope,
             thread=options.thread,
             process=options.process,
             start_s=options.start,
             end_s=options.end,
         )
-        with _target(options.output, path, chosen.suffix) as (out, name):
-            remarks = chosen.write(choice, exports.Options(lines=options.lines, native=options.native), out)
+        with _target(options.output, path, written.suffix) as (out, name):
+            remarks = written.write(extract, exports.Options(lines=options.lines, native=options.native), out)
     for remark in remarks:
         click.echo(f"tachograph: {remark}", err=True)
     if name is not None:
-        click.echo(f"tachograph: {choice.metric.doc} of {path.name} in {name}", err=True)
+        click.echo(f"tachograph: {extract.metric.doc} of {path.name} in {name}", err=True)
 
 
 @contextmanager

@@ -90,11 +90,11 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
 
 
 def sum_copies(
-    copies: Copies, sites: Sites, chosen: NDArray[np.bool_] | None, threads: int
+    copies: Copies, sites: Sites, wanted: NDArray[np.bool_] | None, threads: int
 ) -> tuple[NodeSums, _Floats]:
-    """Measures by site, and copied bytes by thread, of the threads of ``chosen`` (None: all)."""
-    mine = copies.sampled if chosen is None else copies.sampled & chosen[copies.thread]
-    left = copies.unseen if chosen is None else copies.unseen * chosen
+    """Measures by site, and copied bytes by thread, of the threads of ``wanted`` (None: all)."""
+    mine = copies.sampled if wanted is None else copies.sampled & wanted[copies.thread]
+    left = copies.unseen if wanted is None else copies.unseen * wanted
     unseen = sites.label(NOT_SAMPLED) if left.any() else -1
     site = copies.site[mine]
     measures = (copies.bytes[mine], copies.beyond[mine], copies.variance[mine], np.ones(len(site)))

@@ -1,14 +1,38 @@
 """Writes recordings in the formats of other tools: speedscope, collapsed, pprof, firefox, perfetto, callgrind, csv.
 
-``prepare`` chooses what is exported (metric, window, threads, scope); every format is one module with a function
-``write`` that turns the choice into bytes. Formats draw no conclusions, and none of them holds all that a recording
+``prepare`` says what is exported (metric, window, threads, scope); every format is one module with a function
+``write`` that turns it into bytes. Formats draw no conclusions, and none of them holds all that a recording
 does: each takes one metric at a time.
 """
 
 from __future__ import annotations
 
-from .choice import Choice, Options, prepare
-from .formats import FORMATS, Format
-from .metrics import Metric
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
 
-__all__ = ["FORMATS", "Choice", "Format", "Metric", "Options", "prepare"]
+from ..recording.question_options import ExportFormat, Metric
+from . import callgrind, collapsed, csv_table, firefox, perfetto, pprof, speedscope
+from .extract import Extract, Options, prepare
+
+__all__ = ["FORMATS", "Extract", "Format", "Metric", "Options", "prepare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: the usual end of its files' names, and the function that writes it."""
+
+    suffix: str
+    write: Callable[[Extract, Options, BinaryIO], list[str]]
+    """Writes an extract; returns remarks for the user."""
+
+
+FORMATS: Mapping[str, Format] = {
+    ExportFormat.SPEEDSCOPE: Format(".speedscope.json", speedscope.write),
+    ExportFormat.COLLAPSED: Format(".collapsed.txt", collapsed.write),
+    ExportFormat.PPROF: Format(".pb.gz", pprof.write),
+    ExportFormat.FIREFOX: Format(".firefox.json.gz", firefox.write),
+    ExportFormat.PERFETTO: Format(".pftrace", perfetto.write),
+    ExportFormat.CALLGRIND: Format(".callgrind", callgrind.write),
+    ExportFormat.CSV: Format(".csv", csv_table.write),
+}

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import BinaryIO
 
 from ..recording.text import printable
-from .choice import Choice, Options
+from .extract import Extract, Options
 from .frames import FrameTree
 
 Call = tuple[int, int]
@@ -23,23 +23,23 @@ class _Costs:
     """Samples and cost below each call; a stack counts once for each call in it, however often it is there."""
 
 
-def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
-    """Writes the costs of all chosen threads, added up.
+def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
+    """Writes the costs of all threads that are exported, added up.
 
     The format wants a number of calls; samples do not tell it, so it holds the number of samples in the call.
     """
-    tree = choice.tree(lines=True, native=options.native)
-    costs_of = _costs(choice, tree)
+    tree = extract.tree(lines=True, native=options.native)
+    costs_of = _costs(extract, tree)
     names = _Names(tree)
     head = [
         "# callgrind format",
         "version: 1",
         "creator: tachograph",
-        f"cmd: {printable(choice.program, 300)}",
+        f"cmd: {printable(extract.program, 300)}",
         "desc: Numbers of calls are numbers of samples",
         "positions: line",
-        f"event: {choice.metric} : {choice.metric.doc} ({choice.metric.unit})",
-        f"events: {choice.metric}",
+        f"event: {extract.metric} : {extract.metric.doc} ({extract.metric.unit})",
+        f"events: {extract.metric}",
     ]
     total = 0
     body = []
@@ -55,10 +55,10 @@ def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
     return ["the numbers of calls in a callgrind file are numbers of samples"]
 
 
-def _costs(choice: Choice, tree: FrameTree) -> dict[int, _Costs]:
+def _costs(extract: Extract, tree: FrameTree) -> dict[int, _Costs]:
     """By function."""
     costs: dict[int, _Costs] = defaultdict(_Costs)
-    sums = choice.sums(tree).groupby("node", as_index=False)[["weight", "samples"]].sum()
+    sums = extract.sums(tree).groupby("node", as_index=False)[["weight", "samples"]].sum()
     for node, weight, samples in sums.itertuples(index=False):
         path = [tree.frames[frame] for frame in tree.path(int(node))]
         costs[path[-1].function].own[path[-1].line or 0] += int(weight)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from .choice import Choice, Options
+from .extract import Extract, Options
 from .frames import FrameTree
 
 
-def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
-    """Writes the stacks of all chosen threads, added up, the heaviest first; weights are nanoseconds or bytes."""
-    tree = choice.tree(lines=options.lines, native=options.native)
-    sums = choice.sums(tree).groupby("node", as_index=False)["weight"].sum()
+def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
+    """Writes the stacks of the exported threads, added up, the heaviest first; weights are nanoseconds or bytes."""
+    tree = extract.tree(lines=options.lines, native=options.native)
+    sums = extract.sums(tree).groupby("node", as_index=False)["weight"].sum()
     sums = sums[sums["weight"] > 0].sort_values("weight", ascending=False, kind="stable")
     labels = [frame_label(tree, frame) for frame in range(len(tree.frames))]
     out.writelines(

@@ -6,27 +6,33 @@ import csv
 import io
 from typing import BinaryIO
 
-from .choice import Choice, Options
+from .extract import Extract, Options
 from .frames import FrameTree
 
 COLUMNS = ("file", "line", "function", "metric", "unit", "self", "total", "self_share", "samples")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write(choice: Choice, _: Options, out: BinaryIO) -> list[str]:
+def write(extract: Extract, _: Options, out: BinaryIO) -> list[str]:
     """Writes one row per line of code, the heaviest first; ``total`` has what was called from the line in it."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
-    tree = choice.tree(lines=True)
-    own, total, samples = _by_frame(choice, tree)
+    tree = extract.tree(lines=True)
+    own, total, samples = _by_frame(extract, tree)
     whole = sum(own.values())
     for number in sorted(total, key=lambda each: (-own.get(each, 0), -total[each])):
         frame = tree.frames[number]
         function = tree.functions[frame.function]
         self_weight = own.get(number, 0)
         share = f"{self_weight / whole:.6f}" if whole else ""
-        row = [safe(function.file or ""), frame.line or "", safe(function.name), str(choice.metric), choice.metric.unit]
+        row = [
+            safe(function.file or ""),
+            frame.line or "",
+            safe(function.name),
+            str(extract.metric),
+            extract.metric.unit,
+        ]
         writer.writerow([*row, self_weight, total[number], share, samples.get(number, 0)])
     out.write(text.getvalue().encode())
     return []
@@ -37,12 +43,12 @@ def safe(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _by_frame(choice: Choice, tree: FrameTree) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+def _by_frame(extract: Extract, tree: FrameTree) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
     """Self weight, total weight and samples of each frame; a stack counts once for each frame in it."""
     own: dict[int, int] = {}
     total: dict[int, int] = {}
     samples: dict[int, int] = {}
-    sums = choice.sums(tree).groupby("node", as_index=False)[["weight", "samples"]].sum()
+    sums = extract.sums(tree).groupby("node", as_index=False)[["weight", "samples"]].sum()
     for node, weight, count in sums.itertuples(index=False):
         path = tree.path(int(node))
         own[path[-1]] = own.get(path[-1], 0) + int(weight)

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
-from .choice import Choice, Options, Thread
+from ..recording.question_options import Metric
+from .extract import Extract, Options, Thread
 from .frames import FrameTree
-from .metrics import Metric
 from .rows import NONE
 
 LIMIT = 1_000_000
@@ -29,29 +29,29 @@ _CATEGORIES = [
 ]
 
 
-def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
+def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
     """Writes one thread for each thread, with its samples in the order of time; gzipped JSON."""
-    tree = choice.tree(lines=True, native=options.native)
-    rows = choice.timeline(tree, LIMIT)
-    start_ns = choice.recording.start_ns
+    tree = extract.tree(lines=True, native=options.native)
+    rows = extract.timeline(tree, LIMIT)
+    start_ns = extract.recording.start_ns
     threads = [
-        _thread(choice, choice.threads[int(number)], int(number), tree, part, start_ns)
+        _thread(extract, extract.threads[int(number)], int(number), tree, part, start_ns)
         for number, part in rows.groupby("thread", sort=True)
     ]
     threads.sort(key=lambda each: (each["pid"], not each["isMainThread"]))
-    document = {"meta": _meta(choice), "libs": [], "pages": [], "threads": threads}
+    document = {"meta": _meta(extract), "libs": [], "pages": [], "threads": threads}
     out.write(gzip.compress(json.dumps(document, separators=(",", ":")).encode(), 6, mtime=0))
     return []
 
 
-def _meta(choice: Choice) -> dict[str, Any]:
-    manifest = choice.recording.manifest
-    started = choice.utc_ns
+def _meta(extract: Extract) -> dict[str, Any]:
+    manifest = extract.recording.manifest
+    started = extract.utc_ns
     return {
-        "interval": (choice.recording.interval_ns or 1_000_000) / 1e6,
+        "interval": (extract.recording.interval_ns or 1_000_000) / 1e6,
         "startTime": 0 if started is None else started / 1e6,
         "processType": 0,
-        "product": f"{choice.program} ({choice.metric.doc})",
+        "product": f"{extract.program} ({extract.metric.doc})",
         "stackwalk": 0,
         "debug": 0,
         "version": _GECKO_VERSION,
@@ -69,18 +69,18 @@ def _meta(choice: Choice) -> dict[str, Any]:
 
 
 def _thread(
-    choice: Choice, thread: Thread, number: int, tree: FrameTree, rows: pd.DataFrame, start_ns: int
+    extract: Extract, thread: Thread, number: int, tree: FrameTree, rows: pd.DataFrame, start_ns: int
 ) -> dict[str, Any]:
     """A thread with tables of its own, which hold what its stacks need and no more."""
     tables = _Tables(tree)
     stacks = [tables.stack(node) for node in rows["node"].tolist()]
     times = ((rows["time_ns"] - start_ns) / 1e6).round(6).tolist()
-    if choice.metric.unit == "bytes":
+    if extract.metric.unit == "bytes":
         weight_type, weights = "bytes", rows["weight"].tolist()
     else:
         weight_type, weights = "tracing-ms", (rows["weight"] / 1e6).round(6).tolist()
     samples = {"length": len(rows), "stack": stacks, "time": times, "weight": weights, "weightType": weight_type}
-    if choice.metric is Metric.CPU:
+    if extract.metric is Metric.CPU:
         samples["threadCPUDelta"] = rows["weight"].tolist()
     return {
         "processType": "default",

@@ -1,10 +1,8 @@
-"""What can be exported, and the rows that say how much of it there was on which stack."""
+"""The rows of each metric that can be exported how much of it there was on which stack."""
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,38 +11,11 @@ from tachograph.format import FormatError
 
 from ..recording.filter import Mask
 from ..recording.opened import Recording
+from ..recording.question_options import Metric
 from ..recording.time_window import Window
 from ..samples.stream import Stream
 from .memory_rows import allocated_rows, copied_rows, end_rows, live_rows, resident_rows
 from .rows import NONE, STATE_LABELS, Rows
-
-
-class Metric(enum.StrEnum):
-    """What ``--metric`` offers."""
-
-    CPU = "cpu"
-    WAIT = "wait"
-    ALLOCATED = "allocated"
-    LIVE = "live"
-    RESIDENT = "resident"
-    END = "end"
-    COPIED = "copied"
-
-    @property
-    def unit(self) -> str:
-        """Unit of the weights: ``nanoseconds`` or ``bytes``."""
-        return "nanoseconds" if self in (Metric.CPU, Metric.WAIT) else "bytes"
-
-    @property
-    def doc(self) -> str:
-        """What the weights are, in a few words."""
-        return _KINDS[self].doc
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    doc: str
-    read: Callable[[Recording, Window, Mask | None], Iterator[Rows]]
 
 
 def read_rows(recording: Recording, metric: Metric, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
@@ -53,7 +24,7 @@ def read_rows(recording: Recording, metric: Metric, window: Window, processes: M
     Errors:
         FormatError: it was not recorded, or the recording is damaged.
     """
-    return _KINDS[metric].read(recording, window, processes)
+    return _READERS[metric](recording, window, processes)
 
 
 def cpu_rows(recording: Recording, window: Window, _: Mask | None = None) -> Iterator[Rows]:
@@ -95,12 +66,12 @@ def _ids(stack: NDArray[np.integer], stream: Stream) -> NDArray[np.int64]:
     return np.where(stack == stream.nodes, NONE, stack.astype(np.int64))
 
 
-_KINDS = {
-    Metric.CPU: _Kind("CPU time", cpu_rows),
-    Metric.WAIT: _Kind("waiting off the CPU", wait_rows),
-    Metric.ALLOCATED: _Kind("allocated bytes", allocated_rows),
-    Metric.LIVE: _Kind("bytes held when the footprint was highest", live_rows),
-    Metric.RESIDENT: _Kind("bytes held when most was resident", resident_rows),
-    Metric.END: _Kind("bytes held at the end", end_rows),
-    Metric.COPIED: _Kind("copied bytes", copied_rows),
+_READERS: Mapping[Metric, Callable[[Recording, Window, Mask | None], Iterator[Rows]]] = {
+    Metric.CPU: cpu_rows,
+    Metric.WAIT: wait_rows,
+    Metric.ALLOCATED: allocated_rows,
+    Metric.LIVE: live_rows,
+    Metric.RESIDENT: resident_rows,
+    Metric.END: end_rows,
+    Metric.COPIED: copied_rows,
 }

@@ -13,10 +13,10 @@ import pandas as pd
 import pyarrow as pa
 
 from ..recording.process_names import process_names
+from ..recording.question_options import Metric
 from ..recording.text import printable
-from .choice import Choice, Options
+from .extract import Extract, Options
 from .frames import FrameTree
-from .metrics import Metric
 from .protobuf import Message
 
 LIMIT = 5_000_000
@@ -45,79 +45,79 @@ class _Writer:
         self._out.write(Message().message(1, packet).to_bytes())
 
 
-def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
+def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
     """Writes the trace."""
-    tree = choice.tree(lines=False, native=options.native)
+    tree = extract.tree(lines=False, native=options.native)
     writer = _Writer(out)
-    writer.packet(Message().message(59, _defaults(choice)), flags=_CLEARED)
-    _write_clocks(choice, writer)
-    if choice.metric.unit == "bytes":
-        sums = choice.sums(tree)
-        _write_tracks(choice, writer, sums["thread"].unique().tolist())
+    writer.packet(Message().message(59, _defaults(extract)), flags=_CLEARED)
+    _write_clocks(extract, writer)
+    if extract.metric.unit == "bytes":
+        sums = extract.sums(tree)
+        _write_tracks(extract, writer, sums["thread"].unique().tolist())
         writer.packet(Message().message(12, _interned(tree, sums["node"].unique().tolist())))
-        _write_heaps(choice, writer, sums)
+        _write_heaps(extract, writer, sums)
     else:
-        rows = choice.timeline(tree, LIMIT)
-        _write_tracks(choice, writer, rows["thread"].unique().tolist())
+        rows = extract.timeline(tree, LIMIT)
+        _write_tracks(extract, writer, rows["thread"].unique().tolist())
         writer.packet(Message().message(12, _interned(tree, rows["node"].unique().tolist())))
-        (_write_samples if choice.metric is Metric.CPU else _write_slices)(choice, writer, tree, rows)
-    _write_footprint(choice, writer)
+        (_write_samples if extract.metric is Metric.CPU else _write_slices)(extract, writer, tree, rows)
+    _write_footprint(extract, writer)
     return []
 
 
-def _defaults(choice: Choice) -> Message:
+def _defaults(extract: Extract) -> Message:
     """TracePacketDefaults: the clock, and what the counter of samples counts."""
-    timebase = Message().number(4, _TASK_CLOCK).text(10, choice.metric.doc).number(11, _PERF_MONOTONIC)
-    timebase.number(1, choice.recording.interval_ns or 1_000_000)
+    timebase = Message().number(4, _TASK_CLOCK).text(10, extract.metric.doc).number(11, _PERF_MONOTONIC)
+    timebase.number(1, extract.recording.interval_ns or 1_000_000)
     return Message().number(58, _MONOTONIC).message(12, Message().message(1, timebase))
 
 
-def _write_clocks(choice: Choice, writer: _Writer) -> None:
-    if choice.utc_ns is None:
+def _write_clocks(extract: Extract, writer: _Writer) -> None:
+    if extract.utc_ns is None:
         return
     snapshot = Message()
-    for clock, now in ((_MONOTONIC, choice.recording.start_ns), (_REALTIME, choice.utc_ns)):
+    for clock, now in ((_MONOTONIC, extract.recording.start_ns), (_REALTIME, extract.utc_ns)):
         snapshot.message(1, Message().number(1, clock).number(2, now))
-    writer.packet(Message().message(6, snapshot.number(2, _MONOTONIC)), choice.recording.start_ns)
+    writer.packet(Message().message(6, snapshot.number(2, _MONOTONIC)), extract.recording.start_ns)
 
 
 def _process_track(process: int) -> int:
     return process + 1
 
 
-def _thread_track(choice: Choice, thread: int) -> int:
-    return len(choice.threads) + thread + 1
+def _thread_track(extract: Extract, thread: int) -> int:
+    return len(extract.threads) + thread + 1
 
 
-def _footprint_track(choice: Choice, process: int) -> int:
-    return 2 * len(choice.threads) + process + 1
+def _footprint_track(extract: Extract, process: int) -> int:
+    return 2 * len(extract.threads) + process + 1
 
 
-def _write_tracks(choice: Choice, writer: _Writer, threads: list[int]) -> None:
+def _write_tracks(extract: Extract, writer: _Writer, threads: list[int]) -> None:
     """Descriptors of processes and of the threads that have rows."""
-    table, argv = choice.recording.table("processes"), choice.recording.manifest.argv
+    table, argv = extract.recording.table("processes"), extract.recording.manifest.argv
     columns = (table.column(name).to_pylist() for name in ("pid", "parent_pid", "command"))
     names, tree = process_names(table, argv), Message()
     for process, (pid, parent_pid, command) in enumerate(zip(*columns, strict=True)):
-        if choice.processes is not None and not choice.processes[process]:
+        if extract.processes is not None and not extract.processes[process]:
             continue
         # A tree for who started whom, which tracks do not tell.
         known = Message().number(1, pid).text(3, printable(command or names[process], 1000))
         tree.message(1, known if parent_pid is None else known.number(2, max(parent_pid, 0)))
-        described = Message().number(1, pid).text(2, printable(command or choice.program, 200)).text(6, names[process])
+        described = Message().number(1, pid).text(2, printable(command or extract.program, 200)).text(6, names[process])
         track = Message().number(1, _process_track(process)).message(3, described)
         writer.packet(Message().message(60, track))
-    writer.packet(Message().message(2, tree), choice.recording.start_ns)
+    writer.packet(Message().message(2, tree), extract.recording.start_ns)
     for number in threads:
-        thread = choice.threads[number]
-        described = Message().number(1, thread.pid).number(2, _tid(choice, number)).text(5, thread.name)
-        track = Message().number(1, _thread_track(choice, number)).number(5, _process_track(thread.process))
+        thread = extract.threads[number]
+        described = Message().number(1, thread.pid).number(2, _tid(extract, number)).text(5, thread.name)
+        track = Message().number(1, _thread_track(extract, number)).number(5, _process_track(thread.process))
         writer.packet(Message().message(60, track.message(4, described)))
 
 
-def _tid(choice: Choice, number: int) -> int:
+def _tid(extract: Extract, number: int) -> int:
     """The thread's id; what belongs to no thread has one that no thread of Linux can have."""
-    tid = choice.threads[number].tid
+    tid = extract.threads[number].tid
     return (1 << 22) + number if tid is None else tid
 
 
@@ -149,37 +149,37 @@ def _interned(tree: FrameTree, nodes: list[int]) -> Message:
     return data
 
 
-def _write_samples(choice: Choice, writer: _Writer, tree: FrameTree, rows: pd.DataFrame) -> None:
+def _write_samples(extract: Extract, writer: _Writer, tree: FrameTree, rows: pd.DataFrame) -> None:
     """PerfSample packets; ``timebase_count`` is the CPU time of all samples so far, in nanoseconds."""
     counted = rows["weight"].cumsum()
     columns = (rows["time_ns"].tolist(), rows["thread"].tolist(), rows["node"].tolist(), counted.tolist())
     for time_ns, thread, node, count in zip(*columns, strict=True):
-        sample = Message().number(1, 0).number(2, choice.threads[thread].pid).number(3, _tid(choice, thread))
+        sample = Message().number(1, 0).number(2, extract.threads[thread].pid).number(3, _tid(extract, thread))
         sample.number(4, node + 1).number(5, _USER).number(6, count)
         writer.packet(Message().message(66, sample), time_ns)
 
 
-def _write_slices(choice: Choice, writer: _Writer, tree: FrameTree, rows: pd.DataFrame) -> None:
+def _write_slices(extract: Extract, writer: _Writer, tree: FrameTree, rows: pd.DataFrame) -> None:
     """A slice for each wait, named after the function that waited, with its stack."""
     ended: dict[int, int] = {}
     columns = (rows[name].tolist() for name in ("time_ns", "end_ns", "thread", "node"))
     for start_ns, end_ns, thread, node in zip(*columns, strict=True):
         begin = max(start_ns, ended.get(thread, start_ns))
         ended[thread] = end = max(end_ns, begin)
-        track = _thread_track(choice, thread)
+        track = _thread_track(extract, thread)
         opened = Message().number(9, _SLICE_BEGIN).number(11, track).text(22, "wait")
         opened.text(23, tree.function_of(node).name).number(56, node + 1)
         writer.packet(Message().message(11, opened), begin)
         writer.packet(Message().message(11, Message().number(9, _SLICE_END).number(11, track)), end)
 
 
-def _write_heaps(choice: Choice, writer: _Writer, sums: pd.DataFrame) -> None:
+def _write_heaps(extract: Extract, writer: _Writer, sums: pd.DataFrame) -> None:
     """One ProfilePacket with a dump for each process."""
-    end_ns = choice.recording.end_ns or choice.recording.start_ns
-    pids = [choice.threads[thread].pid for thread in sums["thread"].tolist()]
+    end_ns = extract.recording.end_ns or extract.recording.start_ns
+    pids = [extract.threads[thread].pid for thread in sums["thread"].tolist()]
     packet = Message()
     for pid, part in sums.assign(pid=pids).groupby("pid"):
-        dump = Message().number(1, int(pid)).text(11, f"tachograph: {choice.metric.doc}").number(9, end_ns)
+        dump = Message().number(1, int(pid)).text(11, f"tachograph: {extract.metric.doc}").number(9, end_ns)
         for node, weight, samples in _by_node(part):
             sample = Message().number(1, node + 1).number(2, weight).number(5, samples)
             dump.message(2, sample)
@@ -192,24 +192,24 @@ def _by_node(sums: pd.DataFrame) -> list[tuple[int, int, int]]:
     return [(int(node), int(weight), int(count)) for node, weight, count in added.itertuples(index=False)]
 
 
-def _write_footprint(choice: Choice, writer: _Writer) -> None:
+def _write_footprint(extract: Extract, writer: _Writer) -> None:
     """The bytes that each process held, as a counter track."""
-    recording = choice.recording
+    recording = extract.recording
     if not recording.manifest.parameters.get("memory"):
         return
     counters = {process for batch in recording.batches("memory", ["process"]) for process in _distinct(batch)}
     for process in sorted(counters):
-        if not _wanted(choice, process):
+        if not _wanted(extract, process):
             continue
-        counter = Message().number(1, _footprint_track(choice, process)).number(5, _process_track(process))
+        counter = Message().number(1, _footprint_track(extract, process)).number(5, _process_track(process))
         counter.text(2, "footprint").message(8, Message().number(3, _SIZE_BYTES))
         writer.packet(Message().message(60, counter))
     for batch in recording.batches("memory", ["time_ns", "process", "footprint_bytes"]):
         columns = (batch.column(name).to_pylist() for name in ("time_ns", "process", "footprint_bytes"))
         for time_ns, process, held in zip(*columns, strict=True):
-            inside = choice.window.start_ns <= time_ns < choice.window.end_ns
-            if held is not None and inside and _wanted(choice, process):
-                event = Message().number(9, _COUNTER).number(11, _footprint_track(choice, process)).number(30, held)
+            inside = extract.window.start_ns <= time_ns < extract.window.end_ns
+            if held is not None and inside and _wanted(extract, process):
+                event = Message().number(9, _COUNTER).number(11, _footprint_track(extract, process)).number(30, held)
                 writer.packet(Message().message(11, event), time_ns)
 
 
@@ -218,5 +218,5 @@ def _distinct(batch: pa.RecordBatch) -> list[int]:
     return found
 
 
-def _wanted(choice: Choice, process: int) -> bool:
-    return choice.processes is None or bool(choice.processes[process])
+def _wanted(extract: Extract, process: int) -> bool:
+    return extract.processes is None or bool(extract.processes[process])

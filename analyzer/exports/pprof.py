@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from typing import BinaryIO
 
-from .choice import Choice, Options, Thread
+from .extract import Extract, Options, Thread
 from .frames import FrameTree
 from .protobuf import Message
 
@@ -32,29 +32,29 @@ class _Strings:
         return number
 
 
-def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
+def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
     """Writes samples with their lines; threads and processes are labels of the samples."""
-    tree, strings = choice.tree(lines=True, native=options.native), _Strings()
+    tree, strings = extract.tree(lines=True, native=options.native), _Strings()
     profile = Message()
-    for kind, unit in (("samples", "count"), (str(choice.metric), choice.metric.unit)):
+    for kind, unit in (("samples", "count"), (str(extract.metric), extract.metric.unit)):
         profile.message(_PROFILE["sample_type"], _value_type(strings, kind, unit))
-    sums = choice.sums(tree)
-    labels = [_labels(strings, thread) for thread in choice.threads]
+    sums = extract.sums(tree)
+    labels = [_labels(strings, thread) for thread in extract.threads]
     stacks = {node: _stack(tree, node) for node in sums["node"].unique().tolist()}
     columns = (sums[name].tolist() for name in ("thread", "node", "samples", "weight"))
     for thread, node, *values in zip(*columns, strict=True):
         profile.blob(_PROFILE["sample"], stacks[node] + Message().packed(2, values).to_bytes() + labels[thread])
     modules = _modules(tree)
     _add_code(profile, tree, strings, modules)
-    if choice.utc_ns is not None:
-        profile.number(_PROFILE["time_nanos"], choice.utc_ns)
-    if choice.recording.end_ns is not None:
-        profile.number(_PROFILE["duration_nanos"], choice.recording.end_ns - choice.recording.start_ns)
-    if choice.recording.interval_ns is not None and choice.metric.unit == "nanoseconds":
-        profile.message(_PROFILE["period_type"], _value_type(strings, str(choice.metric), choice.metric.unit))
-        profile.number(_PROFILE["period"], choice.recording.interval_ns)
-    profile.packed(_PROFILE["comment"], [strings.add(f"{choice.program}: {choice.metric.doc}, by tachograph")])
-    profile.number(_PROFILE["default_sample_type"], strings.add(str(choice.metric)))
+    if extract.utc_ns is not None:
+        profile.number(_PROFILE["time_nanos"], extract.utc_ns)
+    if extract.recording.end_ns is not None:
+        profile.number(_PROFILE["duration_nanos"], extract.recording.end_ns - extract.recording.start_ns)
+    if extract.recording.interval_ns is not None and extract.metric.unit == "nanoseconds":
+        profile.message(_PROFILE["period_type"], _value_type(strings, str(extract.metric), extract.metric.unit))
+        profile.number(_PROFILE["period"], extract.recording.interval_ns)
+    profile.packed(_PROFILE["comment"], [strings.add(f"{extract.program}: {extract.metric.doc}, by tachograph")])
+    profile.number(_PROFILE["default_sample_type"], strings.add(str(extract.metric)))
     for text in strings.values:
         profile.text(_PROFILE["string_table"], text)
     out.write(gzip.compress(profile.to_bytes(), 6, mtime=0))

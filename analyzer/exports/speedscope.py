@@ -8,36 +8,36 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
-from .choice import Choice, Options, TooManyRowsError
+from .extract import Extract, Options, TooManyRowsError
 from .frames import FrameTree
 
 LIMIT = 200_000
 """Changes of stack that are kept in the order of time, some 10 events each; what is more is added up by stack."""
 
 
-def write(choice: Choice, options: Options, out: BinaryIO) -> list[str]:
+def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
     """Writes one profile per thread, the heaviest first. The axis is the metric itself, and not the time of day."""
-    tree, remarks = choice.tree(lines=options.lines, native=options.native), []
+    tree, remarks = extract.tree(lines=options.lines, native=options.native), []
     try:
-        rows = choice.timeline(tree, LIMIT)
+        rows = extract.timeline(tree, LIMIT)
     except TooManyRowsError:
-        tree = choice.tree(lines=options.lines, native=options.native)
-        rows = choice.sums(tree)
+        tree = extract.tree(lines=options.lines, native=options.native)
+        rows = extract.sums(tree)
         # In depth-first order no frame opens twice.
         rows = rows.assign(order=tree.order()[rows["node"]]).sort_values("order")
         remarks.append("too many samples for the order of time: stacks are added up, use the left-heavy view")
     profiles = [
-        profile(tree, part, _name(choice, int(thread)), choice.metric.unit)
+        profile(tree, part, _name(extract, int(thread)), extract.metric.unit)
         for thread, part in rows.groupby("thread", sort=True)
     ]
     profiles.sort(key=lambda each: -each["endValue"])
     document = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "exporter": "tachograph",
-        "name": f"{choice.program} ({choice.metric.doc})",
+        "name": f"{extract.program} ({extract.metric.doc})",
         "activeProfileIndex": 0,
         "shared": {"frames": [_frame(tree, number) for number in range(len(tree.frames))]},
-        "profiles": profiles or [_profile("nothing", choice.metric.unit, 0, [])],
+        "profiles": profiles or [_profile("nothing", extract.metric.unit, 0, [])],
     }
     out.write(json.dumps(document, separators=(",", ":")).encode())
     return remarks
@@ -80,7 +80,7 @@ def _frame(tree: FrameTree, number: int) -> dict[str, Any]:
     return shown
 
 
-def _name(choice: Choice, number: int) -> str:
-    thread = choice.threads[number]
+def _name(extract: Extract, number: int) -> str:
+    thread = extract.threads[number]
     tid = "" if thread.tid is None else f", tid {thread.tid}"
     return f"{thread.name} ({thread.process_name}, pid {thread.pid}{tid})"

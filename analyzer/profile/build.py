@@ -83,21 +83,21 @@ def ask(recording: Recording, question: Question) -> Asked:
     Errors:
         FormatError: the recording is damaged, or there is nothing of what is asked for.
     """
-    chosen = make_filter(recording, question.thread, question.processes)
-    spans = _of_processes(read_spans(recording), recording, chosen)
+    wanted = make_filter(recording, question.thread, question.processes)
+    spans = _of_processes(read_spans(recording), recording, wanted)
     window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
     window = narrowed(window, recording, spans, question.span)
     lifetimes = read_process_lifetimes(recording)
     return Asked(
         recording,
         question,
-        chosen,
+        wanted,
         spans,
         window,
         lifetimes,
-        own_and_total(spans, window, chosen.threads),
-        wall_seconds(recording, window, lifetimes, chosen),
-        Stream(recording, window, chosen.threads, question.attribution),
+        own_and_total(spans, window, wanted.threads),
+        wall_seconds(recording, window, lifetimes, wanted),
+        Stream(recording, window, wanted.threads, question.attribution),
     )
 
 
@@ -206,20 +206,20 @@ def _quality(asked: Asked, measured: Measured, totals: Totals, devices: Gpu | No
     return quality
 
 
-def gpu_threads(recording: Recording, chosen: Filter) -> Mask:
+def gpu_threads(recording: Recording, wanted: Filter) -> Mask:
     """Whose stacks the GPU is joined with: the main threads of the processes in question, or the threads asked for."""
     mains = main_threads(recording.table("threads"))
-    if chosen.threads is None:
+    if wanted.threads is None:
         return mains
-    return chosen.threads if chosen.named is not None else chosen.threads & mains
+    return wanted.threads if wanted.named is not None else wanted.threads & mains
 
 
-def _of_processes(spans: Spans, recording: Recording, chosen: Filter) -> Spans:
+def _of_processes(spans: Spans, recording: Recording, wanted: Filter) -> Spans:
     """The spans of the processes that were asked for."""
-    if chosen.processes is None:
+    if wanted.processes is None:
         return spans
     owner = recording.table("threads").column("process").to_numpy().astype(np.int64)
-    return spans.only(chosen.processes[owner[spans.thread]])
+    return spans.only(wanted.processes[owner[spans.thread]])
 
 
 def choose_scope(text: str | None, recording: Recording, summary: Summary) -> tuple[Scope, bool]:

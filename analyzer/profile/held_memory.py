@@ -142,18 +142,18 @@ class Held:
         return describe_memory(self.heap, threads_by_process(recording)) if self.heap is not None else None
 
 
-def read_held(recording: Recording, window: Window, chosen: Filter, wall_s: float | None) -> Held:
+def read_held(recording: Recording, window: Window, wanted: Filter, wall_s: float | None) -> Held:
     """Reads memory and copies of the part of a recording that lies in ``window``, and sums them up.
 
-    Of the processes that were not chosen nothing is read. A choice of threads is of what these allocated and copied.
+    Only the wanted processes are read. Where threads are wanted, it is what these allocated and copied.
     """
     threads = recording.rows("threads")
-    heap = read_heap(recording, window, chosen.processes)
-    heap_sums = sum_up(heap, threads, chosen.named) if heap is not None else None
+    heap = read_heap(recording, window, wanted.processes)
+    heap_sums = sum_up(heap, threads, wanted.named) if heap is not None else None
     sites = heap.sites if heap is not None else Sites(recording)
     copies = read_copies(recording, window, sites)
-    copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, chosen.threads, threads)
-    return Held(heap, heap_sums, copy_sums, by_thread, chosen, wall_s, copies, sites)
+    copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, wanted.threads, threads)
+    return Held(heap, heap_sums, copy_sums, by_thread, wanted, wall_s, copies, sites)
 
 
 def threads_by_process(recording: Recording) -> NDArray[np.int64]:

@@ -57,7 +57,7 @@ def _rotated(recording: Recording) -> str | None:
 def totals_of(
     recording: Recording,
     window: Window,
-    chosen: Filter,
+    wanted: Filter,
     threads: pd.DataFrame,
     processes: pd.DataFrame,
     effective: float,
@@ -67,7 +67,7 @@ def totals_of(
     waits_known: bool,
 ) -> Totals:
     """Sums over the threads of a question; None is unknown."""
-    whole = window.whole and chosen.named is None
+    whole = window.whole and wanted.named is None
     how = processes["recorded"]
     return Totals(
         wall_s=wall_s,
@@ -82,8 +82,8 @@ def totals_of(
         gc_s=gc_s,
         cpu_wait_s=_sum(threads, "cpu_wait_s") if waits_known else None,
         main_cpu_wait_s=_sum(threads[threads["main"]], "cpu_wait_s") if waits_known else None,
-        unsampled_s=_unsampled(_clocks(recording, chosen), threads) if whole else None,
-        clock_cpu_s=_clock(_clocks(recording, chosen)) if whole else None,
+        unsampled_s=_unsampled(_clocks(recording, wanted), threads) if whole else None,
+        clock_cpu_s=_clock(_clocks(recording, wanted)) if whole else None,
         samples=int(threads["samples"].sum()),
         effective_samples=effective,
         threads=len(threads),
@@ -94,7 +94,7 @@ def totals_of(
     )
 
 
-def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetimes, chosen: Filter) -> float | None:
+def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetimes, wanted: Filter) -> float | None:
     """The length of the window, as far as the recording reaches; None if its end is not known.
 
     Of a window with spans, the time in which one of them lasted; of some processes, in which one of them lived.
@@ -105,9 +105,9 @@ def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetim
     if end is None:
         return None
     end = min(end, window.end_ns)
-    if chosen.processes is None:
+    if wanted.processes is None:
         return max(0, end - start) / 1e9
-    numbers = np.flatnonzero(chosen.processes)
+    numbers = np.flatnonzero(wanted.processes)
     return united_ns(np.maximum(lifetimes.start_ns[numbers], start), np.minimum(lifetimes.end_ns[numbers], end)) / 1e9
 
 
@@ -130,10 +130,10 @@ def _sum(threads: pd.DataFrame, column: str) -> float | None:
     return float(np.sum(known))
 
 
-def _clocks(recording: Recording, chosen: Filter) -> list[int | None]:
+def _clocks(recording: Recording, wanted: Filter) -> list[int | None]:
     """CPU time by the clocks of the threads of a question; None where it was not read."""
     clocks = recording.table("threads").column("cpu_ns").to_pylist()
-    return clocks if chosen.threads is None else [clocks[number] for number in np.flatnonzero(chosen.threads)]
+    return clocks if wanted.threads is None else [clocks[number] for number in np.flatnonzero(wanted.threads)]
 
 
 def _clock(clocks: list[int | None]) -> float | None:

@@ -56,7 +56,7 @@ def frame_of(
     recording: Recording,
     window: Window,
     lifetimes: ProcessLifetimes,
-    chosen: Mask | None,
+    wanted: Mask | None,
     threads: pd.DataFrame,
     memory: Memory | None,
 ) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def frame_of(
     for name in ("samples", "threads"):
         frame[name] = frame[name].astype("Int64").where(frame[name].notna() | listed, 0)
     there = lifetimes.within(window.start_ns, window.end_ns - 1)
-    kept = there if chosen is None else there & chosen
+    kept = there if wanted is None else there & wanted
     rows = np.array(order, np.int64)
     return frame.iloc[rows[kept[rows]]].reset_index(drop=True)[list(COLUMNS)]
 

@@ -9,8 +9,8 @@ import pandas as pd
 from ..conclusions.gpu.gpu_report import Gpu
 from ..conclusions.memory.process import Memory
 from ..recording.quality import Quality
+from ..recording.question_options import Attribution
 from ..recording.sources import Sources
-from ..samples.attribution import Attribution
 from ..samples.nodes import Calls
 
 

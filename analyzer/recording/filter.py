@@ -54,15 +54,15 @@ def make_filter(recording: Recording, thread: str | None, processes: Sequence[st
     return Filter(of_processes, named, named & inside)
 
 
-def with_threadless(recording: Recording, chosen: Filter) -> Mask:
+def with_threadless(recording: Recording, wanted: Filter) -> Mask:
     """By thread and then, behind the threads, by process: what is kept.
 
     The part by process is for what belongs to none of a process's threads.
     """
     rows, processes = recording.rows("threads"), recording.rows("processes")
-    threads = np.ones(rows, np.bool_) if chosen.threads is None else chosen.threads
-    threadless = np.ones(processes, np.bool_) if chosen.processes is None else chosen.processes
-    return np.concatenate((threads, threadless if chosen.named is None else np.zeros(processes, np.bool_)))
+    threads = np.ones(rows, np.bool_) if wanted.threads is None else wanted.threads
+    threadless = np.ones(processes, np.bool_) if wanted.processes is None else wanted.processes
+    return np.concatenate((threads, threadless if wanted.named is None else np.zeros(processes, np.bool_)))
 
 
 def filter_processes(recording: Recording, wanted: Sequence[str]) -> Mask | None:

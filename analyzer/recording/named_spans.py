@@ -67,16 +67,17 @@ def narrowed(window: Window, recording: Recording, spans: Spans, wanted: str | N
     """
     if wanted is None:
         return window
-    chosen = spans.only(_matching(spans, wanted))
-    chosen = chosen.only((chosen.end_ns > window.start_ns) & (chosen.start_ns < window.end_ns))
-    if not len(chosen):
+    matching = spans.only(_matching(spans, wanted))
+    matching = matching.only((matching.end_ns > window.start_ns) & (matching.start_ns < window.end_ns))
+    if not len(matching):
         known = ", ".join(printable(name, 40) for name in spans.names[:20])
         there = f"there are: {known}" if known else "the program named none (with tachograph.recorder.span)"
         if not recording.recorded("spans"):
             there = f"format {recording.manifest.format_version} had no spans"
         raise FormatError(f"no span matches --span {printable(wanted, 80)!r}; {there}")
-    start_ns, end_ns = max(window.start_ns, int(chosen.start_ns.min())), min(window.end_ns, int(chosen.end_ns.max()))
-    _, united = _sweep(replace(chosen, name=np.zeros_like(chosen.name), names=[wanted]))
+    start_ns = max(window.start_ns, int(matching.start_ns.min()))
+    end_ns = min(window.end_ns, int(matching.end_ns.max()))
+    _, united = _sweep(replace(matching, name=np.zeros_like(matching.name), names=[wanted]))
     return Window(start_ns, max(end_ns, start_ns + 1), united.cut(start_ns, end_ns))
 
 

@@ -19,6 +19,16 @@ _SIZES = {
 }
 _OTHERS = {"total": "total_cpu_s", "gpu": "gpu_s"}
 
+_METRICS = {
+    "cpu": "CPU time",
+    "wait": "waiting off the CPU",
+    "allocated": "allocated bytes",
+    "live": "bytes held when the footprint was highest",
+    "resident": "bytes held when most was resident",
+    "end": "bytes held at the end",
+    "copied": "copied bytes",
+}
+
 
 class Sort(enum.StrEnum):
     """What decides which lines, files and functions come first: ``--sort``."""
@@ -49,6 +59,16 @@ class Sort(enum.StrEnum):
         return self.value in _SIZES
 
 
+class Attribution(enum.StrEnum):
+    """The rules that ``--attribution`` offers."""
+
+    AUTO = "auto"
+    NATIVE = "native"
+    DELAY = "delay"
+    OPCODE = "opcode"
+    PC_ONLY = "pc-only"
+
+
 class LeakRule(enum.StrEnum):
     """The definitions of a leak: ``--leaks``; the first is the default."""
 
@@ -66,6 +86,28 @@ class ExportFormat(enum.StrEnum):
     PERFETTO = "perfetto"
     CALLGRIND = "callgrind"
     CSV = "csv"
+
+
+class Metric(enum.StrEnum):
+    """What ``export`` writes: ``--metric``."""
+
+    CPU = "cpu"
+    WAIT = "wait"
+    ALLOCATED = "allocated"
+    LIVE = "live"
+    RESIDENT = "resident"
+    END = "end"
+    COPIED = "copied"
+
+    @property
+    def doc(self) -> str:
+        """What the weights are, in a few words."""
+        return _METRICS[self.value]
+
+    @property
+    def unit(self) -> str:
+        """Unit of the weights: ``nanoseconds`` or ``bytes``."""
+        return "nanoseconds" if self in (Metric.CPU, Metric.WAIT) else "bytes"
 
 
 DROPPABLE = ("sources", "paths", "argv", "host", "names")

@@ -26,21 +26,21 @@ def memory_rows(held: Held, labels: Labels, bins: Bins) -> Iterator[Rows]:
         yield from _copy_rows(held.copies, held.sites, held.filter.threads, labels, bins)
 
 
-def _heap_rows(heap: Heap, chosen: Filter, labels: Labels, bins: Bins) -> Iterator[Rows]:
+def _heap_rows(heap: Heap, wanted: Filter, labels: Labels, bins: Bins) -> Iterator[Rows]:
     """Older blocks count as of the first bin; and so does what was held before recording began."""
     blocks = heap.blocks
-    wanted = heap.of_threads(chosen.named)
+    mine = heap.of_threads(wanted.named)
     place = labels.places(heap.sites, blocks.site)
-    wanted &= place >= 0
-    allocated = wanted & heap.allocated_in_window()
+    mine &= place >= 0
+    allocated = mine & heap.allocated_in_window()
     yield _rows(bins, blocks.birth_ns, place, blocks.thread, {"allocated": blocks.bytes}, allocated)
     blocks = heap.held
     size = blocks.bytes
-    held = wanted & blocks.followed & (blocks.birth_ns <= heap.end_ns) & (blocks.death_ns > heap.start_ns)
+    held = mine & blocks.followed & (blocks.birth_ns <= heap.end_ns) & (blocks.death_ns > heap.start_ns)
     yield _rows(bins, np.maximum(blocks.birth_ns, heap.start_ns), place, blocks.thread, {"net": size}, held)
     freed = held & (blocks.death_ns <= heap.end_ns)
     yield _rows(bins, blocks.death_ns, place, blocks.thread, {"net": -size}, freed)
-    if chosen.named is None and heap.window.spans is None:
+    if wanted.named is None and heap.window.spans is None:
         yield from _before_rows(heap, labels, bins)
 
 
@@ -84,12 +84,12 @@ def _rows(
     place: NDArray[np.int64],
     thread: NDArray[np.integer],
     weights: dict[str, NDArray[np.float64]],
-    chosen: Mask,
+    mask: Mask,
 ) -> Rows:
     # A block of a thread that is no thread of the program's has no row of its own among the threads.
     return Rows(
-        bins.index(time_ns[chosen]),
-        place[chosen],
-        np.maximum(thread[chosen].astype(np.int64), 0),
-        {name: values[chosen] for name, values in weights.items()},
+        bins.index(time_ns[mask]),
+        place[mask],
+        np.maximum(thread[mask].astype(np.int64), 0),
+        {name: values[mask] for name, values in weights.items()},
     )

@@ -18,6 +18,7 @@ from tachograph.format.enumerations import Origin, StackState
 
 from ..recording.compat.opcodes import OpcodeClass
 from ..recording.interpreter_phases import ENDING, STARTING
+from ..recording.question_options import Attribution
 from .cells import CELLS, unpacked
 from .native_frames import FrameClass
 
@@ -26,16 +27,6 @@ READ_STACK = (StackState.WHOLE, StackState.TRUNCATED)
 
 NO_PYTHON_STACK = (StackState.NONE, STARTING, ENDING)
 """Values of ``stack_state`` for a thread without Python frames (tables.toml, and the analyzer's own)."""
-
-
-class Attribution(enum.StrEnum):
-    """The rules that ``--attribution`` offers."""
-
-    AUTO = "auto"
-    NATIVE = "native"
-    DELAY = "delay"
-    OPCODE = "opcode"
-    PC_ONLY = "pc-only"
 
 
 class Verdict(enum.IntEnum):

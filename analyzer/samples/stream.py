@@ -23,9 +23,10 @@ from ..recording.filter import Mask
 from ..recording.interpreter_phases import STARTING, InterpreterPhases, find_interpreter_phases
 from ..recording.opened import Recording
 from ..recording.prefetch import prefetched
+from ..recording.question_options import Attribution
 from ..recording.tables import BATCH_ROWS
 from ..recording.time_window import Window
-from .attribution import Attribution, Division, Parts
+from .attribution import Division, Parts
 from .cells import STATES, CellPacker, filled
 from .native_frames import gpu_frames
 from .weights import share_ticks, weighted_batches, whole_ticks

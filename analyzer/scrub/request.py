@@ -49,7 +49,7 @@ def make_request(
     start_s: float | None = None,
     end_s: float | None = None,
 ) -> Request:
-    """A request for ``recording``; threads, processes and the window are chosen as for ``export``.
+    """A request for ``recording``; threads, processes and the window are named as for ``export``.
 
     Errors:
         FormatError: the recording has no such thread, process or window, its threads cannot be taken apart, or there
@@ -67,15 +67,15 @@ def make_request(
         # Its rows hold the time of the whole process, to be shared out among all of them.
         raise FormatError("the signal sampler's threads share their time: none of them can be kept without the others")
     rows = recording.rows("threads")
-    chosen = with_threadless(recording, make_filter(recording, thread, process))
+    wanted = with_threadless(recording, make_filter(recording, thread, process))
     of_process = recording.table("threads").column("process").to_numpy()
-    processes = chosen[rows:].copy()
-    processes[of_process[chosen[:rows]]] = True
+    processes = wanted[rows:].copy()
+    processes[of_process[wanted[:rows]]] = True
     return Request(
         drop=dropped,
         without=left_out,
         window=window,
-        threads=chosen[:rows],
+        threads=wanted[:rows],
         processes=processes,
         typed={
             "dropped": sorted(dropped),

@@ -30,16 +30,16 @@ def kept_rows(recording: Recording, name: str, request: Request) -> Iterator[pa.
 def _of_chosen(table: pa.Table, request: Request) -> NDArray[np.bool_]:
     """Which rows belong to threads that are kept; those of no thread go with their process, those of none are kept."""
     names = table.column_names
-    chosen = np.zeros(table.num_rows, np.bool_)
+    kept = np.zeros(table.num_rows, np.bool_)
     threadless = np.ones(table.num_rows, np.bool_)
     if "thread" in names:
         thread = table.column("thread").cast("int64").fill_null(-1).to_numpy()
-        chosen |= np.append(request.threads, False)[thread]
+        kept |= np.append(request.threads, False)[thread]
         threadless = thread < 0
     if "process" in names:
         process = table.column("process").cast("int64").fill_null(-1).to_numpy()
-        chosen |= threadless & np.append(request.processes, True)[process]
-    return chosen
+        kept |= threadless & np.append(request.processes, True)[process]
+    return kept
 
 
 def _cut_moments(table: pa.Table, window: Window) -> pa.Table:

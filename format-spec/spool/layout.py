@@ -62,6 +62,14 @@ class NameSource(IntEnum):
     SYSTEM = 2
 
 
+class Gil(IntEnum):
+    """Whether a thread held the GIL."""
+
+    NO = 0
+    YES = 1
+    UNKNOWN = 2
+
+
 class ProcessEvent(IntEnum):
     """Kinds of records in the process log."""
 

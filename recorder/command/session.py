@@ -205,8 +205,8 @@ class Session:
             return "it ended before Python had started, or its Python does not have tachograph installed"
         if not parameters.get("children", True):
             return "its first process is no Python, and with --no-children no other is recorded"
-        chosen = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
-        return f"it started no Python{chosen} that can be recorded"
+        let_through = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
+        return f"it started no Python{let_through} that can be recorded"
 
 
 def import_for_the_end() -> None:

@@ -26,6 +26,8 @@ from tachograph.recorder.inprocess.calling_contexts import ContextTable, Stack, 
 from tachograph.recorder.inprocess.spool_layout import (
     CPU,
     CPU_BODY,
+    GIL_UNKNOWN,
+    GIL_YES,
     LOSS_EXECS,
     LOSS_FORKS_UNRECORDED,
     LOSS_RECORDS_DROPPED,
@@ -48,8 +50,6 @@ from tachograph.recorder.inprocess.spool_layout import (
     THREAD_START_BODY,
 )
 from tachograph.recorder.inprocess.spool_writer import SpoolWriter, meta_body, span_body
-
-GIL_YES, GIL_UNKNOWN = 1, 2
 
 OWN_FILES = frozenset((__file__, blocking_calls.__file__, calling_contexts.__file__))
 

@@ -66,6 +66,10 @@ STATE_EVENT_EXITING = 6
 # Who gave a thread its name.
 NAME_SOURCE_PYTHON = 1
 NAME_SOURCE_SYSTEM = 2
+# Whether a thread held the GIL.
+GIL_NO = 0
+GIL_YES = 1
+GIL_UNKNOWN = 2
 # Kinds of records in the process log.
 PROCESS_EVENT_START = 1
 PROCESS_EVENT_END = 2

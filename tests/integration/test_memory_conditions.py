@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from integration import support
+from tachograph.format.enumerations import DOMAINS
 
 pytestmark = pytest.mark.native
 
 NATIVE = Path(__file__).parent / "native"
-DOMAINS = ("native", "mapped", "raw", "mem", "obj")
 START, END = 0, 3
 """Places in the format's enumeration ``memory_event``."""
 Compare = Callable[..., Path]

@@ -11,11 +11,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from oracle.support import Run, marked
+from tachograph.format.enumerations import DOMAINS
 
-EVENT_START, EVENT_THRESHOLD, EVENT_TICK, EVENT_END = range(4)
-"""Places in the format's enumeration ``memory_event``."""
-DOMAINS = ("native", "mapped", "raw", "mem", "obj")
-"""The format's enumeration ``domain``."""
 PYTHON_DOMAINS = DOMAINS[2:]
 THRESHOLD = 10_485_767
 """Bytes: the default of --memory-threshold."""

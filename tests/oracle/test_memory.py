@@ -8,11 +8,6 @@ import pytest
 from oracle import support
 from oracle.conftest import Recorder
 from oracle.memory import (
-    DOMAINS,
-    EVENT_END,
-    EVENT_START,
-    EVENT_THRESHOLD,
-    EVENT_TICK,
     PYTHON_DOMAINS,
     THRESHOLD,
     check_lines,
@@ -28,6 +23,7 @@ from oracle.memory import (
     window_bytes,
 )
 from oracle.test_native import needs_numpy
+from tachograph.format.enumerations import DOMAINS, MemoryEvent
 
 pytestmark = pytest.mark.native
 
@@ -58,8 +54,8 @@ def test_footprint_grows_by_the_array_however_much_is_touched(array: support.Run
     before, there = array.truth["facts"]["moments"][tenths]
     books = rows(array.recording, "memory")
     last = [row for row in books if row["time_ns"] <= before][-1]
-    (step,) = (row for row in books if before < row["time_ns"] <= there and row["event"] != EVENT_TICK)
-    assert step["event"] == EVENT_THRESHOLD
+    (step,) = (row for row in books if before < row["time_ns"] <= there and row["event"] != MemoryEvent.TICK)
+    assert step["event"] == MemoryEvent.THRESHOLD
     assert step["footprint_bytes"] - last["footprint_bytes"] == pytest.approx(ARRAY, rel=0.001)
 
 
@@ -115,7 +111,7 @@ def booked(recorded: Recorder, allocations: Path) -> Any:
 def test_books_balance_to_the_byte(booked: Any, program: str) -> None:
     """Every row's footprint is the one before it and what moved since; the last row is the remainder."""
     books = rows(booked(program, *PROGRAMS[program]).recording, "memory")
-    assert [books[0]["event"], books[-1]["event"]] == [EVENT_START, EVENT_END]
+    assert [books[0]["event"], books[-1]["event"]] == [MemoryEvent.START, MemoryEvent.END]
     held = 0
     for row in books:
         held += flow(row)
@@ -334,7 +330,7 @@ def test_threshold_rows_follow_the_footprint(recorded: Recorder) -> None:
     run = recorded("footprint.py")
     steps = run.truth["sizes"]["grow"] / THRESHOLD
     for name, expected in {"grow": steps, "shrink": steps, "churn": 0}.items():
-        found = [row for row in window(run, name) if row["event"] == EVENT_THRESHOLD]
+        found = [row for row in window(run, name) if row["event"] == MemoryEvent.THRESHOLD]
         crossings = len(found) - 2  # two are the fence's
         # The count begins anew with any row, also one that time has brought, and crossings may share a row.
         fewer = len(window(run, name)) - len(found) + run.loss("crossings_merged")
@@ -348,13 +344,13 @@ def test_rate_based_sampling_would_take_many_times_more(recorded: Recorder) -> N
     churn = run.truth["sizes"]["churn"]
     rate = sum(moved(row) for row in window(run, "churn")) / THRESHOLD
     assert rate == pytest.approx((2 * churn + 2 * run.truth["fence"]) / THRESHOLD, rel=0.01)
-    threshold = sum(row["event"] == EVENT_THRESHOLD for row in window(run, "churn"))
+    threshold = sum(row["event"] == MemoryEvent.THRESHOLD for row in window(run, "churn"))
     assert rate / threshold > 18  # the paper's median
     steady = window(run, "grow")  # what only grows is sampled as often by either; the fence is two rows
     rate = (sum(moved(row) for row in steady) - 2 * run.truth["fence"]) / THRESHOLD
-    crossings = sum(row["event"] == EVENT_THRESHOLD for row in steady) - 2
+    crossings = sum(row["event"] == MemoryEvent.THRESHOLD for row in steady) - 2
     # The count begins anew with any row, also one that time has brought, and crossings may share a row.
-    fewer = sum(row["event"] != EVENT_THRESHOLD for row in steady) + run.loss("crossings_merged")
+    fewer = sum(row["event"] != MemoryEvent.THRESHOLD for row in steady) + run.loss("crossings_merged")
     assert rate - 1.5 - fewer <= crossings <= rate + 1.5
 
 

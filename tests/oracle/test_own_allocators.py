@@ -7,7 +7,8 @@ import pytest
 
 from oracle import support
 from oracle.conftest import Recorder
-from oracle.memory import DOMAINS, check_lines, line_bytes, window_bytes
+from oracle.memory import check_lines, line_bytes, window_bytes
+from tachograph.format.enumerations import DOMAINS
 
 pytestmark = pytest.mark.native
 

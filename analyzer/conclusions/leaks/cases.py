@@ -64,7 +64,7 @@ class Judged:
 def judge(
     heap: Heap,
     tree: CallTree,
-    chosen: NDArray[np.bool_] | None,
+    wanted: NDArray[np.bool_] | None,
     site_line: _Ids,
     paths: CallPaths,
     threads: _Ids,
@@ -75,7 +75,7 @@ def judge(
     ``site_line`` has the row of each site in the frame of lines, ``threads`` the number of threads of each process.
     """
     blocks = heap.blocks
-    mine = blocks.followed & heap.allocated_in_window() & heap.of_threads(chosen) & heap.present[blocks.process]
+    mine = blocks.followed & heap.allocated_in_window() & heap.of_threads(wanted) & heap.present[blocks.process]
     below = np.append(importing(tree), np.zeros(len(heap.sites) - heap.sites.nodes, np.bool_))
     for process in np.unique(blocks.process[mine]).tolist():
         index = blocks.of(process)

@@ -64,7 +64,7 @@ def find_leaks(
     heap: Heap,
     tree: CallTree,
     in_scope: NDArray[np.bool_],
-    chosen: NDArray[np.bool_] | None,
+    wanted: NDArray[np.bool_] | None,
     placement: Placement,
     labels: pd.DataFrame,
     sums: NodeSums,
@@ -81,7 +81,7 @@ def find_leaks(
     threads = np.bincount(owner, minlength=recording.rows("processes"))
     best = np.full(placement.rows, np.nan)
     cases: dict[int, list[Case]] = {}
-    for judged in judge(heap, tree, chosen, lines, paths, threads, definition):
+    for judged in judge(heap, tree, wanted, lines, paths, threads, definition):
         best[judged.lines] = np.fmax(best[judged.lines], judged.likelihood)
         for case in judged.cases:
             cases.setdefault(case.line, []).append(case)

@@ -64,13 +64,13 @@ class Heap:
         """Whether the window leaves nothing out."""
         return self.window.whole
 
-    def of_threads(self, chosen: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Which blocks threads of ``chosen`` (None: all) allocated, within the spans of the window if it has any."""
+    def of_threads(self, wanted: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Which blocks threads of ``wanted`` (None: all) allocated, within the spans of the window if it has any."""
         blocks = self.blocks
         mine = np.ones(len(blocks), np.bool_)
-        if chosen is not None:
+        if wanted is not None:
             # A block of no thread of the program's has the thread -1, the last entry here.
-            mine &= np.append(chosen, False)[blocks.thread]
+            mine &= np.append(wanted, False)[blocks.thread]
         if self.window.spans is not None:
             mine &= self.window.spans.contains(blocks.thread, blocks.birth_ns)
         return mine
@@ -105,15 +105,15 @@ class Heap:
         return (self.lifetimes.start_ns <= moment_ns) & (self.gone_ns >= moment_ns)
 
 
-def read_heap(recording: Recording, window: Window, chosen: NDArray[np.bool_] | None = None) -> Heap | None:
+def read_heap(recording: Recording, window: Window, wanted: NDArray[np.bool_] | None = None) -> Heap | None:
     """The heap of the part of a recording that lies in ``window``; None if memory was not recorded.
 
-    ``chosen`` says which processes are asked for; None: all.
+    ``wanted`` says which processes are asked for; None: all.
     """
     if not recording.recorded("memory") and not recording.recorded("allocations"):
         return None
-    sites, counters, lifetimes = Sites(recording), read_counters(recording, chosen), read_process_lifetimes(recording)
-    calibrated = calibrate(read_blocks(recording, sites, chosen), counters)
+    sites, counters, lifetimes = Sites(recording), read_counters(recording, wanted), read_process_lifetimes(recording)
+    calibrated = calibrate(read_blocks(recording, sites, wanted), counters)
     blocks = calibrated.blocks
     processes = np.union1d(counters.process, blocks.process)
     begin = int(lifetimes.start_ns[processes].min()) if len(processes) else recording.start_ns

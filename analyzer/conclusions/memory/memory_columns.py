@@ -54,7 +54,7 @@ class HeapColumns:
     names: tuple[str, ...]
     heap: Heap | None
     sums: HeapSums | None
-    chosen: NDArray[np.bool_] | None
+    wanted: NDArray[np.bool_] | None
     """By thread, whether it was asked for; None: all."""
     wall_s: float | None
     averages: Averages | None
@@ -65,7 +65,7 @@ class HeapColumns:
         assert self.heap is not None
         return events(
             self.heap.held,
-            self.heap.of_threads(self.chosen),
+            self.heap.of_threads(self.wanted),
             len(self.heap.sites),
             self.heap.start_ns,
             self.heap.end_ns + 1,

@@ -52,10 +52,10 @@ class HeapSums:
     anchored: dict[str, tuple[float, float]]
 
 
-def sum_up(heap: Heap, threads: int, chosen: _Mask | None) -> HeapSums:
-    """Sums over the blocks that threads of ``chosen`` (None: all) allocated; ``threads`` is their number."""
+def sum_up(heap: Heap, threads: int, wanted: _Mask | None) -> HeapSums:
+    """Sums over the blocks that threads of ``wanted`` (None: all) allocated; ``threads`` is their number."""
     blocks = heap.blocks
-    mine = heap.of_threads(chosen)
+    mine = heap.of_threads(wanted)
     followed = _weights_of_followed(heap)
     sums = np.zeros((len(heap.sites), len(MEASURES)))
     by_thread: dict[str, _Floats] = {}
@@ -99,7 +99,7 @@ def sum_up(heap: Heap, threads: int, chosen: _Mask | None) -> HeapSums:
     _add(sums, "net_beyond", blocks.site[changed], blocks.beyond[changed])
     _add(sums, "net_variance", blocks.site[changed], blocks.variance[changed])
     nodes = heap.sites.nodes
-    if chosen is None and heap.window.spans is None:
+    if wanted is None and heap.window.spans is None:
         sums = _with_remainders(heap, sums)
     if np.isnan(heap.resident_peak.bytes):
         sums[:, [MEASURES.index(f"live_at_resident_peak_{what}") for what in ("bytes", "beyond", "variance")]] = np.nan

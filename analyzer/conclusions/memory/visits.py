@@ -45,7 +45,7 @@ class Averages:
         return np.where(count > 0, grown / np.maximum(count, 1), np.nan)
 
 
-def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], chosen: NDArray[np.bool_] | None) -> Averages:
+def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], wanted: NDArray[np.bool_] | None) -> Averages:
     """Bytes and visits of the lines that made the footprint grow in the window."""
     counters, result = heap.counters, Averages()
     charged = tree.nearest(in_scope)
@@ -78,7 +78,7 @@ def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], chosen: ND
             visits.append(before_visits[depth] if same else counter)
         previous[thread] = (path, visits)
         node = int(charged[stack])
-        inside = heap.start_ns <= counters.time_ns[row] <= heap.end_ns and (chosen is None or chosen[thread])
+        inside = heap.start_ns <= counters.time_ns[row] <= heap.end_ns and (wanted is None or wanted[thread])
         inside &= bool(in_spans[row])
         seen = counters.event[row] == MemoryEvent.THRESHOLD and counters.kept[row] >= 0
         if seen and size > 0 and node != NOTHING and inside:

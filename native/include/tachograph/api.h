@@ -38,7 +38,7 @@ struct tg_text {
 struct tg_walk {
     uint32_t stack;
     uint8_t state;
-    uint8_t gil;     // 0 no, 1 yes, 2 unknown
+    uint8_t gil;     // as `gil` of records.toml: 0 no, 1 yes, 2 unknown
     uint8_t opcode;  // 0 unknown
     // If not NULL: takes the outermost `room` frames, the root first; `depth` says how many.
     struct tg_position* positions;

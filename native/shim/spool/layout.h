@@ -115,6 +115,9 @@ enum class StateEvent : uint32_t {
 // Who gave a thread its name.
 enum class NameSource : uint32_t { python = 1, system = 2 };
 
+// Whether a thread held the GIL.
+enum class Gil : uint32_t { no = 0, yes = 1, unknown = 2 };
+
 // Kinds of records in the process log.
 enum class ProcessEvent : uint32_t {
     start = 1,

@@ -130,7 +130,7 @@ void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, cons
     record->system_ns = -1;
     record->thread = watched.id;
     record->stack = kNone;
-    record->gil = 2;
+    record->gil = static_cast<uint8_t>(Gil::unknown);
     record->origin = static_cast<uint8_t>(Origin::remote);
     record->stack_state = TG_STACK_UNSEEN;
     spool::commit(ticket);

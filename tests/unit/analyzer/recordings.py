@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tachograph.format import Manifest, load_specification, write_table
+from tachograph.format.enumerations import DOMAINS
 
 SPEC = load_specification()
 START = 1_000_000_000_000
@@ -21,7 +22,6 @@ MS = 1_000_000
 PYTHON_FRAME, OTHER_FRAME, NATIVE_FRAME, MACHINERY_FRAME, GPU_FRAME = range(5)
 """Native frames of every recording: evaluation loop, rest of the interpreter, outside, call machinery, GPU driver."""
 
-DOMAINS = ("native", "mapped", "raw", "mem", "obj")
 UUID = "1" * 8
 
 CALL, CALL_BUILTIN, BINARY_OP, LIST_APPEND = 53, 168, 45, 80

@@ -9,7 +9,8 @@ import pytest
 
 from tachograph.analyzer import Profile
 from tachograph.format import FormatError
-from unit.analyzer.recordings import DOMAINS, MS, NATIVE_FRAME, START, Builder, table
+from tachograph.format.enumerations import DOMAINS
+from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder, table
 
 MB = 1_000_000
 

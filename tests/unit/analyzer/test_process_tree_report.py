@@ -96,8 +96,8 @@ def test_completion_knows_the_processes(tree: Builder) -> None:
 def test_an_export_of_one_process(tree: Builder) -> None:
     def collapsed(*process: str) -> bytes:
         out = io.BytesIO()
-        choice = exports.prepare(recording, Metric.CPU, process=process)
-        exports.FORMATS["collapsed"].write(choice, exports.Options(), out)
+        extract = exports.prepare(recording, Metric.CPU, process=process)
+        exports.FORMATS["collapsed"].write(extract, exports.Options(), out)
         return out.getvalue()
 
     with Recording(tree.write()) as recording:

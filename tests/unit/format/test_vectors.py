@@ -24,8 +24,8 @@ from tachograph.format import (
     open_container,
     write_recording,
 )
+from tachograph.format.enumerations import DOMAINS
 
-DOMAINS = ("native", "mapped", "raw", "mem", "obj")
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
 SPEC = load_specification()
 

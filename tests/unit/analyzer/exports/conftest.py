@@ -31,8 +31,8 @@ def export(recording: Recording) -> Export:
         format_name: str, metric: str = "cpu", *, lines: bool = False, native: bool = False, **part: Any
     ) -> bytes:
         out = io.BytesIO()
-        choice = prepare(recording, Metric(metric), **part)
-        FORMATS[format_name].write(choice, Options(lines=lines, native=native), out)
+        extract = prepare(recording, Metric(metric), **part)
+        FORMATS[format_name].write(extract, Options(lines=lines, native=native), out)
         return out.getvalue()
 
     return export

@@ -37,18 +37,18 @@ def test_formats_add_up_to_what_analyze_says(golden: Path, metric: Metric) -> No
             Metric.COPIED: ("copied_bytes", 1),
         }[metric]
         shown = build_profile(recording, Question(scope="all")).lines[column]
-        choice = prepare(recording, metric)
+        extract = prepare(recording, metric)
         if shown.isna().any() and not shown.sum():  # rows that only have times hold nothing, the others are unknown
             with pytest.raises(FormatError, match="was not recorded"):
-                choice.sums(choice.tree(lines=False))
+                extract.sums(extract.tree(lines=False))
             return
         out = io.BytesIO()
-        FORMATS["collapsed"].write(choice, Options(), out)
+        FORMATS["collapsed"].write(extract, Options(), out)
         weights = [int(line.rpartition(b" ")[2]) for line in out.getvalue().splitlines()]
         # Weights are whole numbers, each rounded.
         assert sum(weights) == pytest.approx(shown.sum() * unit, abs=len(weights) + 1)
-        for chosen in FORMATS.values():
-            chosen.write(choice, Options(lines=True, native=True), io.BytesIO())
+        for each in FORMATS.values():
+            each.write(extract, Options(lines=True, native=True), io.BytesIO())
 
 
 def test_scrubbed_ones_say_the_same(golden: Path, tmp_path: Path) -> None:

@@ -89,6 +89,6 @@ def test_too_much_for_the_order_of_time_is_added_up(export: Export, monkeypatch:
     }
 
 
-def test_an_empty_choice_is_a_valid_file(export: Export) -> None:
+def test_an_empty_extract_is_a_valid_file(export: Export) -> None:
     document = read(export("speedscope", thread="idle"))
     assert [profile["endValue"] for profile in document["profiles"]] == [0]

@@ -15,11 +15,12 @@ from ..recording.call_tree import CallTree, load_tree
 from ..recording.filter import make_filter, with_threadless
 from ..recording.opened import Recording
 from ..recording.process_names import process_names
+from ..recording.question_options import Metric
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
 from ..samples.scope import ALL, PROJECT
 from .frames import FrameTree, NativeNames
-from .metrics import Metric, read_rows
+from .metrics import read_rows
 from .rows import Rows
 
 
@@ -52,8 +53,8 @@ class Thread:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A part of a recording, ready to be written in any format."""
+class Extract:
+    """One metric of a part of a recording, ready to be written in any format."""
 
     recording: Recording
     metric: Metric
@@ -63,7 +64,7 @@ class Choice:
     """Which nodes of ``calls`` are in scope."""
     threads: list[Thread]
     """By the number that stands in ``Rows.thread``."""
-    chosen: NDArray[np.bool_]
+    included: NDArray[np.bool_]
     """Which of ``threads`` are exported."""
     processes: NDArray[np.bool_] | None
     """By process, whether it was asked for; None: all."""
@@ -75,7 +76,7 @@ class Choice:
     def rows(self) -> Iterator[Rows]:
         """The rows of the metric, in batches."""
         for rows in read_rows(self.recording, self.metric, self.window, self.processes):
-            yield rows.only(self.chosen[rows.thread] & (rows.weight > 0))
+            yield rows.only(self.included[rows.thread] & (rows.weight > 0))
 
     def sums(self, tree: FrameTree) -> pd.DataFrame:
         """One row per thread and node: thread, node, weight (whole nanoseconds or bytes), samples."""
@@ -133,8 +134,8 @@ def prepare(
     process: Sequence[str] = (),
     start_s: float | None = None,
     end_s: float | None = None,
-) -> Choice:
-    """Chooses what to export; ``scope``, ``thread``, ``process`` and the window are as in ``Question``.
+) -> Extract:
+    """What to export; ``scope``, ``thread``, ``process`` and the window are as in ``Question``.
 
     Errors:
         FormatError: the recording is damaged, or has no such scope, thread or process.
@@ -142,23 +143,23 @@ def prepare(
     from ..profile.build import named_scope
 
     window = make_window(start_s, end_s, recording.start_ns, recording.end_ns)
-    chosen = make_filter(recording, thread, process)
+    wanted = make_filter(recording, thread, process)
     calls = load_tree(recording)
-    chosen_scope = named_scope(scope, recording)
-    if scope not in (PROJECT, ALL) and not any(map(chosen_scope.includes, calls.paths)):
+    named = named_scope(scope, recording)
+    if scope not in (PROJECT, ALL) and not any(map(named.includes, calls.paths)):
         raise FormatError(
             f"no recorded file matches --scope {printable(scope, 80)!r} (a glob of paths or folder names)"
         )
-    files = np.array([*map(chosen_scope.includes, calls.paths), scope == ALL], np.bool_)
-    return Choice(
+    files = np.array([*map(named.includes, calls.paths), scope == ALL], np.bool_)
+    return Extract(
         recording,
         metric,
         window,
         calls,
         np.asarray(files[calls.file]),
         _threads(recording),
-        with_threadless(recording, chosen),
-        chosen.processes,
+        with_threadless(recording, wanted),
+        wanted.processes,
     )
 
 
