@@ -514,7 +514,8 @@ void visit(heap::Counters* counters, const void* caller) {
 void sampled(const tg_walk& found, uint64_t pc) {
     heap::Counters* counters = heap::t_local.counters;
     if (!counters || found.stack == kNone) return;
-    if (found.gil == static_cast<uint8_t>(Gil::yes)) g.latest.store(index_of(counters), std::memory_order_relaxed);
+    if (found.gil == static_cast<uint8_t>(Gil::yes))
+        g.latest.store(index_of(counters), std::memory_order_relaxed);
     const int64_t faults = page_faults();
     if (faults == counters->faults) return;
     Charge charge;
