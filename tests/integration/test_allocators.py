@@ -99,6 +99,27 @@ def test_allocators_of_the_programs_own(tmp_path: Path, name: str) -> None:
     check_both(report, recording)
 
 
+OPERATOR_NEW = """
+import ctypes
+cpp = ctypes.CDLL("libstdc++.so.6", ctypes.RTLD_GLOBAL)
+new, delete = ctypes.CDLL(None)._Znwm, ctypes.CDLL(None)._ZdlPv
+new.restype = ctypes.c_void_p
+blocks = [new(ctypes.c_size_t(15_000)) for _ in range(2000)]
+for block in blocks: delete(ctypes.c_void_p(block))
+"""
+"""What C++ allocates: 30 MB with `operator new`."""
+
+
+@pytest.mark.parametrize("name", ["", *PRELOADS])
+def test_operator_new_is_seen_or_said(tmp_path: Path, name: str) -> None:
+    found = [path for folder in FOLDERS for file in PRELOADS.get(name, ()) if (path := Path(folder) / file).exists()]
+    if name and not found:
+        pytest.skip(f"{name} is not installed")
+    report, recording = run(tmp_path, OPERATOR_NEW, **({"LD_PRELOAD": str(found[0])} if found else {}))
+    check_seen_or_said(report, recording, ("native",), KEPT, "operator_new_unseen")
+    assert ("operator_new_unseen" in support.losses(report)) == bool(name)
+
+
 TUNING = """
 import ctypes, gc
 libc = ctypes.CDLL(None)

@@ -3,6 +3,7 @@
 #include "base/kernel.h"
 #include "base/mixing.h"
 #include "memory/footprint.h"
+#include "memory/libc_allocators.h"
 #include "memory/mappings.h"
 #include "memory/reserves.h"
 #include "spool/spool.h"
@@ -249,6 +250,7 @@ bool prepare(const tg_options& options) {
 int start() {
     if (on() && g.inherited) footprint::begin_again();
     g.inherited = false;
+    if (on() && libc_allocators::operator_new_unseen()) spool::count(Loss::operator_new_unseen);
     return 0;
 }
 

@@ -20,6 +20,7 @@ constexpr size_t kAlignment = 16;
 
 struct State {
     Functions foreign{};  // another allocator's, preloaded as well
+    bool operator_new_unseen = false;
     bool looking_up = false;
     size_t lent = 0;
     alignas(kAlignment) uint8_t pool[kLentSize] = {};
@@ -48,8 +49,17 @@ auto uncounted(F function, A... arguments) {
     }
 }
 
+bool same_library(void* a, void* b) {
+    Dl_info first;
+    Dl_info second;
+    return dladdr(a, &first) && dladdr(b, &second) && first.dli_fbase == second.dli_fbase;
+}
+
 void stand_before_foreign(Functions* f) {
     g.foreign = *f;
+    void* operator_new = dlsym(RTLD_DEFAULT, "_Znwm");
+    g.operator_new_unseen =
+        operator_new && same_library(operator_new, reinterpret_cast<void*>(f->malloc));
     f->malloc = [](size_t n) { return uncounted(g.foreign.malloc, n); };
     f->calloc = [](size_t n, size_t m) { return uncounted(g.foreign.calloc, n, m); };
     f->realloc = [](void* p, size_t n) { return uncounted(g.foreign.realloc, p, n); };
@@ -61,12 +71,6 @@ void stand_before_foreign(Functions* f) {
     f->memalign = [](size_t a, size_t n) { return uncounted(g.foreign.memalign, a, n); };
     f->valloc = [](size_t n) { return uncounted(g.foreign.valloc, n); };
     f->pvalloc = [](size_t n) { return uncounted(g.foreign.pvalloc, n); };
-}
-
-bool same_library(void* a, void* b) {
-    Dl_info first;
-    Dl_info second;
-    return dladdr(a, &first) && dladdr(b, &second) && first.dli_fbase == second.dli_fbase;
 }
 
 // Not with large blocks: glibc learns from the first of them that is freed when to map them, and
@@ -156,6 +160,8 @@ constinit Functions g_real = {
     .madvise = [](void* at, size_t n,
                   int advice) { return look_up() ? g_real.madvise(at, n, advice) : -1; },
 };
+
+bool operator_new_unseen() { return g.operator_new_unseen; }
 
 bool lent(const void* block) {
     return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(g.pool) < kLentSize;

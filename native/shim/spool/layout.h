@@ -97,6 +97,7 @@ enum class Loss : uint32_t {
     task_names_unkept = 33,
     allocator_pages = 34,
     native_stacks_lost = 35,
+    operator_new_unseen = 36,
 };
 
 // State of a process in its control file.
