@@ -101,6 +101,32 @@ def test_the_count_of_cpus_is_a_secret(tmp_path: Path, sampler: str) -> None:
         assert support.tachograph(way, "run.tacho", cwd=tmp_path).returncode == 0
 
 
+UNSHARE, CLOSE_RANGE = "272", "436"
+OPEN_FILES = """
+import os, time
+seen = set()
+end = time.process_time() + 0.8
+while time.process_time() < end:
+    for number in [*range(3, 20)] * 20:
+        try: os.fstat(number)
+        except OSError: continue
+        seen.add(number)
+print(sorted(seen))
+"""
+
+
+def test_no_table_of_descriptors_of_our_own(tmp_path: Path) -> None:
+    """Old kernels without close_range, and containers that forbid unshare: no file of ours is ever open in the program."""
+    script = tmp_path / "program.py"
+    script.write_text(OPEN_FILES, encoding="utf-8")
+    forbid = [sys.executable, str(support.PROGRAMS / "forbid.py"), f"{UNSHARE},{CLOSE_RANGE}"]
+    done = support.run([*forbid, *support.COMMAND, "record", "-qo", "run.tacho", str(script)], tmp_path, timeout=60)
+    assert done == support.Outcome(0, "[]\n", "")
+    report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    assert support.losses(report)["helper_refused"] == 1
+    assert report["totals"]["cpu_s"] > 0.6
+
+
 @pytest.mark.parametrize("how", ["chroot", "chdir"])
 def test_another_root_and_working_folder(tmp_path: Path, how: str) -> None:
     """The recording goes on to the end: what fills more than its first two segments is in it."""

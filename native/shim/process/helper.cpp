@@ -41,6 +41,7 @@ struct State {
     std::atomic<int> tid{0};      // while it works
     std::atomic<int> latest{0};   // kernel thread of the latest one, also when it has ended
     std::atomic<int> last{0};     // 1 = all threads of the program have ended
+    std::atomic<int> refused{0};  // 1 = there can be none in this process
     int64_t surveyed_ns = 0;      // of the one that works, or worked before a fork
 };
 constinit State g;
@@ -51,11 +52,24 @@ long futex(std::atomic<int>* word, int operation, int value, int64_t timeout_ns)
                         timeout_ns > 0 ? kernel::address(&timeout) : 0);
 }
 
-void separate_descriptors() {
-    if (kernel::call(SYS_close_range, 0, UINT_MAX, CLOSE_RANGE_UNSHARE) == 0) return;
+bool separate_descriptors() {
+    if (kernel::call(SYS_close_range, 0, UINT_MAX, CLOSE_RANGE_UNSHARE) == 0) return true;
     // Before Linux 5.9: a table of our own, emptied one by one.
-    if (kernel::call(SYS_unshare, 0x00000400 /* CLONE_FILES */) != 0) return;
+    if (kernel::call(SYS_unshare, 0x00000400 /* CLONE_FILES */) != 0) return false;
     for (int fd = 0; fd < 65536; ++fd) kernel::call(SYS_close, fd);
+    return true;
+}
+
+// The program's own threads record into what there is.
+void go_without() {
+    if (g.refused.exchange(1) != 0) return;
+    spool::count(Loss::helper_refused);
+    if (const int error = spool::prepare_second(); error != 0) stop_early(error);
+}
+
+void leave() {
+    g.running.store(0);
+    futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
 }
 
 // Not through a request of the recording command, nor through one to stop.
@@ -119,7 +133,12 @@ void* run(void*) {
     prctl(PR_SET_NAME, "tachograph");
     const int own = kernel::gettid();
     g.latest.store(own);
-    separate_descriptors();
+    if (!separate_descriptors()) {
+        // What it opens would take numbers that the program is about to get.
+        go_without();
+        leave();
+        return nullptr;
+    }
     // A root directory, a working folder and a umask that the program sets later are not ours.
     kernel::call(SYS_unshare, 0x00000200 /* CLONE_FS */);
     int expected = 0;
@@ -127,8 +146,7 @@ void* run(void*) {
         g.tid.store(own);
         work();
         g.tid.store(0);
-        g.running.store(0);
-        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
+        leave();
         // A start that came while we were still there has left the work to us.
         expected = 0;
     } while (g.stop.load() == 0 && g.last.load() == 0 && recording() &&
@@ -155,12 +173,13 @@ void wait_until_gone(int64_t limit) {
 
 int tid() { return g.tid.load(std::memory_order_acquire); }
 
-bool start() {
+void start() {
+    if (g.refused.load() != 0) return;
     g.stop.store(0);  // before the next line: one that is about to end looks at it once more
     int expected = 0;
     if (!g.running.compare_exchange_strong(expected, 1)) {
         futex(&g.running, FUTEX_WAKE, INT_MAX, 0);  // its end need not be waited for any more
-        return true;
+        return;
     }
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -183,11 +202,9 @@ bool start() {
     }
     real::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_attr_destroy(&attributes);
-    if (failed) {
-        g.running.store(0);
-        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
-    }
-    return failed == 0;
+    if (!failed) return;
+    leave();
+    go_without();
 }
 
 void stop() {
@@ -209,6 +226,7 @@ void forget() {
     g.tid.store(0);
     g.latest.store(0);
     g.last.store(0);
+    g.refused.store(0);
     g.surveyed_ns = 0;
 }
 

@@ -1,13 +1,14 @@
 // The recorder's one thread in the program: prepares segments, samples waiting, reads mappings.
 //
 // It has its own file descriptor table, so that the descriptors it opens can never take a number
-// that the program is about to get; it blocks every signal; and it stops before a fork, because
-// CPython counts threads then and warns.
+// that the program is about to get (where the kernel refuses one, there is no helper); it blocks
+// every signal; and it stops before a fork, because CPython counts threads then and warns.
 #pragma once
 
 namespace tachograph::helper {
 
-bool start();
+// Where it cannot be, that is counted, and the program is recorded without it.
+void start();
 // Asks it to end and waits until its thread is gone, half a second at most.
 void stop();
 // In a forked child: it is the parent's.

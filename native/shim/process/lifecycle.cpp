@@ -111,12 +111,6 @@ int start(const char* name, size_t length) {
     return 0;
 }
 
-void start_helper() {
-    if (helper::start()) return;
-    spool::count(Loss::helper_refused);
-    if (const int error = spool::prepare_second(); error != 0) stop_early(error);
-}
-
 // Nothing of what is known is this process's: it is all the parent's, but for the memory.
 void forget_parent() {
     helper::forget();
@@ -135,7 +129,7 @@ bool record_as_child(const char* name, size_t length) {
     if (start(name, length) != 0) return false;
     if (recorder().paused.load()) write_state(StateEvent::paused);
     process_metadata::tell_again();
-    start_helper();
+    helper::start();
     return true;
 }
 
@@ -183,7 +177,7 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     }
     g.armed = true;
     survey::look(true, 0);
-    start_helper();
+    helper::start();
     return 0;
 }
 

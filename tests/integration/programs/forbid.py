@@ -1,4 +1,4 @@
-"""Runs a command in which one system call is refused with EPERM: ``forbid.py NUMBER COMMAND...`` (x86-64)."""
+"""Runs a command in which system calls are refused with EPERM: ``forbid.py NUMBER[,NUMBER...] COMMAND...`` (x86-64)."""
 
 import ctypes
 import os
@@ -9,7 +9,10 @@ SECCOMP, FILTER, NO_NEW_PRIVILEGES = 22, 2, 38
 LOAD_NUMBER, IF_EQUAL, ANSWER = 0x20, 0x15, 0x06
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | 1
 
-rules = [(LOAD_NUMBER, 0, 0, 0), (IF_EQUAL, 0, 1, int(sys.argv[1])), (ANSWER, 0, 0, REFUSE), (ANSWER, 0, 0, ALLOW)]
+rules = [(LOAD_NUMBER, 0, 0, 0)]
+for number in map(int, sys.argv[1].split(",")):
+    rules += [(IF_EQUAL, 0, 1, number), (ANSWER, 0, 0, REFUSE)]
+rules += [(ANSWER, 0, 0, ALLOW)]
 code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *rule) for rule in rules))
 program = ctypes.create_string_buffer(struct.pack("@HP", len(rules), ctypes.addressof(code)))
 prctl = ctypes.CDLL(None, use_errno=True).prctl
