@@ -116,7 +116,7 @@ print(sorted(seen))
 
 
 def test_no_table_of_descriptors_of_our_own(tmp_path: Path) -> None:
-    """Old kernels without close_range, and containers that forbid unshare: no file of ours is ever open in the program."""
+    """Old kernels without close_range, containers that forbid unshare: no file of ours is ever open in the program."""
     script = tmp_path / "program.py"
     script.write_text(OPEN_FILES, encoding="utf-8")
     forbid = [sys.executable, str(support.PROGRAMS / "forbid.py"), f"{UNSHARE},{CLOSE_RANGE}"]
