@@ -16,10 +16,12 @@ def write_reports(recording: Recording, data: ReportData, html: str | None, figu
     """
     written = []
     if html is not None:
+        from ..report_data.views import build_views
         from .html.page import write_report
 
+        views = build_views(recording, data.profile.question, data)
         recording.step("writing the report")
-        written.append(f"{html}: {write_report(data, Path(html)) / 1e6:.1f} MB")
+        written.append(f"{html}: {write_report(data, Path(html), views) / 1e6:.1f} MB")
     if figures is not None:
         from .figures.write import write_figures
 

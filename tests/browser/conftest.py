@@ -27,9 +27,12 @@ def write_page(recording: Path, page: Path, **question: Any) -> Path:
     """The report of a recording."""
     from tachograph.analyzer.render.html.page import write_report
     from tachograph.analyzer.report_data.report_data import build_report_data
+    from tachograph.analyzer.report_data.views import build_views
 
     with Recording.open(recording) as opened:
-        write_report(build_report_data(opened, Question(**question)), page)
+        asked = Question(**question)
+        data = build_report_data(opened, asked)
+        write_report(data, page, build_views(opened, asked, data))
     return page
 
 

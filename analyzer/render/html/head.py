@@ -8,6 +8,7 @@ from typing import Any
 from ...profile.profile import Profile
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
 from ...report_data.numbers import percent, seconds, size
+from ...report_data.waiting import first_waiting
 from ..terminal.header import GC_SHARE, processes
 
 PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "not known"))
@@ -19,13 +20,17 @@ def head(profile: Profile, left_out: list[str]) -> dict[str, Any]:
     return {
         "program": about.program or about.path,
         "facts": _facts(profile),
-        "figures": _figures(profile),
-        "split": _split(profile),
+        **summary(profile),
         "quality": _quality(profile),
         "about": _about(profile),
         "left_out": left_out,
         "lines": _top_lines(profile),
     }
+
+
+def summary(profile: Profile) -> dict[str, list[dict[str, Any]]]:
+    """The figures at the top, and how the CPU time divides."""
+    return {"figures": _figures(profile), "split": _split(profile)}
 
 
 def _facts(profile: Profile) -> list[str]:
@@ -47,20 +52,22 @@ def _facts(profile: Profile) -> list[str]:
     return [fact for fact in facts if fact]
 
 
-def _figures(profile: Profile) -> list[dict[str, str]]:
+def _figures(profile: Profile) -> list[dict[str, Any]]:
     totals, memory = profile.totals, getattr(profile, "memory", None)
     cores = f"{totals.cpu_s / totals.wall_s:.1f} cores busy" if totals.wall_s and totals.cpu_s else ""
     figures = [
         _figure("time", seconds(totals.wall_s), "from start to end"),
         _figure("CPU", seconds(totals.cpu_s), cores),
     ]
-    if totals.main_wait_s is not None:
-        whole = totals.main_s
-        share = f"{percent(totals.main_wait_s / whole) or '0'} % of the time" if whole else ""
-        label = "main thread waits"
-        if totals.processes > 1:
-            label, share = "main threads wait", f"{share} of {totals.processes:,} processes" if share else ""
-        figures.append(_figure(label, seconds(totals.main_wait_s), share))
+    waiting = first_waiting(profile)
+    if waiting.seconds is not None:
+        several = waiting.threads > 1
+        whole = totals.main_s if waiting.main else (totals.wall_s or 0.0) * waiting.threads
+        share = f"{percent(waiting.seconds / whole) or '0'} % of the time" if whole else ""
+        if several and share:
+            share += f" of {totals.processes:,} processes" if waiting.main else f" of {waiting.threads:,} threads"
+        label = f"{'main ' if waiting.main else ''}thread{'s wait' if several else ' waits'}"
+        figures.append(_figure(label, seconds(waiting.seconds), share))
     if memory is not None and memory.peak_bytes is not None:
         resident = None
         if memory.resident_peak_bytes is not None:
@@ -89,7 +96,7 @@ def _figures(profile: Profile) -> list[dict[str, str]]:
     return figures
 
 
-def _figure(label: str, value: str, hint: str) -> dict[str, str]:
+def _figure(label: str, value: str, hint: str) -> dict[str, Any]:
     return {"label": label, "value": value, "hint": hint}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ from markupsafe import Markup
 from tachograph.format import FormatError
 
 from ...recording.output_file import write_page
-from ...report_data.advice.rules import advise
 from ...report_data.report_data import ReportData, coarser
+from ...report_data.views import View
 from .head import head
 from .payload import payload
-from .texts import choose_texts
+from .texts import choose_texts, joined_texts
 
 FOLDER = Path(__file__).parent
 
@@ -39,6 +40,7 @@ SCRIPTS = (
     "processes.js",
     "threads.js",
     "spans.js",
+    "views.js",
     "main.js",
 )
 """In the order in which they are put into one script."""
@@ -48,41 +50,51 @@ MAX_BYTES = 10_000_000
 
 REDUCTIONS = 5
 
+VIEW_TEXTS = 0.25
+"""The part of the room for source text that each view may fill in addition."""
 
-def write_report(picture: ReportData, target: Path) -> int:
+
+def write_report(picture: ReportData, target: Path, views: Sequence[View] = ()) -> int:
     """Writes the report to a file; returns its size in bytes.
 
     Errors:
         FormatError: the file cannot be written.
     """
-    return write_page(report(picture), target)
+    return write_page(report(picture, views=views), target)
 
 
-def report(picture: ReportData, limit: int = MAX_BYTES) -> str:
-    """The page, reduced until it has at most ``limit`` bytes; it says itself what was left out."""
+def report(picture: ReportData, limit: int = MAX_BYTES, views: Sequence[View] = ()) -> str:
+    """The page, reduced until it has at most ``limit`` bytes; it says itself what was left out.
+
+    ``views`` can be chosen on it; a page that is too large goes without them first.
+    """
+    if views:
+        text = _page(picture, 0, views)
+        if len(text.encode("utf-8")) <= limit:
+            return text
     text = ""
     for level in range(REDUCTIONS + 1):
         if level:
             picture = coarser(picture)
-        text = _page(picture, level)
+        text = _page(picture, level, left_out=["single threads, processes and other scopes"] if views else [])
         if len(text.encode("utf-8")) <= limit:
             return text
     raise FormatError(f"the report would have {len(text):,} bytes: choose a part with --from, --to or --thread")
 
 
-def _page(picture: ReportData, level: int) -> str:
+def _page(picture: ReportData, level: int, views: Sequence[View] = (), left_out: Sequence[str] = ()) -> str:
     profile = picture.profile
     texts = choose_texts(picture.lines.frame, profile.sources, 0.5**level)
-    left_out = _left_out(picture, texts.cut, texts.missing, level)
-    advice = advise(profile)
+    said = [*_left_out(picture, texts.cut, texts.missing, level), *left_out]
+    others = (choose_texts(view.data.lines.frame, profile.sources, VIEW_TEXTS) for view in views)
     style = "\n".join(asset(name) for name in STYLES)
     script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
     return render(
         "report.html.j2",
         style=style,
         script=script,
-        data=payload(picture, texts, left_out, advice),
-        **head(profile, left_out),
+        data=payload(picture, joined_texts(texts, others), said, views),
+        **head(profile, said),
     )
 
 

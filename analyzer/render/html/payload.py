@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,12 +11,16 @@ import pandas as pd
 
 from ...profile.profile import Profile
 from ...recording.text import printable
+from ...report_data.advice.rules import advise
 from ...report_data.flame import FOLDED, LABEL
 from ...report_data.named_spans import SpanPart
 from ...report_data.report_data import Part, ReportData
 from ...report_data.row_labels import MEANING, UNKNOWN_CODE
 from ...report_data.series import MEASURES
+from ...report_data.views import View
+from ...report_data.waiting import first_waiting
 from .gpu import gpu_document
+from .head import summary
 from .pack import Packer, number
 from .texts import Texts
 
@@ -67,13 +71,29 @@ class Names:
         return [self.number(text) for text in texts]
 
 
-def payload(picture: ReportData, texts: Texts, left_out: list[str], advice: list[dict[str, Any]]) -> str:
-    """The data block of a page."""
+def payload(picture: ReportData, texts: Texts, left_out: list[str], views: Sequence[View] = ()) -> str:
+    """The data block of a page. The ``views`` share its names and the source texts."""
     packer, names = Packer(), Names()
-    profile = picture.profile
-    bins = picture.bins
-    document: dict[str, Any] = {
+    document = {
         "version": VERSION,
+        **_document(picture, packer, names),
+        "sources": _sources([picture, *(view.data for view in views)], texts, names),
+        "meaning": dict(MEANING),
+        "left_out": left_out,
+        "views": [
+            {"kind": view.kind, "label": view.label, "document": _document(view.data, packer, names)} for view in views
+        ],
+    }
+    document["names"] = names.texts
+    return packer.block(document)
+
+
+def _document(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
+    """The answer to one question."""
+    profile, bins = picture.profile, picture.bins
+    return {
+        "head": summary(profile),
+        "waiting": asdict(first_waiting(profile)),
         "totals": {key: number(value) for key, value in asdict(profile.totals).items()},
         "scope": profile.scope,
         "bins": {"start": bins.start_s, "width": bins.width_s, "count": bins.count},
@@ -85,16 +105,11 @@ def payload(picture: ReportData, texts: Texts, left_out: list[str], advice: list
         "processes": processes_document(picture.profile),
         "spans": _spans(picture.spans, packer, names),
         "flame": _flame(picture, packer, names),
-        "sources": _sources(picture, texts, names),
         "memory": memory_document(picture),
         "gpu": gpu_document(picture),
         "leaks": leaks_document(picture, names),
-        "advice": advice,
-        "meaning": dict(MEANING),
-        "left_out": left_out,
+        "advice": advise(profile),
     }
-    document["names"] = names.texts
-    return packer.block(document)
 
 
 def _overall(picture: ReportData, packer: Packer) -> dict[str, Any]:
@@ -216,8 +231,10 @@ def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
     }
 
 
-def _sources(picture: ReportData, texts: Texts, names: Names) -> list[list[Any]]:
-    paths = dict(zip(picture.lines.frame["file_id"], picture.lines.frame["file"], strict=True))
+def _sources(pictures: Sequence[ReportData], texts: Texts, names: Names) -> list[list[Any]]:
+    paths: dict[int, str] = {}
+    for picture in pictures:
+        paths.update(zip(picture.lines.frame["file_id"], picture.lines.frame["file"], strict=True))
     return [
         [names.number(paths[file]), first, "\n".join(lines)]
         for file, pieces in texts.pieces.items()

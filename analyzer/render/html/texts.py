@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -64,6 +65,14 @@ def choose_texts(lines: pd.DataFrame, sources: Sources, scale: float = 1.0) -> T
         pieces[int(file)] = some
         cut += 1
     return Texts(pieces, whole, cut, missing)
+
+
+def joined_texts(first: Texts, more: Iterable[Texts]) -> Texts:
+    """Texts of several answers: those of the first, and of the others the files that are not among them yet."""
+    pieces = dict(first.pieces)
+    for texts in more:
+        pieces.update({file: text for file, text in texts.pieces.items() if file not in pieces})
+    return replace(first, pieces=pieces)
 
 
 def _piece(sources: Sources, file: int, numbers: range) -> Piece:

@@ -13,6 +13,7 @@ from ...profile.profile import Profile, Totals
 from ...recording.text import printable
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
 from ...report_data.numbers import percent, seconds, size
+from ...report_data.waiting import first_waiting
 from .style import COLOURS, NAMES, Style
 
 FEW_SAMPLES = 100
@@ -69,15 +70,16 @@ def _when(created: str | None) -> str | None:
 
 
 def _numbers(profile: Profile, style: Style) -> Text:
-    totals = profile.totals
-    mains = "main" if totals.processes <= 1 else f"{totals.processes:,} main threads"
+    totals, waiting = profile.totals, first_waiting(profile)
+    kind = "main" if waiting.main else "its thread"
+    whose = kind if waiting.threads == 1 else f"{waiting.threads:,} {'main ' if waiting.main else ''}threads"
     cores = (
         f" ({totals.cpu_s / totals.wall_s:.1f} cores)" if totals.wall_s and totals.cpu_s > 1.05 * totals.wall_s else ""
     )
     facts = [
         (seconds(totals.wall_s), "wall"),
         (f"{seconds(totals.cpu_s)} CPU{cores}", ""),
-        (seconds(totals.main_wait_s), f"waiting in {mains}") if totals.main_wait_s is not None else None,
+        (seconds(waiting.seconds), f"waiting in {whose}") if waiting.seconds is not None else None,
         _count(totals.threads, "thread"),
         processes(totals),
         _count(totals.samples, "sample"),
@@ -104,14 +106,14 @@ def _count(number: int, one: str, many: str = "") -> tuple[str, str]:
 
 
 def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
-    """The bar, and what its parts are. Shares are of the CPU time; waiting is the main thread's."""
+    """The bar, and what its parts are. Shares are of the CPU time; waiting is ``first_waiting``."""
     totals = profile.totals
     amounts = {
         "python": totals.python_s,
         "native": totals.native_s,
         "kernel": totals.kernel_s,
         "unknown": totals.unknown_s or None,
-        "wait": totals.main_wait_s,
+        "wait": first_waiting(profile).seconds,
     }
     parts = [(part, amount) for part, amount in amounts.items() if amount]
     if not parts:

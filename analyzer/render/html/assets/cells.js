@@ -9,7 +9,7 @@ function measure(part, row, state) {
   for (const name of [...CPU, "main_wait", "wait", "allocated", "copied", "net"]) values[name] = part.own.sum(name, row, from, to);
   values.cpu = CPU.reduce((sum, name) => sum + (values[name] || 0), 0);
   values.total_cpu = part.total.sum("cpu", row, from, to);
-  values.total_wait = part.total.sum("main_wait", row, from, to);
+  values.total_wait = part.total.sum("wait", row, from, to);
   const whole = state.cpu;
   values.share = whole > 0 ? values.cpu / whole : NaN;
   values.total_share = whole > 0 ? values.total_cpu / whole : NaN;
@@ -33,6 +33,8 @@ function bar(values, longest) {
 const interval = (low, high, unit = " %") =>
   unknown(low) ? "" : `${(low * 100).toFixed(1)} to ${(high * 100).toFixed(1)}${unit}`;
 
+const ofTime = (wait, state) => (state.length ? `${percent(wait / NS / state.length) || "0"} % of the time` : "");
+
 // The exact figures of a row, for tooltips and details.
 function exact(values, state) {
   const whole = state.cpu;
@@ -46,8 +48,8 @@ function exact(values, state) {
   if (!unknown(values.total_cpu)) {
     rows.push(["CPU with calls", seconds(values.total_cpu / NS), `${percent(values.total_share) || "0"} % (${interval(values.total_low, values.total_high)})`]);
   }
-  if (values.main_wait > 0) rows.push(["main thread waits", seconds(values.main_wait / NS), state.length ? `${percent(values.main_wait / NS / state.length) || "0"} % of the time` : ""]);
-  if (values.wait !== null && values.wait > (values.main_wait || 0) * 1.001) rows.push(["all threads wait", seconds(values.wait / NS), ""]);
+  if (values.wait > 0) rows.push(["waiting", seconds(values.wait / NS), values.main_wait > values.wait * 0.999 ? ofTime(values.main_wait, state) : ""]);
+  if (values.main_wait > 0 && values.main_wait <= values.wait * 0.999) rows.push(["   of the main thread", seconds(values.main_wait / NS), ofTime(values.main_wait, state)]);
   if (values.allocated > 0) rows.push(["allocated", bytes(values.allocated), state.length ? `${bytes(values.allocated / state.length)}/s` : ""]);
   if (values.copied > 0) rows.push(["copied", bytes(values.copied), state.length ? `${bytes(values.copied / state.length)}/s` : ""]);
   return rows;

@@ -83,6 +83,12 @@ function ids(block, packed) {
   return result;
 }
 
+// The paths of all files in the tables of some documents.
+function filesOf(documents, names) {
+  const numbers = documents.flatMap((each) => [...each.lines.columns.file, ...each.functions.columns.file]);
+  return numbers.filter((number) => number >= 0).map((number) => names[number]);
+}
+
 // What the page works with: texts in place of numbers, grids in place of bytes.
 function load(doc, block) {
   const recorded = new Set(Object.keys(doc.overall));
@@ -97,7 +103,6 @@ function load(doc, block) {
     overall[name] = Array.isArray(values) ? running(values) : new Grid(block, values);
   }
   const flame = doc.flame;
-  nameFiles(named(doc.lines.columns.file).concat(named(doc.functions.columns.file)).filter((path) => path !== null));
   const functions = { ...flame.functions, name: named(flame.functions.name), file: named(flame.functions.file) };
   return {
     ...doc,
@@ -109,7 +114,6 @@ function load(doc, block) {
     threads: part(doc.threads),
     spans: doc.spans && part(doc.spans),
     flame: { ...flame, functions, parent: ids(block, flame.parent), function: ids(block, flame.function), own: new Series(block, flame.own, recorded), held: heldAt(block, flame.held) },
-    sources: sources(doc),
     leaks: doc.leaks && doc.leaks.map((leak) => ({ ...leak, file: leak.file < 0 ? null : doc.names[leak.file] })),
   };
 }

@@ -49,7 +49,7 @@ class Places {
   // Whether a row has a number worth reading: a thousandth of the time, a hundredth of the memory.
   matters({ values, part, id }) {
     const peak = this.state.whole && part.columns.peak_bytes ? part.columns.peak_bytes[id] : 0;
-    return values.share >= 0.001 || values.total_share >= 0.001 || values.main_wait >= this.state.length * NS * 0.001
+    return values.share >= 0.001 || values.total_share >= 0.001 || values.wait >= this.state.length * NS * 0.001
       || peak >= this.least * 10 || values.allocated >= 0.01 * (this.state.overall("allocated") || Infinity) || values.copied >= 0.01 * (this.state.overall("copied") || Infinity);
   }
 
@@ -72,15 +72,15 @@ class Places {
     });
     this.current = this.current || {};
     const then = (row) => (this.state.moment === null ? null : part.own.sum("net", row.id, 0, this.state.moment));
-    const waits = this.data.recorded.has("main_wait");
+    const waits = this.data.recorded.has("wait");
     return [
       { id: "bar", title: "", class: "bars", cell: (row) => this.barCell(row, largest((each) => each.values.cpu)) },
       { id: "cpu", title: "CPU %", hint: "Its own share of the CPU time, with half the width of the 95 % interval", class: "strong", value: (row) => row.values.cpu,
         cell: (row) => shareCell(row.values.share, row.values.low, row.values.high) },
       { id: "total", title: "with calls", hint: "Share of the CPU time with everything that was called", class: "wide", value: (row) => row.values.total_cpu,
         cell: (row) => amount(percent(row.values.total_share)) },
-      waits && { id: "wait", title: "waiting", class: "wide", hint: "Time that the main thread waited here", value: (row) => row.values.main_wait,
-        cell: (row) => meter(row.values.main_wait > 5e5 ? seconds(row.values.main_wait / NS) : "", row.values.main_wait / largest((each) => each.values.main_wait), "wait") },
+      waits && { id: "wait", title: "waiting", class: "wide", hint: "Time that threads waited here, all of them together", value: (row) => row.values.wait, has: (row) => row.values.wait > 5e5,
+        cell: (row) => meter(row.values.wait > 5e5 ? seconds(row.values.wait / NS) : "", row.values.wait / largest((each) => each.values.wait), "wait") },
       name !== "files" && { id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
       { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
         cell: (row) => this.labelCell(name, row) },

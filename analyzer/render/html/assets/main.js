@@ -1,15 +1,15 @@
 // Starts everything, and what belongs to no single part: addresses.
 
-function followAddresses(state, places) {
+function followAddresses(views) {
   const follow = () => {
     const told = readAddress(location.hash);
     if (!told || (told.file && document.getElementById(told.file) && told.line === null)) return;
     if (told.window) {
-      const { start, width, count: spans } = state.data.bins;
+      const { start, width, count: spans } = views.state.data.bins;
       const [low, high] = told.window.map((at) => Math.max(0, Math.min(spans, Math.round((at - start) / width))));
-      if (low < high) state.change({ from: low, to: high });
+      if (low < high) views.state.change({ from: low, to: high });
     }
-    if (told.file && !places.reveal(told.file, told.line)) say("That line has no time in this window");
+    if (told.file && !views.places.reveal(told.file, told.line)) say("That line has no time in this window");
   };
   addEventListener("hashchange", follow);
   // The same link, clicked again, brings its line back into view.
@@ -23,23 +23,14 @@ function followAddresses(state, places) {
 async function start() {
   showThemes();
   const [doc, block] = await unpack();
-  const state = new State(load(doc, block));
   byId("bar").hidden = false;
   byId("main").hidden = false;
-  new Timeline(state);
-  showAdvice(state);
-  const places = new Places(state);
-  new FlameGraph(state);
-  showMemory(state);
-  showProcesses(state);
-  new Threads(state);
-  if (state.data.spans) new Spans(state);
-  showNavigation();
-  followSearch((search) => state.change({ search }));
+  const views = new Views(doc, block);
+  followSearch((search) => views.state.change({ search }));
   const measureBar = () => document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight + 12}px`);
   addEventListener("resize", measureBar);
   measureBar();
-  followAddresses(state, places);
+  followAddresses(views);
   document.documentElement.dataset.ready = "yes";
 }
 

@@ -45,10 +45,10 @@ class SourceView {
 
   row(number, text, values, longest, here) {
     const spent = values && values.cpu > 0;
-    const wait = values && values.main_wait > this.state.length * NS * 0.001 ? `${shortWait(values.main_wait)} wait` : "";
+    const wait = values && values.wait > this.state.length * NS * 0.001 ? `${shortWait(values.wait)} wait` : "";
     const line = el("tr", { class: here ? "here" : "" },
       el("td", { class: "g" }, spent && bar(values, longest)),
-      el("td", { class: "v" }, spent ? percent(values.share) : wait),
+      el("td", { class: "v" }, spent ? [percent(values.share), wait && " ", wait && el("small", {}, wait)] : wait),
       el("td", { class: "n" }, number),
       el("td", {}, text || " "));
     if (values) tip(line, () => facts(`line ${number}`, exact(values, this.state)));

@@ -26,12 +26,12 @@ class Timeline {
     const width = this.data.bins.width * 1e9;
     const height = 46;
     const busy = Array.from({ length: this.count }, (_, span) => CPU.reduce((sum, name) => sum + this.value(name, span), 0));
-    const waits = Array.from({ length: this.count }, (_, span) => this.value("main_wait", span));
+    const waits = Array.from({ length: this.count }, (_, span) => this.value(this.data.waiting.measure, span));
     const top = Math.max(width, ...busy, ...busy.map((value, span) => Math.min(width, value + waits[span])));
     const chart = svg("svg", { viewBox: `0 0 ${this.count} ${height}`, preserveAspectRatio: "none", height, "aria-hidden": "true" });
     for (let span = 0; span < this.count; span++) {
       let reached = height;
-      // Waiting stands on top of the work, as far as the main thread could have worked: one core.
+      // Waiting stands on top of the work, as far as the main thread (or a chosen one) could have worked: one core.
       for (const name of [...CPU, "wait"]) {
         const amount = name === "wait" ? Math.min(waits[span], Math.max(0, width - busy[span])) : this.value(name, span);
         const tall = (amount / top) * height;
@@ -192,7 +192,7 @@ class Timeline {
     const length = this.data.bins.width * this.count;
     const fine = (at) => (length > 120 ? seconds(at) : moment(at, niceStep(length / 100)));
     const keys = el("span", { class: "keys" }, [...CPU, "wait"].filter((name) => this.known(name)).map((name) =>
-      el("span", {}, key(name), name === "wait" ? "main thread waiting" : CALLED[name])),
+      el("span", {}, key(name), name === "wait" ? (this.data.waiting.main ? "main thread waiting" : "waiting") : CALLED[name])),
     this.data.memory && el("span", {}, key("memory"), "memory held"),
     this.data.gpu && el("span", {}, key("gpu"), "GPU busy (line: its memory)"),
     this.data.memory && this.data.memory.resident.length > 0 && el("span", {}, el("i", { class: "key dashes" }), "resident"));
@@ -207,7 +207,7 @@ class Timeline {
   }
 
   known(name) {
-    return name === "wait" ? this.data.recorded.has("main_wait") : this.data.overall[name] && this.data.overall[name].sum(0, 0, this.count) > 0;
+    return name === "wait" ? this.data.recorded.has(this.data.waiting.measure) : this.data.overall[name] && this.data.overall[name].sum(0, 0, this.count) > 0;
   }
 }
 
