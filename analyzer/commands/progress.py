@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..recording.progress import Watcher
-
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from ..recording.opened import Watcher
 
 AFTER_S = 1.0
 """What takes less shows no bar."""

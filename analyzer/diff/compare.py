@@ -13,7 +13,7 @@ import pandas as pd
 from tachograph.format import FormatError
 
 from ..profile.profile import Question
-from ..recording.progress import Watcher
+from ..recording.opened import Watcher
 from ..recording.text import printable
 from ..report_data.difference import DiffResult, Level
 from ..report_data.difference_metrics import OVERALL, SELF, TOTAL, TREE, Metric

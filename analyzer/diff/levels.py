@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..profile.profile import Profile
-from ..recording.release import release_unused
+from ..recording.long_reads import release_unused
 from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Level, Status
 from ..report_data.difference_metrics import BY_NAME, PEAK, RESIDENT, WALL, Metric
 from .evidence import SPREAD, Amounts, Evidence, adjusted_alpha
@@ -250,7 +250,7 @@ def overall(profile: Profile, metric: Metric) -> float | None:
 
 def sampling_unit(profile: Profile, kind: str, parameters: dict[str, object]) -> float:
     """What one independent observation weighs, in seconds or bytes; 0: nothing was sampled."""
-    interval = profile.about.interval_s or 0.01
+    interval = profile.metadata.interval_s or 0.01
     if kind == "cpu":
         effective = profile.totals.effective_samples
         return profile.totals.cpu_s / effective if effective > 0 else interval

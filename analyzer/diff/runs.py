@@ -12,9 +12,8 @@ import pandas as pd
 
 from ..profile.build import build_profile
 from ..profile.profile import Question
-from ..recording.opened import Recording
-from ..recording.progress import Watcher
-from ..recording.release import release_unused
+from ..recording.long_reads import release_unused
+from ..recording.opened import Recording, Watcher
 from ..recording.text import printable
 from ..report_data.data_quality import CPU_WAIT_SHARE, is_severe
 from ..report_data.difference import ComparedRun
@@ -148,11 +147,11 @@ def make_side(runs: Sequence[Run]) -> Side:
 def obstacles(runs: Sequence[Run]) -> list[str]:
     """Why the recordings cannot be compared; empty if they can."""
     found = [
-        _differing("sampler", runs, lambda run: ", ".join(run.profile.about.samplers)),
+        _differing("sampler", runs, lambda run: ", ".join(run.profile.metadata.samplers)),
         _differing("interval", runs, _interval),
         _differing("Python", runs, _minor_versions),
-        _differing("operating system", runs, lambda run: (run.profile.about.os or "?").partition(" ")[0]),
-        _differing("processor", runs, lambda run: run.profile.about.machine or "?"),
+        _differing("operating system", runs, lambda run: (run.profile.metadata.os or "?").partition(" ")[0]),
+        _differing("processor", runs, lambda run: run.profile.metadata.machine or "?"),
     ]
     found += [_differing(name, runs, _parameter(key)) for key, name in MODES.items()]
     if any(run.profile.totals.processes > 1 for run in runs):
@@ -165,10 +164,10 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
     """What makes the comparison weaker without forbidding it."""
     runs = [*base, *new]
     found = [
-        _differing("machine", runs, lambda run: run.profile.about.host or "?"),
-        _differing("number of CPUs", runs, lambda run: str(run.profile.about.cpu_count or "?")),
-        _differing("Python", runs, lambda run: ", ".join(run.profile.about.python_versions)),
-        _differing("program", runs, lambda run: run.profile.about.program or "?"),
+        _differing("machine", runs, lambda run: run.profile.metadata.host or "?"),
+        _differing("number of CPUs", runs, lambda run: str(run.profile.metadata.cpu_count or "?")),
+        _differing("Python", runs, lambda run: ", ".join(run.profile.metadata.python_versions)),
+        _differing("program", runs, lambda run: run.profile.metadata.program or "?"),
         _differing("number of recorded processes", runs, lambda run: str(run.profile.totals.processes)),
     ]
     notes = [f"not everything is equal: {reason}" for reason in found if reason]
@@ -185,7 +184,7 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
                 f"the machine was busy while {run.name} was recorded (no processor for {seconds(waited)} of"
                 f" {seconds(wall)}): its wall time and waiting tell little"
             )
-    if {run.profile.about.uuid for run in base} & {run.profile.about.uuid for run in new}:
+    if {run.profile.metadata.uuid for run in base} & {run.profile.metadata.uuid for run in new}:
         notes.append("a recording is on both sides")
     return notes
 
@@ -196,12 +195,12 @@ def _differing(what: str, runs: Sequence[Run], value: Callable[[Run], str | None
 
 
 def _interval(run: Run) -> str:
-    interval = run.profile.about.interval_s
+    interval = run.profile.metadata.interval_s
     return "?" if interval is None else f"{interval * 1e3:g} ms"
 
 
 def _minor_versions(run: Run) -> str | None:
-    versions = run.profile.about.python_versions
+    versions = run.profile.metadata.python_versions
     return ", ".join(dict.fromkeys(".".join(version.split(".")[:2]) for version in versions)) or None
 
 

@@ -14,11 +14,11 @@ from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, descr
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..recording.call_tree import CallTree, load_tree
 from ..recording.filter import Filter, Mask, make_filter
+from ..recording.long_reads import release_unused
 from ..recording.named_spans import Spans, narrowed, own_and_total, read_spans
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ..recording.quality import Quality, read_quality
-from ..recording.release import release_unused
 from ..recording.sources import Sources
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
@@ -31,7 +31,7 @@ from ..samples.scope import ALL, PROJECT, Scope
 from ..samples.stream import Sink, Stream
 from ..samples.summary import Summary, main_threads
 from .held_memory import Held, read_held
-from .metadata import describe, totals_of, wall_seconds
+from .metadata import read_metadata, totals_of, wall_seconds
 from .processes import LISTED, frame_of, recorded_how
 from .profile import Profile, Question, Totals
 from .span_sums import Ranges, TimeRangeSums, sum_spans
@@ -146,7 +146,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         question=question,
         scope=scope.text,
         widened=widened,
-        about=describe(recording),
+        metadata=read_metadata(recording),
         totals=totals,
         quality=_quality(asked, measured, totals, devices),
         lines=summary.lines(in_scope, sources),

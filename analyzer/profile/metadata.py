@@ -14,15 +14,15 @@ from ..recording.text import printable
 from ..recording.time_ranges import united_ns
 from ..recording.time_window import Window
 from .processes import LISTED
-from .profile import About, Totals
+from .profile import Metadata, Totals
 
 
-def describe(recording: Recording) -> About:
+def read_metadata(recording: Recording) -> Metadata:
     """The recording, its program and its machine, in printable text."""
     manifest, processes = recording.manifest, recording.table("processes")
     argv = [printable(argument, 500) for argument in manifest.argv[:1000]]
     interval = recording.interval_ns
-    return About(
+    return Metadata(
         path=printable(str(recording.path), 4096),
         uuid=printable(manifest.uuid),
         program=printable(shlex.join(manifest.argv[:100]), 1000) if manifest.argv else "",

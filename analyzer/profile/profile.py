@@ -96,7 +96,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class Metadata:
     """The recording that was asked. Text is printable; times are UTC in ISO 8601."""
 
     path: str
@@ -143,7 +143,7 @@ class Profile:
     """The scope that was applied."""
     widened: bool
     """Whether ``scope`` is ``all`` because hardly any time was the project's."""
-    about: About
+    metadata: Metadata
     totals: Totals
     quality: Quality
     lines: pd.DataFrame

@@ -6,13 +6,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import pyarrow as pa
 
 from tachograph.format import Container, Manifest, Specification, load_specification, open_container
 
-from .progress import Watcher
 from .tables import BATCH_ROWS, Tables
 
 DEFINITIONS = (
@@ -27,6 +26,18 @@ DEFINITIONS = (
     "gpu_devices",
 )
 """Tables of definitions: small, read whole, addressed by their ids, which are their row numbers."""
+
+
+class Watcher(Protocol):
+    """Is told what a long command is doing. It may be told from any thread."""
+
+    def step(self, what: str) -> None:
+        """Something begins that does not say how far it is."""
+        ...
+
+    def read(self, table: str, done: int, of: int) -> None:
+        """So many rows of a table have been read."""
+        ...
 
 
 class Recording:

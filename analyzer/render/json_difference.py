@@ -51,7 +51,7 @@ def document(result: DiffResult, judgements: Sequence[Judgement] = (), top: int 
 def _run(run: ComparedRun) -> dict[str, Any]:
     quality = run.profile.quality
     return {
-        **asdict(run.profile.about),
+        **asdict(run.profile.metadata),
         "wall_s": run.profile.totals.wall_s,
         "samples": run.profile.totals.samples,
         "state": quality.state,

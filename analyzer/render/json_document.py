@@ -26,7 +26,7 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
     ordered = {name: frame.sort_values(column, ascending=False, kind="stable") for name, frame in frames.items()}
     return {
         "tachograph": {"document": "profile", "version": VERSION},
-        "recording": asdict(profile.about),
+        "recording": asdict(profile.metadata),
         "question": {**asdict(profile.question), "scope": profile.scope, "scope_widened": profile.widened},
         "totals": asdict(profile.totals),
         "quality": {

@@ -19,9 +19,9 @@ from .bins import Bins, make_bins
 from .flame import Flame, build_flame
 from .heap_rows import memory_rows
 from .labels import HELD, Labels
-from .named_spans import SpanPart, SpansOverTime
 from .sampled import Sampled
 from .series import CPU, PlaceSums, Series, make_series
+from .spans_over_time import SpanPart, SpansOverTime
 from .targets import (
     MAX_FILES,
     MAX_FUNCTIONS,

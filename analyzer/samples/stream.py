@@ -21,8 +21,8 @@ from tachograph.format.enumerations import NativePath, Origin
 
 from ..recording.filter import Mask
 from ..recording.interpreter_phases import STARTING, InterpreterPhases, find_interpreter_phases
+from ..recording.long_reads import prefetched
 from ..recording.opened import Recording
-from ..recording.prefetch import prefetched
 from ..recording.question_options import Attribution
 from ..recording.tables import BATCH_ROWS
 from ..recording.time_window import Window

@@ -16,7 +16,6 @@ from .directory import SpoolDirectory
 from .gpu import GpuFacts, read_gpu
 from .images import images_of
 from .layout import BLOCK_ROWS, FREED_ROWS, NativeStack
-from .named_spans import spans_table
 from .native_frames import NativeFrames, Resolve
 from .native_tree import NativeTree, take_native_paths
 from .process_definitions import ProcessFacts
@@ -26,6 +25,7 @@ from .processes import losses_of_rows, processes_table, rows_of, threads_table
 from .records import ROW_KINDS, TABLE_KINDS
 from .row_kind import RowKind
 from .rows import IdMaps, final_table, id_maps
+from .spans_table import spans_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
+from ...recording.long_reads import prefetched
 from ...recording.opened import Recording
-from ...recording.prefetch import prefetched
 from ...samples.sites import Sites
 from .members import Members
 

@@ -82,7 +82,7 @@ def _side(runs: list[ComparedRun]) -> str:
 
 
 def _facts(result: DiffResult) -> list[str]:
-    program = result.new[0].profile.about.program
+    program = result.new[0].profile.metadata.program
     runs = f"{len(result.base)} against {len(result.new)} recording{'s' if len(result.new) > 1 else ''}"
     single = len(result.base) == len(result.new) == 1
     spread = "judged by how much the runs of a side differ"

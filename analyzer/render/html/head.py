@@ -16,9 +16,9 @@ PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unk
 
 def head(profile: Profile, left_out: list[str]) -> dict[str, Any]:
     """What the template shows above the charts, and what it says about the recording at the end."""
-    about = profile.about
+    metadata = profile.metadata
     return {
-        "program": about.program or about.path,
+        "program": metadata.program or metadata.path,
         "facts": _facts(profile),
         **summary(profile),
         "quality": _quality(profile),
@@ -34,14 +34,14 @@ def summary(profile: Profile) -> dict[str, list[dict[str, Any]]]:
 
 
 def _facts(profile: Profile) -> list[str]:
-    about = profile.about
-    facts = [about.created_utc and about.created_utc.replace("T", " ").removesuffix("+00:00")[:19] + " UTC"]
-    facts.append(about.host)
-    facts.append(f"{about.cpu_count} CPUs" if about.cpu_count else None)
-    facts += [f"CPython {version}" for version in about.python_versions]
-    every = f", every {about.interval_s * 1e3:g} ms" if about.interval_s else ""
-    facts.append(" and ".join(about.samplers) + f" sampler{every}" if about.samplers else None)
-    facts.append(about.rotated)
+    metadata = profile.metadata
+    facts = [metadata.created_utc and metadata.created_utc.replace("T", " ").removesuffix("+00:00")[:19] + " UTC"]
+    facts.append(metadata.host)
+    facts.append(f"{metadata.cpu_count} CPUs" if metadata.cpu_count else None)
+    facts += [f"CPython {version}" for version in metadata.python_versions]
+    every = f", every {metadata.interval_s * 1e3:g} ms" if metadata.interval_s else ""
+    facts.append(" and ".join(metadata.samplers) + f" sampler{every}" if metadata.samplers else None)
+    facts.append(metadata.rotated)
     question = profile.question
     if question.thread is not None:
         facts.append(f"only thread {question.thread}")
@@ -139,18 +139,18 @@ def _quality(profile: Profile) -> dict[str, Any]:
 
 
 def _about(profile: Profile) -> list[tuple[str, str]]:
-    about, question = profile.about, profile.question
+    metadata, question = profile.metadata, profile.question
     widened = " (hardly any time was the project's own)" if profile.widened else ""
     window = "" if question.start_s is None and question.end_s is None else f"{question.start_s} to {question.end_s} s"
     rows = [
-        ("command", " ".join(about.argv[:100])),
-        ("recording", about.path),
-        ("identity", about.uuid),
-        ("machine", ", ".join(filter(None, (about.host, about.os, about.machine)))),
+        ("command", " ".join(metadata.argv[:100])),
+        ("recording", metadata.path),
+        ("identity", metadata.uuid),
+        ("machine", ", ".join(filter(None, (metadata.host, metadata.os, metadata.machine)))),
         ("scope", profile.scope + widened),
         ("window", window),
         ("attribution", str(question.attribution)),
-        ("format", f"{about.format_version}, written by tachograph {about.tachograph_version or '?'}"),
+        ("format", f"{metadata.format_version}, written by tachograph {metadata.tachograph_version or '?'}"),
         ("effective samples", f"{profile.totals.effective_samples:,.0f}"),
     ]
     return [(name, value) for name, value in rows if value]

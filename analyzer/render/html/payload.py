@@ -13,10 +13,10 @@ from ...profile.profile import Profile
 from ...recording.text import printable
 from ...report_data.advice.rules import advise
 from ...report_data.flame import FOLDED, LABEL
-from ...report_data.named_spans import SpanPart
 from ...report_data.report_data import Part, ReportData
 from ...report_data.row_labels import MEANING, UNKNOWN_CODE
 from ...report_data.series import MEASURES
+from ...report_data.spans_over_time import SpanPart
 from ...report_data.views import View
 from ...report_data.waiting import first_waiting
 from .gpu import gpu_document

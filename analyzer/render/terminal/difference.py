@@ -100,7 +100,7 @@ class Report:
 
     def _head(self) -> Iterator[Text]:
         result = self._result
-        program = result.new[0].profile.about.program or result.new[0].name
+        program = result.new[0].profile.metadata.program or result.new[0].name
         yield Text(" tachograph diff  ", "bold").append(program, "bold #e5c07b")
         yield from self._side("base", result.base)
         yield from self._side("new", result.new)
@@ -122,7 +122,7 @@ class Report:
         text = Text(f" {name:<5}", "bold")
         first = runs[0].profile
         if len(runs) == 1:
-            facts = [when(first.about.created_utc), f"{seconds(first.totals.wall_s)} wall"]
+            facts = [when(first.metadata.created_utc), f"{seconds(first.totals.wall_s)} wall"]
             facts.append(f"{first.totals.samples:,} samples")
             text.append(f"{runs[0].name}  ")
             yield text.append(self._style.plain(" · ").join(fact for fact in facts if fact), "dim")

@@ -45,18 +45,18 @@ def header(profile: Profile, style: Style, width: int) -> Iterator[Text]:
 
 def _program(profile: Profile, style: Style, width: int) -> Text:
     text = Text().append(" tachograph  ", "bold")
-    program = profile.about.program or profile.about.path
+    program = profile.metadata.program or profile.metadata.path
     text.append(printable(program, max(20, width - 14)), "bold #e5c07b")
     return text
 
 
 def _circumstances(profile: Profile, style: Style) -> Text:
-    about = profile.about
-    facts = [_when(about.created_utc), f"on {about.host}" if about.host else None]
-    facts += [f"CPython {version}" for version in about.python_versions]
-    every = f", every {about.interval_s * 1e3:g} ms" if about.interval_s else ""
-    facts.append(" and ".join(about.samplers) + f" sampler{every}" if about.samplers else None)
-    facts.append(about.rotated)
+    metadata = profile.metadata
+    facts = [_when(metadata.created_utc), f"on {metadata.host}" if metadata.host else None]
+    facts += [f"CPython {version}" for version in metadata.python_versions]
+    every = f", every {metadata.interval_s * 1e3:g} ms" if metadata.interval_s else ""
+    facts.append(" and ".join(metadata.samplers) + f" sampler{every}" if metadata.samplers else None)
+    facts.append(metadata.rotated)
     return Text(" " + style.plain(" · ").join(fact for fact in facts if fact), "dim")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ...profile.metadata import describe
+from ...profile.metadata import read_metadata
 from ...recording.opened import Recording
 from ...recording.quality import read_quality
 from ...recording.text import printable
@@ -26,7 +26,7 @@ def facts(recording: Recording) -> dict[str, Any]:
     }
     return {
         "tachograph": {"document": "info", "version": 1},
-        "recording": asdict(describe(recording)),
+        "recording": asdict(read_metadata(recording)),
         "state": quality.state,
         "bytes": recording.size,
         "wall_s": None if end is None else (end - recording.start_ns) / 1e9,
@@ -46,18 +46,23 @@ def facts(recording: Recording) -> dict[str, Any]:
 
 def text(document: dict[str, Any]) -> Iterator[Text]:
     """The document as lines for a terminal."""
-    about = document["recording"]
-    machine = [about["host"], about["os"], about["machine"], about["cpu_count"] and f"{about['cpu_count']} CPUs"]
-    yield Text().append(f" {about['path']}", "bold").append(f"   {size(document['bytes'])}", "dim")
+    metadata = document["recording"]
+    machine = [
+        metadata["host"],
+        metadata["os"],
+        metadata["machine"],
+        metadata["cpu_count"] and f"{metadata['cpu_count']} CPUs",
+    ]
+    yield Text().append(f" {metadata['path']}", "bold").append(f"   {size(document['bytes'])}", "dim")
     for name, value in (
-        ("program", about["program"]),
-        ("recorded", about["created_utc"]),
+        ("program", metadata["program"]),
+        ("recorded", metadata["created_utc"]),
         ("on", ", ".join(str(part) for part in machine if part)),
-        ("Python", ", ".join(about["python_versions"])),
+        ("Python", ", ".join(metadata["python_versions"])),
         ("processes", _processes(document["processes"])),
         ("wall time", seconds(document["wall_s"])),
         ("state", document["state"]),
-        ("format", f"{about['format_version']}, written by tachograph {about['tachograph_version'] or '?'}"),
+        ("format", f"{metadata['format_version']}, written by tachograph {metadata['tachograph_version'] or '?'}"),
         ("parameters", _pairs(document["parameters"])),
         ("sampler cost", _pairs(document["sampler_cost"])),
         ("its memory", _its_memory(document)),

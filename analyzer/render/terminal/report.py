@@ -22,7 +22,7 @@ from ...report_data.row_labels import MEANING, off_line_title, scope_text
 from .header import header, indented
 from .leaks import leak_lines
 from .line_columns import Columns
-from .named_spans import span_lines
+from .span_section import span_lines
 from .style import COLOURS, Style
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tachograph.analyzer import Recording
-from tachograph.analyzer.recording.prefetch import prefetched
+from tachograph.analyzer.recording.long_reads import prefetched
 from tachograph.analyzer.samples import accumulate
 from tachograph.analyzer.samples.accumulate import Accumulator
 from tachograph.analyzer.samples.reduction import Reduction
