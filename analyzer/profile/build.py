@@ -26,12 +26,14 @@ from ..samples.intervals import effective_samples
 from ..samples.measures import prepared
 from ..samples.native_frames import FrameClass
 from ..samples.nodes import calls, joined, time_sums
+from ..samples.path_sums import PathFacts, PathSums
 from ..samples.reduction import Facts, Reduction
 from ..samples.scope import ALL, PROJECT, Scope
 from ..samples.stream import Sink, Stream
 from ..samples.summary import Summary, main_threads
 from .held_memory import Held, read_held
 from .metadata import read_metadata, totals_of, wall_seconds
+from .native_rows import native_rows
 from .processes import LISTED, frame_of, recorded_how
 from .profile import Profile, Question, Totals
 from .span_sums import Ranges, TimeRangeSums, sum_spans
@@ -75,6 +77,8 @@ class Measured:
     readings: Readings | None
     """None where GPUs were not read, and so is ``gpu``."""
     gpu: GpuSums | None
+    paths: PathFacts
+    """By call path."""
 
 
 def ask(recording: Recording, question: Question) -> Asked:
@@ -105,14 +109,15 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     """Reads samples, memory and GPUs; the samples in one pass, which feeds the sinks ``more`` as well."""
     recording, stream, ranges = asked.recording, asked.stream, asked.ranges
     reduction = Reduction(stream)
+    paths = PathSums(stream, load_tree(recording), main_threads(recording.table("threads")))
     spans = TimeRangeSums(stream, ranges, len(asked.spans.names)) if len(ranges[1]) else None
     readings = read_readings(recording)
     gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, asked.filter))
-    stream.feed(reduction, *(sink for sink in (spans, gpu) if sink is not None), *more)
+    stream.feed(reduction, paths, *(sink for sink in (spans, gpu) if sink is not None), *more)
     facts = reduction.facts()
     release_unused()
     held = read_held(recording, asked.window, asked.filter, asked.wall_s)
-    return Measured(facts, held, spans, readings, None if gpu is None else gpu.sums())
+    return Measured(facts, held, spans, readings, None if gpu is None else gpu.sums(), paths.facts())
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -129,7 +134,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
     """Draws the conclusions from what was measured: scope, lines, functions, threads, leaks, totals."""
     recording, question, held = asked.recording, asked.question, measured.held
     threads = recording.table("threads")
-    tree, sources = load_tree(recording), Sources(recording.table("files"))
+    tree, sources = measured.paths.calls, Sources(recording.table("files"))
     summary = _summary(asked, measured, tree)
     scope, widened = choose_scope(question.scope, recording, summary)
     in_scope = summary.in_scope(scope)
@@ -151,12 +156,16 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         quality=_quality(asked, measured, totals, devices),
         lines=summary.lines(in_scope, sources),
         functions=summary.functions(in_scope),
+        native_functions=native_rows(
+            measured.paths, summary.total_cpu_ns, summary.effective, waits_known=summary.waits_known
+        ),
         files=summary.files(in_scope),
         threads=by_thread,
         processes=processes,
         tasks=sum_tasks(recording, tree, summary.sums, summary.effective, waits_known=summary.waits_known),
         sources=sources,
         calls=calls(tree, in_scope, summary.sums, waits_known=summary.waits_known),
+        paths=measured.paths,
         memory=memory,
         leaks=None if leaks is None else leaks.listed,
         spans=sum_spans(asked.spans, asked.window, held, measured.named_spans) if recording.recorded("spans") else None,

@@ -12,6 +12,7 @@ from ..recording.quality import Quality
 from ..recording.question_options import Attribution
 from ..recording.sources import Sources
 from ..samples.nodes import Calls
+from ..samples.path_sums import PathFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,14 @@ class Profile:
     lines: pd.DataFrame
     """file, line, function, source, file_id (-1 for rows such as ``<no Python stack>``), and the common columns."""
     functions: pd.DataFrame
-    """function, file, line (its first), file_id, and the common columns."""
+    """function, file, line (its first), file_id, language (``python``; null in rows such as ``<no Python stack>``), and
+    the common columns."""
+    native_functions: pd.DataFrame
+    """Native functions: function, library (file name of the module that holds it), language (``native``), the columns
+    of time and shares, guessed_s (the part of total_cpu_s whose native path is a guess), and native (its number).
+
+    They divide once more what the rows of Python functions hold. What they called (``total_``) is unknown where no
+    native call paths were recorded."""
     files: pd.DataFrame
     """file, file_id, and the common columns."""
     threads: pd.DataFrame
@@ -162,6 +170,8 @@ class Profile:
     sources: Sources
     calls: Calls
     """The call tree with the measures of every node."""
+    paths: PathFacts
+    """What was sampled, by call path through Python and native code."""
     memory: Memory | None
     """The processes' memory as a whole; None if it was not recorded."""
     leaks: pd.DataFrame | None

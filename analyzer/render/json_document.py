@@ -20,10 +20,23 @@ VERSION = 1
 
 
 def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> dict[str, Any]:
-    """The document as Python objects; ``top`` limits lines, functions and files, which are sorted by ``sort``."""
+    """The document as Python objects.
+
+    ``top`` limits lines, files and the functions of each language, which are sorted by ``sort``.
+    """
     column = Sort(sort).column
-    frames = {"lines": profile.lines, "functions": profile.functions, "files": profile.files}
-    ordered = {name: frame.sort_values(column, ascending=False, kind="stable") for name, frame in frames.items()}
+
+    def first(frame: pd.DataFrame) -> pd.DataFrame:
+        ordered = frame.sort_values(column, ascending=False, kind="stable") if column in frame else frame
+        return ordered.head(top) if top else ordered
+
+    python, native = first(profile.functions), first(profile.native_functions)
+    both = pd.concat([python, native.astype({"total_samples": object})], ignore_index=True)
+    frames = {
+        "lines": first(profile.lines),
+        "functions": both.sort_values(column, ascending=False, kind="stable"),
+        "files": first(profile.files),
+    }
     return {
         "tachograph": {"document": "profile", "version": VERSION},
         "recording": asdict(profile.metadata),
@@ -38,7 +51,7 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
             "recorder_bytes": profile.quality.recorder_bytes,
             "notes": profile.quality.notes,
         },
-        **{name: _records(frame.head(top) if top else frame, COLUMNS[name]) for name, frame in ordered.items()},
+        **{name: _records(frame, COLUMNS[name]) for name, frame in frames.items()},
         "threads": _records(profile.threads, COLUMNS["threads"]),
         "tasks": _records(profile.tasks, COLUMNS["tasks"]),
         "processes": _records(profile.processes, COLUMNS["processes"]),

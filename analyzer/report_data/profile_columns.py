@@ -18,7 +18,10 @@ _OTHERS = (*memory.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "time
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "lines": ("file", "line", "function", *_SELF, *_SHARES, *_TOTAL, *_OTHERS, "source"),
-    "functions": ("function", "file", "line", *_SELF, *_SHARES, *_TOTAL, *_OTHERS),
+    "functions": (
+        *("function", "file", "line", "language", "library"),
+        *(*_SELF, *_SHARES, *_TOTAL, "guessed_s", *_OTHERS),
+    ),
     "files": ("file", *_SELF, *_SHARES, *_TOTAL, *_OTHERS),
     "threads": ("name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s", *THREAD_COLUMNS),
     "tasks": tuple(tasks.COLUMNS),

@@ -27,6 +27,7 @@ from tachograph.format.enumerations import NativePath
 
 from ..recording.call_tree import NOTHING, CallTree
 from ..recording.opened import Recording
+from ..recording.tree import Tree
 from .cells import STATES
 from .native_functions import NativeFunctions
 from .sites import state_label
@@ -41,22 +42,15 @@ _BROKEN = -2
 
 
 @dataclass(frozen=True)
-class PathTree:
-    """Call paths as a tree: one entry per node in every array, parents before their children.
+class PathTree(Tree):
+    """Call paths as a tree. Each node is a Python frame, a native function or a label; the other two are NOTHING."""
 
-    Each node is a Python frame, a native function or a label, and the other two are NOTHING.
-    """
-
-    parent: Ids
     stack: Ids
     """A node of the call tree: code and line."""
     native: Ids
     """A function of ``NativeFunctions``."""
     label: Ids
     """A state of a stack, ``sites.state_label``."""
-
-    def __len__(self) -> int:
-        return len(self.parent)
 
 
 class CallPaths:

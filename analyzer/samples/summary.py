@@ -72,7 +72,8 @@ class Summary:
         self.effective = effective
         self.waits_known = waits_known
         self._more = more
-        self._total_cpu = float(rows["cpu_ns"].sum())
+        self.total_cpu_ns = float(rows["cpu_ns"].sum())
+        """All CPU time in question."""
 
     def with_more(self, *more: MoreColumns) -> Summary:
         """The same, with more columns in the frames of lines, functions and files."""
@@ -131,6 +132,7 @@ class Summary:
                 "function": [*map(printable, tree.function_names), UNKNOWN_CODE],
                 "file": [*self._paths(tree.function_files), None],
                 "line": pd.array([*tree.function_lines.tolist(), None], "Int64"),
+                "language": "python",
                 "file_id": [*tree.function_files.tolist(), NOTHING],
             }
         )
@@ -221,7 +223,7 @@ class Summary:
 
     def _shares(self, seconds: _Array, prefix: str) -> dict[str, NDArray[Any]]:
         """The share of all CPU time, with the ends of its interval."""
-        shares = seconds * 1e9 / self._total_cpu if self._total_cpu > 0 else np.full(len(seconds), np.nan)
+        shares = seconds * 1e9 / self.total_cpu_ns if self.total_cpu_ns > 0 else np.full(len(seconds), np.nan)
         low, high = wilson(shares, self.effective)
         return {f"{prefix}cpu_share": shares, f"{prefix}cpu_share_low": low, f"{prefix}cpu_share_high": high}
 

@@ -22,6 +22,7 @@ from ...report_data.row_labels import MEANING, off_line_title, scope_text
 from .header import header, indented
 from .leaks import leak_lines
 from .line_columns import Columns
+from .native_functions import native_lines
 from .span_section import span_lines
 from .style import COLOURS, Style
 
@@ -73,6 +74,8 @@ class Report:
         yield from leak_lines(self._profile, self._style, self._width)
         if found:
             yield from self._functions()
+            if not self._sort.by_size:
+                yield from native_lines(self._profile, self._style, self._width, self._title, self._columns)
         yield from span_lines(self._profile, self._style, self._width)
         if found:
             yield from self._threads()

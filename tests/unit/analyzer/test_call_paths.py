@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import json
+import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from tachograph.analyzer import Question, build_profile
 from tachograph.analyzer.recording.call_tree import load_tree
 from tachograph.analyzer.recording.opened import Recording
+from tachograph.analyzer.render.json_document import document, pieces
+from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.samples.call_paths import CallPaths, labels
-from tachograph.analyzer.samples.native_functions import plain_name
+from tachograph.analyzer.samples.native_functions import plain_name, short_library, short_name
 from tachograph.analyzer.samples.stream import Stream
 from tachograph.format.enumerations import NativePath
-from unit.analyzer.recordings import NATIVE_FRAME, OTHER_FRAME, PYTHON_FRAME, Builder
+from unit.analyzer.recordings import NATIVE_FRAME, OTHER_FRAME, PYTHON_FRAME, Builder, table
 
 WHOLE, GUESSED, TRUNCATED, TORN = NativePath.WHOLE, NativePath.GUESSED, NativePath.TRUNCATED, NativePath.TORN
 
@@ -136,6 +144,85 @@ def test_without_a_path_the_innermost_function_is_known(made: Made) -> None:
 def test_calls_within_a_library_without_names_are_one(made: Made) -> None:
     native = made.native(("LOOP", made.m), "z_none1", "z_none22", "list_sort", "z_none333")
     assert made.path(made.m, "z_none4444", native) == "m [libz.so] list_sort [libz.so]"
+
+
+def test_native_functions_have_self_and_total(made: Made) -> None:
+    builder = made.builder
+    sorting = made.native(("LOOP", made.m), "list_sort")
+    keyed = made.native(("LOOP", made.m), "list_sort", ("LOOP", made.f), "deflate")
+    deflate = made.frame("deflate")
+    builder.cpu(made.m, 10, native_frame=made.frame("z_fast"), native_stack=sorting, native_path=WHOLE)
+    builder.cpu(made.f, 20, native_frame=deflate, native_stack=keyed, native_path=GUESSED)
+    builder.cpu(made.f, 40, native_frame=PYTHON_FRAME, native_stack=sorting, native_path=WHOLE)
+    with Recording(builder.write()) as recording:
+        profile = build_profile(recording, Question(scope="all"))
+    rows = profile.native_functions
+    assert table(rows, "function", "library", "cpu_s", "total_cpu_s", "guessed_s") == [
+        ("deflate", "libz.so", 0.02, 0.02, 0.02),  # it called itself: it counts once
+        ("z_fast", "libz.so", 0.01, 0.01, 0.0),
+        ("list_sort", "python3.13", 0.0, 0.07, 0.02),
+    ]
+    assert profile.functions["cpu_s"].sum() == pytest.approx(profile.totals.cpu_s)
+    functions = json.loads("".join(pieces(document(profile))))["functions"]
+    assert [(row["function"], row["language"], row["library"]) for row in functions] == [
+        ("f", "python", None),
+        ("deflate", "native", "libz.so"),
+        ("m", "python", None),
+        ("z_fast", "native", "libz.so"),
+        ("list_sort", "native", "python3.13"),
+    ]
+    assert {row["guessed_s"] for row in functions if row["language"] == "python"} == {None}
+
+
+def test_without_paths_what_native_functions_called_is_unknown(made: Made) -> None:
+    made.builder.cpu(made.m, 10, native_frame=NATIVE_FRAME)
+    with Recording(made.builder.write()) as recording:
+        profile = build_profile(recording, Question(scope="all"))
+    assert table(profile.native_functions, "function", "cpu_s", "total_cpu_s", "guessed_s") == [
+        ("deflate", 0.01, None, None)
+    ]
+    (row,) = [row for row in document(profile)["functions"] if row["language"] == "native"]
+    assert math.isnan(row["total_samples"])
+
+
+def test_the_terminal_lists_native_functions(made: Made) -> None:
+    sorting = made.native(("LOOP", made.m), "list_sort")
+    made.builder.cpu(made.m, 10, native_frame=made.frame("z_fast"), native_stack=sorting, native_path=GUESSED)
+    with Recording(made.builder.write()) as recording:
+        profile = build_profile(recording, Question(scope="all"))
+    out = io.StringIO()
+    show(profile, Console(file=out, width=100, highlight=False, markup=False, emoji=False))
+    assert re.search(r"100 +100 .* z_fast +libz +\(100% guessed\)", out.getvalue()), out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("dgemm_kernel", "dgemm_kernel"),
+        ("void f<int>(int, char*)", "f<>"),
+        ("std::vector<int, std::allocator<int> >::push_back(int const&)", "std::vector<>::push_back"),
+        ("bool operator<(A, B)", "bool operator<(A, B)"),
+        ("(anonymous namespace)::run(int)", "::run"),
+        ("f(int) const", "f"),
+    ],
+)
+def test_short_names(name: str, short: str) -> None:
+    assert short_name(name) == short
+
+
+@pytest.mark.parametrize(
+    ("path", "short"),
+    [
+        (None, ""),
+        ("/lib/x86_64-linux-gnu/libc.so.6", "libc"),
+        ("/v/lib/python3.11/site-packages/numpy/_core/_umath.cpython-311-x86_64-linux-gnu.so", "numpy/_umath"),
+        ("/v/site-packages/numpy.libs/libscipy_openblas64_-32a4b2a6.so", "numpy/libscipy_openblas64_"),
+        ("/v/site-packages/polars/polars.abi3.so", "polars/polars"),
+        ("[vdso]", "[vdso]"),
+    ],
+)
+def test_short_libraries(path: str | None, short: str) -> None:
+    assert short_library(path) == short
 
 
 @pytest.mark.parametrize(

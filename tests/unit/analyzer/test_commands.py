@@ -122,7 +122,11 @@ def test_json(builder: Builder, here: Path) -> None:
     assert line["wait_s"] == 0.0
     assert line["source"] == "        work(i)  # the hot one"
     assert line["cpu_share_low"] < line["cpu_share"] < line["cpu_share_high"]
-    assert [(each["function"], each["total_cpu_s"]) for each in found["functions"]] == [("f", 1.51), ("<module>", 1.51)]
+    assert [(each["function"], each["language"], each["total_cpu_s"]) for each in found["functions"]] == [
+        ("f", "python", 1.51),
+        ("deflate", "native", None),
+        ("<module>", "python", 1.51),
+    ]
     assert found["threads"][0]["name"] == "MainThread"
     assert {"name", "tid", "python_s", "native_s", "kernel_s", "wait_s"} <= found["threads"][0].keys()
     assert found["totals"]["main_wait_s"] == 2.0

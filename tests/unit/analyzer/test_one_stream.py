@@ -29,6 +29,7 @@ from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.analyzer.samples import attribution, stream, weights
 from tachograph.analyzer.samples.attribution import Columns, Verdict
+from tachograph.analyzer.samples.path_sums import PATH_MEASURES
 from unit.analyzer.exports.conftest import pprof_module
 from unit.analyzer.recordings import CALL, MS, START, Builder
 from unit.report import block
@@ -76,8 +77,16 @@ def of_profile(profile: Profile) -> Sums:
 
 def of_json(profile: Profile, table: str, into: Path) -> Sums:
     json_document.write(profile, str(into), top=None, sort="cpu")
-    rows = json.loads(into.read_text("utf-8"))[table]
+    rows = [row for row in json.loads(into.read_text("utf-8"))[table] if row.get("language") != "native"]
     return {name: sum(row[f"{name}_s"] or 0.0 for row in rows) for name in ("cpu", "wait", *PARTS)}
+
+
+def of_paths(profile: Profile) -> Sums:
+    """The sums by call path; those of native functions are a part of them."""
+    sums = dict(zip(PATH_MEASURES, profile.paths.sums.sum(axis=0).tolist(), strict=True))
+    native = profile.native_functions["cpu_s"].sum()
+    assert native == pytest.approx(profile.paths.sums[profile.paths.tree.native >= 0, 1].sum() / 1e9)
+    return {name: sums[f"{name}_ns"] / 1e9 for name in ("cpu", "wait", *PARTS)}
 
 
 def of_terminal(profile: Profile) -> Sums:
@@ -153,6 +162,7 @@ def assert_all_alike(path: Path, rule: Attribution, folder: Path, pprof: Any) ->
         for table in ("lines", "functions", "files", "threads"):
             close(of_json(profile, table, folder / "profile.json"), truth, 1e-6)
             close(of_page(recording, question, table), truth, 2e-5)
+        close(of_paths(profile), truth, 1e-6)
         close(of_terminal(profile), truth, 0.00051 * truth["cpu"])
         if profile.spans is not None and len(profile.spans):
             assert profile.spans["cpu_s"].sum() == pytest.approx(truth["cpu"], rel=1e-9)
