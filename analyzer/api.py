@@ -23,12 +23,13 @@ from tachograph.format import ColumnSpec, FormatError
 
 from .profile.build import build_profile
 from .profile.profile import Profile, Question
-from .recording.call_tree import NOTHING, load_tree
+from .recording.call_tree import load_tree
 from .recording.opened import DEFINITIONS
 from .recording.opened import Recording as Reader
 from .recording.question_options import Attribution
 from .recording.text import printable
 from .recording.time_window import make_window
+from .recording.tree import NOTHING
 
 Window = tuple[float | None, float | None]
 """Seconds from the start of the recording, the second one not included; negative: from its end; None: no limit."""

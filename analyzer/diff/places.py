@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..recording.call_tree import NOTHING
 from ..recording.text import printable, source_line
+from ..recording.tree import NOTHING
 from ..report_data.difference import Status
 from ..report_data.difference_metrics import Metric
 from ..samples.summary import UNKNOWN_CODE

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..recording.call_tree import NOTHING, CallTree
+from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
 from ..recording.text import printable
+from ..recording.tree import NOTHING
 from ..samples.native_frames import FrameClass, frame_classes
 from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE
 from .rows import NONE, Rows

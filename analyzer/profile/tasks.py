@@ -17,9 +17,10 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..recording.call_tree import NOTHING, CallTree
+from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
 from ..recording.text import printable
+from ..recording.tree import NOTHING
 from ..samples.intervals import wilson
 from ..samples.measures import MEASURES, SECONDS, as_seconds
 from ..samples.nodes import SIZES, NodeSums

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..recording.call_tree import NOTHING, CallTree
+from ..recording.call_tree import CallTree
+from ..recording.tree import NOTHING
 
 MAX_NODES = 6_000
 """Nodes that are kept, the folded ones not counted."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ..conclusions.copies import Copies
 from ..conclusions.memory import Heap
 from ..profile.held_memory import Held
-from ..recording.call_tree import NOTHING
 from ..recording.filter import Filter, Mask
+from ..recording.tree import NOTHING
 from ..samples.sites import BEFORE_RECORDING, INHERITED, Sites
 from .bins import Bins
 from .labels import Labels

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ..profile.build import ask, conclude, measure
 from ..profile.profile import Profile, Question
-from ..recording.call_tree import NOTHING, CallTree
+from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
+from ..recording.tree import NOTHING
 from ..samples.nodes import Calls
 from ..samples.summary import main_threads
 from .bins import Bins, make_bins

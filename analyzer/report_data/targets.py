@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..recording.call_tree import NOTHING, CallTree
+from ..recording.call_tree import CallTree
 from ..recording.text import printable
+from ..recording.tree import NOTHING
 from ..samples.nodes import Calls
 from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE
 

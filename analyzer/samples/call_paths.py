@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from tachograph.format.enumerations import NativePath
 
-from ..recording.call_tree import NOTHING, CallTree
+from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
-from ..recording.tree import Tree
+from ..recording.tree import NOTHING, Tree
 from .cells import STATES
 from .native_functions import NativeFunctions
 from .sites import state_label

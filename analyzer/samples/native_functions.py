@@ -20,9 +20,9 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from ..recording.call_tree import NOTHING
 from ..recording.opened import Recording
 from ..recording.text import printable
+from ..recording.tree import NOTHING
 from .native_frames import RECORDER, FrameClass, frame_classes, matching
 
 PLUMBING = re.compile(

@@ -11,9 +11,10 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..recording.call_tree import NOTHING, CallTree
+from ..recording.call_tree import CallTree
 from ..recording.sources import Sources
 from ..recording.text import printable
+from ..recording.tree import NOTHING
 from .intervals import wilson
 from .measures import MEASURES, rank, seconds_of, sums_by
 from .nodes import NodeSums

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recording.call_tree import NOTHING, CallTree
+from ...recording.call_tree import CallTree
 from ...recording.text import printable
+from ...recording.tree import NOTHING
 
 _Ids = NDArray[np.int64]
 

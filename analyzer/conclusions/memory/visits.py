@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from tachograph.format.enumerations import MemoryEvent
 
-from ...recording.call_tree import NOTHING, CallTree
+from ...recording.call_tree import CallTree
+from ...recording.tree import NOTHING
 from ...samples.summary import Placement
 from .heap import Heap
 

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from ...recording.call_tree import NOTHING
 from ...recording.text import printable
+from ...recording.tree import NOTHING
 from ...report_data.flame import FOLDED, LABEL
 from ...report_data.numbers import seconds, size
 from ...report_data.report_data import ReportData
