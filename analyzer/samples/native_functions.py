@@ -14,12 +14,11 @@ Everything else is shown: built-in functions and types, the garbage collector, e
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from pathlib import PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..recording.native_names import library_name, plain_name
 from ..recording.opened import Recording
 from ..recording.text import printable
 from ..recording.tree import NOTHING
@@ -36,13 +35,8 @@ PLUMBING = re.compile(
 )
 """Functions of the interpreter that pass a call, an operator or an import on to what has it."""
 
-_CLONE = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$|( \[clone [^\]]*\])+$|::h[0-9a-f]{16}$")
-"""What compilers put behind the names of functions: copies of them, and the hash of Rust's older mangling."""
-
 _START = re.compile(r"_start$|main$|Py_(Bytes)?Main$|Py_RunMain$|pymain_\w+$")
 """Functions that start a program, the C library's aside."""
-
-_SHOWN_NAME, _SHOWN_LIBRARY = 4096, 300
 
 
 class NativeFunctions:
@@ -51,7 +45,7 @@ class NativeFunctions:
     def __init__(self, recording: Recording) -> None:
         frames, modules = recording.table("native_frames"), recording.table("modules")
         classes = frame_classes(frames, modules)
-        paths = [printable(path, _SHOWN_NAME) for path in modules.column("path").to_pylist()]
+        paths = [printable(path, 4096) for path in modules.column("path").to_pylist()]
         recorder = matching(modules, RECORDER)
         self.names: list[str] = []
         self.libraries: list[str | None] = []
@@ -90,50 +84,3 @@ def _folded(kind: int, symbol: str | None) -> bool:
     if kind in (FrameClass.UNKNOWN, FrameClass.LOOP, FrameClass.MACHINERY):
         return True
     return kind == FrameClass.INTERIOR and (symbol is None or PLUMBING.match(symbol) is not None)
-
-
-@lru_cache(maxsize=4096)
-def plain_name(symbol: str) -> str:
-    """A demangled name without what compilers append to it, printable."""
-    return printable(_CLONE.sub("", _CLONE.sub("", symbol)) or symbol, _SHOWN_NAME)
-
-
-def library_name(path: str | None) -> str | None:
-    """The file name of a module; None for none."""
-    return None if path is None else printable(PurePosixPath(path).name or path, _SHOWN_LIBRARY)
-
-
-_PACKAGE = re.compile(r"/(?:site|dist)-packages/([\w-]+?)(?:\.libs)?/")
-_ENDING = re.compile(r"(-[0-9a-f]{8})?(\.(cpython|pypy|abi)[\w-]*)?\.so(\.\d+)*$")
-
-
-def short_library(path: str | None) -> str:
-    """A module as people say it: ``numpy/_multiarray_umath``, ``libc``; empty for none."""
-    if path is None:
-        return ""
-    installed = _PACKAGE.search(path)
-    name = _ENDING.sub("", PurePosixPath(path).name) or path
-    return printable(f"{installed.group(1)}/{name}" if installed else name, _SHOWN_LIBRARY)
-
-
-def short_name(name: str) -> str:
-    """A demangled C++ or Rust name without its arguments, its type and what stands between < and >.
-
-    ``void f<int>(int)`` becomes ``f<>``. Names of operators, and those that are no C++, are as they are.
-    """
-    if "operator" in name or not ("(" in name or "<" in name):
-        return name
-    kept, depth, closers = [], 0, {"<": ">", "(": ")"}
-    for character in name:
-        if character in closers:
-            depth += 1
-            if depth == 1:
-                kept.append(character)
-        elif character in ">)":
-            depth = max(0, depth - 1)
-            if depth == 0:
-                kept.append(character)
-        elif depth == 0:
-            kept.append(character)
-    text = "".join(kept).replace("()", "").removesuffix(" const")
-    return text.rpartition(" ")[2] or name

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from rich.text import Text
 
 from ...profile.profile import Profile
+from ...recording.native_names import short_library, short_name
 from ...recording.text import shorten_left
 from ...report_data.numbers import percent, short_seconds
-from ...samples.native_functions import short_library, short_name
 from .line_columns import Columns
 from .style import Style
 

@@ -14,11 +14,11 @@ from rich.console import Console
 
 from tachograph.analyzer import Question, build_profile
 from tachograph.analyzer.recording.call_tree import load_tree
+from tachograph.analyzer.recording.native_names import plain_name, short_library, short_name
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.samples.call_paths import CallPaths, labels
-from tachograph.analyzer.samples.native_functions import plain_name, short_library, short_name
 from tachograph.analyzer.samples.stream import Stream
 from tachograph.format.enumerations import NativePath
 from unit.analyzer.recordings import NATIVE_FRAME, OTHER_FRAME, PYTHON_FRAME, Builder, table

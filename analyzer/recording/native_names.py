@@ -1,0 +1,61 @@
+"""Names of native functions and libraries, as they are shown."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+from .text import printable
+
+_CLONE = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$|( \[clone [^\]]*\])+$|::h[0-9a-f]{16}$")
+"""What compilers put behind the names of functions: copies of them, and the hash of Rust's older mangling."""
+
+_SHOWN_NAME, _SHOWN_LIBRARY = 4096, 300
+
+
+@lru_cache(maxsize=4096)
+def plain_name(symbol: str) -> str:
+    """A demangled name without what compilers append to it, printable."""
+    return printable(_CLONE.sub("", _CLONE.sub("", symbol)) or symbol, _SHOWN_NAME)
+
+
+def library_name(path: str | None) -> str | None:
+    """The file name of a module; None for none."""
+    return None if path is None else printable(PurePosixPath(path).name or path, _SHOWN_LIBRARY)
+
+
+_PACKAGE = re.compile(r"/(?:site|dist)-packages/([\w-]+?)(?:\.libs)?/")
+_ENDING = re.compile(r"(-[0-9a-f]{8})?(\.(cpython|pypy|abi)[\w-]*)?\.so(\.\d+)*$")
+
+
+def short_library(path: str | None) -> str:
+    """A module as people say it: ``numpy/_multiarray_umath``, ``libc``; empty for none."""
+    if path is None:
+        return ""
+    installed = _PACKAGE.search(path)
+    name = _ENDING.sub("", PurePosixPath(path).name) or path
+    return printable(f"{installed.group(1)}/{name}" if installed else name, _SHOWN_LIBRARY)
+
+
+def short_name(name: str) -> str:
+    """A demangled C++ or Rust name without its arguments, its type and what stands between < and >.
+
+    ``void f<int>(int)`` becomes ``f<>``. Names of operators, and those that are no C++, are as they are.
+    """
+    if "operator" in name or not ("(" in name or "<" in name):
+        return name
+    kept, depth, closers = [], 0, {"<": ">", "(": ")"}
+    for character in name:
+        if character in closers:
+            depth += 1
+            if depth == 1:
+                kept.append(character)
+        elif character in ">)":
+            depth = max(0, depth - 1)
+            if depth == 0:
+                kept.append(character)
+        elif depth == 0:
+            kept.append(character)
+    text = "".join(kept).replace("()", "").removesuffix(" const")
+    return text.rpartition(" ")[2] or name
