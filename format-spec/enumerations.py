@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-FORMAT_VERSION = "1.3"
+FORMAT_VERSION = "1.4"
 
 
 class Origin(IntEnum):

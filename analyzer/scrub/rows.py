@@ -36,6 +36,8 @@ def _of_chosen(table: pa.Table, request: Request) -> NDArray[np.bool_]:
         thread = table.column("thread").cast("int64").fill_null(-1).to_numpy()
         kept |= np.append(request.threads, False)[thread]
         threadless = thread < 0
+    if "sampled" in names:
+        kept &= request.threads[table.column("sampled").to_numpy()]
     if "process" in names:
         process = table.column("process").cast("int64").fill_null(-1).to_numpy()
         kept |= threadless & np.append(request.processes, True)[process]

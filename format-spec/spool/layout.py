@@ -180,6 +180,7 @@ THREAD_CARRIED = 20
 TASK_STACK = 21
 NATIVE_STACK = 22
 THREAD_ORIGIN = 23
+POSITION = 24
 ABANDONED = 255
 
 
@@ -575,6 +576,30 @@ GPU_ROWS = RowKind(
         "busy_percent": 255,
         "memory_busy_percent": 255,
     },
+    optional=True,
+    joined=(),
+)
+POSITION_ROWS = RowKind(
+    "positions",
+    POSITION,
+    40,
+    "positions",
+    "time_ns",
+    (
+        ("time_ns", "q", 8),
+        ("cpu_ns", "q", 16),
+        ("sampled", "I", 24),
+        ("thread", "I", 28),
+        ("stack", "I", 32),
+        ("running", "B", 36),
+        ("stack_state", "B", 37),
+    ),
+    (
+        Reference("sampled", "sampled", "thread", None),
+        Reference("thread", "thread", "thread", None),
+        Reference("stack", "stack", "stack", 4294967295),
+    ),
+    {},
     optional=True,
     joined=(),
 )

@@ -11,6 +11,7 @@ from .layout import (
     GPU_ROWS,
     MEMORY_ROWS,
     NONE,
+    POSITION_ROWS,
     SHAPES,
     THREAD_CARRIED,
     WAIT_ROWS,
@@ -22,7 +23,9 @@ from .layout import (
 _BODY = 8
 _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
-ROW_KINDS = {each.name: each for each in (CPU_ROWS, WAIT_ROWS, MEMORY_ROWS, BLOCK_ROWS, FREED_ROWS, COPY_ROWS)}
+ROW_KINDS = {
+    each.name: each for each in (CPU_ROWS, WAIT_ROWS, MEMORY_ROWS, BLOCK_ROWS, FREED_ROWS, COPY_ROWS, POSITION_ROWS)
+}
 """The kinds of rows in parts, by the names of their files. (Rows of GPUs are written by the recording command.)"""
 
 TABLE_KINDS = {each.table: each for each in ROW_KINDS.values() if each.table is not None}

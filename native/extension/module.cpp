@@ -154,8 +154,10 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
                              memory_threshold, children ? 1 : 0, native_depth};
     const tg_walker functions{
         .walk_self = [](tg_walk* out) { g_walker->self(out); },
-        .walk_other = [](pid_t tid, void** hint, int (*stands)(void*), void* context,
-                         tg_walk* out) { g_walker->other(tid, hint, {stands, context}, out); },
+        .walk_other =
+            [](pid_t tid, void** hint, int (*stands)(void*), void* context, tg_walk* out) {
+                g_walker->other(tid, hint, {stands, context, stands == nullptr}, out);
+            },
         .position = [](tg_position* out) { return g_walker->position(out) ? 1 : 0; },
         .thread_name = name_of_starting_thread,
         .after_fork = after_fork,

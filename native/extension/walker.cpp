@@ -129,6 +129,18 @@ Frames Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most,
     return found;
 }
 
+// Whether a second look finds the same frames at the same instructions.
+bool Walker::same_again(const uint8_t* tstate, const RawFrame* frames, const Frames& found,
+                        RawFrame* room, size_t most) const {
+    const Frames again = collect(tstate, room, most);
+    if (again.count != found.count || again.state != found.state) return false;
+    for (size_t i = 0; i < found.count; ++i)
+        if (room[i].frame != frames[i].frame || room[i].code != frames[i].code ||
+            room[i].instruction != frames[i].instruction)
+            return false;
+    return true;
+}
+
 void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const {
     size_t room = 0;
     auto* frames = static_cast<RawFrame*>(api_->borrow_scratch(&room));
@@ -136,10 +148,10 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
         out->state = TG_STACK_LOST;
         return;
     }
-    room /= sizeof(RawFrame);
+    room /= sizeof(RawFrame) * (stands.twice ? 2 : 1);
     Activations activations{out->activations, out->activation_room, 0};
-    const Frames found =
-        collect(tstate, frames, room < kMostFrames ? room : kMostFrames, &activations);
+    const size_t most = room < kMostFrames ? room : kMostFrames;
+    const Frames found = collect(tstate, frames, most, &activations);
     out->state = found.state;
     out->opcode = found.opcode;
     size_t count = found.count;
@@ -147,7 +159,8 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
     const bool named = found.generators && Tasks(api_, at_).find(tstate, frames, count, &name);
     const tg_text task = named ? tg_text{name.data, name.length, name.width} : tg_text{};
     // What was read of a thread that ran meanwhile is no stack: none of it may enter the tables.
-    if (!stands.still()) {
+    if (!stands.still() ||
+        (stands.twice && !same_again(tstate, frames, found, frames + room, most))) {
         out->state = TG_STACK_TORN;
         count = 0;
     }

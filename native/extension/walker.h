@@ -42,6 +42,7 @@ struct Activations {
 struct Stands {
     int (*function)(void* context) = nullptr;
     void* context = nullptr;
+    bool twice = false;  // it may be running: its stack is read a second time
     bool still() const { return !function || function(context) != 0; }
 };
 
@@ -62,6 +63,8 @@ class Walker {
   private:
     class Chunks;
     void walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const;
+    bool same_again(const uint8_t* tstate, const RawFrame* frames, const Frames& found,
+                    RawFrame* room, size_t most) const;
     bool innermost(const uint8_t* tstate, const uint8_t** frame) const;
     void find_cframes(const uint8_t* tstate, const RawFrame* frames, size_t count,
                       Activations* activations) const;

@@ -93,6 +93,20 @@ class SegmentBuilder:
     def thread_origin(self, thread: int, creator: int, start: int) -> None:
         self.add(23, struct.pack("<IIQ", thread, creator, start))
 
+    def position(
+        self,
+        time_ns: int,
+        sampled: int,
+        thread: int,
+        *,
+        stack: int = NONE,
+        cpu_ns: int = 0,
+        running: int = 0,
+        state: int = 0,
+    ) -> None:
+        """``thread`` stood there when ``sampled``, a thread without Python frames, was sampled."""
+        self.add(24, struct.pack("<qqIIIBBH", time_ns, cpu_ns, sampled, thread, stack, running, state, 0))
+
     def module(
         self,
         module: int,

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 6u
+#define TG_API_VERSION 7u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -83,7 +83,8 @@ struct tg_walker {
     // Walks another thread's Python stack through guarded reads. `hint` is a place to keep the
     // thread's state between calls. `stands(context)` says whether the thread has not run since
     // the caller looked at it: only then is anything of what was read taken down; the caller asks
-    // once more at the end.
+    // once more at the end. Where `stands` is NULL the thread may be running, in native code: it
+    // is read twice, and has moved on if the two differ.
     void (*walk_other)(pid_t tid, void** hint, int (*stands)(void* context), void* context,
                        struct tg_walk* out);
     // Where the calling thread's innermost frame is; 0 if it has none.

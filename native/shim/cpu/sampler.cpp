@@ -1,6 +1,7 @@
 // The CPU sampler: what happens when a thread's CPU timer expires.
 #include "base/fault.h"
 #include "base/kernel.h"
+#include "cpu/positions.h"
 #include "cpu/timers.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
@@ -86,6 +87,10 @@ void sample(const Interrupted& interrupted, bool walked) {
             spool::commit(ticket);
             __atomic_fetch_add(&spool::control()->samples, 1, __ATOMIC_RELAXED);
         }
+        if (walked && found.state != TG_STACK_NONE)
+            thread->python.store(true, std::memory_order_relaxed);
+        if (walked && ticket.record && !thread->python.load(std::memory_order_relaxed))
+            positions::write(*thread, time, fault_gets_through(context));
     } else if (weight > 0) {
         thread->unrecorded_cpu_ns.fetch_add(weight, std::memory_order_relaxed);
     }

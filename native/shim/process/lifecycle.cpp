@@ -224,6 +224,7 @@ void begin_thread(const char* python_name, size_t length) {
     if (!swept) thread = threads::add(tid, tid == g.pid, kernel::monotonic_ns());
     if (!thread) return;
     threads::write_name(thread->id, true, python_name, length);
+    if (length > 0) thread->python.store(true, std::memory_order_relaxed);
     threads::set_own(thread);
     sources::enter(thread, swept);
     pthread_setspecific(g.thread_key, thread);

@@ -56,6 +56,7 @@ enum class Kind : uint8_t {
     task_stack = 21,
     native_stack = 22,
     thread_origin = 23,
+    position = 24,
     abandoned = 255,
 };
 
@@ -98,6 +99,7 @@ enum class Loss : uint32_t {
     allocator_pages = 34,
     native_stacks_lost = 35,
     operator_new_unseen = 36,
+    positions_unread = 37,
 };
 
 // State of a process in its control file.
@@ -450,5 +452,19 @@ struct ThreadOriginRecord {
     uint64_t start;
 };
 static_assert(sizeof(ThreadOriginRecord) == 24);
+
+// Where a Python thread was when a thread without Python frames was sampled.
+struct PositionRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t cpu_ns;
+    uint32_t sampled;
+    uint32_t thread;
+    uint32_t stack;
+    uint8_t running;
+    uint8_t stack_state;
+    uint8_t reserved_7[2];
+};
+static_assert(sizeof(PositionRecord) == 40);
 
 }  // namespace tachograph

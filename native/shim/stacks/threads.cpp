@@ -71,6 +71,8 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         thread.target_cpu_ns.store(cpu, std::memory_order_relaxed);
         thread.unrecorded_cpu_ns.store(0, std::memory_order_relaxed);
         thread.traced.store(false, std::memory_order_relaxed);
+        thread.python.store(false, std::memory_order_relaxed);
+        thread.walk_hint.store(nullptr, std::memory_order_relaxed);
         thread.random =
             (static_cast<uint32_t>(tid) * 2654435761u ^ static_cast<uint32_t>(time_ns)) | 1u;
 

@@ -27,6 +27,9 @@ struct Thread {
     std::atomic<int64_t> unrecorded_cpu_ns{0};  // spent in our handlers or while paused
     uint32_t random = 0;
     std::atomic<bool> traced{false};  // it stops at every signal, so it gets no timer
+
+    std::atomic<bool> python{false};        // it has, or is about to have, Python frames
+    std::atomic<void*> walk_hint{nullptr};  // of walks from the handlers of other threads
 };
 
 inline constexpr uint32_t kMostThreads = 8192;

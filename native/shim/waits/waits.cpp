@@ -148,7 +148,7 @@ int stands(void* context) {
 }
 
 // Where the thread stands, if it stands: its clock is the same before and after the walk.
-bool find_place(Watched* watched, pid_t tid, int64_t cpu, Place* place) {
+bool find_place(Thread* thread, Watched* watched, pid_t tid, int64_t cpu, Place* place) {
     Standing standing{tid, cpu};
     // Most of those that do not stand are found out by this one call, without a look at /proc.
     if (!stands(&standing) || g.walks >= kWalksPerTick) return false;
@@ -157,17 +157,18 @@ bool find_place(Watched* watched, pid_t tid, int64_t cpu, Place* place) {
     recorder().walker.walk_other(tid, &watched->walk_hint, stands, &standing, &place->walk);
     if (!stands(&standing)) return false;
     if (place->walk.state == TG_STACK_TORN) spool::count(Loss::waits_torn);
+    if (place->walk.stack != kNone) thread->python.store(true, std::memory_order_relaxed);
     return true;
 }
 
-void place_wait(Watched* watched, pid_t tid, Look look, int64_t wall) {
+void place_wait(Thread* thread, Watched* watched, pid_t tid, Look look, int64_t wall) {
     WaitRecord* record = open_record(watched);
     if (record && look.cpu == watched->wait.cpu_ns)
         return grow(watched, record, look.now, look.off);
     Place place;
     const bool waited = look.off > wall / 8;
     if (waited || record) g.calm = false;
-    const bool stands = waited && find_place(watched, tid, look.cpu, &place);
+    const bool stands = waited && find_place(thread, watched, tid, look.cpu, &place);
     if (!stands) {
         if (record)
             grow(watched, record, look.now, look.off);
@@ -226,7 +227,7 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
     } else {
         name_once(watched, tid, now);
         sample_from_outside(thread, *watched, tid, look);
-        place_wait(watched, tid, look, wall);
+        place_wait(thread, watched, tid, look, wall);
         flush_unobserved(watched, tid, look);
     }
     watched->seen_ns = now;

@@ -149,6 +149,14 @@ class Builder:
             {**row, "stack": stack, "cpu_ns": round(ms * MS), "origin": 0, "stack_state": state, **values}
         )
 
+    def position(
+        self, sampled: int, thread: int, stack: int | None, ms: float, cpu_ms: float = 0, **values: Any
+    ) -> None:
+        """Where a Python thread was at a sample of ``sampled``, time in ms from the start; it stood."""
+        row = {"time_ns": START + round(ms * MS), "sampled": sampled, "thread": thread, "stack": stack}
+        row |= {"cpu_ns": round(cpu_ms * MS), "running": False, "stack_state": 0 if stack is not None else 1}
+        self.rows["positions"].append({**row, **values})
+
     def wait(self, stack: int | None, start_ms: float, end_ms: float, **values: Any) -> None:
         """A wait, times in ms from the start of the recording."""
         start, end = (START + round(ms * MS) for ms in (start_ms, end_ms))

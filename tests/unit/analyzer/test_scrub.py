@@ -282,3 +282,17 @@ def _block(ms: int, freed_ms: int | None) -> dict[str, Any]:
     row = {"time_ns": START + ms * MS, "process": 0, "thread": 0, "domain": 0, "size_bytes": 100, "requested_bytes": 90}
     sampled = {"mean_bytes": 1000, "weight_bytes": 1051, "followed": True, "freed_ns": freed}
     return row | sampled | {"stack": 0, "stack_state": 0}
+
+
+@pytest.mark.parametrize(("thread", "left"), [("*", [0, 1]), ("main", []), ("pool", []), ("[Mp]*", [0])])
+def test_positions_are_kept_with_both_of_their_threads(
+    thread: str, left: list[int], made: Builder, scrubbed: Callable[..., Recording]
+) -> None:
+    pool = made.thread("pool")
+    made.position(pool, 0, 0, 10)
+    made.position(pool, 1, 0, 10)
+    result = scrubbed(drop=[], thread=thread)
+    rows = pq.read_table(result.path / "positions.parquet").to_pylist() if result.rows("positions") else []
+    threads = result.table("threads").column("name").to_pylist()
+    assert [row["thread"] for row in rows] == left
+    assert all(threads[row["sampled"]] == "pool" for row in rows)

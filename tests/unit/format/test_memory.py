@@ -160,7 +160,15 @@ def test_tables_without_rows_are_left_out(tmp_path: Path) -> None:
     segment.copy(5, 100, 60)
     write_spool(tmp_path / "spool", of(segment), control())
     written = write_recording(assembled(tmp_path / "spool"), tmp_path, UUID)
-    assert set(SPEC.tables) - set(written) == {"native_stacks", "memory", "allocations", "spans", "gpu_devices", "gpu"}
+    assert set(SPEC.tables) - set(written) == {
+        "native_stacks",
+        "positions",
+        "memory",
+        "allocations",
+        "spans",
+        "gpu_devices",
+        "gpu",
+    }
     assert sorted(each.name for each in tmp_path.glob("*.parquet")) == sorted(f"{name}.parquet" for name in written)
     assert written["copies"]["rows"] == 1
 
