@@ -28,7 +28,7 @@ class ReplacingFile:
         try:
             descriptor = os.open(self._temporary, flags, 0o600)
         except FileExistsError:
-            # Left by a killed writer; unlink removes the name only, also where somebody made it a link.
+            # Left by a killed writer; unlink removes the name only, also where it was made a link.
             self._temporary.unlink()
             descriptor = os.open(self._temporary, flags, 0o600)
         self.stream = _Sink(open(descriptor, "wb"))  # noqa: SIM115  # closed by commit or discard

@@ -103,7 +103,7 @@ def _fits(fields: str | None, conditions: Mapping[str, str]) -> bool:
     """Whether fields have all the values asked for: texts as globs, all else as JSON has it."""
     try:
         said: Any = json.loads(fields) if fields is not None else {}
-    except (ValueError, RecursionError):  # written by somebody else's recorder
+    except (ValueError, RecursionError):  # written by another recorder
         return False
     if not isinstance(said, dict):
         return False

@@ -56,7 +56,7 @@ class Sites:
         return self.nodes + len(self.labels)
 
     def callers(self) -> _Ids:
-        """By number, the node that called the function of a node (-1: nobody); labels have numbers below that."""
+        """By number, the node that called the function of a node (-1: none); labels have numbers below that."""
         return np.concatenate((self._parents, -2 - np.arange(len(self.labels), dtype=np.int64)))
 
     def label(self, text: str) -> int:

@@ -62,7 +62,7 @@ def without_commands(processes: pa.Table) -> pa.Table:
 
 
 def _is_public(path: str) -> bool:
-    """Whether a module's functions have names that everybody has: the C library, and the recorder."""
+    """Whether a module's functions have names that every process has: the C library, and the recorder."""
     name = path.rpartition("/")[2]
     return bool(RUNTIME.match(name) or RECORDER.match(name))
 

@@ -130,7 +130,7 @@ def shares(own: Mapping[str, float]) -> Shares:
 def innermost(stacks: Iterable[tuple[list[tuple[str, int]], float]], program: Path) -> ByLine:
     """Weights of stacks (file and line of each frame, outermost first), each for its last frame in the program's file.
 
-    A stack that has none counts for nobody. A file is the program's if its name is: some profilers shorten paths.
+    A stack that has none is not counted. A file is the program's if its name is: some profilers shorten paths.
     """
     found: Counter[int] = Counter()
     for frames, weight in stacks:

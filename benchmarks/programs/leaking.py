@@ -25,7 +25,7 @@ CACHE: dict[int, bytes] = {}
 
 
 def growing_list(pieces: Pieces) -> int:
-    """Everything is put into a list that nobody reads."""
+    """Everything is put into a list that is never read."""
     for _ in pieces:
         HISTORY.extend([bytes(PIECE)])  # @growing_list
     return len(HISTORY) * PIECE

@@ -51,7 +51,7 @@ def cpu_time() -> float:
 def peak_rss(status: Path = Path("/proc/self/status")) -> int | None:
     """The largest resident set of this process so far, in bytes; None where the system does not tell.
 
-    Not `ru_maxrss`: that one counts what the process was before its exec, a copy of whoever started it.
+    Not `ru_maxrss`: that one counts what the process was before its exec, a copy of its parent.
     """
     try:
         lines = status.read_text(encoding="ascii", errors="replace").splitlines()

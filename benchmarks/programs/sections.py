@@ -55,7 +55,7 @@ def library() -> bytes:
 
 
 def read() -> bytes:
-    """Waits for a pipe that somebody else writes into: next to no CPU time."""
+    """Waits for a pipe that another process writes into: next to no CPU time."""
     source, sink = os.pipe()
     writer = threading.Timer(NAP_S, os.write, (sink, b"x"))
     writer.start()

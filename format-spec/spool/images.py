@@ -17,7 +17,7 @@ MAX_COMMAND = 400
 """Characters kept of a command line."""
 
 SLACK_NS = 1_000_000_000
-"""How long after its END record a process may still be seen as somebody's parent: END is written before the end."""
+"""How long after its END record a process may still be seen as a parent: END is written before the end."""
 
 
 @dataclass(eq=False, slots=True)

@@ -124,7 +124,7 @@ def is_suspicious(name: str) -> bool:
 
 
 def looks_random(text: str) -> bool:
-    """Whether capitals, small letters and digits are mixed as nobody would have thought them up."""
+    """Whether capitals, small letters and digits are mixed as no person would have thought them up."""
     if not (re.search(r"[A-Z]", text) and re.search(r"[a-z]", text) and re.search(r"[0-9]", text)):
         return False
     entropy = -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())

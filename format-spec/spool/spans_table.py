@@ -1,4 +1,4 @@
-"""Builds the table spans: stretches of time that the recorded programs gave names."""
+"""Builds the table spans: intervals of time that the recorded programs gave names."""
 
 from __future__ import annotations
 

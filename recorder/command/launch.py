@@ -72,7 +72,7 @@ class Settings(NamedTuple):
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
         """The environment for the program; the library, or arm.py without it, takes out again what is added here."""
         home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        values = {**self.values, "home": (home,), **({} if self.broker is None else {"provider": self.broker})}
+        values = {**self.values, "home": (home,), **({} if self.broker is None else {"fd_broker": self.broker})}
         environment = dict(original)
         environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
         environment["TACHOGRAPH_CONFIG"] = ",".join(f"{key}={_text(value)}" for key, value in values.items())

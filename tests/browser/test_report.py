@@ -263,7 +263,7 @@ def test_a_page_of_some_spans_only(tmp_path: Path, visit: Visit) -> None:
     assert not any(text.startswith("yield item") for text in sources(page))
     assert page.locator("#spans tbody tr td").first.inner_text() == "1.00 s"
     assert "only span inner" in page.locator("header .facts").inner_text()
-    # What nobody can say of the rest is left blank, and is not none.
+    # What is not known of the rest is left blank, and is not none.
     rest = page.locator("#spans tbody tr", has_text="<no span>").locator("td").all_inner_texts()
     assert rest == ["·", "·", "", "·", "", "·", "", "<no span>"]
 

@@ -84,7 +84,7 @@ def test_concat_doubles_what_is_held(tmp_path: Path) -> None:
 
 def test_without_concat_one_month_is_held(tmp_path: Path) -> None:
     pytest.importorskip("pandas", reason="the program of this case study needs pandas")
-    rows = 400_000  # a month is above the threshold, so that the books have a row where it is held
+    rows = 400_000  # a month is above the threshold, so that the counters have a row where it is held
     month = rows * 8 * 8
     found = analysis(tmp_path, "concat.py", str(rows), "--by-month")
     reading = function_named(found, "read_month")

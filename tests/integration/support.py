@@ -57,7 +57,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What somebody who started a program sees of it."""
+    """What is seen of a program that was started."""
 
     status: int
     stdout: str

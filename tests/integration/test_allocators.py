@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from integration import support
-from integration.test_memory_conditions import books
+from integration.test_memory_conditions import counters
 
 pytestmark = pytest.mark.native
 
@@ -51,7 +51,7 @@ def run(tmp_path: Path, code: str, **changes: str) -> tuple[dict[str, Any], Path
     assert plain.status == 0, plain.stderr
     assert recorded == plain
     recording = tmp_path / "run.tacho"
-    books(recording)
+    counters(recording)
     return support.analyze(recording, cwd=tmp_path), recording
 
 

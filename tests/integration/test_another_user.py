@@ -225,7 +225,7 @@ def wait_until_ready(open_folder: Path) -> int:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_recording_command_killed(open_folder: Path, moment: str) -> None:
-    """Then nobody makes its files: recording stops, which is said, and all that was written until then is there."""
+    """Then its files are made by no process: recording stops and says so; what was written until then is there."""
     arguments: list[str | Path] = [PROGRAM, "setuid", str(MANY), open_folder, "wait" if moment == "before" else "pause"]
     recording = open_folder / "run.tacho"
     with support.start(arguments, open_folder) as command:
@@ -279,7 +279,7 @@ def test_recording_command_that_stands_still(open_folder: Path) -> None:
     assert spans(recording, "s") > MANY // 2
 
 
-def name_of_provider(command: int) -> str:
+def name_of_broker(command: int) -> str:
     """The name at which a recording command answers, by its process id."""
     sockets = {os.readlink(path) for path in Path(f"/proc/{command}/fd").iterdir()}
     rows = [line.split() for line in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()]
@@ -290,7 +290,7 @@ def name_of_provider(command: int) -> str:
 
 
 def answer_to(name: str, request: bytes) -> tuple[bytes, int]:
-    """What somebody is told, and how many descriptors he is given."""
+    """What a process is told, and how many descriptors it is given."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as line:
         line.settimeout(10)
         line.connect(f"\0{name}")
@@ -309,11 +309,11 @@ def request(what: int, sequence: int, start_ns: int) -> bytes:
 
 @pytest.mark.parametrize("user", [0, NOBODY])
 def test_nobody_else_is_given_anything(open_folder: Path, user: int) -> None:
-    """Who is not of the recording is sent away, whatever he asks for: another's files, or some of his own."""
+    """Who is not of the recording is sent away, whatever it asks for: files of another process, or of its own."""
     recording = open_folder / "run.tacho"
     with support.start([PROGRAM, "setuid", "4", open_folder, "pause"], open_folder) as command:
         program = wait_until_ready(open_folder)
-        name = name_of_provider(command.pid)
+        name = name_of_broker(command.pid)
         spool = recording / "spool"
         (control,) = (path for path in spool.iterdir() if path.name.startswith(f"{program}-") and path.suffix == ".ctl")
         before = {path.name for path in spool.iterdir()}
@@ -357,10 +357,10 @@ def impostor(name: str) -> Iterator[tuple[int, int]]:
 
 
 def test_an_impostor_is_told_nothing(open_folder: Path) -> None:
-    """Once the recording command is dead, anybody may take the name; a process believes only root."""
+    """Once the recording command is dead, any process may take the name; a process believes only root."""
     with support.start([PROGRAM, "setuid", str(MANY), open_folder, "wait"], open_folder) as command:
         program = wait_until_ready(open_folder)
-        name = name_of_provider(command.pid)
+        name = name_of_broker(command.pid)
         os.kill(command.pid, signal.SIGKILL)
         command.wait(timeout=10)
         support.wait_for(

@@ -24,7 +24,7 @@ import sys, time
 def work(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
-        for _ in range(200_000): pass  # whoever reads such a clock may lose the processor
+        for _ in range(200_000): pass  # reading such a clock may cost the processor
 work(float(sys.argv[1]))
 print("worked", sys.argv[1:])
 """
@@ -165,7 +165,7 @@ def interrupt(command: Sequence[str], cwd: Path) -> tuple[int, bytes]:
         try:
             while line := terminal.readline():
                 said += line
-        except OSError:  # EIO: everybody has closed it
+        except OSError:  # EIO: every process has closed it
             pass
         return process.wait(timeout=30), said
 

@@ -27,7 +27,7 @@ def in_small_disk(folder: Path, size: str, script: str) -> "subprocess.Completed
     (folder / "disk").mkdir(exist_ok=True)
     mount = f"mount -t tmpfs -o size={size},mode=0777 tachograph-test disk"
     if subprocess.run([unshare, "-rm", "sh", "-c", mount], cwd=folder, capture_output=True, check=False).returncode:
-        pytest.skip("this machine lets nobody mount a small file system")
+        pytest.skip("this machine does not let us mount a small file system")
     command = f"{sys.executable} -m tachograph"
     return subprocess.run(
         [unshare, "-rm", "sh", "-c", f"{mount} || exit 99\n{script}"],

@@ -1,4 +1,4 @@
-"""Allocation where it is hard: nothing changes for the program, and the books stay in balance."""
+"""Allocation where it is hard: nothing changes for the program, and the counters stay in balance."""
 
 import json
 import sys
@@ -53,10 +53,10 @@ def same(tmp_path: Path) -> Compare:
     return compare
 
 
-def books(recording: Path) -> list[dict[str, Any]]:
+def counters(recording: Path) -> list[dict[str, Any]]:
     """The first process's rows of table memory; every process's balance, and never say that less than nothing is held.
 
-    Blocks may be freed that nobody saw come: then more was held at the beginning than was known, and that is said.
+    Blocks may be freed whose allocation was not seen: then more was held at first than was known, and that is said.
     """
     found = support.rows(recording, "memory")
     for process in {row["process"] for row in found}:
@@ -110,7 +110,7 @@ LOAD = "import ctypes, sys\nlibrary = ctypes.CDLL(sys.argv[1])\n"
 def test_in_signal_handlers(same: Compare, conditions: Path, function: str) -> None:
     """A handler every millisecond, over code that allocates where that is allowed."""
     recording = same(LOAD + f"print(library.{function}(700) > 100)", conditions, prints="True\n")
-    rows = books(recording)
+    rows = counters(recording)
     check_mapped(rows, total(rows, "mapped_allocated_bytes"))
     if function == "hard_map_in_handler":
         assert total(rows, "mapped_allocated_bytes") > 100 * (9 << 20)
@@ -129,13 +129,13 @@ def test_in_handlers_written_in_python(same: Compare) -> None:
         "signal.setitimer(signal.ITIMER_REAL, 0)\n"
         "print(len(kept))\n"
     )
-    books(same(code))
+    counters(same(code))
 
 
 def test_in_destructors_at_the_end_of_threads(same: Compare, conditions: Path) -> None:
-    """pthread keys, three rounds of them, after our own books of the thread may be closed."""
+    """pthread keys, three rounds of them, after our own counters of the thread may be closed."""
     recording = same(LOAD + "print(library.hard_thread_end(40))", conditions, prints="480\n")
-    rows = books(recording)
+    rows = counters(recording)
     kept = total(rows, "native_allocated_bytes") - total(rows, "native_freed_bytes")
     assert abs(kept) < 4 << 20  # what the threads allocated they also freed: a lost half would be tens of MB
     assert total(rows, "native_allocated_bytes") > 100 << 20
@@ -146,7 +146,7 @@ def test_in_destructors_at_the_end_of_threads(same: Compare, conditions: Path) -
 )
 def test_between_fork_and_exec(same: Compare, conditions: Path, kind: int, statuses: int) -> None:
     recording = same(LOAD + f"print(library.hard_fork({kind}, 25))", conditions, prints=f"{statuses}\n")
-    rows = books(recording)
+    rows = counters(recording)
     check_mapped(rows, 0)  # the children's mappings are not the parent's
 
 
@@ -171,7 +171,7 @@ def test_between_fork_and_exec_in_python(same: Compare) -> None:
         "done.append(1)\n"
         "for thread in threads: thread.join()\n"
     )
-    books(same(code, PYTHONWARNINGS="ignore"))
+    counters(same(code, PYTHONWARNINGS="ignore"))
 
 
 def test_in_constructors_of_a_library_that_is_opened(same: Compare, constructors: Path) -> None:
@@ -185,7 +185,7 @@ def test_in_constructors_of_a_library_that_is_opened(same: Compare, constructors
         "    print(again.early_join())\n"
         "    _ctypes.dlclose(again._handle)\n"
     )
-    rows = books(same(code, constructors, prints="1 1 0\n" + 5 * "1\n"))
+    rows = counters(same(code, constructors, prints="1 1 0\n" + 5 * "1\n"))
     assert total(rows, "native_allocated_bytes") >= 6 * (64 << 20)
     assert total(rows, "native_freed_bytes") >= 6 * (64 << 20)
     check_mapped(rows, 6 * (16 << 20))
@@ -196,12 +196,12 @@ def test_in_constructors_before_ours(same: Compare, constructors: Path) -> None:
     code = LOAD + (
         "import time\ntime.sleep(0.05)\nprint(library.early_join(), library.early_release())\nbytearray(30_000_000)\n"
     )
-    books(same(code, constructors, prints="1 1\n", LD_PRELOAD=str(constructors)))
+    counters(same(code, constructors, prints="1 1\n", LD_PRELOAD=str(constructors)))
 
 
 def test_in_destructors_after_the_interpreter(same: Compare, constructors: Path) -> None:
     """What was not released is freed by static destructors, when Python is gone."""
-    books(same(LOAD + "print(library.early_join())", constructors, LD_PRELOAD=str(constructors)))
+    counters(same(LOAD + "print(library.early_join())", constructors, LD_PRELOAD=str(constructors)))
 
 
 ODD = """
@@ -247,7 +247,7 @@ libc.free(place)
 
 def test_foreign_pointers_and_odd_arguments(same: Compare) -> None:
     """Results, errno, usable sizes and alignment are the C library's own."""
-    books(same(ODD))
+    counters(same(ODD))
 
 
 FOREIGN_MAPPINGS = """
@@ -274,7 +274,7 @@ print(libc.mmap(None, 0, 3, 0x22, -1, 0) == ctypes.c_void_p(-1).value, ctypes.ge
 
 def test_mappings_from_behind_our_back(same: Compare, conditions: Path) -> None:
     """Freed twice, freed unseen, mapped again in the same place: held at the end is nothing."""
-    rows = books(same(FOREIGN_MAPPINGS, conditions))
+    rows = counters(same(FOREIGN_MAPPINGS, conditions))
     check_mapped(rows, 40 * (12 << 20))
 
 
@@ -297,7 +297,7 @@ libc.munmap(ctypes.c_void_p(mapping), ctypes.c_size_t(6 << 30))
 
 
 def test_more_than_32_bits(same: Compare, tmp_path: Path) -> None:
-    rows = books(same(HUGE))
+    rows = counters(same(HUGE))
     if "True" in support.bare(["-c", HUGE], tmp_path).stdout:
         check_mapped(rows, 0)  # it is never touched
     if "no room" not in support.bare(["-c", HUGE], tmp_path).stdout:
@@ -349,7 +349,7 @@ def test_sub_interpreters_and_late_threads(same: Compare) -> None:
         "threading.Thread(target=late).start()\n"
         "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     )
-    books(same(code))
+    counters(same(code))
 
 
 def test_limits_on_address_space(tmp_path: Path) -> None:
@@ -372,4 +372,4 @@ def test_limits_on_address_space(tmp_path: Path) -> None:
     assert bare.status == 0, bare.stderr
     assert found.status == 0, found.stderr
     assert int(found.stdout) >= min(int(bare.stdout), 400) - 100
-    books(tmp_path / "run.tacho")
+    counters(tmp_path / "run.tacho")

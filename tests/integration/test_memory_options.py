@@ -81,7 +81,7 @@ def test_a_smaller_threshold_sees_more(tmp_path: Path) -> None:
     assert 1 <= events(tmp_path / "coarse.tacho", 1) <= 4
 
 
-def test_books_balance_whatever_the_threshold(tmp_path: Path) -> None:
+def test_counters_balance_whatever_the_threshold(tmp_path: Path) -> None:
     for threshold in ("64K", "10485767"):
         assert record(["-c", PROGRAM], tmp_path, "--force", "--memory-threshold", threshold).status == 0
         kept = 0

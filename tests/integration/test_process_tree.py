@@ -139,7 +139,7 @@ def test_a_daemon(forks: Tree) -> None:
     assert forks.parent(forks.parent(row))["origin"] == "first"
 
 
-def test_the_books_of_forked_children(forks: Tree) -> None:
+def test_the_counters_of_forked_children(forks: Tree) -> None:
     """A child's footprint begins with what its parent held, and its own rows say how it goes on."""
     row = forks.row("in_fork")
     memory = [line for line in support.rows(forks.recording, "memory") if line["process"] == row["process"]]

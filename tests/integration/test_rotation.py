@@ -141,10 +141,10 @@ def test_memory_is_right_in_a_late_window(tmp_path: Path) -> None:
             assert live == pytest.approx(held.get(name, 0) << 20, rel=0.001), (window, name)
         if window > 1:
             assert lines["early"]["allocated_bytes"] == 0
-        books = support.rows(tmp_path / f"run.{window:04}.tacho", "memory")
-        assert books[0]["event"] == 0
+        counters = support.rows(tmp_path / f"run.{window:04}.tacho", "memory")
+        assert counters[0]["event"] == 0
         sums = 0
-        for row in books:
+        for row in counters:
             sums += sum(
                 value if "allocated" in name else -value
                 for name, value in row.items()

@@ -1,4 +1,4 @@
-"""A recording is its owner's: nobody else reads it, writes into it or moves it, and it keeps no environment."""
+"""A recording is its owner's: no other user reads it, writes into it or moves it, and it keeps no environment."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ print(any(name.endswith(".seg") for name in os.listdir(recording + "/spool")))
 
 @pytest.fixture
 def shared(open_folder: Path) -> Path:
-    """A folder in which everybody may write, as /tmp is one."""
+    """A folder in which every user may write, as /tmp is one."""
     if os.geteuid() != 0:
         pytest.skip("only root can be two users")
     place = open_folder / "shared"
@@ -45,7 +45,7 @@ def as_nobody(code: str, target: Path) -> str:
 
 
 def test_private_while_it_is_written(tmp_path: Path, sampler: str) -> None:
-    """Also where the umask would let everybody in, and for a program that sets another one."""
+    """Also where the umask would let every user in, and for a program that sets another one."""
     before = os.umask(0)
     try:
         done = support.record(["-c", LOOKS, tmp_path / "run.tacho"], tmp_path, "--sampler", sampler)

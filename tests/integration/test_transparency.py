@@ -56,7 +56,7 @@ def test_code(tmp_path: Path, sampler: str) -> None:
 
 
 def test_python_settings_of_the_environment(tmp_path: Path, sampler: str) -> None:
-    """Flags reach a program by the environment; and a preload of the user's own stays his."""
+    """Flags reach a program by the environment; and a preload of the user's own stays."""
     flags = {"PYTHONUTF8": "1", "PYTHONHASHSEED": "7", "PYTHONWARNINGS": "error::UserWarning", "PYTHONUNBUFFERED": "1"}
     plain, recorded = dumps([support.PROGRAMS / "dump.py"], tmp_path, sampler, **flags, LD_PRELOAD="libm.so.6")
     assert "utf8_mode=1" in recorded["flags"]

@@ -74,7 +74,7 @@ import concurrent.futures, multiprocessing, time
 def work(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
-        for _ in range(200_000): pass  # whoever reads such a clock may lose the processor
+        for _ in range(200_000): pass  # reading such a clock may cost the processor
     return 1
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")

@@ -32,13 +32,13 @@ struct Answer {
     uint32_t files = 0;
 };
 
-// As a process of a recording that has such a provider; without a name: that has none.
+// As a process of a recording that has such a broker; without a name: that has none.
 void be_recorded(const char* name) {
     static char spool[600];
     static char config[200];
     snprintf(spool, sizeof spool, "TACHOGRAPH_SPOOL=%s", tests::folder);
-    snprintf(config, sizeof config, "TACHOGRAPH_CONFIG=interval_ns=1%s%s", name ? ",provider=" : "",
-             name ? name : "");
+    snprintf(config, sizeof config, "TACHOGRAPH_CONFIG=interval_ns=1%s%s",
+             name ? ",fd_broker=" : "", name ? name : "");
     char* environment[] = {spool, config, nullptr};  // our entries are taken out of it
     settings::Parent parent;
     settings::take(environment, &parent);
@@ -117,7 +117,7 @@ void need_root() {
 
 }  // namespace
 
-TEST(provider_is_not_there) {
+TEST(broker_is_not_there) {
     uint8_t* base = nullptr;
     be_recorded(nullptr);
     CHECK(fd_broker::segment(EACCES, 17, 3, kSize, &base) == EACCES && !base);
@@ -125,7 +125,7 @@ TEST(provider_is_not_there) {
     CHECK(fd_broker::segment(EROFS, 17, 3, kSize, &base) == EROFS && !base);
 }
 
-TEST(provider_gives_a_segment) {
+TEST(broker_gives_a_segment) {
     need_root();
     uint8_t* base = nullptr;
     const int before = open_descriptors();
@@ -148,7 +148,7 @@ TEST(provider_gives_a_segment) {
     CHECK(open_descriptors() == before);
 }
 
-TEST(provider_gives_all_of_a_process_or_nothing) {
+TEST(broker_gives_all_of_a_process_or_nothing) {
     need_root();
     const char* name = "tachograph-test-process";
     be_recorded(name);
@@ -175,7 +175,7 @@ TEST(provider_gives_all_of_a_process_or_nothing) {
     CHECK(open_descriptors() == before);
 }
 
-TEST(provider_gives_something_else) {
+TEST(broker_gives_something_else) {
     need_root();
     const int before = open_descriptors();
     uint8_t* base = nullptr;
@@ -202,7 +202,7 @@ TEST(provider_gives_something_else) {
     CHECK(!base && open_descriptors() == before);
 }
 
-TEST(provider_does_not_answer) {
+TEST(broker_does_not_answer) {
     need_root();
     const char* name = "tachograph-test-silent";
     be_recorded(name);
@@ -216,7 +216,7 @@ TEST(provider_does_not_answer) {
 }
 
 // Root's name that another user has taken.
-TEST(provider_is_somebody_else) {
+TEST(broker_is_another_process) {
     need_root();
     const char* name = "tachograph-test-else";
     be_recorded(name);

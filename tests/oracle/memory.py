@@ -1,6 +1,6 @@
 """Reading memory from a recorded run: bytes by line from the analysis, and exact counts from the recording's tables.
 
-The truth is in the program's books (programs/books.py): bytes by name, and windows between two fences.
+The truth is what the program says of itself (programs/memory_truth.py): bytes by name, and windows between two fences.
 """
 
 import math
@@ -71,7 +71,7 @@ def function_row(run: Run, name: str) -> dict[str, Any]:
 
 
 def check_lines(run: Run, key: str, names: Sequence[str], *, rel: float, extra: float = 0.0) -> None:
-    """Assert that ``key`` of each marked line is what the books say, within ``rel`` of it and ``extra`` bytes."""
+    """Assert that ``key`` of each marked line is what the program says, within ``rel`` of it and ``extra`` bytes."""
     wrong = []
     for name in names:
         true, reported = run.truth["sizes"][name], line_bytes(run, key, name)
@@ -91,7 +91,7 @@ def moved(row: dict[str, Any]) -> int:
 
 
 def window(run: Run, name: str) -> list[dict[str, Any]]:
-    """The rows of table memory that count what happened in a window of the books, and its second fence."""
+    """The rows of table memory that count what happened in a window of the truth, and its second fence."""
     begin, end = run.truth["windows"][name]
     return [row for row in rows(run.recording, "memory") if begin < row["time_ns"] <= end]
 

@@ -1,4 +1,4 @@
-"""Memory by the native recorder against programs that keep books."""
+"""Memory by the native recorder against programs that know what they allocate."""
 
 from pathlib import Path
 from typing import Any
@@ -52,9 +52,9 @@ def test_line_has_the_array_however_much_is_touched(array: support.Run, tenths: 
 def test_footprint_grows_by_the_array_however_much_is_touched(array: support.Run, tenths: int) -> None:
     """The step of the process's footprint from the fence before the array to when it is there."""
     before, there = array.truth["facts"]["moments"][tenths]
-    books = rows(array.recording, "memory")
-    last = [row for row in books if row["time_ns"] <= before][-1]
-    (step,) = (row for row in books if before < row["time_ns"] <= there and row["event"] != MemoryEvent.TICK)
+    counters = rows(array.recording, "memory")
+    last = [row for row in counters if row["time_ns"] <= before][-1]
+    (step,) = (row for row in counters if before < row["time_ns"] <= there and row["event"] != MemoryEvent.TICK)
     assert step["event"] == MemoryEvent.THRESHOLD
     assert step["footprint_bytes"] - last["footprint_bytes"] == pytest.approx(ARRAY, rel=0.001)
 
@@ -72,9 +72,9 @@ def test_who_held_the_peak_and_the_end(array: support.Run) -> None:
 @needs_numpy
 def test_resident_memory_is_something_else(array: support.Run) -> None:
     """What the kernel has given pages for: little of the last two arrays, of which nothing was touched."""
-    books = [row for row in rows(array.recording, "memory") if row["resident_bytes"] is not None]
-    assert max(row["resident_bytes"] for row in books) > 0.9 * ARRAY
-    at_the_end = [row for row in books if row["footprint_bytes"] > 576 * MB][-1]
+    counters = [row for row in rows(array.recording, "memory") if row["resident_bytes"] is not None]
+    assert max(row["resident_bytes"] for row in counters) > 0.9 * ARRAY
+    at_the_end = [row for row in counters if row["footprint_bytes"] > 576 * MB][-1]
     assert at_the_end["resident_bytes"] < 200 * MB
 
 
@@ -88,7 +88,7 @@ def test_peak_of_the_process(array: support.Run) -> None:
     assert peak - before[-1]["footprint_bytes"] == pytest.approx(ARRAY + 64 * MB, rel=0.001)
 
 
-# ------------------------------------------------------------------ the books
+# ------------------------------------------------------------------ the counters
 
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
@@ -110,15 +110,15 @@ def booked(recorded: Recorder, allocations: Path) -> Any:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_books_balance_to_the_byte(booked: Any, program: str) -> None:
     """Every row's footprint is the one before it and what moved since; the last row is the remainder."""
-    books = rows(booked(program, *PROGRAMS[program]).recording, "memory")
-    assert [books[0]["event"], books[-1]["event"]] == [MemoryEvent.START, MemoryEvent.END]
+    counters = rows(booked(program, *PROGRAMS[program]).recording, "memory")
+    assert [counters[0]["event"], counters[-1]["event"]] == [MemoryEvent.START, MemoryEvent.END]
     held = 0
-    for row in books:
+    for row in counters:
         held += flow(row)
         assert row["footprint_bytes"] == held, row
         assert row["peak_bytes"] is None or row["peak_bytes"] >= held - 128 * 1024
         assert row["footprint_bytes"] >= 0
-    assert all(row[f"{domain}_freed_bytes"] == 0 for row in books[:1] for domain in DOMAINS)
+    assert all(row[f"{domain}_freed_bytes"] == 0 for row in counters[:1] for domain in DOMAINS)
 
 
 @pytest.mark.parametrize(("size", "rel"), [("small", 0.001), ("huge", 0.01)])

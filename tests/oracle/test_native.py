@@ -187,7 +187,7 @@ def test_threads_shorter_than_the_interval_are_counted_in_full(recorded: Recorde
 
 
 def test_threads_wait_for_the_gil_and_do_not_use_it_twice(recorded: Recorder) -> None:
-    """Four threads that want the GIL share one CPU: whoever does not run waits."""
+    """Four threads that want the GIL share one CPU: a thread that does not run waits."""
     run = recorded("four_threads.py")
     assert thread_times(run, "oracle-fourth").wait_s > 0.5 * run.spent["first"] / 1e9
 
@@ -242,7 +242,7 @@ def test_waiting_is_not_cpu(blocking: support.Run) -> None:
 
 
 def test_waiting_for_a_processor_is_no_waiting_for_the_world(recorded: Recorder) -> None:
-    """Also where nobody saw what the thread stood at: the kernel counts how long it was ready to run."""
+    """Also where it was not seen what the thread waited for: the kernel counts how long it was ready to run."""
     run = recorded("one_processor.py")
     facts, totals = run.truth["facts"], run.report["totals"]
     wall, ready = facts["wall_ns"] / 1e9, facts["ready_ns"] / 1e9

@@ -130,7 +130,7 @@ struct tg_api {
     void (*resume)(void);
     int (*active)(void);
     int (*meta)(const char* key, const char* value);
-    // A stretch of the calling thread's time that the program has named.
+    // An interval of the calling thread's time that the program has named.
     int (*span)(const struct tg_span* span);
     // Asks the recording command to keep what it has, if it deletes old windows; whether it does.
     int (*snapshot)(void);

@@ -35,7 +35,7 @@ struct Path {
     uint32_t looks;  // that are left
 };
 
-struct Books {
+struct Totals {
     Flow flows[kDomains] = {};
     int64_t net() const {
         int64_t sum = 0;
@@ -54,9 +54,9 @@ struct State {
     std::atomic<int64_t> total_at_row{0};
     std::atomic<bool> begun{false};
 
-    // Held by whoever writes a row.
+    // Held while a row is written.
     std::atomic_flag writing = ATOMIC_FLAG_INIT;
-    Books last;
+    Totals last;
     int64_t held_before = 0;  // what was held at the beginning
     bool absolute = false;    // whether held_before is all, as far as is known
     bool held_before_known = true;
@@ -89,21 +89,21 @@ int64_t load(const int64_t& value) { return __atomic_load_n(&value, __ATOMIC_REL
 
 // Freed before allocated: a block that goes from one thread to another meanwhile cannot count as
 // freed only.
-Books sum() {
-    Books books{};
+Totals sum() {
+    Totals totals{};
     const uint32_t high = threads::high_water();
     for (int domain = 0; domain < static_cast<int>(kDomains); ++domain) {
-        Flow& flow = books.flows[domain];
+        Flow& flow = totals.flows[domain];
         flow.freed = g.outside[domain][1].load(std::memory_order_relaxed);
         for (uint32_t i = 0; i < high; ++i) flow.freed += load(g.counters[i].flows[domain].freed);
     }
     for (int domain = 0; domain < static_cast<int>(kDomains); ++domain) {
-        Flow& flow = books.flows[domain];
+        Flow& flow = totals.flows[domain];
         flow.allocated = g.outside[domain][0].load(std::memory_order_relaxed);
         for (uint32_t i = 0; i < high; ++i)
             flow.allocated += load(g.counters[i].flows[domain].allocated);
     }
-    return books;
+    return totals;
 }
 
 void raise_highest(int64_t total) {
@@ -127,7 +127,7 @@ struct Row {
 
 // `flows`: what happened since the last row.
 void write(const Row& row, int64_t time_ns, const Flow (&flows)[kDomains], int64_t net) {
-    // Blocks are freed that nobody saw come: then more was held before than was known.
+    // Blocks are freed whose allocation was not seen: then more was held before than was known.
     if (g.absolute && g.held_before + net < 0) {
         if (g.held_before_known) spool::count(Loss::baseline_unknown);
         g.held_before_known = false;
@@ -156,14 +156,14 @@ void write(const Row& row, int64_t time_ns, const Flow (&flows)[kDomains], int64
 
 void write_since_last(const Row& row) {
     const int64_t now = kernel::monotonic_ns();
-    const Books books = sum();
+    const Totals totals = sum();
     Flow flows[kDomains] = {};
     for (size_t domain = 0; domain < kDomains; ++domain) {
-        flows[domain].allocated = books.flows[domain].allocated - g.last.flows[domain].allocated;
-        flows[domain].freed = books.flows[domain].freed - g.last.flows[domain].freed;
+        flows[domain].allocated = totals.flows[domain].allocated - g.last.flows[domain].allocated;
+        flows[domain].freed = totals.flows[domain].freed - g.last.flows[domain].freed;
     }
-    g.last = books;
-    write(row, now, flows, books.net());
+    g.last = totals;
+    write(row, now, flows, totals.net());
 }
 
 bool row_allowed() {
@@ -203,11 +203,11 @@ void rusage_into(Row* row) {
 // The first row: what is held by then counts as allocated. What a domain has freed beyond what it
 // allocated came from another one, before domains were told apart.
 void write_start() {
-    const Books books = sum();
+    const Totals totals = sum();
     Flow flows[kDomains] = {};
     int64_t owed = 0;
     for (size_t domain = 0; domain < kDomains; ++domain) {
-        int64_t held = books.flows[domain].allocated - books.flows[domain].freed;
+        int64_t held = totals.flows[domain].allocated - totals.flows[domain].freed;
         if (domain == TG_DOMAIN_OBJ) held += g.held_before;
         flows[domain].allocated = held > 0 ? held : 0;
         owed += held < 0 ? -held : 0;
@@ -217,8 +217,8 @@ void write_start() {
         flows[domain].allocated -= part;
         owed -= part;
     }
-    g.last = books;
-    const int64_t net = books.net();
+    g.last = totals;
+    const int64_t net = totals.net();
     g.total.store(net, std::memory_order_relaxed);
     g.highest.store(net, std::memory_order_relaxed);
     g.rows_counted_ns = kernel::monotonic_ns();
@@ -335,10 +335,10 @@ void begin(int64_t small) {
 void inherit() {
     g.writing.clear();  // one of the parent's threads may have held it
     g.begun.store(false);
-    const Books books = sum();
+    const Totals totals = sum();
     for (size_t domain = 0; domain < kDomains; ++domain) {
-        g.outside[domain][0].store(books.flows[domain].allocated);
-        g.outside[domain][1].store(books.flows[domain].freed);
+        g.outside[domain][0].store(totals.flows[domain].allocated);
+        g.outside[domain][1].store(totals.flows[domain].freed);
     }
     kernel::clear(g.counters, sizeof(heap::Counters) * threads::kMostThreads);
     kernel::clear(g.paths, sizeof(Path) * threads::kMostThreads);

@@ -8,7 +8,7 @@ namespace tachograph::footprint {
 
 bool open(int64_t threshold);
 
-// The books of slot `index`, and those of whoever has no slot.
+// The counters of slot `index`, and those of threads without a slot.
 heap::Counters* counters(uint32_t index);
 void count_outside(int domain, int64_t allocated, int64_t freed);
 
@@ -25,7 +25,7 @@ void cross(heap::Counters* counters, const void* caller);
 void look(heap::Counters* counters);
 bool looking(const heap::Counters* counters);
 
-// In a forked child, before the threads are forgotten: the books of all of them are its own from
+// In a forked child, before the threads are forgotten: the counters of all of them are its own from
 // now on, and no thread's. Then, when it has a spool: its first row.
 void inherit();
 void begin_again();

@@ -132,7 +132,7 @@ void before_fork() {
 }
 
 void after_fork(bool in_child) {
-    // Whoever has it in the parent is not there in the child.
+    // The thread that has it in the parent is not there in the child.
     if (t_forking || in_child) g.busy.clear(std::memory_order_release);
     if (t_forking || in_child) g.forking.store(false);
     t_forking = false;

@@ -6,7 +6,7 @@
 
 namespace tachograph::mappings {
 
-// What a change of mappings means for the books: bytes that are new, bytes that are gone.
+// What a change of mappings means for the counters: bytes that are new, bytes that are gone.
 struct Change {
     size_t mapped = 0;
     size_t unmapped = 0;
@@ -23,7 +23,7 @@ bool holds(uintptr_t address, size_t size);
 void before_fork();
 void after_fork(bool in_child);
 
-// Takes mappings of exactly `size` bytes off the books if `are(address)`; says how many bytes.
+// Takes mappings of exactly `size` bytes off the counters if `are(address)`; says how many bytes.
 size_t disown(size_t size, bool (*are)(uintptr_t address, void* context), void* context);
 
 }  // namespace tachograph::mappings

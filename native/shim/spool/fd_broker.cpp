@@ -47,7 +47,7 @@ class Line {
     long open() {
         sockaddr_un name{};
         const char* text = nullptr;
-        const size_t length = settings::value("provider", &text);
+        const size_t length = settings::value("fd_broker", &text);
         // In the abstract namespace, whose names begin with a zero: no file, and the same whatever
         // the root directory.
         if (length == 0 || length >= sizeof name.sun_path) return ECONNREFUSED;

@@ -8,7 +8,7 @@
 
 namespace tachograph::spool {
 
-// Makes the control file, with room for young blocks where memory is recorded, and the first
+// Makes the control file, with room for pending blocks where memory is recorded, and the first
 // segment. Returns 0 or errno.
 int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool memory = false);
 

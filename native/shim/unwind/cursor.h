@@ -1,4 +1,4 @@
-// Reads a stretch of foreign memory forward, byte by byte, through guarded copies.
+// Reads a piece of foreign memory forward, byte by byte, through guarded copies.
 #pragma once
 
 #include "base/safe_read.h"

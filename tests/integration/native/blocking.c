@@ -43,7 +43,7 @@ static void limit(int fd, int option) {
     setsockopt(fd, SOL_SOCKET, option, &t, sizeof t);
 }
 
-/* A listening socket that nobody accepts from, of a name of its own (abstract: no file). */
+/* A listening socket that is never accepted from, of a name of its own (abstract: no file). */
 static int listener(struct sockaddr_un* address, socklen_t* length, int backlog) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     memset(address, 0, sizeof *address);

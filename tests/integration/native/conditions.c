@@ -1,6 +1,6 @@
 /*
  * Allocation where it is hard: in signal handlers, at the end of threads, between fork and exec,
- * and with blocks that nobody saw being allocated. Valid as C and as C++.
+ * and with blocks whose allocation was not seen. Valid as C and as C++.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>

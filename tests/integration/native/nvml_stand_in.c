@@ -153,7 +153,7 @@ int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
     return SUCCESS;
 }
 
-// Everybody uses device 0; all others are idle.
+// Every process uses device 0; all others are idle.
 static uint64_t memory_used(const void* device) {
     uint64_t sum = 0;
     for (int user = 0; user < USERS && number_of(device) == 0; ++user)

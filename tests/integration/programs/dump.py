@@ -21,7 +21,7 @@ def main_attributes() -> dict[str, str]:
 
 
 def handlers() -> dict[str, str]:
-    """What Python knows of each signal, except the one that the recorder may take where nobody has."""
+    """What Python knows of each signal, except the one that the recorder may take where the program has not."""
     return {str(int(number)): repr(signal.getsignal(number)) for number in signal.valid_signals()}
 
 

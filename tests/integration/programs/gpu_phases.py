@@ -9,7 +9,7 @@ import time
 
 HEAD, USER = struct.Struct("<II"), struct.Struct("<iIQ")
 GIB = 1 << 30
-FOREIGN = 1  # a process that is nobody's of ours, and lives as long as the machine
+FOREIGN = 1  # a process that is none of ours, and lives as long as the machine
 
 with open(os.environ["STAND_IN_GPU"], "r+b") as file:
     gpu = mmap.mmap(file.fileno(), 0)

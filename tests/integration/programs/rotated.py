@@ -33,7 +33,7 @@ def late() -> bytearray:
 
 
 def asked(name: str) -> bool:
-    """Whether somebody has asked for it, and it was not done yet."""
+    """Whether it was asked for, and not done yet."""
     return (FOLDER / f"{name}.do").exists() and not (FOLDER / f"{name}.done").exists()
 
 

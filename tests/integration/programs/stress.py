@@ -70,7 +70,7 @@ CALLS: dict[str, dict[str, str]] = {
 ANYWHERE = ["Node.__del__"]
 """Run by the collector, which may run at any instruction of any function."""
 ROOTS = ["<module>", "Thread._bootstrap", "green", "Node.__del__"]
-"""The only functions that nobody calls: a stack that begins elsewhere has lost its beginning."""
+"""The only functions that are not called by others: a stack that begins elsewhere has lost its beginning."""
 
 
 def leaf(size: int) -> int:

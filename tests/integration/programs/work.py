@@ -16,7 +16,7 @@ def {}(seconds):
 
 
 def work(name: str, seconds: float = 0.06) -> None:
-    """One line on standard output, written at once: whoever forked us may not flush what we have."""
+    """One line on standard output, written at once: the process that forked us may not flush what we have."""
     line = (
         json.dumps({"name": name, "pid": os.getpid(), "parent": os.getppid(), "environment": dict(os.environ)}) + "\n"
     )

@@ -6,7 +6,7 @@ Each array is gone before the next one is made; the last one stays to the end, a
 import time
 
 import numpy as np
-from books import Books, fence
+from memory_truth import MemoryTruth, fence
 
 SIZE, BESIDE = 512 << 20, 64 << 20
 
@@ -21,7 +21,7 @@ def touch(array: np.ndarray, tenths: int) -> int:
 
 
 def main() -> None:
-    books = Books()
+    truth = MemoryTruth()
     moments = [(fence(), touch(np.empty(SIZE, np.uint8), 0))]  # @touched-0
     moments += [(fence(), touch(np.empty(SIZE, np.uint8), 1))]  # @touched-1
     moments += [(fence(), touch(np.empty(SIZE, np.uint8), 2))]  # @touched-2
@@ -33,12 +33,12 @@ def main() -> None:
     moments += [(fence(), touch(np.empty(SIZE, np.uint8), 8))]  # @touched-8
     moments += [(fence(), touch(np.empty(SIZE, np.uint8), 9))]  # @touched-9
     moments += [(fence(), touch(np.empty(SIZE, np.uint8), 10))]  # @touched-10
-    books.facts["before_the_last"] = fence()
+    truth.facts["before_the_last"] = fence()
     kept = np.empty(SIZE, np.uint8)  # @kept
     beside = np.empty(BESIDE, np.uint8)  # @beside
-    books.facts["moments"] = moments
-    books.facts["held"] = [kept.nbytes, beside.nbytes]
-    books.write()
+    truth.facts["moments"] = moments
+    truth.facts["held"] = [kept.nbytes, beside.nbytes]
+    truth.write()
     globals().update(kept=kept, beside=beside)  # until the interpreter ends
 
 

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pandas as pd
-from books import Books
+from memory_truth import MemoryTruth
 
 ROWS = 2_000_000
 FIRST = pd.DataFrame({name: np.arange(ROWS, dtype=np.float64) for name in ("a", "b")})
@@ -12,11 +12,11 @@ SECOND = FIRST * 2
 
 
 def main() -> None:
-    books = Books()
+    truth = MemoryTruth()
     for _ in range(int(sys.argv[2])):
         whole = pd.concat([FIRST, SECOND], ignore_index=True)  # @concat
-        books.add("concat", whole["a"].nbytes + whole["b"].nbytes)
-    books.write()
+        truth.add("concat", whole["a"].nbytes + whole["b"].nbytes)
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pickle
 import sys
 
 import numpy as np
-from books import Books
+from memory_truth import MemoryTruth
 
 PIECE = int(sys.argv[2]) << 10
 ROUNDS = (int(sys.argv[3]) << 20) // PIECE
@@ -60,15 +60,15 @@ def assign() -> int:
 
 
 def main() -> None:
-    books = Books()
-    books.add("bytes", to_bytes())
-    books.add("copy", copy())
-    books.add("tobytes", tobytes())
-    books.add("slicing", slicing())
-    books.add("dumps", dumps())
-    books.add("loads", loads())
-    books.add("assign", assign())
-    books.write()
+    truth = MemoryTruth()
+    truth.add("bytes", to_bytes())
+    truth.add("copy", copy())
+    truth.add("tobytes", tobytes())
+    truth.add("slicing", slicing())
+    truth.add("dumps", dumps())
+    truth.add("loads", loads())
+    truth.add("assign", assign())
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Small copies in two lines by turns, small ones among large ones, and ones that are too small to be counted."""
 
-from books import Books
+from memory_truth import MemoryTruth
 
 SMALL, FEW = b"s" * 2048, b"f" * 400
 LARGE = bytes(4 << 20)
@@ -25,18 +25,18 @@ def too_small() -> None:
 
 
 def main() -> None:
-    books = Books()
+    truth = MemoryTruth()
     by_turns(40_000)
     among_large(50)
     too_small()
-    books.sizes = {
+    truth.sizes = {
         "one": 40_000 * 2048,
         "three": 40_000 * 3 * 2048,
         "large": 50 * len(LARGE),
         "among": 50 * 1024 * 2048,
         "too-small": 0,
     }
-    books.write()
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A footprint of known shape: grown in small blocks, shrunk, churned, and a peak that only some of its blocks see."""
 
-from books import Books, fence
+from memory_truth import MemoryTruth, fence
 
 MB = 1 << 20
 GROWN = 1500
@@ -26,16 +26,16 @@ def peak() -> None:
 
 
 def main() -> None:
-    books = Books()
-    with books.window("grow"):
+    truth = MemoryTruth()
+    with truth.window("grow"):
         grown = grow(GROWN)
-    with books.window("shrink"):
+    with truth.window("shrink"):
         grown.clear()
-    with books.window("churn"):
+    with truth.window("churn"):
         churn(4000)
     fence()
     peak()
-    books.sizes = {
+    truth.sizes = {
         "grow": GROWN * 100_000,
         "churn": 4000 * 500_000,
         "held": 60 * MB,
@@ -43,7 +43,7 @@ def main() -> None:
         "top": 150 * MB,
         "after": 90 * MB,
     }
-    books.write()
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 import tracemalloc
 from pathlib import Path
 
-from books import Books
+from memory_truth import MemoryTruth
 
 COUNT = int(sys.argv[2])
 TRACED = "traced" in sys.argv[3:]
@@ -24,7 +24,7 @@ def build() -> list[object]:
 
 
 def main() -> None:
-    books = Books()
+    truth = MemoryTruth()
     if TRACED:
         tracemalloc.start()
     held = build()
@@ -33,9 +33,9 @@ def main() -> None:
         for one in tracemalloc.take_snapshot().statistics("lineno"):
             line = lines[one.traceback[0].lineno - 1] if one.traceback[0].filename == __file__ else ""
             if "# @" in line:
-                books.add(line.partition("# @")[2], one.size)
+                truth.add(line.partition("# @")[2], one.size)
     del held
-    books.write()
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from books import Books
+from memory_truth import MemoryTruth
 from pace import RATE, pieces
 
 SECONDS, PIECE = 2.5, 4000
@@ -148,9 +148,9 @@ PROGRAMS = {
 
 
 def main() -> None:
-    books = Books()
+    truth = MemoryTruth()
     PROGRAMS[sys.argv[2]]()
-    books.write()
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import gc
 import sys
 import time
 
-from books import Books
+from memory_truth import MemoryTruth
 from library import load
 from pace import pieces
 
@@ -60,14 +60,14 @@ WAYS = {"list": growing_list, "cache": unbounded_cache, "library": forgetful_lib
 
 
 def main() -> None:
-    books = Books()
+    truth = MemoryTruth()
     for _ in pieces(0.3, PIECE):
         temporary()
     begin = time.monotonic_ns()
     WAYS[sys.argv[2]]()
-    books.facts["leaked_ns"] = [begin, time.monotonic_ns()]
-    books.add("leaked", int(SECONDS * 20_000_000))
-    books.write()
+    truth.facts["leaked_ns"] = [begin, time.monotonic_ns()]
+    truth.add("leaked", int(SECONDS * 20_000_000))
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import ctypes
 import mmap
 import sys
 
-from books import Books
+from memory_truth import MemoryTruth
 
 PAGE = mmap.PAGESIZE
 READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
@@ -107,12 +107,12 @@ def huge(space: Space) -> None:
 
 
 def main() -> None:
-    books, space = Books(), Space()
+    truth, space = MemoryTruth(), Space()
     libc.munmap(libc.mmap(None, PAGE, READ_WRITE, PRIVATE, -1, 0), PAGE)  # ctypes may map something for the first call
-    with books.window("mappings"):
+    with truth.window("mappings"):
         (huge if sys.argv[2] == "huge" else small)(space)
-    books.sizes = {"allocated": space.allocated, "freed": space.freed}
-    books.write()
+    truth.sizes = {"allocated": space.allocated, "freed": space.freed}
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -6,51 +6,51 @@ The library is the second argument.
 import sys
 import threading
 
-from books import Books
+from memory_truth import MemoryTruth
 from library import load
 
 MB = 1 << 20
 
 
 def main() -> None:
-    books = Books()
+    truth = MemoryTruth()
     library = load(sys.argv[2])
 
     def counted(name: str) -> None:
         """The library's counts since the last call."""
         now = library.oracle_allocated(), library.oracle_freed()
-        books.facts[name] = [now[0] - before[0], now[1] - before[1]]
+        truth.facts[name] = [now[0] - before[0], now[1] - before[1]]
         before[:] = now
 
     library.oracle_worker_end(
         library.oracle_worker_start(1, 100), 1
     )  # the C library keeps a thread's stack for the next
     before = [library.oracle_allocated(), library.oracle_freed()]
-    with books.window("forms"):
+    with truth.window("forms"):
         library.oracle_forms(60, 40_000)  # @forms
     counted("forms")
-    with books.window("resized"):
+    with truth.window("resized"):
         library.oracle_resize(1, 4000, 100_000)  # @resized
     counted("resized")
-    with books.window("grown"):
+    with truth.window("grown"):
         grown = library.oracle_grow(60 * MB)  # @grown
     counted("grown")
-    with books.window("shrunk"):
+    with truth.window("shrunk"):
         grown = library.oracle_realloc(grown, 20 * MB)  # @shrunk
     counted("shrunk")
-    with books.window("kept"):
+    with truth.window("kept"):
         kept = library.oracle_malloc(30 * MB)  # @kept
     counted("kept")
 
-    with books.window("worker"):
+    with truth.window("worker"):
         worker = library.oracle_worker_start(50, MB)  # @worker
-        books.facts["keeper"] = library.oracle_worker_tid(worker)
+        truth.facts["keeper"] = library.oracle_worker_tid(worker)
         library.oracle_worker_end(worker, 1)
     counted("worker")
 
-    with books.window("handed-over"):
+    with truth.window("handed-over"):
         worker = library.oracle_worker_start(50, MB)
-        books.facts["giver"] = library.oracle_worker_tid(worker)
+        truth.facts["giver"] = library.oracle_worker_tid(worker)
         library.oracle_worker_end(worker, 0)
     counted("handed-over")
 
@@ -59,17 +59,17 @@ def main() -> None:
     def produce() -> None:
         for _ in range(40):
             handed.append(bytearray(MB))  # @produced
-            books.add("produced", MB)
+            truth.add("produced", MB)
 
-    with books.window("produced"):
+    with truth.window("produced"):
         thread = threading.Thread(target=produce, name="oracle-producer")
         thread.start()
         thread.join()
         handed.clear()
 
-    books.facts["live"] = {"shrunk": 20 * MB, "kept": 30 * MB}
-    books.facts["pointers"] = [grown, kept]
-    books.write()
+    truth.facts["live"] = {"shrunk": 20 * MB, "kept": 30 * MB}
+    truth.facts["pointers"] = [grown, kept]
+    truth.write()
 
 
 if __name__ == "__main__":

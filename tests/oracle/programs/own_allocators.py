@@ -1,14 +1,14 @@
 """Libraries that bring an allocator of their own (mimalloc, jemalloc), which takes memory out of reserved address space.
 
 Argument 2 is the library, argument 3 for pyarrow the memory pool, for duckdb the number of threads. Each holds known amounts by line, the most at the first
-moment of the books' facts, and releases one part of them before the second.
+moment of the truth' facts, and releases one part of them before the second.
 """
 
 import ctypes
 import sys
 import time
 
-from books import Books, fence
+from memory_truth import MemoryTruth, fence
 
 ROWS = 20_000_000
 
@@ -27,7 +27,7 @@ def anonymous() -> int:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Anonymous:"))
 
 
-def pyarrow(books: Books, pool_name: str) -> None:
+def pyarrow(truth: MemoryTruth, pool_name: str) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -40,18 +40,18 @@ def pyarrow(books: Books, pool_name: str) -> None:
     kept = pc.add(base, 1, memory_pool=pool)  # @kept
     dropped = pc.multiply(base, 3, memory_pool=pool)  # @dropped
     again = [pc.subtract(base, number, memory_pool=pool) for number in range(3)]  # @again
-    books.sizes = {"kept": kept.nbytes, "dropped": dropped.nbytes, "again": sum(each.nbytes for each in again)}
-    books.facts["whole"] = pool.bytes_allocated() - before
+    truth.sizes = {"kept": kept.nbytes, "dropped": dropped.nbytes, "again": sum(each.nbytes for each in again)}
+    truth.facts["whole"] = pool.bytes_allocated() - before
     full = settled()
     del dropped
     pool.release_unused()
     released = settled()
-    books.windows["held"] = (begin, full)
-    books.windows["freed"] = (full, released)
+    truth.windows["held"] = (begin, full)
+    truth.windows["freed"] = (full, released)
     globals().update(kept=kept, again=again, base=base, warm=warm)
 
 
-def polars(books: Books) -> None:
+def polars(truth: MemoryTruth) -> None:
     import polars as pl
 
     base = pl.int_range(0, 1000, eager=True)
@@ -60,20 +60,20 @@ def polars(books: Books) -> None:
     first = pl.int_range(0, ROWS, eager=True)  # @first
     kept = first + 1  # @kept
     dropped = first * 3  # @dropped
-    books.sizes = {
+    truth.sizes = {
         name: int(each.estimated_size()) for name, each in (("first", first), ("kept", kept), ("dropped", dropped))
     }
-    books.facts["whole"] = sum(books.sizes.values())
+    truth.facts["whole"] = sum(truth.sizes.values())
     full = settled()
     del dropped
     time.sleep(2)  # jemalloc gives pages back when they have been unused for a while
     released = settled()
-    books.windows["held"] = (begin, full)
-    books.windows["freed"] = (full, released)
+    truth.windows["held"] = (begin, full)
+    truth.windows["freed"] = (full, released)
     globals().update(kept=kept, first=first, warm=warm)
 
 
-def duckdb(books: Books, threads: str) -> None:
+def duckdb(truth: MemoryTruth, threads: str) -> None:
     """Its tables are in blocks that are not filled to the last byte: the kernel says what is in use of them."""
     import duckdb as library
 
@@ -85,39 +85,39 @@ def duckdb(books: Books, threads: str) -> None:
     first.execute(f"create table kept as select hash(range) as a from range({2 * ROWS})")  # @kept
     between = anonymous()
     second.execute(f"create table dropped as select hash(range + 7) as a from range({2 * ROWS})")  # @dropped
-    books.sizes = {"kept": between - before, "dropped": anonymous() - between}
-    books.facts["whole"] = sum(books.sizes.values())
+    truth.sizes = {"kept": between - before, "dropped": anonymous() - between}
+    truth.facts["whole"] = sum(truth.sizes.values())
     full = settled()
     used = anonymous()
     second.close()
     released = settled()
-    books.facts["freed"] = used - anonymous()
-    books.windows["held"] = (begin, full)
-    books.windows["freed"] = (full, released)
+    truth.facts["freed"] = used - anonymous()
+    truth.windows["held"] = (begin, full)
+    truth.windows["freed"] = (full, released)
     globals().update(first=first)
 
 
-def numpy(books: Books) -> None:
+def numpy(truth: MemoryTruth) -> None:
     import numpy as np
 
     begin = fence()
     kept = np.ones(ROWS)  # @kept
     dropped = kept * 3  # @dropped
-    books.sizes = {"kept": kept.nbytes, "dropped": dropped.nbytes}
-    books.facts["whole"] = sum(books.sizes.values())
+    truth.sizes = {"kept": kept.nbytes, "dropped": dropped.nbytes}
+    truth.facts["whole"] = sum(truth.sizes.values())
     full = settled()
     del dropped
     released = settled()
-    books.windows["held"] = (begin, full)
-    books.windows["freed"] = (full, released)
+    truth.windows["held"] = (begin, full)
+    truth.windows["freed"] = (full, released)
     globals().update(kept=kept)
 
 
 def main() -> None:
-    books = Books()
-    globals()[sys.argv[2]](books, *sys.argv[3:])
-    books.facts["own_allocator"] = sys.argv[2] != "numpy"
-    books.write()
+    truth = MemoryTruth()
+    globals()[sys.argv[2]](truth, *sys.argv[3:])
+    truth.facts["own_allocator"] = sys.argv[2] != "numpy"
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ Argument 2 is the size of a block, argument 3 the number of rounds of seven bloc
 
 import sys
 
-from books import Books
+from memory_truth import MemoryTruth
 
 PIECE = int(sys.argv[2])
 kept: list[bytearray] = []
@@ -16,22 +16,22 @@ def helper(count: int) -> None:
         kept.append(bytearray(PIECE))  # @shared
 
 
-def first(books: Books) -> None:
+def first(truth: MemoryTruth) -> None:
     helper(5)  # @first
-    books.add("first", 5 * PIECE)
+    truth.add("first", 5 * PIECE)
 
 
-def second(books: Books) -> None:
+def second(truth: MemoryTruth) -> None:
     helper(2)  # @second
-    books.add("second", 2 * PIECE)
+    truth.add("second", 2 * PIECE)
 
 
 def main() -> None:
-    books = Books()
+    truth = MemoryTruth()
     for _ in range(int(sys.argv[3])):
-        first(books)
-        second(books)
-    books.write()
+        first(truth)
+        second(truth)
+    truth.write()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ no line makes anything that it does not keep, so that what it allocates is what 
 import sys
 import tracemalloc
 
-from books import Books, fence
+from memory_truth import MemoryTruth, fence
 
 COUNT = int(sys.argv[2])
 HEAD, TAIL = "head " * 3, "and a tail " * 3
@@ -17,8 +17,8 @@ HEAD, TAIL = "head " * 3, "and a tail " * 3
 class Meter:
     """The bytes that tracemalloc has seen, added up by name."""
 
-    def __init__(self, books: Books, traced: bool) -> None:
-        self.books = books
+    def __init__(self, truth: MemoryTruth, traced: bool) -> None:
+        self.truth = truth
         self.traced = traced
         self.before = 0
 
@@ -29,7 +29,7 @@ class Meter:
 
     def end(self, name: str) -> None:
         if self.traced:
-            self.books.add(name, tracemalloc.get_traced_memory()[0] - self.before)
+            self.truth.add(name, tracemalloc.get_traced_memory()[0] - self.before)
             tracemalloc.stop()
 
 
@@ -73,12 +73,12 @@ def build_strings(meter: Meter) -> None:
 
 
 def main() -> None:
-    books = Books()
-    meter = Meter(books, "traced" in sys.argv)
+    truth = MemoryTruth()
+    meter = Meter(truth, "traced" in sys.argv)
     for build in (build_floats, build_dicts, build_strings):
         fence()
         build(meter)
-    books.write()
+    truth.write()
 
 
 if __name__ == "__main__":

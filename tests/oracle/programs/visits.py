@@ -5,7 +5,7 @@ The C library is the second argument.
 
 import sys
 
-from books import Books
+from memory_truth import MemoryTruth
 from library import load
 
 MB = 1 << 20
@@ -13,7 +13,7 @@ ROUNDS = 12
 
 
 def main() -> None:
-    books = Books()
+    truth = MemoryTruth()
     library = load(sys.argv[2])
     for _ in range(ROUNDS):
         one = bytearray(12 * MB)  # @one
@@ -23,9 +23,9 @@ def main() -> None:
         library.oracle_free(native)
         library.oracle_free(half[1])
         del one, three, half
-    books.sizes = {"one": 12 * MB, "three": 42 * MB, "native": 30 * MB, "half": 40 * MB}
-    books.facts["rounds"] = ROUNDS
-    books.write()
+    truth.sizes = {"one": 12 * MB, "three": 42 * MB, "native": 30 * MB, "half": 40 * MB}
+    truth.facts["rounds"] = ROUNDS
+    truth.write()
 
 
 if __name__ == "__main__":

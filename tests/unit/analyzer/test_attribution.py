@@ -52,7 +52,7 @@ def facts(**columns: int) -> dict[str, NDArray[np.int64]]:
         (FrameClass.MACHINERY, OpcodeClass.NATIVE_CALL, NATIVE),  # the C function calls something
         (FrameClass.MACHINERY, OpcodeClass.OTHER, PYTHON),
         (FrameClass.RUNTIME, OpcodeClass.INTERNAL, PYTHON),  # a list grows
-        (FrameClass.RUNTIME, OpcodeClass.OTHER, NATIVE),  # an array is copied, or a string: nobody can tell
+        (FrameClass.RUNTIME, OpcodeClass.OTHER, NATIVE),  # an array is copied, or a string: it cannot be told
         (FrameClass.RUNTIME, OpcodeClass.NATIVE_CALL, NATIVE),
         (FrameClass.RUNTIME, OpcodeClass.UNKNOWN, NATIVE),
         (FrameClass.OUTSIDE, OpcodeClass.INTERNAL, NATIVE),  # an array is freed

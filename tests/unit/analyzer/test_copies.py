@@ -1,4 +1,4 @@
-"""Copy volume by site and thread: exact sums, estimates, windows, what nobody sampled."""
+"""Copy volume by site and thread: exact sums, estimates, windows, what was not sampled."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_a_scrubbed_copy_keeps_the_tree_and_no_command(tree: Builder, tmp_path: 
         ("recorded processes that went on", "1 recorded process that went on"),
         ("forked child processes that were not", "1 forked child process that were not"),
         ("anonymous mappings of a process", "1 anonymous mapping of a process"),
-        ("a cause that nobody knows", "1 a cause that nobody knows"),
+        ("an unknown cause", "1 an unknown cause"),
     ],
 )
 def test_one_of_something(plural: str, one: str) -> None:

@@ -339,7 +339,7 @@ def test_a_listed_program_beside_the_project_is_no_interpreter(
 
 
 def test_thousands_of_processes(builder: Builder, profile: Callable[..., Profile]) -> None:
-    """A build: what nobody recorded is in the list, and costs nothing elsewhere."""
+    """A build: what was not recorded is in the list, and costs nothing elsewhere."""
     (one,) = lines(builder, 1)
     builder.cpu(one)
     for number in range(3000):

@@ -214,13 +214,13 @@ def test_nothing_is_overwritten_and_nothing_is_done_for_nothing(
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_books_of_memory_are_opened_anew_in_a_window(scrubbed: Callable[..., Recording], made: Builder) -> None:
+def test_counters_of_memory_start_anew_in_a_window(scrubbed: Callable[..., Recording], made: Builder) -> None:
     made.parameters["memory"] = True
     made.rows["memory"] = [
-        _books(0, 1000, native_allocated_bytes=1000),
-        _books(50, 5000, native_allocated_bytes=6000, native_freed_bytes=2000),
-        _books(150, 6500, native_allocated_bytes=1000, obj_allocated_bytes=500),
-        _books(200, 6000, native_freed_bytes=500),
+        _counters(0, 1000, native_allocated_bytes=1000),
+        _counters(50, 5000, native_allocated_bytes=6000, native_freed_bytes=2000),
+        _counters(150, 6500, native_allocated_bytes=1000, obj_allocated_bytes=500),
+        _counters(200, 6000, native_freed_bytes=500),
     ]
     made.rows["allocations"] = [_block(40, 60), _block(110, 160), _block(120, 300), _block(180, None)]
     result = scrubbed(drop=[], start_s=0.1, end_s=0.18)
@@ -240,7 +240,7 @@ def test_books_of_memory_are_opened_anew_in_a_window(scrubbed: Callable[..., Rec
 
 def test_memory_goes_where_only_some_threads_are_kept(scrubbed: Callable[..., Recording], made: Builder) -> None:
     made.parameters["memory"] = True
-    made.rows["memory"] = [_books(0, 1000, native_allocated_bytes=1000)]
+    made.rows["memory"] = [_counters(0, 1000, native_allocated_bytes=1000)]
     result = scrubbed(drop=[], thread="main")
     assert not result.recorded("memory")
     assert result.manifest.parameters["memory"] is False
@@ -270,7 +270,7 @@ def _span(span: int, name: str, start: int, end: int | None, **values: Any) -> d
     return row | values
 
 
-def _books(ms: int, footprint: int, **flows: int) -> dict[str, Any]:
+def _counters(ms: int, footprint: int, **flows: int) -> dict[str, Any]:
     domains = ("native", "mapped", "raw", "mem", "obj")
     nothing = {f"{domain}_{kind}_bytes": 0 for domain in domains for kind in ("allocated", "freed")}
     row = {"time_ns": START + ms * MS, "process": 0, "event": 0 if ms == 0 else 1, "footprint_bytes": footprint}

@@ -135,7 +135,7 @@ def test_awaiting_through_generators_and_async_generators(program: Program, prof
         program.cpu(10, *program.handle, main, between)
     # The loop closes an asynchronous generator by a task made of it.
     program.cpu(5, *program.handle, program.own("ticker", ASYNC_GENERATOR))
-    # trio's loop is a generator, which nobody awaits.
+    # trio's loop is a generator, which is not awaited.
     unrolled = program.frame("/lib/trio/_run.py", "unrolled_run", GENERATOR)
     program.cpu(7, program.own("run", 3), unrolled, program.own("child"))
     assert cpu(profile(scope="all")) == {("task", "main"): 40, ("task", "ticker"): 5, ("task", "child"): 7}

@@ -54,7 +54,7 @@ def run(folder: Path, arguments: list[str], after_s: float, **environment: str) 
     while True:
         try:
             piece = os.read(terminal, 1 << 16)
-        except OSError:  # how Linux says that nobody holds the other end
+        except OSError:  # how Linux says that the other end is closed
             break
         if not piece:
             break

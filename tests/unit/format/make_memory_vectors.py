@@ -207,7 +207,7 @@ def make_memory_killed() -> None:
     changes: dict[str, Any] = {"state": "recording", "clock": None, "ended_ns": None, "quality": [], "sampler_cost": {}}
     write_json(path / "manifest.json", manifest(format_version="1.1", parameters=PARAMETERS, **changes))
     unknown = {"resident_bytes": None, "minor_faults": None, "major_faults": None}
-    nobody = {"thread": None, "stack": None, "native_frame": None}
+    no_place = {"thread": None, "stack": None, "native_frame": None}
     expect(
         "memory-killed",
         state="recording",
@@ -236,7 +236,7 @@ def make_memory_killed() -> None:
             "memory": [
                 {"row": 0, "time_ns": T0, "process": 0, "event": 0, "footprint_bytes": 5 * MIB}
                 | {"obj_allocated_bytes": 5 * MIB, "native_allocated_bytes": 0, "stack_state": 5, "kept_frames": None}
-                | {**unknown, **nobody, "resident_bytes": 9 * MIB},
+                | {**unknown, **no_place, "resident_bytes": 9 * MIB},
                 {"row": 1, "thread": 0, "event": 1, "peak_bytes": 9 * MIB, "mapped_freed_bytes": 4 * MIB}
                 | {"obj_freed_bytes": 64, "stack": 0, "native_frame": 0, "stack_state": 0, "kept_frames": 0}
                 | unknown,
@@ -247,7 +247,7 @@ def make_memory_killed() -> None:
                 {"row": 1, "thread": 0, "domain": 4, "size_bytes": 64, "requested_bytes": 56, "mean_bytes": 524_288}
                 | {"weight_bytes": 700_000, "stack": 0, "native_frame": 0, "freed_ns": T0 + 80 * MS, "freed_thread": 0},
                 {"row": 2, "size_bytes": 80, "stack_state": 1, "followed": False, "freed_ns": None}
-                | {"freed_thread": None, **nobody},
+                | {"freed_thread": None, **no_place},
             ],
             "copies": [
                 {"row": 0, "thread": 0, "bytes": 3000, "size_bytes": 2000, "mean_bytes": 1_048_576, "stack": 1}

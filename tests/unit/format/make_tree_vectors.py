@@ -44,7 +44,7 @@ SCHEMAS: Schemas = {
     ],
 }
 PYTHON = ("/usr/bin/python3.11", "cpython", "3.11.7", "native")
-NOBODY = (None, None, None, None)
+UNKNOWN = (None, None, None, None)
 
 
 def listed(command: str, origin: str, user_ms: int) -> tuple[Any, ...]:
@@ -57,10 +57,21 @@ def tree_rows() -> Rows:
     command = "python3 /srv/app/main.py '--token=***'"
     recorded = (command, "python", "exec", None, None, None)
     rows["processes"] = [
-        (0, None, 4200, 4100, T0 - 9 * MS, T0 + 900 * MS, 3, "/bin/dash", *NOBODY, *listed("sh run.sh", "first", 2)),
+        (
+            0,
+            None,
+            4200,
+            4100,
+            T0 - 9 * MS,
+            T0 + 900 * MS,
+            3,
+            "/bin/dash",
+            *UNKNOWN,
+            *listed("sh run.sh", "first", 2),
+        ),
         (1, 0, 4242, 4200, T0, T0 + 700 * MS, None, *PYTHON, T0 + 690 * MS, *recorded),
         (2, 1, 4250, 4242, T0 + 100 * MS, None, -9, *PYTHON, None, command, "native", "fork", None, None, None),
-        (3, 1, 4242, 4200, T0 + 700 * MS, T0 + 800 * MS, 0, "/usr/bin/true", *NOBODY, *listed("true", "exec", 700)),
+        (3, 1, 4242, 4200, T0 + 700 * MS, T0 + 800 * MS, 0, "/usr/bin/true", *UNKNOWN, *listed("true", "exec", 700)),
     ]
     rows["stacks"] = [(*row, None) for row in rows["stacks"]]
     for name in ("threads", "modules"):
@@ -95,7 +106,7 @@ def make_tree() -> None:
 def log() -> bytes:
     """A shell, its Python (armed), which forks a worker (armed) and starts sleep; a Python that was not to be armed.
 
-    Then the shell's pid is given to somebody else, and the Python replaces itself by a static program.
+    Then the shell's pid is given to another process, and the Python replaces itself by a static program.
     """
     python, script = b"/usr/bin/python3.13", b"python3\0/srv/app/main.py\0--token=geheim"
     shell = (4200, T0 - 9 * MS, -1)

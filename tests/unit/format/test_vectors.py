@@ -99,7 +99,7 @@ def test_vector(name: str, shape: str, tmp_path: Path) -> None:
         assert answer.get("unknown_keys", {}) == manifest.extra
 
 
-def test_the_books_of_memory_balance() -> None:
+def test_the_counters_of_memory_balance() -> None:
     with open_container(VECTORS / "memory.tacho") as container:
         held = 0
         for row in read_tables(container)["memory"].to_pylist():

@@ -87,7 +87,7 @@ def test_processes_that_are_over_leave_little(spool: Path) -> None:
     assert after.table("cpu").num_rows == 20 * (len(pids) + 1)
     assert after.quality == before.quality
     for path in spool.glob(f"{pids[0]}-*"):
-        path.unlink()  # nobody asks for it
+        path.unlink()  # it is not asked for
     add_samples(writer, 20)
     collector.step(SpoolDirectory(spool), scout, 2.0)
     assert assemble(SpoolDirectory(spool), load_specification()).table("cpu").num_rows == 20 * (len(pids) + 1)

@@ -41,7 +41,7 @@ NOTHING = Told(-1)
 
 
 class Place(NamedTuple):
-    """A provider at work."""
+    """A broker at work."""
 
     spool: Path
     name: str
@@ -53,10 +53,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
     listener = listen_at(name)
     spool = tmp_path / "spool"
     spool.mkdir(mode=0o700)
-    provider = FdBroker(spool, os.getpid(), listener, SEGMENT, memory=False)
-    provider.start()
+    broker = FdBroker(spool, os.getpid(), listener, SEGMENT, memory=False)
+    broker.start()
     yield Place(spool, name)
-    provider.stop()
+    broker.stop()
 
 
 def message(
@@ -125,7 +125,7 @@ def test_the_files_of_a_process(place: Place) -> None:
 
 
 def test_files_that_nobody_took(place: Place) -> None:
-    """Whoever ends before he has them in use leaves nothing behind."""
+    """A process that ends before it has them in use leaves nothing behind."""
 
     def child() -> list[Told]:
         return [ask(place.name, message(PROCESS, start_ns=time.monotonic_ns()), confirm=False)]
@@ -229,7 +229,7 @@ def test_sent_by_another_than_who_connected(place: Place) -> None:
 
 
 def test_a_stranger(place: Place) -> None:
-    """Nobody's child any more, and of no recorded process."""
+    """No process's child any more, and of no recorded process."""
 
     def child() -> list[Told]:
         reader, writer = os.pipe()
@@ -246,7 +246,7 @@ def test_a_stranger(place: Place) -> None:
             return [Told(*eval(file.read().decode()))]  # noqa: S307
 
     if os.getpid() == 1:
-        pytest.skip("everybody is our child here")
+        pytest.skip("every process is our child here")
     assert in_a_child(child) == [NOTHING]
 
 
@@ -274,7 +274,7 @@ def test_rows_of_the_process_log(place: Place) -> None:
 
 
 def test_no_room(place: Place) -> None:
-    """The errno goes to whoever asked: his recording stops with it. Nothing is left behind."""
+    """The errno goes to the process that asked: its recording stops with it. Nothing is left behind."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (SEGMENT - 1, before[1]))
@@ -288,7 +288,7 @@ def test_no_room(place: Place) -> None:
 
 
 def test_it_goes_on_after_nonsense(place: Place) -> None:
-    """Somebody who connects and says nothing holds the others up for a moment only."""
+    """A process that connects and says nothing holds the others up for a moment only."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as idle:
         idle.connect(f"\0{place.name}")
         assert in_a_child(lambda: [ask(place.name, message(LOG) + record(os.getpid()))]) == [Told(0)]

@@ -74,7 +74,7 @@ def test_the_program_is_told(memory: bool, told: str) -> None:
     assert (config["interval_ns"], config["segment"], config["sampler"]) == ("10000000", "1048576", "native")
     assert split_patterns(config["include"]) == ["a,b", "c:*"]
     assert split_patterns(config["home"]) == [str(Path(launch.__file__).parent.parent)]
-    assert not {"rotate", "exclude", "provider"} & config.keys()
+    assert not {"rotate", "exclude", "fd_broker"} & config.keys()
 
 
 def test_the_manifest_is_told() -> None:

@@ -10,7 +10,7 @@ from tachograph.recorder.inprocess.refusal import note_refusal
 
 def test_a_refusal_is_read_back(tmp_path: Path) -> None:
     log = tmp_path / LOG_NAME
-    note_refusal(str(tmp_path), Refusal.FAILED, "nobody has made the log")
+    note_refusal(str(tmp_path), Refusal.FAILED, "there is no log")
     assert not log.exists()
     log.touch()
     note_refusal(str(tmp_path), Refusal.EXCLUDED, "excluded\0 ü" + "x" * 1000)

@@ -125,7 +125,7 @@ def test_stop_and_continue(tachograph_command: list[str], environment: dict[str,
     with recorded(tachograph_command, environment, tmp_path, COUNT, "20", "1", **options) as (process, pid):
         os.kill(pid, signal.SIGSTOP)
         wait_until(lambda: state(pid) == "T")
-        assert state(process.pid) != "T"  # somebody stopped the program, not the job
+        assert state(process.pid) != "T"  # the program was stopped, not the job
         process.send_signal(signal.SIGCONT)
         wait_until(lambda: state(pid) != "T")
         process.terminate()

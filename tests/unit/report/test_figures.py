@@ -82,7 +82,7 @@ def test_what_is_stacked_never_stands_above_the_footprint(builder: Builder, pict
     assert max(tops) == pytest.approx(5.0)
 
 
-def test_the_footprint_is_the_books(told: ReportData) -> None:
+def test_the_footprint_is_that_of_the_counters(told: ReportData) -> None:
     held, names = top_sites(told.lines)
     assert names == ["app/main.py:11"]
     assert held[0][-1] == pytest.approx(100e6)

@@ -1,4 +1,4 @@
-"""The colours: the same everywhere, and apart for everybody."""
+"""The colours: the same everywhere, and told apart by every reader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOGETHER = ("python", "native", "kernel", "wait")
 
 
 def lab(colour: str, deficiency: str) -> NDArray[np.float64]:
-    """CIELAB (D65) of a colour as somebody sees it."""
+    """CIELAB (D65) of a colour as it is seen."""
     rgb = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     linear = np.clip(np.array(DEFICIENCIES[deficiency]) @ linear, 0, 1)

@@ -1,8 +1,8 @@
-"""The books of a memory program: what it allocated, copied or held by name, and moments at which the recorder was made
+"""The truth of a memory program: what it allocated, copied or held by name, and moments at which the recorder was made
 to write a row of exact counts.
 
-Every memory program of this folder is run as ``python PROGRAM TRUTH [ARGUMENT...]`` and leaves its books in TRUTH as
-JSON. Lines that allocate what is called ``x`` in the books carry the comment ``# @x``.
+Every memory program of this folder is run as ``python PROGRAM TRUTH [ARGUMENT...]`` and leaves it in TRUTH as
+JSON. Lines that allocate what is called ``x`` there carry the comment ``# @x``.
 """
 
 import json
@@ -23,7 +23,7 @@ def fence() -> int:
     return time.monotonic_ns()
 
 
-class Books:
+class MemoryTruth:
     """Bytes by name, windows between fences, and other facts."""
 
     def __init__(self) -> None:
