@@ -16,7 +16,7 @@ from ..samples.native_frames import FrameClass, frame_classes
 from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE
 from .rows import NONE, Rows
 
-_NOT_SHOWN = (FrameClass.UNKNOWN, FrameClass.LOOP, FrameClass.MACHINERY)
+_NOT_SHOWN = (FrameClass.UNKNOWN, FrameClass.LOOP, FrameClass.MACHINERY, FrameClass.JIT)
 """Native functions that say no more than the Python frame above them, as those of the interpreter without a name do."""
 
 
@@ -164,7 +164,7 @@ class NativeNames:
         self.functions: list[Function] = []
         known: dict[Function, int] = {}
         of_frame = [NONE] * (table.num_rows + 1)  # the last one stands for no program counter
-        classes = frame_classes(table, modules).tolist()
+        classes = frame_classes(table, modules, recording.table("processes")).tolist()
         rows = zip(*(table.column(name).to_pylist() for name in ("module", "symbol")), strict=True)
         for number, (module, symbol) in enumerate(rows):
             if classes[number] in _NOT_SHOWN or (symbol is None and classes[number] == FrameClass.INTERIOR):

@@ -134,7 +134,8 @@ def native_rule(columns: Columns) -> NDArray[np.int64]:
     specialised and the function is none of those with which CPython makes calls. Everything else in the interpreter
     is Python, the garbage collector too, whichever call set it off. Without a program counter nothing is known;
     inside of the interpreter but outside of the loop the opcode is needed, unless the thread has no Python frames,
-    whose time (starting and ending the interpreter) is Python's.
+    whose time (starting and ending the interpreter) is Python's. Code without a file, while CPython's JIT compiler
+    is on, is Python's unless the leaf may call foreign code: then the code may also be another compiler's.
     """
     frame, opcode = columns["frame_class"], _opcode_classes(columns)
     no_stack = np.isin(columns["stack_state"], NO_PYTHON_STACK)
@@ -142,6 +143,7 @@ def native_rule(columns: Columns) -> NDArray[np.int64]:
     called = (frame == FrameClass.INTERIOR) & (opcode >= OpcodeClass.ANY_CALL)
     called |= (frame == FrameClass.MACHINERY) & (opcode == OpcodeClass.NATIVE_CALL)
     undecided = (frame == FrameClass.INTERIOR) & (opcode == OpcodeClass.UNKNOWN) & ~no_stack
+    undecided |= (frame == FrameClass.JIT) & ((opcode >= OpcodeClass.ANY_CALL) | (opcode == OpcodeClass.UNKNOWN))
     verdicts = np.where(foreign | called, Verdict.NATIVE, Verdict.PYTHON)
     return np.where((frame == FrameClass.UNKNOWN) | undecided, Verdict.UNKNOWN, verdicts)
 
@@ -163,4 +165,4 @@ def pc_only_rule(columns: Columns) -> NDArray[np.int64]:
     """By program counter alone: whatever runs in the interpreter's own module is Python, built-in functions too."""
     frame = columns["frame_class"]
     verdicts = np.where(np.isin(frame, (FrameClass.OUTSIDE, FrameClass.RUNTIME)), Verdict.NATIVE, Verdict.PYTHON)
-    return np.where(frame == FrameClass.UNKNOWN, Verdict.UNKNOWN, verdicts)
+    return np.where(np.isin(frame, (FrameClass.UNKNOWN, FrameClass.JIT)), Verdict.UNKNOWN, verdicts)

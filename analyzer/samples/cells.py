@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from ..recording.compat.opcodes import classes_of
 from ..recording.interpreter_phases import ENDING
 from ..recording.opened import Recording
-from .native_frames import frame_classes
+from .native_frames import FrameClass, frame_classes
 
 STATES = ENDING + 2
 """States of stacks: those of the format, the analyzer's own, and one for all that this version does not know."""
 
-_ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 2, 5, 7
+_ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 2, 5, len(FrameClass)
 _SIZES = (
     ("stack_state", STATES),
     ("origin", _ORIGINS),
@@ -35,7 +35,7 @@ class CellPacker:
 
     def __init__(self, recording: Recording) -> None:
         processes, threads = recording.table("processes"), recording.table("threads")
-        frames = frame_classes(recording.table("native_frames"), recording.table("modules"))
+        frames = frame_classes(recording.table("native_frames"), recording.table("modules"), processes)
         self._frames = frames.astype(np.uint16) * (_OPCODES * _KERNEL * _ORIGINS * STATES)
         versions = processes.column("python_version").to_pylist()
         opcodes = np.stack([classes_of(version) for version in versions] or [classes_of(None)])

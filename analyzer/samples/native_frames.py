@@ -28,6 +28,8 @@ class FrameClass(enum.IntEnum):
     """In the C library, which extension modules call, and the interpreter for its own ends as well."""
     COLLECTOR = 5
     """In the interpreter's garbage collector, which runs on whatever line happens to allocate."""
+    JIT = 7
+    """Code without a file, in a process whose interpreter has its JIT compiler on."""
 
 
 LOOP = re.compile(r"_PyEval_EvalFrameDefault|_TAIL_CALL_")
@@ -68,12 +70,13 @@ GPU_DRIVER = re.compile(r"lib(cuda|nvidia-|amdhip64|hsa-runtime64|ze_)")
 """Names of the user-space drivers through which a thread waits for a GPU."""
 
 
-def frame_classes(frames: pa.Table, modules: pa.Table) -> NDArray[np.uint8]:
+def frame_classes(frames: pa.Table, modules: pa.Table, processes: pa.Table) -> NDArray[np.uint8]:
     """The class of each row of ``native_frames``, then UNKNOWN for rows without a native frame."""
     interpreter = _interpreter_modules(modules)
     module = frames.column("module").fill_null(modules.num_rows).to_numpy().astype(np.int64)
     inside = np.append(interpreter, False)[module]
     classes = np.full(frames.num_rows + 1, FrameClass.OUTSIDE, np.uint8)
+    classes[np.append(_fileless_with_jit(modules, processes), False)[module].nonzero()] = FrameClass.JIT
     classes[np.append(matching(modules, RUNTIME), False)[module].nonzero()] = FrameClass.RUNTIME
     classes[-1] = FrameClass.UNKNOWN
     symbols = frames.column("symbol")
@@ -95,6 +98,13 @@ def matching(modules: pa.Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Which modules have a file name that begins with the pattern."""
     names = (PurePosixPath(path).name for path in modules.column("path").to_pylist())
     return np.array([bool(pattern.match(name)) for name in names], np.bool_)
+
+
+def _fileless_with_jit(modules: pa.Table, processes: pa.Table) -> NDArray[np.bool_]:
+    """Which modules are code without a file, in a process whose interpreter has its JIT compiler on."""
+    on = processes.column("jit").to_pylist()
+    rows = zip(modules.column("path").to_pylist(), modules.column("process").to_pylist(), strict=True)
+    return np.array([path == "[anonymous]" and bool(on[process]) for path, process in rows], np.bool_)
 
 
 def _interpreter_class(symbol: str | None) -> FrameClass:

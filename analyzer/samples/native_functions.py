@@ -44,7 +44,7 @@ class NativeFunctions:
 
     def __init__(self, recording: Recording) -> None:
         frames, modules = recording.table("native_frames"), recording.table("modules")
-        classes = frame_classes(frames, modules)
+        classes = frame_classes(frames, modules, recording.table("processes"))
         paths = [printable(path, 4096) for path in modules.column("path").to_pylist()]
         recorder = matching(modules, RECORDER)
         self.names: list[str] = []
@@ -54,7 +54,8 @@ class NativeFunctions:
         self.of_frame: NDArray[np.int64] = np.full(frames.num_rows + 1, NOTHING, np.int64)
         """By row of ``native_frames``; NOTHING for folded ones, and at the end for none."""
         nameless = np.append(frames.column("symbol").is_null().to_numpy(), False)
-        self.loop: NDArray[np.bool_] = (classes == FrameClass.LOOP) | (nameless & (classes == FrameClass.INTERIOR))
+        in_loop = np.isin(classes, (FrameClass.LOOP, FrameClass.JIT))
+        self.loop: NDArray[np.bool_] = in_loop | (nameless & (classes == FrameClass.INTERIOR))
         """By row of ``native_frames``, and one more for none: whether it lies in the evaluation loop, or may."""
         self.starting: list[bool] = []
         """By function: whether it is the C library's, or one with which a program begins."""
@@ -81,6 +82,6 @@ class NativeFunctions:
 
 
 def _folded(kind: int, symbol: str | None) -> bool:
-    if kind in (FrameClass.UNKNOWN, FrameClass.LOOP, FrameClass.MACHINERY):
+    if kind in (FrameClass.UNKNOWN, FrameClass.LOOP, FrameClass.MACHINERY, FrameClass.JIT):
         return True
     return kind == FrameClass.INTERIOR and (symbol is None or PLUMBING.match(symbol) is not None)

@@ -141,6 +141,7 @@ def _process_row(
         counted.user_ns if counted is not None else None,
         counted.system_ns if counted is not None else None,
         counted.max_resident_bytes if counted is not None else None,
+        {"1": True, "0": False}.get(meta.get("jit", "")),
     )
 
 

@@ -97,13 +97,25 @@ def start(spool: str, config: dict[str, str]) -> None:
 
 def facts_of_interpreter(config: dict[str, str]) -> dict[str, str]:
     """What the recording is told of this interpreter and how it is sampled."""
-    return {
+    facts = {
         "executable": sys.executable or "",
         "implementation": sys.implementation.name,
         "python_version": python_version(),
         "sampler": config["sampler"],
         "interval_ns": config["interval_ns"],
     }
+    jit = jit_is_on()
+    if jit is not None:
+        facts["jit"] = "1" if jit else "0"
+    return facts
+
+
+def jit_is_on() -> "bool | None":
+    """Whether CPython's own JIT compiler is on; None if it cannot be told (3.13, whose JIT has no Python interface)."""
+    if sys.version_info < (3, 13):
+        return False
+    jit = getattr(sys, "_jit", None)
+    return None if jit is None else bool(jit.is_enabled())
 
 
 def python_version() -> str:

@@ -58,6 +58,10 @@ def facts(**columns: int) -> dict[str, NDArray[np.int64]]:
         (FrameClass.OUTSIDE, OpcodeClass.INTERNAL, NATIVE),  # an array is freed
         (FrameClass.COLLECTOR, OpcodeClass.NATIVE_CALL, PYTHON),  # the C function allocated, and set off a collection
         (FrameClass.COLLECTOR, OpcodeClass.UNKNOWN, PYTHON),
+        (FrameClass.JIT, OpcodeClass.INTERNAL, PYTHON),
+        (FrameClass.JIT, OpcodeClass.OTHER, PYTHON),
+        (FrameClass.JIT, OpcodeClass.ANY_CALL, UNKNOWN),  # of the interpreter's JIT compiler, or of another's
+        (FrameClass.JIT, OpcodeClass.UNKNOWN, UNKNOWN),
         (FrameClass.UNKNOWN, OpcodeClass.OTHER, UNKNOWN),
         (FrameClass.UNKNOWN, OpcodeClass.NATIVE_CALL, UNKNOWN),
     ],
@@ -80,6 +84,7 @@ def test_other_rules() -> None:
     assert pc_only_rule(facts(frame_class=FrameClass.INTERIOR)).tolist() == [PYTHON]
     assert pc_only_rule(facts(frame_class=FrameClass.OUTSIDE)).tolist() == [NATIVE]
     assert pc_only_rule(facts(frame_class=FrameClass.UNKNOWN)).tolist() == [UNKNOWN]
+    assert pc_only_rule(facts(frame_class=FrameClass.JIT)).tolist() == [UNKNOWN]
 
 
 @pytest.mark.parametrize("rule", [Attribution.AUTO, Attribution.NATIVE, Attribution.OPCODE, Attribution.PC_ONLY])
