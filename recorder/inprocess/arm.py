@@ -112,10 +112,10 @@ def facts_of_interpreter(config: dict[str, str]) -> dict[str, str]:
 
 def jit_is_on() -> "bool | None":
     """Whether CPython's own JIT compiler is on; None if it cannot be told (3.13, whose JIT has no Python interface)."""
-    if sys.version_info < (3, 13):
-        return False
-    jit = getattr(sys, "_jit", None)
-    return None if jit is None else bool(jit.is_enabled())
+    jit = getattr(sys, "_jit", None)  # since 3.14
+    if jit is not None:
+        return bool(jit.is_enabled())
+    return None if sys.hexversion >> 16 == 0x030D else False
 
 
 def python_version() -> str:
