@@ -29,6 +29,8 @@ class Options:
     process: tuple[str, ...]
     processes: bool
     tasks: bool
+    tree: bool
+    line: str | None
     start: float | None
     end: float | None
     sort: str | None
@@ -53,6 +55,8 @@ class Options:
     "  tachograph analyze run.tacho --span 'epoch[n=3]'\n"
     "  tachograph analyze run.tacho --processes        who started whom, and what each used\n"
     "  tachograph analyze run.tacho --process worker.py --process 4242\n"
+    "  tachograph analyze run.tacho --tree             who called whom\n"
+    "  tachograph analyze run.tacho --line sim.py:42   what that line spends its time in\n"
     "  tachograph analyze run.tacho --memory           who holds the memory\n"
     "  tachograph analyze run.tacho --html report.html\n"
     "  tachograph analyze run.tacho --follow           while the program runs\n"
@@ -80,6 +84,8 @@ class Options:
 @process_option
 @click.option("--processes", is_flag=True, help="Show the tree of processes instead.")
 @click.option("--tasks", is_flag=True, help="Show time by asyncio's tasks instead: by their coroutines and names.")
+@click.option("--tree", is_flag=True, help="Show the tree of calls instead, with libraries folded.")
+@click.option("--line", metavar="FILE:N", help="Show what this line spends its CPU time in: native calls, as a tree.")
 @click.option(
     "--span",
     metavar="NAME[KEY=VALUE,...]",
@@ -140,6 +146,12 @@ def run(options: Options) -> None:
         processes=options.process,
     )
     sort = options.sort or ("live" if options.memory else "cpu")
+    views = [options.tree, options.line is not None, options.processes, options.tasks]
+    pages = options.html is not None or options.figures is not None
+    if sum(views[:2]) > 1 or (any(views[:2]) and (any(views[2:]) or pages or options.follow)):
+        raise Failure(
+            "--tree and --line are views of their own: leave out the other one, --html, --figures and --follow"
+        )
     if options.follow:
         _follow(options, question, sort)
         return
@@ -148,6 +160,11 @@ def run(options: Options) -> None:
         profile, written = _answer(recording, question, options, sort)
     for line in written:
         click.echo(line, err=True)
+    if options.tree or options.line is not None:
+        from .calls import tell_calls
+
+        tell_calls(profile, options.line, options.json, console(), options.top)
+        return
     _tell(profile, options, sort)
 
 
@@ -165,7 +182,8 @@ def _answer(recording: Recording, question: Question, options: Options, sort: st
         from ..profile.build import build_profile
 
         profile = build_profile(recording, question)
-    if options.json is not None and options.json != "-":
+    calls = options.tree or options.line is not None
+    if options.json is not None and options.json != "-" and not calls:
         from ..render.json_document import write
 
         recording.step("writing the JSON")

@@ -1,0 +1,236 @@
+"""Call trees to be read: what the program called, and what one line called, with the rest folded.
+
+Both are made of the sums by call path (``samples.path_sums``), so that they add up to what every other view shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from ..recording.native_names import short_library
+from ..recording.text import printable
+from ..recording.tree import NOTHING
+from ..samples.call_paths import labels
+from ..samples.path_sums import PATH_MEASURES, PathFacts
+from ..samples.summary import UNKNOWN_CODE
+from .profile import Profile
+
+_CPU, _PYTHON, _NATIVE, _KERNEL, _GUESSED = (
+    PATH_MEASURES.index(name) for name in ("cpu_ns", "python_ns", "native_ns", "kernel_ns", "guessed_ns")
+)
+
+
+@dataclass
+class Branch:
+    """A function (or a label for what has no stack) and what it called. Times in seconds; text is printable."""
+
+    name: str
+    language: str | None
+    """``python``, ``native``, or None for a label."""
+    file: str | None = None
+    """The source file of a function of Python."""
+    line: int | None = None
+    """Its first line."""
+    library: str | None = None
+    """The file name of the module that holds a native function."""
+    module: str | None = None
+    """The same in short, with its package."""
+    cpu_s: float = 0.0
+    """CPU time with all that it called."""
+    own_cpu_s: float = 0.0
+    python_s: float = 0.0
+    native_s: float = 0.0
+    kernel_s: float = 0.0
+    guessed_s: float = 0.0
+    """The part of ``cpu_s`` whose native path is a guess."""
+    children: list[Branch] = field(default_factory=list)
+    """The one with most CPU time first."""
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Branch]]:
+        """This branch and all below, callers first, with their depths."""
+        waiting = [(depth, self)]
+        while waiting:
+            at, branch = waiting.pop()
+            yield at, branch
+            waiting += [(at + 1, child) for child in reversed(branch.children)]
+
+
+@dataclass(frozen=True)
+class LineCalls:
+    """What one line spent its own CPU time in: that of functions in scope which it called is not part of it."""
+
+    file: str
+    line: int
+    source: str | None
+    whole: Branch
+    """The line itself; its children are what it called that is out of scope or native."""
+
+
+def call_tree(profile: Profile) -> list[Branch]:
+    """The functions in scope as they called each other, the heaviest first.
+
+    Of libraries the function that was called is shown, and below it those native functions in which the time was
+    spent; what lies between is folded. A native function that passes a call on to Python code of its own package is
+    folded (numpy's dispatcher), and so are functions of the interpreter whose time is mostly Python's.
+    """
+    facts, scope = profile.paths, profile.calls.in_scope
+    growing = _Branches(facts)
+    shown, place, entered = (np.full(len(facts.tree) + 1, NOTHING, np.int64) for _ in range(3))
+    own = facts.sums[:, _CPU] > 0
+    columns = (facts.tree.parent, facts.tree.stack, facts.tree.native, facts.tree.label, own)
+    for node, (parent, stack, native, label, used) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        above, entry = int(shown[parent]), int(entered[parent])
+        if label != NOTHING or (stack != NOTHING and scope[stack]):
+            shown[node] = place[node] = growing.child(above, growing.key(stack, native, label))
+            continue
+        if entry != NOTHING and stack != NOTHING and growing.dispatches(entry, stack):
+            above, entry = growing.caller(entry), NOTHING
+        if entry == NOTHING:
+            entry = growing.child(above, growing.key(stack, native, label))
+            shown[node] = place[node] = entered[node] = entry
+            continue
+        shown[node] = entered[node] = place[node] = entry
+        if native != NOTHING and used:
+            place[node] = growing.child(entry, growing.key(stack, native, label))
+    return growing.finished(place[:-1], drop_python=True)
+
+
+def line_calls(profile: Profile, where: str) -> LineCalls:
+    """What the line ``FILE:N`` spent its CPU time in.
+
+    Errors:
+        FormatError: it is not a line, no file or several files are meant, or the line has no CPU time.
+    """
+    facts, tree = profile.paths, profile.calls.tree
+    file, number = _line_named(where, profile)
+    in_scope, stack = profile.calls.in_scope, facts.tree.stack
+    python = stack != NOTHING
+    anchors = facts.tree.nearest(python & np.append(in_scope, False)[stack])
+    at = np.append(stack, NOTHING)[anchors]
+    mine = (at != NOTHING) & (np.append(tree.file, NOTHING)[at] == file) & (np.append(tree.line, NOTHING)[at] == number)
+    if not (mine & (facts.sums[:, _CPU] > 0)).any():
+        raise FormatError(
+            f"{printable(where, 200)}: no CPU time was charged to this line (see --scope, --from and --to)"
+        )
+    growing = _Branches(facts)
+    root = growing.child(NOTHING, ("line",))
+    place = np.full(len(facts.tree), NOTHING, np.int64)
+    columns = (facts.tree.parent, stack, facts.tree.native)
+    for node, (parent, python_node, native) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        if mine[node]:
+            above = root if anchors[node] == node else int(place[parent])
+            key = growing.key(python_node, native, NOTHING)
+            place[node] = root if anchors[node] == node else growing.child(above, key)
+    (whole,) = growing.finished(place)
+    return LineCalls(printable(tree.paths[file], 4096), number, profile.sources.line(file, number), whole)
+
+
+class _Branches:
+    """Branches by number, equal ones of one caller being one; a function that calls itself is one with its caller."""
+
+    def __init__(self, facts: PathFacts) -> None:
+        self._facts = facts
+        self._numbers: dict[tuple[int, Hashable], int] = {}
+        self._keys: list[tuple[str, int] | tuple[str]] = []
+        self._parent: list[int] = []
+
+    def key(self, stack: int, native: int, label: int) -> tuple[str, int]:
+        if stack != NOTHING:
+            return "python", int(self._facts.calls.function[stack])
+        return ("native", native) if native != NOTHING else ("label", label)
+
+    def child(self, parent: int, key: tuple[str, int] | tuple[str]) -> int:
+        if parent != NOTHING and self._keys[parent] == key:
+            return parent
+        number = self._numbers.setdefault((parent, key), len(self._keys))
+        if number == len(self._keys):
+            self._keys.append(key)
+            self._parent.append(parent)
+        return number
+
+    def caller(self, number: int) -> int:
+        """The caller of a branch."""
+        return self._parent[number]
+
+    def dispatches(self, number: int, stack: int) -> bool:
+        """Whether a branch is a native function of the package that the Python frame ``stack`` is of."""
+        kind, *which = self._keys[number]
+        file = int(self._facts.calls.file[stack])
+        if kind != "native" or file == NOTHING:
+            return False
+        package = short_library(self._facts.functions.paths[which[0]]).partition("/")
+        return bool(package[1]) and f"-packages/{package[0]}/" in self._facts.calls.paths[file].replace("\\", "/")
+
+    def finished(self, place: NDArray[np.int64], *, drop_python: bool = False) -> list[Branch]:
+        """The branches without a caller, with the sums of the nodes at ``place``.
+
+        ``drop_python`` folds native functions into their callers whose time is mostly Python's and that call none.
+        """
+        sums = np.zeros((len(self._keys), len(PATH_MEASURES)))
+        np.add.at(sums, place[place != NOTHING], self._facts.sums[place != NOTHING])
+        own = sums[:, _CPU].tolist()
+        python = [key[0] == "python" for key in self._keys]
+        for number in range(len(self._parent) - 1, -1, -1):
+            above = self._parent[number]
+            if above != NOTHING:
+                sums[above] += sums[number]
+                python[above] |= python[number]
+        branches = [self._branch(number, row, own[number]) for number, row in enumerate(sums / 1e9)]
+        roots: list[Branch] = []
+        dropped = [False] * len(branches)
+        for number, branch in enumerate(branches):
+            above = self._parent[number]
+            if above != NOTHING and dropped[above]:
+                dropped[number] = True
+            elif drop_python and above != NOTHING and not python[number] and 2 * branch.python_s > branch.cpu_s:
+                dropped[number] = True
+                branches[above].own_cpu_s += branch.cpu_s
+            elif branch.cpu_s > 0:
+                (roots if above == NOTHING else branches[above].children).append(branch)
+        for branch in branches:
+            branch.children.sort(key=_least)
+        return sorted(roots, key=_least)
+
+    def _branch(self, number: int, seconds: NDArray[np.float64], own_ns: float) -> Branch:
+        kind, *which = self._keys[number]
+        calls, functions = self._facts.calls, self._facts.functions
+        columns = (_CPU, _PYTHON, _NATIVE, _KERNEL, _GUESSED)
+        cpu_s, python_s, native_s, kernel_s, guessed_s = (float(seconds[column]) for column in columns)
+        times = Branch("", None, None, None, None, None, cpu_s, own_ns / 1e9, python_s, native_s, kernel_s, guessed_s)
+        if kind == "label":
+            return replace(times, name=labels()[which[0]])
+        if kind == "native":
+            path, name = functions.paths[which[0]], functions.names[which[0]]
+            library = functions.libraries[which[0]]
+            return replace(times, name=name, language="native", library=library, module=short_library(path))
+        if kind == "line" or which[0] == NOTHING:
+            return replace(times, name="" if kind == "line" else UNKNOWN_CODE, language="python")
+        file, line = int(calls.function_files[which[0]]), int(calls.function_lines[which[0]])
+        path = None if file == NOTHING else printable(calls.paths[file], 4096)
+        return replace(times, name=printable(calls.function_names[which[0]]), language="python", file=path, line=line)
+
+
+def _least(branch: Branch) -> float:
+    return -branch.cpu_s
+
+
+def _line_named(where: str, profile: Profile) -> tuple[int, int]:
+    """The file and the number of ``FILE:N``; FILE is a path or the end of one."""
+    name, _, digits = where.replace("\\", "/").rpartition(":")
+    if not name or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
+        raise FormatError(f"--line '{printable(where, 80)}' is not FILE:N, a file and the number of a line")
+    paths = [path.replace("\\", "/") for path in profile.calls.tree.paths]
+    found = [number for number, path in enumerate(paths) if path == name]
+    found = found or [number for number, path in enumerate(paths) if path.endswith(f"/{name.removeprefix('./')}")]
+    if not found:
+        raise FormatError(f"no recorded file is '{printable(name, 80)}'")
+    if len({paths[number] for number in found}) > 1:
+        several = ", ".join(printable(paths[number], 80) for number in found[:3])
+        raise FormatError(f"'{printable(name, 80)}' may be several files: {several}")
+    return found[0], int(digits)

@@ -1,0 +1,116 @@
+"""The terminal's call trees: of the program (``--tree``), and of one line (``--line``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from ...profile.call_branches import Branch, LineCalls
+from ...profile.profile import Profile
+from ...recording.native_names import short_name
+from ...recording.text import shorten_left
+from ...report_data.numbers import percent, seconds
+from .style import COLOURS, Style
+
+MIN_SHARE = 0.01
+"""Branches with less of the whole are left out, and said to be."""
+
+MAX_ROWS, MAX_DEPTH = 60, 40
+JOINED = 0.98
+"""A branch that has this part of its caller's time is written behind it, if the library is the same."""
+
+GUESSED = 0.05
+
+
+def show_tree(profile: Profile, branches: list[Branch], console: Console, top: int | None = None) -> None:
+    """Prints the call tree; ``top`` is the number of rows at most."""
+    style, whole = Style.of(console), profile.totals.cpu_s
+    console.print(Text(" Call tree ", "bold reverse" if style.colour else "bold"), end="")
+    console.print(Text(style.plain("  CPU time, callers first; libraries folded"), "dim"))
+    _print(branches, whole, console, style, top)
+
+
+def show_line(profile: Profile, calls: LineCalls, console: Console, top: int | None = None) -> None:
+    """Prints what a line spent its time in."""
+    style, whole = Style.of(console), calls.whole
+    source = (calls.source or "").strip()
+    console.print(
+        Text(style.plain(f" {shorten_left(calls.file, max(20, console.width // 2))}:{calls.line}  "), "bold"), end=""
+    )
+    console.print(Text(source[: max(10, console.width // 2 - 12)], "dim"))
+    share = percent(whole.cpu_s / profile.totals.cpu_s) if profile.totals.cpu_s > 0 else "?"
+    head = Text(style.plain(f" {seconds(whole.cpu_s)} of CPU time, {share or '0'} % of all"))
+    for part, value in (("python", whole.python_s), ("native", whole.native_s), ("kernel", whole.kernel_s)):
+        if value > 0:
+            head.append(style.plain(" · ")).append(f"{part} {percent(value / whole.cpu_s)} %", COLOURS[part])
+    style.print(console, head)
+    if not profile.paths.recorded:
+        console.print(Text(" native call paths were not recorded: only the function that was running is known", "dim"))
+    console.print()
+    own = Branch("(the line itself)", None, cpu_s=whole.own_cpu_s, own_cpu_s=whole.own_cpu_s)
+    rows = sorted([*([own] if own.cpu_s > 0 else []), *whole.children], key=lambda each: -each.cpu_s)
+    _print(rows, whole.cpu_s, console, style, top)
+
+
+def _print(branches: list[Branch], whole: float, console: Console, style: Style, top: int | None) -> None:
+    console.print(Text(f"{'total %':>8}{'self %':>8}  function", "dim"))
+    limit = MAX_ROWS if top is None else top
+    least = 0.0 if top is not None else MIN_SHARE * whole
+    wanted = sorted((each.cpu_s for root in branches for _, each in root.walk()), reverse=True)[:limit]
+    least = max(least, wanted[-1] if len(wanted) == limit else 0.0)
+    written = left_out = 0
+    for depth, chain in _rows(branches, least):
+        if written >= limit or depth > MAX_DEPTH:
+            left_out += 1
+            continue
+        written += 1
+        text = Text(f"{percent(chain[0].cpu_s / whole) if whole > 0 else '?':>8}", "bold")
+        own = sum(each.own_cpu_s for each in chain)
+        text.append(f"{percent(own / whole) if whole > 0 and own > 0 else '':>8}  ").append("  " * depth)
+        text.append_text(_names(chain, style, max(20, console.width - text.cell_len - 1)))
+        text.truncate(console.width, overflow="ellipsis")
+        style.print(console, text)
+    if left_out:
+        console.print(Text(f"{'':>18}and {left_out} more rows (--top shows more, --json all)", "dim"))
+    console.print()
+
+
+def _rows(branches: list[Branch], least: float) -> Iterator[tuple[int, list[Branch]]]:
+    """Branches with at least this CPU time, callers first; those in a chain of one library as one row."""
+    waiting = [(0, branch) for branch in reversed(branches) if branch.cpu_s >= least]
+    while waiting:
+        depth, branch = waiting.pop()
+        chain = [branch]
+        while branch.language == "native" and branch.children:
+            (below, *_) = branch.children
+            if below.cpu_s < JOINED * branch.cpu_s or below.module != branch.module:
+                break
+            branch = below
+            chain.append(branch)
+        yield depth, chain
+        waiting += [(depth + 1, child) for child in reversed(branch.children) if child.cpu_s >= least]
+
+
+def _names(chain: list[Branch], style: Style, room: int) -> Text:
+    first, last = chain[0], chain[-1]
+    if first.language != "native":
+        where = "" if first.file is None else f"{first.file}:{first.line}"
+        text = Text(first.name, "" if first.language else "italic")
+        return text.append("  ").append(shorten_left(where, max(8, room - text.cell_len - 2)), "dim") if where else text
+    names = [short_name(each.name) for each in chain]
+    module = "" if names[-1].startswith("[") else f"  {first.module}"
+    remark = f"  ({last.guessed_s / last.cpu_s:.0%} guessed)" if last.guessed_s >= GUESSED * last.cpu_s > 0 else ""
+    space = max(12, room - len(module) - len(remark))
+    arrow = style.plain(" → ")
+    # The outermost function is what was called, the innermost ones are where the time went.
+    while len(names) > 2 and len(arrow.join(names)) > space:
+        del names[1 if names[1] != "…" else 2]
+        if names[1] != "…":
+            names.insert(1, "…")
+        if len(names) <= 3:
+            break
+    joined = style.plain(arrow.join(names))
+    text = Text(joined if len(joined) <= space else joined[: space - 1] + style.plain("…"), COLOURS["native"])
+    return text.append(module, "dim").append(remark, "dim")

@@ -1,0 +1,172 @@
+"""``--tree`` and ``--line``: what is shown, what is folded, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tachograph.analyzer import Profile, Question, Recording, build_profile
+from tachograph.analyzer.commands.analyze import analyze
+from tachograph.analyzer.profile.call_branches import Branch, call_tree, line_calls
+from tachograph.format import FormatError
+from tachograph.format.enumerations import NativePath
+from unit.analyzer.recordings import NATIVE_FRAME, PYTHON_FRAME, Builder
+
+NUMPY = "/v/lib/python3.13/site-packages/numpy/"
+
+
+class Made:
+    """``main`` calls numpy's ``sort`` through its dispatcher on line 3, and sorts with ``key`` on line 5."""
+
+    def __init__(self, path: Path) -> None:
+        builder = self.builder = Builder(path)
+        own, library = builder.file("/srv/main.py", "1\n2\nnp.sort(a)\n"), builder.file(NUMPY + "fromnumeric.py")
+        main, key = builder.code(own, "main", 1), builder.code(own, "key", 20)
+        sort = builder.code(library, "sort", 900)
+        umath = builder._add(
+            "modules", process=0, path=NUMPY + "_umath.so", start=9, end=10, file_offset=0, time_ns=0, interpreter=False
+        )
+        frames = {"loop": PYTHON_FRAME}
+        for number, (module, symbol) in enumerate(
+            [
+                (umath, "dispatcher"),
+                (umath, "array_sort"),
+                (umath, "qs<int>(int)"),
+                (0, "builtin_sorted"),
+                (0, "long_add"),
+            ]
+        ):
+            frames[symbol] = builder._add("native_frames", module=module, offset=500 + number, symbol=symbol)
+        line3, line5 = builder.stack((main, 2)), builder.stack((main, 4))
+        sorting, keyed = builder.stack((main, 2), (sort, 5)), builder.stack((main, 4), (key, 1))
+
+        def native(*calls: tuple[str, int | None]) -> int:
+            parent = None
+            for name, stack in calls:
+                parent = builder._add("native_stacks", parent=parent, native_frame=frames[name], stack=stack)
+            assert parent is not None
+            return parent
+
+        deep = [("loop", line3), ("dispatcher", None), ("loop", sorting), ("array_sort", None)]
+        whole = {"native_path": NativePath.WHOLE}
+        builder.cpu(sorting, 40, native_frame=frames["qs<int>(int)"], native_stack=native(*deep), **whole)
+        guessed = native(*deep, ("qs<int>(int)", None))
+        builder.cpu(
+            sorting, 10, native_frame=frames["qs<int>(int)"], native_stack=guessed, native_path=NativePath.GUESSED
+        )
+        builder.cpu(sorting, 5, native_frame=PYTHON_FRAME, native_stack=native(*deep[:2]), **whole)
+        builder.cpu(None, 5, native_frame=NATIVE_FRAME, native_stack=None, **whole)
+        passed = native(("loop", line5), ("builtin_sorted", None))
+        builder.cpu(keyed, 30, native_frame=PYTHON_FRAME, native_stack=passed, **whole)
+        added = native(("loop", line5), ("builtin_sorted", None), ("loop", keyed))
+        builder.cpu(keyed, 8, native_frame=frames["long_add"], native_stack=added, **whole)
+        builder.cpu(line5, 2, native_frame=PYTHON_FRAME, native_stack=None, **whole)
+
+    def profile(self, **question: object) -> Profile:
+        with Recording(self.builder.write()) as recording:
+            return build_profile(recording, Question(**question))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    return Made(tmp_path / "run.tacho")
+
+
+def shown(branches: list[Branch]) -> list[tuple[int, str, float, float]]:
+    """Depth, name, total and own milliseconds."""
+    return [
+        (depth, each.name, round(each.cpu_s * 1e3), round(each.own_cpu_s * 1e3))
+        for branch in branches
+        for depth, each in branch.walk()
+    ]
+
+
+def test_the_tree_folds_libraries_and_helpers(made: Made) -> None:
+    branches = call_tree(made.profile(scope="project"))
+    assert shown(branches) == [
+        (0, "main", 95, 2),
+        (1, "sort", 55, 5),
+        (2, "qs<int>(int)", 50, 50),
+        (1, "builtin_sorted", 38, 0),
+        (2, "key", 38, 38),  # with what the interpreter added for it
+        (0, "<no Python stack>", 5, 0),
+        (1, "deflate", 5, 5),
+    ]
+    assert sum(each.cpu_s for each in branches) == pytest.approx(0.1)
+    (quick,) = branches[0].children[0].children
+    assert (quick.library, quick.module, quick.language) == ("_umath.so", "numpy/_umath", "native")
+    assert quick.guessed_s == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("scope", ["project", "all", "numpy"])
+def test_own_times_add_up(made: Made, scope: str) -> None:
+    branches = call_tree(made.profile(scope=scope))
+    assert sum(each.own_cpu_s for branch in branches for _, each in branch.walk()) == pytest.approx(0.1)
+
+
+def test_a_line_and_what_it_called(made: Made) -> None:
+    calls = line_calls(made.profile(scope="project"), "main.py:3")
+    assert (calls.file, calls.line, calls.source) == ("/srv/main.py", 3, "np.sort(a)")
+    assert shown([calls.whole]) == [
+        (0, "", 55, 0),
+        (1, "dispatcher", 55, 0),
+        (2, "sort", 55, 5),
+        (3, "array_sort", 50, 0),
+        (4, "qs<int>(int)", 50, 50),  # that which called itself too
+    ]
+
+
+def test_calls_of_functions_in_scope_are_not_the_line_s(made: Made) -> None:
+    assert shown([line_calls(made.profile(scope="project"), "srv/main.py:5").whole]) == [(0, "", 2, 2)]
+
+
+def test_lines_agree_with_the_profile(made: Made) -> None:
+    profile = made.profile(scope="project")
+    for row in profile.lines[profile.lines["line"].notna() & (profile.lines["cpu_s"] > 0)].itertuples():
+        assert line_calls(profile, f"{row.file}:{row.line}").whole.cpu_s == pytest.approx(row.cpu_s)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("main.py", "is not FILE:N"),
+        ("main.py:x", "is not FILE:N"),
+        (":3", "is not FILE:N"),
+        ("main.py:" + "9" * 30, "is not FILE:N"),
+        ("other.py:3", "no recorded file is 'other.py'"),
+        ("main.py:4", "no CPU time was charged"),
+        ("\x1b.py:4", r"no recorded file is '\\x1b.py'"),
+    ],
+)
+def test_a_line_that_is_none_is_refused(made: Made, where: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        line_calls(made.profile(), where)
+
+
+def test_commands(made: Made, tmp_path: Path) -> None:
+    path = str(made.builder.write())
+    runner = CliRunner()
+    tree = runner.invoke(analyze, [path, "--tree"]).output
+    assert "qs<>  numpy/_umath  (20% guessed)" in tree
+    assert "builtin_sorted  python3.13" in tree
+    line = runner.invoke(analyze, [path, "--line", "main.py:3"]).output
+    assert "array_sort → qs<>  numpy/_umath" in line
+    assert "55 ms of CPU time, 55.0 % of all" in line
+    documents = [
+        json.loads(runner.invoke(analyze, [path, *view, "--json", "-"]).output)
+        for view in (["--tree"], ["--line", "main.py:3"])
+    ]
+    assert [each["tachograph"]["document"] for each in documents] == ["tree", "line"]
+    assert documents[1]["line"]["cpu_s"] == pytest.approx(0.055)
+    assert documents[1]["native_paths"]["guessed"] == pytest.approx(0.01)
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "calls-json.md").read_text("utf-8")
+    documented = {each.split("`")[1] for each in text.splitlines() if each.startswith("| `")}
+    assert documented == set(documents[0]) | set(documents[1]) | set(documents[1]["calls"][0])
+    for wrong in (["--tree", "--line", "a:1"], ["--tree", "--tasks"], ["--line", "a:1", "--html", "x.html"]):
+        result = runner.invoke(analyze, [path, *wrong])
+        assert (result.exit_code, "views of their own" in result.output) == (2, True)
+    result = runner.invoke(analyze, [path, "--line", "none.py:1"])
+    assert (result.exit_code, result.output) == (2, "tachograph: no recorded file is 'none.py'\n")
