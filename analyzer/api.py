@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tachograph.format import ColumnSpec, FormatError
 
 from .profile.build import build_profile
+from .profile.path_frame import path_frame
 from .profile.profile import Profile, Question
 from .recording.call_tree import load_tree
 from .recording.opened import DEFINITIONS
@@ -167,6 +168,23 @@ class Recording(Reader):
     ) -> pd.DataFrame:
         """``profile(...).functions``: by function, the most CPU time first."""
         return self.profile(scope=scope, window=window, thread=thread, process=process).functions
+
+    def callpaths(
+        self,
+        *,
+        window: Window | None = None,
+        thread: str | None = None,
+        process: Which | None = None,
+    ) -> pd.DataFrame:
+        """By call path, through Python and native code as they called each other, the most CPU time first.
+
+        Columns: function, language, library (of the innermost function), python_function, file, line (of the innermost
+        Python frame), depth, samples, cpu_s, python_s, native_s, kernel_s, unknown_s, wait_s, guessed_s, path (names of
+        all functions, the outermost first). ``cpu_s`` adds up to the CPU time in question. Where no native paths were
+        recorded, a path is the Python functions and the native one that was running.
+        """
+        profile = self.profile(scope="all", window=window, thread=thread, process=process)
+        return path_frame(profile.paths, waits_known=profile.totals.wait_s is not None)
 
     def files(
         self,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
+from tachograph.analyzer.api import open as open_recording
 from tachograph.analyzer.commands.analyze import analyze
 from tachograph.analyzer.profile.call_branches import Branch, call_tree, line_calls
+from tachograph.analyzer.profile.path_frame import COLUMNS
 from tachograph.format import FormatError
 from tachograph.format.enumerations import NativePath
 from unit.analyzer.recordings import NATIVE_FRAME, PYTHON_FRAME, Builder
@@ -97,7 +100,8 @@ def test_the_tree_folds_libraries_and_helpers(made: Made) -> None:
     ]
     assert sum(each.cpu_s for each in branches) == pytest.approx(0.1)
     (quick,) = branches[0].children[0].children
-    assert (quick.library, quick.module, quick.language) == ("_umath.so", "numpy/_umath", "native")
+    known = asdict(quick)
+    assert [known[name] for name in ("library", "module", "language")] == ["_umath.so", "numpy/_umath", "native"]
     assert quick.guessed_s == pytest.approx(0.01)
 
 
@@ -170,3 +174,23 @@ def test_commands(made: Made, tmp_path: Path) -> None:
         assert (result.exit_code, "views of their own" in result.output) == (2, True)
     result = runner.invoke(analyze, [path, "--line", "none.py:1"])
     assert (result.exit_code, result.output) == (2, "tachograph: no recorded file is 'none.py'\n")
+
+
+def test_callpaths(made: Made) -> None:
+    with open_recording(made.builder.write()) as recording:
+        paths = recording.callpaths()
+        total = recording.profile().totals.cpu_s
+    assert paths["cpu_s"].sum() == pytest.approx(total)
+    assert list(paths.columns) == list(COLUMNS)
+    best = paths.iloc[0]
+    assert best["path"] == ("main", "dispatcher", "sort", "array_sort", "qs<int>(int)")
+    assert (best["function"], best["language"], best["python_function"], best["line"]) == (
+        *("qs<int>(int)", "native", "sort"),
+        905,
+    )
+    assert (best["cpu_s"], best["guessed_s"], best["depth"], best["samples"]) == (pytest.approx(0.04), 0.0, 5, 1)
+    assert paths["guessed_s"].sum() == pytest.approx(0.01)
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "api.md").read_text("utf-8")
+    section = text.partition("## `callpaths`")[2].partition("\n## ")[0]
+    named = {name for line in section.splitlines() if line.startswith("| `") for name in line.split("|")[1].split("`")}
+    assert {name for name in named if name.strip(" ,")} == set(COLUMNS)
