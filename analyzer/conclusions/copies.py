@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..recording.frame import WholeNumbers
 from ..recording.opened import Recording
 from ..recording.time_window import Window
 from ..samples.accumulate import summed
 from ..samples.intervals import poisson_sums, shared_out
-from ..samples.measures import whole_numbers
 from ..samples.nodes import NodeSums
 from ..samples.sites import NOT_SAMPLED, Sites
 from ..samples.summary import Columns, Placement
@@ -118,7 +118,7 @@ class CopyColumns:
         """The columns, for every row of a frame."""
         if self.whole is None:
             nothing = np.full(placement.rows, np.nan)
-            return dict.fromkeys(COLUMNS, nothing) | {"copy_samples": whole_numbers(nothing)}
+            return dict.fromkeys(COLUMNS, nothing) | {"copy_samples": WholeNumbers.of_floats(nothing)}
         size, rest, variance, samples = (own[:, self.names.index(name)] for name in MEASURES)
         low, high = poisson_sums(size - rest, rest, shared_out(variance, self.whole[1]))
         values = (
@@ -126,7 +126,7 @@ class CopyColumns:
             low,
             np.minimum(high, size - rest + np.maximum(self.whole[0], rest)),
             per_second(size, self.wall_s),
-            whole_numbers(samples),
+            WholeNumbers.of_floats(samples),
             total[:, self.names.index("copied_bytes")],
         )
         return dict(zip(COLUMNS, values, strict=True))

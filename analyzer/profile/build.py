@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import numpy as np
-import pandas as pd
 
 from tachograph.format import FormatError
 
@@ -14,6 +13,7 @@ from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, descr
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..recording.call_tree import CallTree, load_tree
 from ..recording.filter import Filter, Mask, make_filter
+from ..recording.frame import Frame
 from ..recording.long_reads import release_unused
 from ..recording.named_spans import Spans, narrowed, own_and_total, read_spans
 from ..recording.opened import Recording
@@ -25,7 +25,7 @@ from ..recording.time_window import Window, make_window
 from ..samples.intervals import effective_samples
 from ..samples.measures import prepared
 from ..samples.native_frames import FrameClass
-from ..samples.nodes import calls, joined, time_sums
+from ..samples.nodes import Calls, joined, time_sums
 from ..samples.path_sums import PathFacts, PathSums
 from ..samples.reduction import Facts, Reduction
 from ..samples.scope import ALL, PROJECT, Scope
@@ -35,7 +35,7 @@ from .held_memory import Held, read_held
 from .metadata import read_metadata, totals_of, wall_seconds
 from .native_rows import native_rows
 from .processes import LISTED, frame_of, recorded_how
-from .profile import Profile, Question, Totals
+from .profile import Frames, Profile, Question, Totals
 from .span_sums import Ranges, TimeRangeSums, sum_spans
 from .tasks import sum_tasks
 
@@ -154,21 +154,25 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         metadata=read_metadata(recording),
         totals=totals,
         quality=_quality(asked, measured, totals, devices),
-        lines=summary.lines(in_scope, sources),
-        functions=summary.functions(in_scope),
-        native_functions=native_rows(
-            measured.paths, summary.total_cpu_ns, summary.effective, waits_known=summary.waits_known
+        frames=Frames(
+            lines=summary.lines(in_scope, sources),
+            functions=summary.functions(in_scope),
+            native_functions=native_rows(
+                measured.paths, summary.total_cpu_ns, summary.effective, waits_known=summary.waits_known
+            ),
+            files=summary.files(in_scope),
+            threads=by_thread,
+            processes=processes,
+            tasks=sum_tasks(recording, tree, summary.sums, summary.effective, waits_known=summary.waits_known),
+            leaks=None if leaks is None else leaks.listed,
+            spans=sum_spans(asked.spans, asked.window, held, measured.named_spans)
+            if recording.recorded("spans")
+            else None,
         ),
-        files=summary.files(in_scope),
-        threads=by_thread,
-        processes=processes,
-        tasks=sum_tasks(recording, tree, summary.sums, summary.effective, waits_known=summary.waits_known),
         sources=sources,
-        calls=calls(tree, in_scope, summary.sums, waits_known=summary.waits_known),
+        calls=Calls(tree, in_scope, summary.sums, summary.waits_known),
         paths=measured.paths,
         memory=memory,
-        leaks=None if leaks is None else leaks.listed,
-        spans=sum_spans(asked.spans, asked.window, held, measured.named_spans) if recording.recorded("spans") else None,
         gpu=devices,
     )
 
@@ -186,8 +190,8 @@ def _totals(
     asked: Asked,
     measured: Measured,
     summary: Summary,
-    threads: pd.DataFrame,
-    processes: pd.DataFrame,
+    threads: Frame,
+    processes: Frame,
     devices: Gpu | None,
 ) -> Totals:
     totals = totals_of(
@@ -258,11 +262,11 @@ def named_scope(text: str, recording: Recording) -> Scope:
     return Scope(text, tuple(sorted(folders)))
 
 
-def collecting(cpu: pd.DataFrame) -> float | None:
+def collecting(cpu: Frame) -> float | None:
     """Seconds in the garbage collector among attributed facts; None if no program counter is known."""
     if len(cpu) and not (cpu["frame_class"] != FrameClass.UNKNOWN).any():
         return None
-    return float(cpu.loc[cpu["frame_class"] == FrameClass.COLLECTOR, "python_ns"].sum()) / 1e9
+    return float(cpu["python_ns"][cpu["frame_class"] == FrameClass.COLLECTOR].sum()) / 1e9
 
 
 def nameless(recording: Recording) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ..conclusions.copies import Copies, CopyColumns, read_copies, sum_copies
@@ -19,6 +18,7 @@ from ..conclusions.memory.sums import HeapSums, exact_allocated, exact_freed, su
 from ..conclusions.memory.visits import averages
 from ..recording.call_tree import CallTree
 from ..recording.filter import Filter
+from ..recording.frame import Frame
 from ..recording.opened import Recording
 from ..recording.sources import Sources
 from ..recording.time_window import Window
@@ -75,13 +75,13 @@ class Held:
         known = [self.heap_sums.sites if self.heap_sums else None, self.copy_sums]
         return [each for each in known if each is not None]
 
-    def threads(self, count: int) -> pd.DataFrame:
+    def threads(self, count: int) -> dict[str, NDArray[np.float64]]:
         """The columns of the frame of threads."""
         by_thread = dict(self.heap_sums.threads) if self.heap_sums else {}
         if self.copied_by_thread is not None:
             by_thread["copied_bytes"] = self.copied_by_thread
         nothing = np.full(count, np.nan)
-        return pd.DataFrame({name: by_thread.get(name, nothing) for name in THREAD_COLUMNS})
+        return {name: by_thread.get(name, nothing) for name in THREAD_COLUMNS}
 
     def totals(self) -> HeldTotals:
         """What ``Totals`` says of memory and copies."""
@@ -103,7 +103,7 @@ class Held:
         recording: Recording,
         tree: CallTree,
         in_scope: NDArray[np.bool_],
-        lines: tuple[Placement, pd.DataFrame],
+        lines: tuple[Placement, Frame],
         sources: Sources,
         definition: LeakDefinition,
     ) -> Leaks | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 
 import numpy as np
-import pandas as pd
 
 from ..recording.filter import Filter
+from ..recording.frame import Frame
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes
 from ..recording.text import printable
@@ -58,8 +58,8 @@ def totals_of(
     recording: Recording,
     window: Window,
     wanted: Filter,
-    threads: pd.DataFrame,
-    processes: pd.DataFrame,
+    threads: Frame,
+    processes: Frame,
     effective: float,
     gc_s: float | None,
     wall_s: float | None,
@@ -81,7 +81,7 @@ def totals_of(
         gpu_wait_s=_sum(threads, "gpu_wait_s") if waits_known else None,
         gc_s=gc_s,
         cpu_wait_s=_sum(threads, "cpu_wait_s") if waits_known else None,
-        main_cpu_wait_s=_sum(threads[threads["main"]], "cpu_wait_s") if waits_known else None,
+        main_cpu_wait_s=_sum(threads.take(threads["main"]), "cpu_wait_s") if waits_known else None,
         unsampled_s=_unsampled(_clocks(recording, wanted), threads) if whole else None,
         clock_cpu_s=_clock(_clocks(recording, wanted)) if whole else None,
         samples=int(threads["samples"].sum()),
@@ -90,7 +90,7 @@ def totals_of(
         processes=int((how != LISTED).sum()),
         native_processes=int((how == "native").sum()),
         listed_processes=int((how == LISTED).sum()),
-        process_s=_lived(processes[how != LISTED], window, recording.start_ns),
+        process_s=_lived(processes.take(how != LISTED), window, recording.start_ns),
     )
 
 
@@ -111,23 +111,19 @@ def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetim
     return united_ns(np.maximum(lifetimes.start_ns[numbers], start), np.minimum(lifetimes.end_ns[numbers], end)) / 1e9
 
 
-def _lived(processes: pd.DataFrame, window: Window, zero_ns: int) -> float:
+def _lived(processes: Frame, window: Window, zero_ns: int) -> float:
     """The sum of the times for which processes lived in the window, as far as is known."""
     start, end = (window.start_ns - zero_ns) / 1e9, (window.end_ns - zero_ns) / 1e9
-    length = processes["last_s"].clip(upper=end) - processes["start_s"].clip(lower=start)
-    return float(length.clip(lower=0.0).sum())
+    length = np.minimum(processes["last_s"], end) - np.maximum(processes["start_s"], start)
+    return float(np.maximum(length, 0.0).sum())
 
 
-def _sum(threads: pd.DataFrame, column: str) -> float | None:
+def _sum(threads: Frame, column: str) -> float | None:
     """The sum of what is known; None if there was CPU time, and nothing is known of any of it."""
-    known = threads[column].dropna()
-    if (
-        len(known[threads.loc[known.index, "cpu_s"] > 0]) == 0
-        and bool((threads["cpu_s"] > 0).any())
-        and "wait" not in column
-    ):
+    known, busy = ~np.isnan(threads[column]), threads["cpu_s"] > 0
+    if busy.any() and not (busy & known).any() and "wait" not in column:
         return None
-    return float(np.sum(known))
+    return float(np.sum(threads[column][known]))
 
 
 def _clocks(recording: Recording, wanted: Filter) -> list[int | None]:
@@ -141,12 +137,12 @@ def _clock(clocks: list[int | None]) -> float | None:
     return sum(known) / 1e9 if known and len(known) == len(clocks) else None
 
 
-def _unsampled(clocks: list[int | None], threads: pd.DataFrame) -> float | None:
+def _unsampled(clocks: list[int | None], threads: Frame) -> float | None:
     """CPU time that no sample stands for: of threads shorter than the interval, and at the end of each thread."""
     known = [clock for clock in clocks if clock is not None]
     if not known:
         return None
-    sampled = float(threads.loc[threads["clock_cpu_s"].notna(), "cpu_s"].sum())
+    sampled = float(threads["cpu_s"][~np.isnan(threads["clock_cpu_s"])].sum())
     unsampled: float = sum(known) / 1e9 - sampled
     return max(0.0, unsampled)
 

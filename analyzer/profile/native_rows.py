@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
+from ..recording.frame import Frame
 from ..samples.intervals import wilson
 from ..samples.measures import MEASURES, seconds_of
 from ..samples.path_sums import GUESSED, PATH_MEASURES, PathFacts
@@ -13,7 +13,7 @@ _CPU, _GUESSED = MEASURES.index("cpu_ns"), PATH_MEASURES.index(GUESSED)
 _TIMES = len(MEASURES)
 
 
-def native_rows(facts: PathFacts, total_cpu_ns: float, effective: float, *, waits_known: bool) -> pd.DataFrame:
+def native_rows(facts: PathFacts, total_cpu_ns: float, effective: float, *, waits_known: bool) -> Frame:
     """One row per native function of which anything was seen; see ``Profile.native_functions``.
 
     ``total_cpu_ns`` and ``effective`` are the CPU time in question and its effective number of samples.
@@ -39,7 +39,4 @@ def native_rows(facts: PathFacts, total_cpu_ns: float, effective: float, *, wait
         "language": np.full(len(order), "native", object),
         "native": order,
     }
-    frame = pd.DataFrame(label | {name: values[order] for name, values in columns.items()})
-    if facts.recorded:
-        frame["total_samples"] = frame["total_samples"].astype(np.int64)
-    return frame
+    return Frame({**label, **{name: values[order] for name, values in columns.items()}})

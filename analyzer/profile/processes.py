@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ..conclusions.memory.process import Memory
 from ..recording.filter import Mask
+from ..recording.frame import Column, Frame, WholeNumbers
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes
 from ..recording.process_names import process_names
@@ -57,9 +57,9 @@ def frame_of(
     window: Window,
     lifetimes: ProcessLifetimes,
     wanted: Mask | None,
-    threads: pd.DataFrame,
+    threads: Frame,
     memory: Memory | None,
-) -> pd.DataFrame:
+) -> Frame:
     """One row per process that was asked for and lived in the window, every one behind its parent.
 
     ``threads`` is the frame of the threads, ``memory`` what is known of the processes' memory.
@@ -67,18 +67,20 @@ def frame_of(
     table = recording.table("processes")
     zero = recording.start_ns
     end_ns = max(zero, *lifetimes.end_ns.tolist()) if len(lifetimes.end_ns) else zero
-    pid, parent_pid, exit_status = (
-        pd.array(table.column(name).to_pylist(), "Int64") for name in ("pid", "parent_pid", "exit_status")
+    parent, pid, parent_pid, exit_status = (
+        WholeNumbers.of(table.column(name).to_pylist()) for name in ("parent", "pid", "parent_pid", "exit_status")
     )
-    parents = table.column("parent").to_pylist()
-    frame = pd.DataFrame(
+    how = recorded_how(recording)
+    order, depth = tree_order(parent.tolist())
+    frame = Frame(
         {
             "process": np.arange(table.num_rows),
-            "parent": pd.array(parents, "Int64"),
+            "parent": parent,
+            "depth": np.array(depth, np.int64),
             "name": process_names(table, recording.manifest.argv),
             "pid": pid,
             "parent_pid": parent_pid,
-            "recorded": recorded_how(recording),
+            "recorded": how,
             "origin": _texts(table.column("origin").to_pylist()),
             "command": _texts(table.column("command").to_pylist()),
             "executable": _texts(table.column("executable").to_pylist()),
@@ -91,19 +93,14 @@ def frame_of(
             "system_s": _numbers(table.column("system_ns").to_pylist(), 1e-9),
             "max_resident_bytes": _numbers(table.column("max_resident_bytes").to_pylist(), 1.0),
             "exit_status": exit_status,
+            **_times(threads, np.array([each == LISTED for each in how], np.bool_)),
+            **_held(memory, table.num_rows),
         }
     )
-    order, depth = tree_order(parents)
-    frame["depth"] = depth
-    frame = frame.join(_times(threads), on="process").join(_held(memory), on="process")
-    listed = (frame["recorded"] == LISTED).to_numpy()
-    # Of a process that was recorded nothing means none; of one that was not it means unknown.
-    for name in ("samples", "threads"):
-        frame[name] = frame[name].astype("Int64").where(frame[name].notna() | listed, 0)
     there = lifetimes.within(window.start_ns, window.end_ns - 1)
     kept = there if wanted is None else there & wanted
     rows = np.array(order, np.int64)
-    return frame.iloc[rows[kept[rows]]].reset_index(drop=True)[list(COLUMNS)]
+    return frame.select(COLUMNS).take(rows[kept[rows]])
 
 
 def tree_order(parents: list[int | None]) -> tuple[list[int], list[int]]:
@@ -129,17 +126,29 @@ def _wall(lifetimes: ProcessLifetimes, window: Window, frame_end: int) -> NDArra
     return np.where(lifetimes.seen | (lifetimes.end_ns >= window.end_ns), length, np.nan)
 
 
-def _times(threads: pd.DataFrame) -> pd.DataFrame:
-    """Sums by process; NaN where nothing is known."""
-    groups = threads.groupby("process")
-    sums = groups[list(TIMES)].sum(min_count=1)
-    return sums.assign(threads=groups.size())
+def _times(threads: Frame, listed: NDArray[np.bool_]) -> dict[str, Column]:
+    """Sums by process; unknown where nothing is known. ``listed`` says which processes were not recorded."""
+    owner = threads["process"]
+    found: dict[str, NDArray[np.float64]] = {}
+    for name in TIMES:
+        known = ~np.isnan(threads[name])
+        sums = np.bincount(owner[known], weights=threads[name][known], minlength=len(listed))
+        found[name] = np.where(np.bincount(owner[known], minlength=len(listed)) > 0, sums, np.nan)
+    # Of a process that was recorded nothing means none; of one that was not it means unknown.
+    count = np.bincount(owner, minlength=len(listed))
+    unknown = listed & (count == 0)
+    samples = np.nan_to_num(found["samples"]).astype(np.int64)
+    return found | {"samples": WholeNumbers(samples, unknown), "threads": WholeNumbers(count, unknown)}
 
 
-def _held(memory: Memory | None) -> pd.DataFrame:
-    if memory is None:
-        return pd.DataFrame(columns=list(HELD), index=pd.Index([], dtype=np.int64), dtype=np.float64)
-    return memory.processes.set_index("process")[list(HELD)]
+def _held(memory: Memory | None, processes: int) -> dict[str, Column]:
+    """What is known of the memory of each process; NaN where nothing is."""
+    found = {name: np.full(processes, np.nan) for name in HELD}
+    if memory is not None:
+        known = memory.frames.processes
+        for name, values in found.items():
+            values[known["process"].astype(np.int64)] = known[name]
+    return dict(found)
 
 
 def _texts(values: list[str | None]) -> list[str | None]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from ..conclusions.gpu.gpu_report import Gpu
 from ..conclusions.memory.process import Memory
+from ..recording.frame import Frame
 from ..recording.quality import Quality
 from ..recording.question_options import Attribution
 from ..recording.sources import Sources
 from ..samples.nodes import Calls
 from ..samples.path_sums import PathFacts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..conclusions.gpu.gpu_report import Gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,21 @@ class Metadata:
     """Which window of a rotated recording it is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The frames of ``Profile`` under the same names, before pandas has them."""
+
+    lines: Frame
+    functions: Frame
+    native_functions: Frame
+    files: Frame
+    threads: Frame
+    processes: Frame
+    tasks: Frame
+    leaks: Frame | None
+    spans: Frame | None
+
+
 @dataclass(frozen=True)
 class Profile:
     """The answer to a question. All frames are sorted by CPU time, largest first.
@@ -147,26 +167,7 @@ class Profile:
     metadata: Metadata
     totals: Totals
     quality: Quality
-    lines: pd.DataFrame
-    """file, line, function, source, file_id (-1 for rows such as ``<no Python stack>``), and the common columns."""
-    functions: pd.DataFrame
-    """function, file, line (its first), file_id, language (``python``; null in rows such as ``<no Python stack>``), and
-    the common columns."""
-    native_functions: pd.DataFrame
-    """Native functions: function, library (file name of the module that holds it), language (``native``), the columns
-    of time and shares, guessed_s (the part of total_cpu_s whose native path is a guess), and native (its number).
-
-    They divide once more what the rows of Python functions hold. What they called (``total_``) is unknown where no
-    native call paths were recorded."""
-    files: pd.DataFrame
-    """file, file_id, and the common columns."""
-    threads: pd.DataFrame
-    """thread (its id), name, tid, process, main, and samples, the self columns, cpu_share and its interval; of what it
-    allocated: allocated_bytes, freed_bytes, live_at_peak_bytes, live_at_end_bytes; copied_bytes."""
-    processes: pd.DataFrame
-    """One row per process, each behind its parent: the columns of ``process_frame.COLUMNS``. NaN is unknown."""
-    tasks: pd.DataFrame
-    """By the coroutine at the root of a task's step and its name: ``tasks.COLUMNS``; empty where there is none."""
+    frames: Frames
     sources: Sources
     calls: Calls
     """The call tree with the measures of every node."""
@@ -174,11 +175,65 @@ class Profile:
     """What was sampled, by call path through Python and native code."""
     memory: Memory | None
     """The processes' memory as a whole; None if it was not recorded."""
-    leaks: pd.DataFrame | None
-    """What leaks, the highest rate first: the columns of ``leaks.report.LIST_COLUMNS``; None if not recorded."""
-    spans: pd.DataFrame | None
-    """Time and memory by the names of spans: the columns of ``span_sums.COLUMNS``. Empty where there are none; None
-    where they are unknown, in recordings of format 1.0.
-    """
     gpu: Gpu | None = None
     """The GPUs as wholes; None if they were not read."""
+
+    @cached_property
+    def lines(self) -> pd.DataFrame:
+        """file, line, function, source, file_id (-1 for rows such as ``<no Python stack>``), and the common columns."""
+        return self.frames.lines.pandas("source")
+
+    @cached_property
+    def functions(self) -> pd.DataFrame:
+        """function, file, line (its first), file_id, language, and the common columns.
+
+        ``language`` is ``python``, and null in rows such as ``<no Python stack>``.
+        """
+        return self.frames.functions.pandas()
+
+    @cached_property
+    def native_functions(self) -> pd.DataFrame:
+        """Native functions: they divide once more what the rows of Python functions hold.
+
+        function, library (file name of the module that holds it), language (``native``), the columns of time and
+        shares, guessed_s (the part of total_cpu_s whose native path is a guess), and native (its number). What they
+        called (``total_``) is unknown where no native call paths were recorded.
+        """
+        return self.frames.native_functions.pandas()
+
+    @cached_property
+    def files(self) -> pd.DataFrame:
+        """file, file_id, and the common columns."""
+        return self.frames.files.pandas()
+
+    @cached_property
+    def threads(self) -> pd.DataFrame:
+        """By thread: its id and name, its process, time and memory.
+
+        thread (its id), name, tid, process, main, and samples, the self columns, cpu_share and its interval; of what it
+        allocated: allocated_bytes, freed_bytes, live_at_peak_bytes, live_at_end_bytes; copied_bytes.
+        """
+        return self.frames.threads.pandas()
+
+    @cached_property
+    def processes(self) -> pd.DataFrame:
+        """One row per process, each behind its parent: the columns of ``processes.COLUMNS``. NaN is unknown."""
+        return self.frames.processes.pandas()
+
+    @cached_property
+    def tasks(self) -> pd.DataFrame:
+        """By the coroutine at the root of a task's step and its name: ``tasks.COLUMNS``; empty where there is none."""
+        return self.frames.tasks.pandas("task")
+
+    @cached_property
+    def leaks(self) -> pd.DataFrame | None:
+        """What leaks, the highest rate first: ``leak_report.LIST_COLUMNS``; None if memory was not recorded."""
+        return None if self.frames.leaks is None else self.frames.leaks.pandas()
+
+    @cached_property
+    def spans(self) -> pd.DataFrame | None:
+        """Time and memory by the names of spans: ``span_sums.COLUMNS``.
+
+        Empty where there are none; None where they are unknown, in recordings of format 1.0.
+        """
+        return None if self.frames.spans is None else self.frames.spans.pandas()

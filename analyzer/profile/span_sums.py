@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from ..recording.frame import Column, Frame, WholeNumbers
 from ..recording.named_spans import Spans
 from ..recording.text import printable
 from ..recording.time_ranges import TimeRanges
@@ -41,7 +41,7 @@ Ranges = tuple[TimeRanges, TimeRanges]
 """Of spans themselves, and with the spans within them (``named_spans.own_and_total``)."""
 
 
-def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | None) -> pd.DataFrame:
+def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | None) -> Frame:
     """One row per name, and one for what was in none; the most CPU time, with the spans within, first.
 
     ``count`` says how many, ``duration_s`` how long they lasted, as far as they lie in the window. The other
@@ -49,7 +49,7 @@ def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | No
     where there are no spans, which is where ``sums`` is None.
     """
     if sums is None:
-        return pd.DataFrame(columns=list(COLUMNS))
+        return Frame({name: [] for name in COLUMNS})
     threads, groups, total = held.filter.threads, sums.groups, sums.ranges[1]
     length = (total.end_ns - total.start_ns) / 1e9
     mine = spans if threads is None else spans.only(threads[spans.thread])
@@ -59,9 +59,9 @@ def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | No
         seen = seen.only(inside)
     longest = np.zeros(groups)
     np.maximum.at(longest, seen.group, (seen.end_ns - seen.start_ns) / 1e9)
-    columns: dict[str, object] = {
+    columns: dict[str, Column | list[str]] = {
         "name": [printable(name, 500) for name in spans.names] + [NO_SPAN],
-        "count": pd.array([*np.bincount(seen.group, minlength=groups).tolist(), None], "Int64"),
+        "count": WholeNumbers.of([*np.bincount(seen.group, minlength=groups).tolist(), None]),
         "duration_s": np.append(np.bincount(total.group, length, groups), np.nan),
         "longest_s": np.append(longest, np.nan),
     }
@@ -70,11 +70,10 @@ def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | No
         rest = max(everything - float(np.sum(by_own)), 0.0) if not np.isnan(everything) else np.nan
         columns[name] = np.append(by_own, rest) * factor
         columns[f"total_{name}"] = np.append(by_total, rest) * factor
-    frame = pd.DataFrame(columns)[list(COLUMNS)]
-    named, rest_row = frame[:-1], frame[-1:]
-    named = named[(named["count"] > 0).to_numpy(np.bool_)]
-    order = named.sort_values(["total_cpu_s", "total_wait_s", "duration_s"], ascending=False, kind="stable")
-    return pd.concat([order, rest_row], ignore_index=True)
+    frame = Frame(columns).select(COLUMNS)
+    order = frame.largest_first("total_cpu_s", "total_wait_s", "duration_s")
+    named = order[(order < groups) & (frame["count"].values[order] > 0)]
+    return frame.take(np.append(named, groups))
 
 
 class TimeRangeSums:

@@ -11,19 +11,22 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids
+
 from ..recording.call_tree import CallTree
+from ..recording.frame import Column, Frame, WholeNumbers
 from ..recording.opened import Recording
 from ..recording.text import printable
 from ..recording.tree import NOTHING
 from ..samples.intervals import wilson
-from ..samples.measures import MEASURES, SECONDS, as_seconds
-from ..samples.nodes import SIZES, NodeSums
+from ..samples.measures import SECONDS
+from ..samples.nodes import NodeSums, shown
 
 _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 """CO_GENERATOR and so on, of code objects' flags."""
@@ -95,7 +98,7 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
     if not (flags & _CO).any():
         return None
     stacks = recording.table("stacks")
-    code = stacks.column("code").cast("int64").fill_null(NOTHING).to_numpy()
+    code = ids(stacks.column("code"))
     node_flags: list[int] = flags[code].tolist()
     recorded, names = _names(stacks)
     named = (recorded != NOTHING).tolist()
@@ -129,8 +132,7 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
 def _names(stacks: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
     """The number of each node's own task, NOTHING where it has none, and the names by number."""
     texts = stacks.column("task").combine_chunks().dictionary_encode()
-    numbers = texts.indices.cast("int64").fill_null(NOTHING).to_numpy(zero_copy_only=False)
-    return numbers, texts.dictionary.to_pylist()
+    return ids(texts.indices), texts.dictionary.to_pylist()
 
 
 class _Functions:
@@ -157,9 +159,7 @@ class _Functions:
         return not self.machinery[function] or (self.handle[caller] and not self._stepping[function])
 
 
-def sum_tasks(
-    recording: Recording, tree: CallTree, sums: NodeSums, effective: float, *, waits_known: bool
-) -> pd.DataFrame:
+def sum_tasks(recording: Recording, tree: CallTree, sums: NodeSums, effective: float, *, waits_known: bool) -> Frame:
     """One row per root coroutine and name of a task, and per callback, one for the loops, one for the rest.
 
     ``kind`` is task, callback, loop or none. ``task`` is the name; null if the program gave none, or it is not known.
@@ -168,7 +168,7 @@ def sum_tasks(
     """
     steps = find_steps(recording, tree)
     if steps is None or not (steps.kind == Kind.TASK).any():
-        return pd.DataFrame(columns=list(COLUMNS))
+        return Frame({name: [] for name in COLUMNS})
     count, tasks = len(tree.function_names) + 1, len(steps.names) + 1
     # A loop's own work is one row, whatever functions it is done by; so is the rest.
     function = np.where(steps.root >= 0, tree.function[steps.root], NOTHING)
@@ -184,53 +184,71 @@ def sum_tasks(
         rest = np.array([len(keys) - 1])
     values[rest[0]] += sums.stackless.sum(axis=0)
     keys, task = np.divmod(keys, tasks)
-    frame = _frame(tree, sums, keys, values, waits_known=waits_known)
-    texts = [printable(steps.names[each - 1]) if each else None for each in task.tolist()]
-    frame["task"] = pd.Series(texts, dtype=object)
-    shares = frame["cpu_s"].to_numpy(np.float64) / max(float(frame["cpu_s"].sum()), 1e-12)
-    low, high = wilson(shares, effective)
-    frame = frame.assign(cpu_share=shares, cpu_share_low=low, cpu_share_high=high)
-    used = frame[["cpu_s", "blocked_s", "idle_s", "allocated_bytes", "copied_bytes"]].fillna(0.0).gt(0).any(axis=1)
-    order = frame[used].sort_values(["cpu_s", "blocked_s"], ascending=False, kind="stable")
-    return order.reset_index(drop=True)[list(COLUMNS)]
+    names = [printable(steps.names[each - 1]) if each else None for each in task.tolist()]
+    frame = _frame(tree, sums, keys, values, waits_known=waits_known).with_columns({"task": names})
+    shares = frame["cpu_s"] / max(float(frame["cpu_s"].sum()), 1e-12)
+    frame = frame.with_columns(_shares(shares, effective)).select(COLUMNS)
+    measures = ("cpu_s", "blocked_s", "idle_s", "allocated_bytes", "copied_bytes")
+    frame = frame.take(np.any([np.nan_to_num(frame[name]) > 0 for name in measures], axis=0))
+    return frame.take(frame.largest_first("cpu_s", "blocked_s"))
 
 
-def by_coroutine(tasks: pd.DataFrame, effective: float) -> pd.DataFrame:
-    """``Profile.tasks`` with all tasks of a coroutine in one row, in the same order; without the column ``task``.
+def by_coroutine(tasks: Frame, effective: float) -> Frame:
+    """The frame of tasks with all tasks of a coroutine in one row, in the same order; without the column ``task``.
 
     ``effective`` is the effective number of samples.
     """
-    keys, interval = ["kind", "function", "file", "line"], ["cpu_share_low", "cpu_share_high"]
-    values = [name for name in COLUMNS if name not in (*keys, *interval, "task")]
-    added = tasks.groupby(keys, dropna=False, sort=False)[values].sum(min_count=1).reset_index()
-    low, high = wilson(added["cpu_share"].to_numpy(np.float64), effective)
-    added = added.assign(cpu_share_low=low, cpu_share_high=high)
-    return added.sort_values(["cpu_s", "blocked_s"], ascending=False, kind="stable").reset_index(drop=True)
+    keys = ("kind", "function", "file", "line")
+    numbers: dict[tuple[object, ...], int] = {}
+    rows = zip(*(tasks[name].tolist() for name in keys), strict=True)
+    group = np.array([numbers.setdefault(row, len(numbers)) for row in rows], np.int64)
+    first = np.unique(group, return_index=True)[1]
+    added = {
+        name: _added(values, group, len(numbers))
+        for name, values in tasks.columns.items()
+        if not isinstance(values, WholeNumbers) and values.dtype != object
+    }
+    frame = tasks.select(keys).take(first).with_columns(added)
+    frame = frame.with_columns(_shares(frame["cpu_share"], effective))
+    return frame.take(frame.largest_first("cpu_s", "blocked_s"))
+
+
+def _added(values: NDArray[Any], group: NDArray[np.int64], groups: int) -> NDArray[Any]:
+    """Sums by group of what is known; NaN where nothing is."""
+    known = ~np.isnan(values)
+    sums = np.bincount(group[known], weights=values[known], minlength=groups)
+    unknown = np.bincount(group[known], minlength=groups) == 0
+    return np.where(unknown, np.nan, sums) if unknown.any() else sums.astype(values.dtype)
+
+
+def _shares(shares: NDArray[np.float64], effective: float) -> dict[str, Column]:
+    """Shares of the CPU time, with the ends of their intervals."""
+    low, high = wilson(shares, effective)
+    return {"cpu_share": shares, "cpu_share_low": low, "cpu_share_high": high}
 
 
 def _frame(
     tree: CallTree, sums: NodeSums, keys: NDArray[np.int64], values: NDArray[np.float64], *, waits_known: bool
-) -> pd.DataFrame:
+) -> Frame:
     kinds, function = np.divmod(keys, len(tree.function_names) + 1)
     known = (function < len(tree.function_names)) & np.isin(kinds, (Kind.TASK, Kind.CALLBACK))
     at = np.where(known, function, 0)
     names = {Kind.LOOP: LOOP_ROW, Kind.NONE: REST_ROW}
-    frame = as_seconds(values[:, : len(MEASURES)], waits_known=waits_known)
+    measures = shown(values, sums, waits_known=waits_known)
     looping = kinds == Kind.LOOP
-    wait = frame["wait_s"]
-    frame["blocked_s"] = wait.where(~looping & (kinds != Kind.NONE), np.nan)
-    frame["idle_s"] = wait.where(looping, np.nan)
-    for name in SIZES:
-        frame[name] = values[:, sums.column(name)] if name in sums.names else np.nan
-    frame["kind"] = [Kind(kind).name.lower() for kind in kinds.tolist()]
-    frame["function"] = [
-        printable(tree.function_names[place]) if inside else names.get(Kind(kind), "<unknown code>")
-        for place, inside, kind in zip(at.tolist(), known.tolist(), kinds.tolist(), strict=True)
-    ]
-    files = [
-        tree.paths[tree.function_files[place]] if inside else None for place, inside in zip(at, known, strict=True)
-    ]
-    frame["file"] = [None if path is None else printable(path, 4096) for path in files]
-    lines = [int(tree.function_lines[place]) if inside else None for place, inside in zip(at, known, strict=True)]
-    frame["line"] = pd.array(lines, "Int64")
-    return frame
+    wait = measures["wait_s"]
+    places = list(zip(at.tolist(), known.tolist(), strict=True))
+    files = [tree.paths[tree.function_files[place]] if inside else None for place, inside in places]
+    return measures.with_columns(
+        {
+            "blocked_s": np.where(~looping & (kinds != Kind.NONE), wait, np.nan),
+            "idle_s": np.where(looping, wait, np.nan),
+            "kind": [Kind(kind).name.lower() for kind in kinds.tolist()],
+            "function": [
+                printable(tree.function_names[place]) if inside else names.get(Kind(kind), "<unknown code>")
+                for (place, inside), kind in zip(places, kinds.tolist(), strict=True)
+            ],
+            "file": [None if path is None else printable(path, 4096) for path in files],
+            "line": WholeNumbers.of([int(tree.function_lines[place]) if inside else None for place, inside in places]),
+        }
+    )

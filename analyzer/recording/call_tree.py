@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+from tachograph.format.arrays import ids
 
 from .compat.linetable import NO_INSTRUCTION, lines_of
 from .opened import Recording
@@ -33,24 +34,20 @@ class CallTree(Tree):
 def load_tree(recording: Recording) -> CallTree:
     """Reads stacks, codes and files of a recording and finds the line of every node."""
     stacks, codes, files = (recording.table(name) for name in ("stacks", "codes", "files"))
-    parent, code = (_ids(stacks.column(name)) for name in ("parent", "code"))
-    names: list[str] = codes.column("qualname").to_pylist()
-    code_file, first_line = codes.column("file").to_numpy().astype(np.int64), codes.column("first_line").to_numpy()
-    functions = pd.DataFrame({"file": code_file, "name": names, "line": first_line})
-    function_of_code = functions.groupby(["file", "name", "line"], sort=False).ngroup().to_numpy()
-    first = functions[~functions.duplicated()]
+    parent, code = (ids(stacks.column(name)) for name in ("parent", "code"))
+    code_file, first_line = (ids(codes.column(name)) for name in ("file", "first_line"))
+    # Functions are numbered in the order in which their first code object comes.
+    numbers: dict[tuple[int, str, int], int] = {}
+    keys = zip(code_file.tolist(), codes.column("qualname").to_pylist(), first_line.tolist(), strict=True)
+    function_of_code = [numbers.setdefault(key, len(numbers)) for key in keys]
+    files_of, names, lines_of_functions = zip(*numbers, strict=True) if numbers else ((), (), ())
     return CallTree(
         parent=parent,
         file=np.append(code_file, NOTHING)[code],
-        function=np.append(function_of_code, NOTHING)[code].astype(np.int64),
-        line=lines_of(codes.column("line_table"), first_line, code, _ids(stacks.column("instruction"), NO_INSTRUCTION)),
-        function_names=first["name"].tolist(),
-        function_files=first["file"].to_numpy(),
-        function_lines=first["line"].to_numpy().astype(np.int64),
+        function=np.array([*function_of_code, NOTHING], np.int64)[code],
+        line=lines_of(codes.column("line_table"), first_line, code, ids(stacks.column("instruction"), NO_INSTRUCTION)),
+        function_names=list(names),
+        function_files=np.array(files_of, np.int64),
+        function_lines=np.array(lines_of_functions, np.int64),
         paths=files.column("path").to_pylist(),
     )
-
-
-def _ids(column: object, otherwise: int = NOTHING) -> NDArray[np.int64]:
-    filled = column.cast("int64").fill_null(otherwise)  # type: ignore[attr-defined]
-    return np.asarray(filled.to_numpy(), np.int64).copy()

@@ -10,11 +10,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
+from tachograph.format.arrays import filled, ids
 
 from .opened import Recording
 from .text import printable
@@ -49,14 +49,16 @@ def read_spans(recording: Recording) -> Spans:
     """The spans; none where the recording has no table of them."""
     schema = pa.schema([recording.specification.tables["spans"].schema.field(name) for name in _COLUMNS])
     table = pa.Table.from_batches(recording.batches("spans", _COLUMNS), schema=schema)
+    if not table.num_rows:
+        nothing = np.zeros(0, np.int64)
+        return Spans(nothing, nothing, nothing, nothing, [], [])
     start_ns = table.column("start_ns").to_numpy()
-    last = max([recording.end_ns or 0, *start_ns[-1:].tolist()])
-    end_ns = np.maximum(table.column("end_ns").fill_null(last).to_numpy(), start_ns)
-    number, names = pd.factorize(table.column("name").to_pandas())
-    thread = table.column("thread").to_numpy().astype(np.int64)
-    return Spans(
-        thread, start_ns, end_ns, number.astype(np.int64), [*map(str, names)], table.column("fields").to_pylist()
-    )
+    last = max(recording.end_ns or 0, int(start_ns[-1]))
+    end_ns = np.maximum(filled(table.column("end_ns"), last), start_ns)
+    names: dict[str, int] = {}
+    number = [names.setdefault(name, len(names)) for name in table.column("name").to_pylist()]
+    thread, fields = ids(table.column("thread")), table.column("fields").to_pylist()
+    return Spans(thread, start_ns, end_ns, np.array(number, np.int64), list(names), fields)
 
 
 def narrowed(window: Window, recording: Recording, spans: Spans, wanted: str | None) -> Window:

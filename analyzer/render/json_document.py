@@ -6,14 +6,16 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from ..profile.profile import Profile
+from ..recording.frame import Frame
 from ..recording.output_file import write_text
 from ..recording.question_options import Sort
 from ..report_data.profile_columns import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""
@@ -25,18 +27,13 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
     ``top`` limits lines, files and the functions of each language, which are sorted by ``sort``.
     """
     column = Sort(sort).column
+    frames = profile.frames
 
-    def first(frame: pd.DataFrame) -> pd.DataFrame:
-        ordered = frame.sort_values(column, ascending=False, kind="stable") if column in frame else frame
-        return ordered.head(top) if top else ordered
+    def first(frame: Frame) -> Frame:
+        return frame.take(frame.largest_first(column)[:top] if column in frame else slice(top))
 
-    python, native = first(profile.functions), first(profile.native_functions)
-    both = pd.concat([python, native.astype({"total_samples": object})], ignore_index=True)
-    frames = {
-        "lines": first(profile.lines),
-        "functions": both.sort_values(column, ascending=False, kind="stable"),
-        "files": first(profile.files),
-    }
+    functions = [*first(frames.functions).rows(), *first(frames.native_functions).rows()]
+    functions.sort(key=lambda row: _falling(row.get(column)))
     return {
         "tachograph": {"document": "profile", "version": VERSION},
         "recording": asdict(profile.metadata),
@@ -51,13 +48,15 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
             "recorder_bytes": profile.quality.recorder_bytes,
             "notes": profile.quality.notes,
         },
-        **{name: _records(frame, COLUMNS[name]) for name, frame in frames.items()},
-        "threads": _records(profile.threads, COLUMNS["threads"]),
-        "tasks": _records(profile.tasks, COLUMNS["tasks"]),
-        "processes": _records(profile.processes, COLUMNS["processes"]),
+        "lines": _records(first(frames.lines), COLUMNS["lines"]),
+        "functions": [{name: row.get(name) for name in COLUMNS["functions"]} for row in functions],
+        "files": _records(first(frames.files), COLUMNS["files"]),
+        "threads": _records(frames.threads, COLUMNS["threads"]),
+        "tasks": _records(frames.tasks, COLUMNS["tasks"]),
+        "processes": _records(frames.processes, COLUMNS["processes"]),
         "memory": _memory(profile),
-        "leaks": None if profile.leaks is None else _records(profile.leaks, COLUMNS["leaks"]),
-        "spans": None if profile.spans is None else _records(profile.spans, COLUMNS["spans"]),
+        "leaks": None if frames.leaks is None else _records(frames.leaks, COLUMNS["leaks"]),
+        "spans": None if frames.spans is None else _records(frames.spans, COLUMNS["spans"]),
         "gpu": _gpu(profile),
     }
 
@@ -67,11 +66,15 @@ def _memory(profile: Profile) -> dict[str, Any] | None:
     memory = profile.memory
     if memory is None:
         return None
-    plain = {field.name: getattr(memory, field.name) for field in fields(memory)}
-    return {
-        name: _records(value, list(value.columns)) if isinstance(value, pd.DataFrame) else value
-        for name, value in plain.items()
-    }
+    document: dict[str, Any] = {}
+    for field in fields(memory):
+        if field.name == "frames":
+            for frame in fields(memory.frames):
+                rows: Frame = getattr(memory.frames, frame.name)
+                document[frame.name] = _records(rows, list(rows.columns))
+        else:
+            document[field.name] = getattr(memory, field.name)
+    return document
 
 
 def _gpu(profile: Profile) -> dict[str, Any] | None:
@@ -80,8 +83,8 @@ def _gpu(profile: Profile) -> dict[str, Any] | None:
     if gpu is None:
         return None
     return {
-        "devices": _records(gpu.devices, list(gpu.devices.columns)),
-        "timeline": _records(gpu.timeline, list(gpu.timeline.columns)),
+        "devices": _of_pandas(gpu.devices),
+        "timeline": _of_pandas(gpu.timeline),
         "shared": gpu.shared,
     }
 
@@ -118,9 +121,18 @@ def pieces(value: Mapping[str, Any]) -> Iterator[str]:
     yield "\n}\n"
 
 
-def _records(frame: pd.DataFrame, columns: Sequence[str]) -> list[dict[str, Any]]:
-    plain = frame[list(columns)].astype(object)
-    return [dict(zip(columns, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
+def _records(frame: Frame, columns: Sequence[str]) -> list[dict[str, Any]]:
+    return list(frame.select(columns).rows())
+
+
+def _falling(value: float | None) -> float:
+    """A key by which the largest comes first, and what is unknown last."""
+    return math.inf if value is None or math.isnan(value) else -value
+
+
+def _of_pandas(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [dict(zip(plain.columns, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
 
 
 def _plain(value: Any) -> Any:
@@ -128,7 +140,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
-    if value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, float):
         return float(f"{value:.9g}")

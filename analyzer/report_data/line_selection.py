@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-import pandas as pd
+import numpy as np
+from numpy.typing import NDArray
 
 from ..profile.profile import Profile
 from ..recording.question_options import Sort
@@ -44,7 +45,7 @@ class Block:
 
 def important(
     profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, beside: Collection[str] = ()
-) -> pd.Index:
+) -> NDArray[np.int64]:
     """The rows of ``Profile.lines`` that matter, best first: at least 1 % of what it is sorted by, or the best ``top``.
 
     By default a line also matters if main threads wait there for 1 % of their time; waiting of other threads,
@@ -52,55 +53,57 @@ def important(
     that are shown as well (``peak_bytes``, ``copied_bytes``): lines with at least 5 % of all matter too, unless that is
     next to nothing. A line that matters by what is not shown would be an empty row.
     """
-    lines = profile.lines
-    measure = lines[sort.column].fillna(0.0)
+    lines = profile.frames.lines
+    measure = np.nan_to_num(lines[sort.column])
     whole = measure.sum() if sort in (Sort.WAIT, Sort.GPU) or sort.by_size else lines["cpu_s"].sum()
     if sort is Sort.PEAK:
         whole = profile.totals.live_at_peak_bytes or whole
     chosen = (measure > 0) if top is not None else (measure >= MIN_SHARE * whole) & (measure > 0)
     order = [sort.column, "cpu_s", "wait_s"]
     if sort is Sort.CPU and profile.totals.wall_s:
-        waited = lines["main_wait_s"].fillna(0.0)
+        waited = np.nan_to_num(lines["main_wait_s"])
         chosen |= (waited > 0) if top is not None else waited >= MIN_SHARE * profile.totals.main_s
         order = [sort.column, "main_wait_s", "wait_s"]
     if top is None:
         for held, wholly in (("peak_bytes", "live_at_peak_bytes"), ("copied_bytes", "copied_bytes")):
             least = max(MIN_MEMORY * (getattr(profile.totals, wholly) or 0.0), MIN_BYTES)
             if held in beside:
-                chosen |= lines[held].fillna(0.0) >= least
-    best = lines[chosen].sort_values(list(dict.fromkeys(order)), ascending=False, kind="stable")
-    return best.index[: top if top is not None else MAX_LINES]
+                chosen |= np.nan_to_num(lines[held]) >= least
+    best = lines.largest_first(*dict.fromkeys(order))
+    return best[np.flatnonzero(chosen[best])[: top if top is not None else MAX_LINES]]
 
 
 def blocks(
     profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, beside: Collection[str] = ()
 ) -> list[Block]:
     """The files with lines that matter, best first, with the neighbours of those lines; rows without a line last."""
-    lines = profile.lines
-    places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
-    by_place = {(file, int(line)): index for index, (file, line) in enumerate(places) if line is not pd.NA}
+    lines = profile.frames.lines
+    files, numbered = lines["file_id"].tolist(), lines["line"].tolist()
+    places = enumerate(zip(files, numbered, strict=True))
+    by_place = {(file, line): index for index, (file, line) in places if line is not None}
     shown: dict[int, dict[int, bool]] = {}
     off_line: list[int] = []
     count = 0
-    for index in important(profile, sort, top, beside=beside):
+    for index in important(profile, sort, top, beside=beside).tolist():
         if count >= MAX_LINES:
             break
-        file, line = int(lines["file_id"].iat[index]), lines["line"].iat[index]
+        file, line = files[index], numbered[index]
         count += 1
-        if line is pd.NA:
-            off_line.append(int(index))
+        if line is None:
+            off_line.append(index)
             continue
         numbers = shown.setdefault(file, {})
-        count -= int(line) in numbers
-        numbers[int(line)] = False
-        for neighbour in (int(line) - 1, int(line) + 1):
+        count -= line in numbers
+        numbers[line] = False
+        for neighbour in (line - 1, line + 1):
             known = (file, neighbour) in by_place or bool((profile.sources.line(file, neighbour) or "").strip())
             if known and neighbour not in numbers and count < MAX_LINES:
                 numbers[neighbour] = True
                 count += 1
     result = [_block(profile, file, numbers, by_place) for file, numbers in shown.items()]
-    totals = profile.files.set_index("file_id")[sort.column].to_dict()
-    result.sort(key=lambda block: -float(totals.get(block.file_id, 0.0) or 0.0))
+    by_file = profile.frames.files
+    totals = dict(zip(by_file["file_id"].tolist(), by_file[sort.column].tolist(), strict=True))
+    result.sort(key=lambda block: -(totals.get(block.file_id) or 0.0))
     if off_line:
         result.append(Block(None, -1, [Row(None, index, context=False) for index in off_line]))
     return result
@@ -110,5 +113,5 @@ def _block(profile: Profile, file: int, numbers: dict[int, bool], by_place: dict
     ordered = sorted(numbers)
     rows = [Row(number, by_place.get((file, number)), numbers[number]) for number in ordered]
     gaps = {place for place in range(1, len(ordered)) if ordered[place] != ordered[place - 1] + 1}
-    path = next(profile.lines["file"].iat[row.index] for row in rows if row.index is not None)
+    path = next(profile.frames.lines["file"][row.index] for row in rows if row.index is not None)
     return Block(path, file, rows, gaps)

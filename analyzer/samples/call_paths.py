@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tachograph.format.enumerations import NativePath
@@ -29,6 +28,7 @@ from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
 from ..recording.tree import NOTHING, Tree
 from .cells import STATES
+from .measures import distinct
 from .native_functions import NativeFunctions
 from .sites import state_label
 
@@ -95,8 +95,8 @@ class CallPaths:
         # Where a path is cut it matters whether an interrupted frame, with no activation above it, is the loop itself.
         last = np.where(function == NOTHING, np.where(self.functions.loop[native], -2, -1), function)
         place = np.where(stack == NOTHING, -1 - np.minimum(state, STATES - 1).astype(np.int64), stack)
-        outer = pd.factorize((place + STATES) * (len(self._caller) + 1) + native_stack + 1)[0]
-        group, first = _distinct(outer.astype(np.int64) * 2 * (len(self.functions) + 2) + (last + 2) * 2 + cut)
+        outer, _ = distinct((place + STATES) * (len(self._caller) + 1) + native_stack + 1)
+        group, first = distinct(outer * 2 * (len(self.functions) + 2) + (last + 2) * 2 + cut)
         rows = (values[first].tolist() for values in (place, native_stack, last, cut))
         found = [self._path(*row) for row in zip(*rows, strict=True)]
         return np.asarray(np.array(found, np.int64)[group])
@@ -197,14 +197,6 @@ class CallPaths:
             self._native.append(native if key < 0 and not label else NOTHING)
             self._labels.append(native if label else NOTHING)
         return node
-
-
-def _distinct(key: Ids) -> tuple[Ids, Ids]:
-    """For each row the number of its key, and for each number the first row that has it."""
-    group, keys = pd.factorize(key)
-    first = np.zeros(len(keys), np.int64)
-    first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
-    return group.astype(np.int64), first
 
 
 def _filled(column: object, otherwise: int) -> Ids:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+from ..recording.frame import Frame
 
 CPU_MEASURES = ("samples", "cpu_ns", "python_ns", "native_ns", "kernel_ns", "unknown_ns", "kernel_known_ns")
 WAIT_MEASURES = ("wait_ns", "main_wait_ns", "gpu_wait_ns", "cpu_wait_ns")
@@ -27,38 +28,39 @@ SECONDS = (
 )
 """The columns that frames show, in seconds."""
 
+MANY = 200_000
+"""Numbers that are sorted to find equal ones; where there are more, it is worth the time to load pandas for them."""
 
-def prepared(cpu: pd.DataFrame, waits: pd.DataFrame | None, main_threads: NDArray[np.bool_]) -> pd.DataFrame:
+
+def prepared(cpu: Frame, waits: Frame | None, main_threads: NDArray[np.bool_]) -> Frame:
     """Attributed CPU facts and waits as one table: stack, thread, stack_state and the measures."""
-    left = cpu.assign(kernel_known_ns=np.where(cpu["kernel_known"], cpu["cpu_ns"], 0.0))
-    parts = [left[["stack", "thread", "stack_state", *CPU_MEASURES]]]
+    left = cpu.with_columns({"kernel_known_ns": np.where(cpu["kernel_known"], cpu["cpu_ns"], 0.0)})
+    parts = [left]
     if waits is not None:
-        main = main_threads[waits["thread"].to_numpy()]
+        main, wait_ns, kind = main_threads[waits["thread"]], waits["wait_ns"], waits["kind"]
         # Being ready to run while there is no free processor is not waiting for anything that the program asked for.
-        on_cpu = waits["kind"] == "cpu"
-        wait_ns = waits["wait_ns"].where(~on_cpu, 0.0)
-        waiting = waits.assign(
-            wait_ns=wait_ns,
-            main_wait_ns=wait_ns.where(main, 0.0),
-            gpu_wait_ns=wait_ns.where(waits["kind"] == "gpu", 0.0),
-            cpu_wait_ns=waits["wait_ns"].where(on_cpu, 0.0),
-        )
-        parts.append(waiting[["stack", "thread", "stack_state", *WAIT_MEASURES]])
-    columns = ["stack", "thread", "stack_state", *MEASURES]
-    return pd.concat(parts, ignore_index=True).reindex(columns=columns).fillna(0.0)
+        world_ns = np.where(kind == "cpu", 0.0, wait_ns)
+        measures = {
+            "wait_ns": world_ns,
+            "main_wait_ns": np.where(main, world_ns, 0.0),
+            "gpu_wait_ns": np.where(kind == "gpu", world_ns, 0.0),
+            "cpu_wait_ns": np.where(kind == "cpu", wait_ns, 0.0),
+        }
+        parts.append(waits.with_columns(measures))
+    ids = {name: np.concatenate([part[name] for part in parts]) for name in ("stack", "thread", "stack_state")}
+    sums = {
+        name: np.concatenate([part[name] if name in part else np.zeros(len(part)) for part in parts])
+        for name in MEASURES
+    }
+    return Frame({**ids, **sums})
 
 
-def sums_by(rows: pd.DataFrame, index: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+def sums_by(rows: Frame, index: NDArray[np.int64], size: int) -> NDArray[np.float64]:
     """The measures of ``rows`` summed by ``index`` (0 .. size - 1), as an array of size by measures."""
     sums = np.zeros((size, len(MEASURES)))
     for column, name in enumerate(MEASURES):
-        sums[:, column] = np.bincount(index, weights=rows[name].to_numpy(np.float64), minlength=size)
+        sums[:, column] = np.bincount(index, weights=rows[name], minlength=size)
     return sums
-
-
-def as_seconds(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = "") -> pd.DataFrame:
-    """The measures as the columns of ``seconds_of``."""
-    return pd.DataFrame(seconds_of(sums, waits_known=waits_known, prefix=prefix))
 
 
 def seconds_of(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = "") -> dict[str, NDArray[Any]]:
@@ -84,14 +86,26 @@ def seconds_of(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = ""
     return found
 
 
-def whole_numbers(values: NDArray[np.float64]) -> pd.arrays.IntegerArray:
-    """Counts as nullable integers; NaN is null."""
-    unknown = np.isnan(values)
-    return pd.arrays.IntegerArray(np.where(unknown, 0, values).astype(np.int64), unknown)
+def rank(columns: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], int]:
+    """Numbers 0, 1 ... for equal rows of columns, in the order in which they first come, and how many there are."""
+    group = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        low, high = int(column.min(initial=0)), int(column.max(initial=0))
+        _, group = np.unique(group * (high - low + 1) + (column - low), return_inverse=True)
+    group, first = distinct(group)
+    return group, len(first)
 
 
-def rank(names: Sequence[object]) -> tuple[NDArray[np.int64], int]:
-    """Numbers 0, 1 ... for equal rows of columns, and how many there are."""
-    frame = pd.DataFrame({str(number): column for number, column in enumerate(names)})
-    groups = frame.groupby(list(frame.columns), sort=False).ngroup().to_numpy().astype(np.int64)
-    return groups, int(groups.max()) + 1 if len(groups) else 0
+def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each key its number, in the order in which they first come, and for each number the place where it does."""
+    if len(keys) > MANY:
+        import pandas as pd  # finds many numbers in a hash table, numpy sorts them: that takes five times as long
+
+        group, found = pd.factorize(keys)
+        first = np.zeros(len(found), np.int64)
+        first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
+        return group.astype(np.int64), first
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    place = np.empty(len(first), np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    return place[group], np.sort(first)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ..recording.call_tree import CallTree
+from ..recording.frame import Column, Frame, texts
 from .cells import STATES
-from .measures import MEASURES, as_seconds, sums_by
+from .measures import MEASURES, seconds_of, sums_by
 from .sites import state_label
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _Floats = NDArray[np.float64]
 
@@ -36,13 +41,13 @@ class NodeSums:
         return float(self.nodes[:, column].sum() + self.stackless[:, column].sum())
 
 
-def time_sums(rows: pd.DataFrame, nodes: int) -> NodeSums:
+def time_sums(rows: Frame, nodes: int) -> NodeSums:
     """The time measures of rows that ``measures.prepared`` made."""
-    stack, state = (rows[name].to_numpy().astype(np.int64) for name in ("stack", "stack_state"))
-    placed = stack >= 0
+    placed = rows["stack"] >= 0
+    inside, outside = rows.take(placed), rows.take(~placed)
     names = [state_label(number) for number in range(STATES)]
-    by_state = sums_by(rows[~placed], state[~placed], STATES)
-    times = NodeSums(MEASURES, sums_by(rows[placed], stack[placed], nodes), names, by_state)
+    by_state = sums_by(outside, outside["stack_state"].astype(np.int64), STATES)
+    times = NodeSums(MEASURES, sums_by(inside, inside["stack"], nodes), names, by_state)
     return joined([times])
 
 
@@ -80,27 +85,37 @@ class Calls:
     """The call tree with what was measured at every node itself: for flame graphs and exports.
 
     Nothing is charged to callers yet: ``charged`` says which node each one is charged to under the scope, -1 where no
-    caller is in scope. ``nodes`` has a row for each node; ``stackless`` has the same columns and ``label``, for what
-    has no stack. Seconds and bytes; NaN is unknown. The window and the choice of threads are applied.
+    caller is in scope. The window and the choice of threads are applied.
     """
 
     tree: CallTree
     in_scope: NDArray[np.bool_]
-    charged: NDArray[np.int64]
-    nodes: pd.DataFrame
-    stackless: pd.DataFrame
+    sums: NodeSums
+    waits_known: bool
+
+    @cached_property
+    def charged(self) -> NDArray[np.int64]:
+        """The node that each one is charged to."""
+        return self.tree.nearest(self.in_scope)
+
+    @cached_property
+    def nodes(self) -> pd.DataFrame:
+        """A row for each node: seconds and bytes; NaN is unknown."""
+        return shown(self.sums.nodes, self.sums, waits_known=self.waits_known).pandas()
+
+    @cached_property
+    def stackless(self) -> pd.DataFrame:
+        """The same for what has no stack, by ``label``; labels without anything are left out."""
+        sums = self.sums.stackless
+        found = shown(sums, self.sums, waits_known=self.waits_known)
+        used = np.any([np.nan_to_num(found[name]) != 0 for name in found.columns], axis=0)
+        labels: dict[str, Column] = {"label": texts(self.sums.labels)}
+        return Frame({**labels, **found.columns}).take(used).pandas()
 
 
-def calls(tree: CallTree, in_scope: NDArray[np.bool_], sums: NodeSums, *, waits_known: bool) -> Calls:
-    """The call tree with its measures."""
-    nodes, stackless = (_shown(values, sums, waits_known=waits_known) for values in (sums.nodes, sums.stackless))
-    stackless.insert(0, "label", sums.labels)
-    used = stackless.drop(columns="label").fillna(0.0).any(axis=1)
-    return Calls(tree, in_scope, tree.nearest(in_scope), nodes, stackless[used].reset_index(drop=True))
-
-
-def _shown(values: _Floats, sums: NodeSums, *, waits_known: bool) -> pd.DataFrame:
-    frame = as_seconds(values[:, : len(MEASURES)], waits_known=waits_known)
+def shown(values: _Floats, sums: NodeSums, *, waits_known: bool) -> Frame:
+    """Rows of measures (by the names of ``sums``) as the columns of ``seconds_of`` and ``SIZES``."""
+    columns = seconds_of(values[:, : len(MEASURES)], waits_known=waits_known)
     for name in SIZES:
-        frame[name] = values[:, sums.column(name)] if name in sums.names else np.nan
-    return frame
+        columns[name] = values[:, sums.column(name)] if name in sums.names else np.full(len(values), np.nan)
+    return Frame(columns)

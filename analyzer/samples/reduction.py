@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from ..recording.frame import Frame
 from .accumulate import Accumulator
 from .cells import CELLS, STATES, unpacked
 from .stream import CpuBatch, Stream, WaitBatch
@@ -30,8 +30,8 @@ class Facts:
     has stack, thread, stack_state, kind (world, gpu, cpu), spans, wait_ns, or is None where waiting was not recorded.
     """
 
-    cpu: pd.DataFrame
-    waits: pd.DataFrame | None
+    cpu: Frame
+    waits: Frame | None
 
 
 class Reduction:
@@ -61,10 +61,10 @@ class Reduction:
         """What was taken."""
         return Facts(self._cpu_facts(), self._wait_facts() if self._stream.waits_known else None)
 
-    def _cpu_facts(self) -> pd.DataFrame:
+    def _cpu_facts(self) -> Frame:
         place, cell, sums = self._cpu.sums()
         parts = self._stream.division.parts(cell, sums["cpu_ns"], sums["system_ns"], sums["delay_ns"])
-        return pd.DataFrame(
+        return Frame(
             {
                 **self._ids(place),
                 **unpacked(cell),
@@ -75,9 +75,9 @@ class Reduction:
             }
         )
 
-    def _wait_facts(self) -> pd.DataFrame:
+    def _wait_facts(self) -> Frame:
         place, cell, sums = self._waits.sums()
-        return pd.DataFrame(
+        return Frame(
             {
                 **self._ids(place),
                 "stack_state": cell % STATES,

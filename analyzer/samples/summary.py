@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..recording.call_tree import CallTree
+from ..recording.frame import Column, Frame, WholeNumbers, texts
 from ..recording.sources import Sources
 from ..recording.text import printable
 from ..recording.tree import NOTHING
@@ -39,8 +39,8 @@ class Placement:
     rows: int
 
 
-Columns = Mapping[str, "NDArray[Any] | pd.arrays.IntegerArray"]
-"""Columns by name: numbers, nullable whole numbers, or objects."""
+Columns = Mapping[str, Column]
+"""Columns by name."""
 
 
 class MoreColumns(Protocol):
@@ -60,7 +60,7 @@ class Summary:
     def __init__(
         self,
         tree: CallTree,
-        rows: pd.DataFrame,
+        rows: Frame,
         sums: NodeSums,
         effective: float,
         *,
@@ -90,21 +90,19 @@ class Summary:
         cpu = self.sums.nodes[:, _CPU]
         return float(cpu.sum()), float(cpu[self.tree.nearest(in_scope) != NOTHING].sum())
 
-    def lines(self, in_scope: NDArray[np.bool_], sources: Sources) -> pd.DataFrame:
+    def lines(self, in_scope: NDArray[np.bool_], sources: Sources) -> Frame:
         """By file and line; see ``Profile.lines``."""
         keys, label = self._lines(in_scope)
         frame = self._by("lines", keys, in_scope, label)
-        frame["source"] = _source_column(frame, sources)
-        return frame
+        return frame.with_columns({"source": _source_column(frame, sources)})
 
-    def placed_lines(self, in_scope: NDArray[np.bool_]) -> tuple[Placement, pd.DataFrame]:
+    def placed_lines(self, in_scope: NDArray[np.bool_]) -> tuple[Placement, Frame]:
         """Where the frame of lines has what, and how its rows are labelled, before it is sorted."""
         keys, label = self._lines(in_scope)
         names = [OUT_OF_SCOPE, *self.sums.labels]
-        labels = pd.concat([label, _rows_without_line(names, label)], ignore_index=True)
-        return self._placement("lines", keys, len(label), in_scope), labels
+        return self._placement("lines", keys, len(label), in_scope), _with_rows_without_line(label, names)
 
-    def _lines(self, in_scope: NDArray[np.bool_]) -> tuple[_Ids, pd.DataFrame]:
+    def _lines(self, in_scope: NDArray[np.bool_]) -> tuple[_Ids, Frame]:
         """The number of the line of each node, and what the lines are."""
         tree = self.tree
         # Where the line is not known, the function is the next best place.
@@ -113,69 +111,75 @@ class Summary:
         first = np.zeros(size, np.int64)
         first[keys[::-1]] = np.arange(len(tree) - 1, -1, -1)
         files, lines = tree.file[first], tree.line[first]
-        label = pd.DataFrame(
+        label = Frame(
             {
                 "file": self._paths(files),
-                "line": pd.array([line if line != NOTHING else None for line in lines.tolist()], "Int64"),
+                "line": WholeNumbers(lines, lines == NOTHING),
                 "function": self._heaviest_functions(keys, size, in_scope),
                 "file_id": files,
             }
         )
         return keys, label
 
-    def functions(self, in_scope: NDArray[np.bool_]) -> pd.DataFrame:
+    def functions(self, in_scope: NDArray[np.bool_]) -> Frame:
         """By function; see ``Profile.functions``."""
         tree = self.tree
         # The last one stands for code that is not known.
         keys = np.where(tree.function == NOTHING, len(tree.function_names), tree.function)
-        label = pd.DataFrame(
+        label = Frame(
             {
                 "function": [*map(printable, tree.function_names), UNKNOWN_CODE],
                 "file": [*self._paths(tree.function_files), None],
-                "line": pd.array([*tree.function_lines.tolist(), None], "Int64"),
-                "language": "python",
-                "file_id": [*tree.function_files.tolist(), NOTHING],
+                "line": WholeNumbers.of([*tree.function_lines.tolist(), None]),
+                "language": ["python"] * (len(tree.function_names) + 1),
+                "file_id": np.append(tree.function_files, NOTHING),
             }
         )
         return self._by("functions", keys, in_scope, label)
 
-    def files(self, in_scope: NDArray[np.bool_]) -> pd.DataFrame:
+    def files(self, in_scope: NDArray[np.bool_]) -> Frame:
         """By file; see ``Profile.files``."""
         paths = self.tree.paths
         keys = np.where(self.tree.file == NOTHING, len(paths), self.tree.file)
-        label = pd.DataFrame({"file": [*map(printable, paths), UNKNOWN_CODE], "file_id": [*range(len(paths)), NOTHING]})
+        names = [*map(printable, paths), UNKNOWN_CODE]
+        label = Frame({"file": names, "file_id": np.append(np.arange(len(paths)), NOTHING)})
         return self._by("files", keys, in_scope, label)
 
     def threads(
-        self, threads: pa.Table, held: pd.DataFrame | None = None, processes: NDArray[np.bool_] | None = None
-    ) -> pd.DataFrame:
-        """By thread; see ``Profile.threads``. ``held`` has more columns, with a row for each thread.
+        self, threads: pa.Table, held: Mapping[str, _Array] | None = None, processes: NDArray[np.bool_] | None = None
+    ) -> Frame:
+        """By thread; see ``Profile.threads``. ``held`` has more columns, with a value for each thread.
 
         Threads of which nothing was measured are left out, but for main threads; of ``processes`` only, if it is given.
         """
-        sums = sums_by(self._rows, self._rows["thread"].to_numpy().astype(np.int64), threads.num_rows)
-        label = pd.DataFrame(
+        sums = sums_by(self._rows, self._rows["thread"], threads.num_rows)
+        owner, main = threads.column("process").to_numpy(), main_threads(threads)
+        more = held or {}
+        seconds = seconds_of(sums, waits_known=self.waits_known)
+        frame = Frame(
             {
                 "thread": np.arange(threads.num_rows),
                 "name": [printable(name) if name is not None else None for name in threads.column("name").to_pylist()],
-                "tid": pd.array(threads.column("tid").to_pylist(), "Int64"),
-                "process": threads.column("process").to_numpy(),
-                "main": main_threads(threads),
-                "start_ns": pd.array(threads.column("start_ns").to_pylist(), "Int64"),
-                "end_ns": pd.array(threads.column("end_ns").to_pylist(), "Int64"),
-                "clock_cpu_s": [None if ns is None else ns / 1e9 for ns in threads.column("cpu_ns").to_pylist()],
+                "tid": WholeNumbers.of(threads.column("tid").to_pylist()),
+                "process": owner,
+                "main": main,
+                "start_ns": WholeNumbers.of(threads.column("start_ns").to_pylist()),
+                "end_ns": WholeNumbers.of(threads.column("end_ns").to_pylist()),
+                "clock_cpu_s": np.array(
+                    [np.nan if ns is None else ns / 1e9 for ns in threads.column("cpu_ns").to_pylist()], np.float64
+                ),
+                **seconds,
+                **more,
+                **self._shares(seconds["cpu_s"], ""),
             }
-        ).astype({"clock_cpu_s": np.float64})
-        more = pd.DataFrame(index=label.index) if held is None else held
-        seconds = seconds_of(sums, waits_known=self.waits_known)
-        shares = pd.DataFrame(self._shares(seconds["cpu_s"], ""))
-        frame = pd.concat([label, pd.DataFrame(seconds), more, shares], axis=1)
-        used = (sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | (more.fillna(0.0) > 0).any(axis=1)
-        kept = used | frame["main"]
+        )
+        used = (sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | main
+        for values in more.values():
+            used |= np.nan_to_num(values) > 0
         if processes is not None:
-            kept &= processes[frame["process"]]
-        frame = frame[kept]
-        return frame.sort_values(["cpu_s", "wait_s"], ascending=False, kind="stable").reset_index(drop=True)
+            used &= processes[owner]
+        frame = frame.take(used)
+        return frame.take(frame.largest_first("cpu_s", "wait_s"))
 
     def _paths(self, files: _Ids) -> list[str | None]:
         """The paths of files, fit to be shown; None for NOTHING."""
@@ -192,7 +196,7 @@ class Summary:
             size + 1 + len(self.sums.labels),
         )
 
-    def _by(self, kind: str, keys: _Ids, in_scope: NDArray[np.bool_], label: pd.DataFrame) -> pd.DataFrame:
+    def _by(self, kind: str, keys: _Ids, in_scope: NDArray[np.bool_], label: Frame) -> Frame:
         """Self and total measures by key, the rows without a line behind them, sorted by CPU time."""
         size = len(label)
         charged = self.tree.nearest(in_scope)
@@ -207,20 +211,19 @@ class Summary:
         more = {name: values for each in self._more for name, values in each.columns(placement, own, total).items()}
         seconds = seconds_of(own, waits_known=self.waits_known)
         totals = seconds_of(total, waits_known=self.waits_known, prefix="total_")
-        columns = seconds | totals | more
+        times = seconds | totals
+        columns: dict[str, Column] = {**times, **more}
         columns |= self._shares(seconds["cpu_s"], "") | self._shares(totals["total_cpu_s"], "total_")
         used = (total[:, _CPU] > 0) | (total[:, _WAIT:] > 0).any(axis=1) | (totals["total_samples"] > 0)
         for values in more.values():
-            if isinstance(values, np.ndarray) and values.dtype != object:
+            if isinstance(values, WholeNumbers):
+                used |= ~values.unknown & (values.values > 0)
+            elif values.dtype != object:
                 used |= values > 0
-            elif isinstance(values, pd.arrays.IntegerArray):
-                used |= (values > 0).to_numpy(np.bool_, na_value=False)
         # Most first, equal rows as they were. Only rows that are used become a frame, in their order, once.
-        by = [-np.nan_to_num(columns[name][used]) for name in ("total_wait_s", "total_cpu_s", "cpu_s")]
+        by = [-np.nan_to_num(times[name][used]) for name in ("total_wait_s", "total_cpu_s", "cpu_s")]
         order = np.flatnonzero(used)[np.lexsort(by)]
-        labels = pd.concat([label, _rows_without_line(names, label)], ignore_index=True)
-        values_of = pd.DataFrame({name: values[order] for name, values in columns.items()})
-        return pd.concat([labels.take(order).reset_index(drop=True), values_of], axis=1)
+        return _with_rows_without_line(label, names).with_columns(columns).take(order)
 
     def _shares(self, seconds: _Array, prefix: str) -> dict[str, NDArray[Any]]:
         """The share of all CPU time, with the ends of its interval."""
@@ -238,14 +241,16 @@ class Summary:
         # Where no time was seen, waiting decides, and then memory.
         less = nodes[:, _WAIT] * 1e-6 + nodes[:, len(MEASURES) :].sum(axis=1) * 1e-12
         np.add.at(weight, charged[placed], (nodes[:, _CPU] + less)[placed])
-        frame = pd.DataFrame({"key": keys, "function": tree.function, "weight": weight})
-        sums = frame.groupby(["key", "function"], sort=False, as_index=False)["weight"].sum()
-        best = sums.sort_values("weight", kind="stable").drop_duplicates("key", keep="last")
-        names = [UNKNOWN_CODE] * size
-        for key, function in zip(best["key"].tolist(), best["function"].tolist(), strict=True):
-            if function != NOTHING:
-                names[key] = printable(tree.function_names[function])
-        return names
+        group, groups = rank([keys, tree.function])
+        sums = np.bincount(group, weights=weight, minlength=groups)
+        best = np.empty(size, np.int64)
+        # Where several have the most, it is the last of them to come.
+        nodes_of = np.empty(groups, np.int64)
+        nodes_of[group] = np.arange(len(tree))
+        order = nodes_of[np.argsort(sums, kind="stable")]
+        best[keys[order]] = tree.function[order]
+        names = {function: printable(tree.function_names[function]) for function in set(best.tolist()) - {NOTHING}}
+        return [names.get(function, UNKNOWN_CODE) for function in best.tolist()]
 
 
 def main_threads(threads: pa.Table) -> NDArray[np.bool_]:
@@ -253,22 +258,29 @@ def main_threads(threads: pa.Table) -> NDArray[np.bool_]:
     return np.array([main is True for main in threads.column("main").to_pylist()], np.bool_)
 
 
-def _source_column(frame: pd.DataFrame, sources: Sources) -> pd.Series:
+def _source_column(frame: Frame, sources: Sources) -> NDArray[Any]:
     """The source of each line; found file by file, because a text is split into lines once and not kept for ever."""
-    located = frame[frame["line"].notna()].sort_values("file_id", kind="stable")
-    places = zip(located["file_id"].tolist(), located["line"].tolist(), strict=True)
-    found = pd.Series([sources.line(file, int(line)) for file, line in places], located.index, dtype=object)
-    return found.reindex(frame.index).astype(object).where(lambda values: values.notna(), None)
+    lines, files = frame["line"], frame["file_id"]
+    found: NDArray[Any] = np.full(len(frame), None, object)
+    for row in np.argsort(files, kind="stable").tolist():
+        if not lines.unknown[row]:
+            found[row] = sources.line(int(files[row]), int(lines.values[row]))
+    return found
 
 
-def _rows_without_line(names: list[str], label: pd.DataFrame) -> pd.DataFrame:
-    """The labels of the rows for what has no line, in the shape of ``label``."""
-    frame = pd.DataFrame(
-        {column: pd.array([None] * len(names), label[column].dtype) for column in ("file", "line") if column in label}
-    )
-    frame["function" if "function" in label else "file"] = names
-    frame["file_id"] = NOTHING
-    return frame
+def _with_rows_without_line(label: Frame, names: list[str]) -> Frame:
+    """The labels, and behind them the rows for what has no line, which are ``names``."""
+    named = "function" if "function" in label else "file"
+    nothing: NDArray[Any] = np.full(len(names), None, object)
+    columns: dict[str, Column] = {}
+    for name, values in label.columns.items():
+        if isinstance(values, WholeNumbers):
+            columns[name] = WholeNumbers.of([*values.tolist(), *nothing])
+        elif name == "file_id":
+            columns[name] = np.append(values, np.full(len(names), NOTHING))
+        else:
+            columns[name] = np.append(values, texts(names) if name == named else nothing)
+    return Frame(columns)
 
 
 def _sum_rows(values: _Array, keys: _Ids, size: int) -> _Array:

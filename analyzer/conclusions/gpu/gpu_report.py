@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
-import pandas as pd
 
 from ...recording.opened import Recording
 from ...recording.text import printable
@@ -14,6 +13,9 @@ from ...recording.time_window import Window
 from .join import GpuSums
 from .readings import WHOLE, Readings, summed_memory
 from .steps import Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEVICE_COLUMNS = (
     "device", "index", "name", "uuid", "memory_bytes", "driver", "busy_share", "peak_bytes", "power_w", "energy_j",
@@ -45,6 +47,8 @@ class Gpu:
 
 def describe_gpu(recording: Recording, readings: Readings, window: Window) -> Gpu:
     """The GPUs in a window."""
+    import pandas as pd  # not loaded for a report without GPUs
+
     zero = recording.start_ns
     end = recording.end_ns
     start_ns = max(zero, window.start_ns)
@@ -115,6 +119,8 @@ def _between(readings: Readings, device: int, start_ns: int, end_ns: int) -> tup
 
 
 def _timeline(rows: pd.DataFrame, device: int, zero: int) -> pd.DataFrame:
+    import pandas as pd
+
     timed = rows["since_ns"].notna()
     busy = rows["busy_percent"].where(timed) if timed.any() else rows["busy_percent"]
     frame = pd.DataFrame(
@@ -135,4 +141,4 @@ def _text(value: object) -> str | None:
 
 
 def _number(value: float | None) -> float | None:
-    return None if value is None or pd.isna(value) else float(value)
+    return None if value is None or np.isnan(value) else float(value)

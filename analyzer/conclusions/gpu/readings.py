@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...recording.opened import Recording
 from .steps import Busy, Floats, Held, Ids, busy_of, busy_or_idle, together
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WHOLE = -1
 """Stands for the whole GPU in the column of processes."""
@@ -89,6 +92,8 @@ def read_readings(recording: Recording) -> Readings | None:
     """All readings of a recording, None if GPUs were not read."""
     if not recording.rows("gpu"):
         return None
+    import pandas as pd  # not loaded for a report without GPUs
+
     # Floating point, which pandas would make of times where some are missing, has no room for all of them.
     exact = {pa.int64(): pd.Int64Dtype()}
     parts = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ...recording.call_tree import CallTree
+from ...recording.frame import Frame, Row, WholeNumbers
 from ...recording.opened import Recording
 from ...recording.sources import Sources
 from ...samples.nodes import NodeSums
@@ -41,6 +41,8 @@ LIST_COLUMNS = (
     "processes",
 )
 """Columns of ``Profile.leaks``."""
+_COUNTS = ("file_id", "blocks", "mallocs", "frees", "processes")
+_NUMBERS = ("likelihood", "rate_bytes_per_s", "rate_low", "rate_high", "leaked_bytes", "first_s", "path_share")
 
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.int64]
@@ -56,7 +58,7 @@ class Leaks:
     """By row of the frame of lines, the highest of all processes; NaN where no block says anything."""
     leaking: dict[int, Rate]
     """By row of the frame of lines, the rate of all processes together."""
-    listed: pd.DataFrame
+    listed: Frame
 
 
 def find_leaks(
@@ -66,7 +68,7 @@ def find_leaks(
     in_scope: NDArray[np.bool_],
     wanted: NDArray[np.bool_] | None,
     placement: Placement,
-    labels: pd.DataFrame,
+    labels: Frame,
     sums: NodeSums,
     sources: Sources,
     definition: LeakDefinition,
@@ -86,10 +88,17 @@ def find_leaks(
         for case in judged.cases:
             cases.setdefault(case.line, []).append(case)
     rates = {line: _together(found) for line, found in cases.items()}
-    listed = [_listed(heap, found, rates[line], labels.iloc[line], sources, paths) for line, found in cases.items()]
-    frame = pd.DataFrame(listed, columns=list(LIST_COLUMNS)).astype({"line": "Int64"})
-    frame = frame.sort_values("rate_bytes_per_s", ascending=False, kind="stable").reset_index(drop=True)
-    return Leaks(lines, best, rates, frame)
+    listed = [_listed(heap, found, rates[line], labels.row(line), sources, paths) for line, found in cases.items()]
+    listed.sort(key=lambda row: -row["rate_bytes_per_s"])
+    return Leaks(lines, best, rates, _frame(listed))
+
+
+def _frame(listed: list[Row]) -> Frame:
+    """The rows of the list as a frame."""
+    columns = {name: [row[name] for row in listed] for name in LIST_COLUMNS}
+    numbers = {name: np.array(columns[name], np.float64) for name in _NUMBERS}
+    counts = {name: np.array(columns[name], np.int64) for name in _COUNTS}
+    return Frame({**columns, "line": WholeNumbers.of(columns["line"]), **numbers, **counts})
 
 
 def _together(cases: list[Case]) -> Rate:
@@ -105,9 +114,7 @@ def _together(cases: list[Case]) -> Rate:
     return rate, low, high
 
 
-def _listed(
-    heap: Heap, cases: list[Case], rate: Rate, place: pd.Series, sources: Sources, paths: CallPaths
-) -> dict[str, object]:
+def _listed(heap: Heap, cases: list[Case], rate: Rate, place: Row, sources: Sources, paths: CallPaths) -> Row:
     """A row of the list: a line that leaks, in as many processes as there are cases."""
     leaked = sum(case.leaked for case in cases)
     by_path: dict[int, float] = {}
@@ -118,7 +125,7 @@ def _listed(
     worst = max(cases, key=lambda case: case.likelihood)
     return {
         **{name: place[name] for name in ("file", "line", "function", "file_id")},
-        "source": None if pd.isna(place["line"]) else sources.line(int(place["file_id"]), int(place["line"])),
+        "source": None if place["line"] is None else sources.line(place["file_id"], place["line"]),
         "likelihood": worst.likelihood,
         "rate_bytes_per_s": rate[0],
         "rate_low": rate[1],

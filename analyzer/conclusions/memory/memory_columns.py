@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...recording.frame import Column, WholeNumbers
 from ...samples.intervals import Z95, none_seen, poisson_sums, shared_out
-from ...samples.measures import whole_numbers
 from ...samples.nodes import NodeSums
 from ...samples.summary import Columns, Placement
 from .curves import Events, envelope, events, live_curves
@@ -75,8 +75,11 @@ class HeapColumns:
         """The columns, NaN where memory was not recorded."""
         if self.heap is None or self.sums is None:
             nothing = np.full(placement.rows, np.nan)
-            more = {"allocation_samples": whole_numbers(nothing), "timeline": np.full(placement.rows, None, object)}
-            return dict.fromkeys(COLUMNS, nothing) | more
+            more: dict[str, Column] = {
+                "allocation_samples": WholeNumbers.of_floats(nothing),
+                "timeline": np.full(placement.rows, None, object),
+            }
+            return dict[str, Column].fromkeys(COLUMNS, nothing) | more
         values = {name: own[:, self.names.index(name)] for name in self.sums.sites.names}
         totals = {name: total[:, self.names.index(name)] for name in self.sums.sites.names}
         columns = _bounded(values, self.sums)
@@ -88,7 +91,7 @@ class HeapColumns:
         with np.errstate(divide="ignore", invalid="ignore"):
             columns["python_fraction"] = values["python_allocated_bytes"] / values["allocated_bytes"]
         columns["allocation_mb_per_s"] = per_second(values["allocated_bytes"], self.wall_s)
-        columns["allocation_samples"] = whole_numbers(values["allocation_samples"])
+        columns["allocation_samples"] = WholeNumbers.of_floats(values["allocation_samples"])
         for name in _TOTALS:
             columns[f"total_{name}_bytes"] = _net(totals) if name == "net" else totals[f"{name}_bytes"]
         return {name: columns[name] for name in (*COLUMNS, "timeline")}

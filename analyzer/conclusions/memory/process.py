@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tachograph.format.enumerations import DOMAINS, MemoryEvent
 
+from ...recording.frame import Frame
 from .counters import PYTHON
 from .curves import Curve, line_curve
 from .heap import Heap
 from .members import following, previous
 from .moments import footprint_at, highest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFrames:
+    """The frames of ``Memory``, under the same names."""
+
+    footprint: Frame
+    resident: Frame
+    footprint_sum: Frame
+    processes: Frame
+    domains: Frame
 
 
 @dataclass(frozen=True)
@@ -22,7 +38,8 @@ class Memory:
     """The processes' memory in the window. Bytes; seconds from the start of the recording; None is unknown.
 
     ``footprint`` and ``resident`` have the columns process, time_s, bytes: at most 100 points for each process, to be
-    drawn as a line through them. ``processes`` has process, start_bytes, peak_bytes, peak_s, end_bytes, end_s,
+    drawn as a line through them. ``footprint_sum`` has time_s, bytes: the sum of the footprints of the processes that
+    live at a time; at most 100 points. ``processes`` has process, start_bytes, peak_bytes, peak_s, end_bytes, end_s,
     resident_peak_bytes, resident_peak_s, resident_end_bytes, minor_faults, major_faults, allocated_bytes, freed_bytes.
     ``domains`` has domain, python, allocated_bytes, freed_bytes: the exact counters.
     """
@@ -38,16 +55,36 @@ class Memory:
     resident_peak_s: float | None
     """When the resident sets were largest together; what was held then is in ``live_at_resident_peak_bytes``."""
     resident_end_bytes: float | None
-    footprint: pd.DataFrame
-    resident: pd.DataFrame
-    footprint_sum: pd.DataFrame
-    """time_s, bytes: the sum of the footprints of the processes that live at a time; at most 100 points."""
-    processes: pd.DataFrame
-    domains: pd.DataFrame
+    frames: MemoryFrames
     rows: int
     """Rows of the table ``memory`` in the window."""
     threshold_rows: int
     """Those of them that were written because the threshold was crossed."""
+
+    @cached_property
+    def footprint(self) -> pd.DataFrame:
+        """By process, what it held."""
+        return self.frames.footprint.pandas()
+
+    @cached_property
+    def resident(self) -> pd.DataFrame:
+        """By process, its resident set."""
+        return self.frames.resident.pandas()
+
+    @cached_property
+    def footprint_sum(self) -> pd.DataFrame:
+        """What all processes held together."""
+        return self.frames.footprint_sum.pandas()
+
+    @cached_property
+    def processes(self) -> pd.DataFrame:
+        """A row for each process."""
+        return self.frames.processes.pandas()
+
+    @cached_property
+    def domains(self) -> pd.DataFrame:
+        """A row for each domain of allocators."""
+        return self.frames.domains.pandas()
 
 
 def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
@@ -58,8 +95,9 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
     there = heap.counted.tolist()
     flows = counters.since_start(counters.allocated)
     rows = [_process(heap, process, threads, before.get(process, np.nan), flows) for process in there]
-    processes = pd.DataFrame(rows, columns=list(_COLUMNS))
-    resident_ends = processes["resident_end_bytes"].dropna()
+    processes = Frame.of_rows(rows, _COLUMNS)
+    resident_ends = processes["resident_end_bytes"]
+    resident_ends = resident_ends[~np.isnan(resident_ends)]
     allocated, freed = flows[inside].sum(axis=0), counters.freed[inside].sum(axis=0)
     return Memory(
         start_bytes=_known(heap.start.bytes),
@@ -71,11 +109,15 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
         resident_peak_bytes=_known(heap.resident_peak.bytes),
         resident_peak_s=None if np.isnan(heap.resident_peak.bytes) else _seconds(heap, heap.resident_peak.time_ns),
         resident_end_bytes=float(resident_ends.sum()) if len(resident_ends) else None,
-        footprint=_frame({process: _footprint(heap, process) for process in there}),
-        resident=_frame({process: _resident(heap, process) for process in there}),
-        footprint_sum=pd.DataFrame(_sum_curve(heap), columns=["time_s", "bytes"]),
-        processes=processes,
-        domains=pd.DataFrame({"domain": DOMAINS, "python": PYTHON, "allocated_bytes": allocated, "freed_bytes": freed}),
+        frames=MemoryFrames(
+            footprint=_frame({process: _footprint(heap, process) for process in there}),
+            resident=_frame({process: _resident(heap, process) for process in there}),
+            footprint_sum=Frame.of_rows(_sum_curve(heap), ("time_s", "bytes")),
+            processes=processes,
+            domains=Frame(
+                {"domain": list(DOMAINS), "python": PYTHON, "allocated_bytes": allocated, "freed_bytes": freed}
+            ),
+        ),
         rows=int(inside.sum()),
         threshold_rows=int((inside & (counters.event == MemoryEvent.THRESHOLD)).sum()),
     )
@@ -198,9 +240,9 @@ def _resident(heap: Heap, process: int) -> Curve:
     return line_curve(counters.time_ns[rows].astype(np.float64), counters.resident[rows], heap.zero_ns)
 
 
-def _frame(curves: dict[int, Curve]) -> pd.DataFrame:
+def _frame(curves: dict[int, Curve]) -> Frame:
     rows = [(process, time, size) for process, curve in curves.items() for time, size in curve]
-    return pd.DataFrame(rows, columns=["process", "time_s", "bytes"])
+    return Frame.of_rows(rows, ("process", "time_s", "bytes"))
 
 
 def _seconds(heap: Heap, moment_ns: int) -> float:

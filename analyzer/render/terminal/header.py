@@ -167,7 +167,7 @@ def _memory(profile: Profile, style: Style) -> Iterator[Text]:
         shared = memory.peak_inherited_bytes
         told = f", {size(round(shared))} of it inherited by forks and counted again" if shared >= MIN_INHERITED else ""
         facts.append((_size(memory.peak_bytes), f"held at the peak (at {seconds(memory.peak_s)}{told})"))
-        several = len(memory.processes) > 1
+        several = len(memory.frames.processes) > 1
         facts.append((_size(memory.end_bytes), "at their ends" if several else "at the end"))
         if memory.resident_peak_bytes is not None:
             at = "" if memory.resident_peak_s is None else f" (at {seconds(memory.resident_peak_s)})"

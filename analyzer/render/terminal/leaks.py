@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
 from rich.text import Text
 
 from ...profile.profile import Profile
+from ...recording.frame import Row
 from ...recording.text import shorten_left
 from ...report_data.numbers import size
 from .style import Style
@@ -19,14 +19,14 @@ MAX_FRAMES = 4
 
 def leak_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     """The section about leaks; nothing if there are none."""
-    leaks = profile.leaks
-    if leaks is None or leaks.empty:
+    leaks = profile.frames.leaks
+    if leaks is None or not len(leaks):
         return
     text = Text().append(" Leaks ", "bold reverse" if style.colour else "bold")
     yield text.append(style.plain("  memory that these lines keep allocating and nothing gives back"), "dim")
-    for _, leak in leaks.head(MAX_LEAKS).iterrows():
+    for leak in leaks.take(slice(MAX_LEAKS)).rows():
         yield _leak(leak, style, width)
-        if isinstance(leak["source"], str):
+        if leak["source"] is not None:
             yield Text(f"{'':>4}{leak['source'].strip()}")
         if leak["native"] is not None:
             yield Text(f"{'':>4}allocated by {leak['native']}", "dim")
@@ -38,7 +38,7 @@ def leak_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     yield Text()
 
 
-def _leak(leak: pd.Series, style: Style, width: int) -> Text:
+def _leak(leak: Row, style: Style, width: int) -> Text:
     rate = f"{size(round(leak['rate_bytes_per_s']))}/s"
     low, high = size(round(leak["rate_low"])), size(round(leak["rate_high"]))
     text = Text(" ").append(style.plain("• ") if style.unicode else "* ", "red").append(rate, "bold red")

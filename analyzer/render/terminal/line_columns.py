@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
 from rich.text import Text
 
 from ...profile.profile import Profile
+from ...recording.frame import Row
 from ...recording.question_options import Sort
 from ...report_data.numbers import margin, percent, short_seconds, short_size
 from .style import COLOURS, Style
@@ -30,7 +30,7 @@ class Column:
     head: str
     width: int
     colour: str
-    cell: Callable[[pd.Series], Text]
+    cell: Callable[[Row], Text]
 
 
 class Columns:
@@ -64,7 +64,7 @@ class Columns:
             text.append(f"{column.head:>{column.width}}", column.colour)
         return text
 
-    def cells(self, values: pd.Series | None, *, dim: bool) -> Text:
+    def cells(self, values: Row | None, *, dim: bool) -> Text:
         """The cells of a line, blank for a line of which nothing was measured."""
         text = Text()
         for column in self.chosen:
@@ -76,7 +76,7 @@ class Columns:
             text.append_text(cell)
         return text
 
-    def margin(self, row: pd.Series, prefix: str = "") -> str:
+    def margin(self, row: Row, prefix: str = "") -> str:
         """Half the width of the interval of a share."""
         return self._style.plain(margin(row[f"{prefix}cpu_share_low"], row[f"{prefix}cpu_share_high"]))
 
@@ -144,7 +144,7 @@ class Columns:
         memory = self._profile.memory
         least = (memory.peak_bytes or 0.0) / 1000 if memory is not None else 0.0
 
-        def cell(values: pd.Series) -> Text:
+        def cell(values: Row) -> Text:
             held = values[name]
             return Text("" if held < least else short_size(held, unknown=""), style)
 
@@ -154,26 +154,26 @@ class Columns:
         cpu = self._profile.totals.cpu_s
         return percent(seconds / cpu if cpu > 0 else 0.0)
 
-    def _bar(self, values: pd.Series) -> Text:
+    def _bar(self, values: Row) -> Text:
         parts = [(part, float(values[f"{part}_s"] or 0)) for part in ("python", "native", "kernel", "unknown")]
         known = [(part, 0.0 if math.isnan(amount) else amount) for part, amount in parts]
         bar = self._style.bar(known, BAR_WIDTH, self.longest)
         bar.pad_right(BAR_WIDTH + 1 - bar.cell_len)
         return bar
 
-    def _python(self, values: pd.Series) -> Text:
+    def _python(self, values: Row) -> Text:
         """Python's part of what was allocated; empty if that is hardly anything."""
         if not short_size(values["allocated_bytes"]) or math.isnan(values["python_fraction"]):
             return Text()
         return Text(f"{values['python_fraction'] * 100:.0f}", COLOURS["python"])
 
-    def _python_of_held(self, values: pd.Series) -> Text:
+    def _python_of_held(self, values: Row) -> Text:
         """The same, for lines that hold something."""
         memory = self._profile.memory
         least = (memory.peak_bytes or 0.0) / 1000 if memory is not None else 0.0
         return self._python(values) if values["peak_bytes"] >= least else Text()
 
-    def _curve(self, values: pd.Series) -> Text:
+    def _curve(self, values: Row) -> Text:
         memory, totals = self._profile.memory, self._profile.totals
         curve: Sequence[tuple[float, float]] | None = values["timeline"]
         if curve is None or memory is None or not isinstance(curve, list) or not totals.wall_s or len(curve) < 2:
@@ -181,11 +181,11 @@ class Columns:
         return Text("  " + self._style.curve(curve, CURVE_WIDTH), COLOURS["memory"])
 
 
-def _share(values: pd.Series) -> Text:
+def _share(values: Row) -> Text:
     return Text(percent(values["cpu_share"]), "bold" if values["cpu_share"] >= 0.1 else "")
 
 
-def _gpu(values: pd.Series) -> Text:
+def _gpu(values: Row) -> Text:
     """How busy the GPU was while the line was on the stack; empty where nothing is known of it."""
     share = values["total_gpu_share"]
     return Text("" if math.isnan(share) else percent(share) or "0", COLOURS["gpu"])
@@ -195,6 +195,6 @@ def _size(head: str, name: str, width: int, style: str = "") -> Column:
     return Column(head, width, "dim", lambda values: Text(short_size(values[name], unknown=""), style))
 
 
-def _copies(values: pd.Series) -> Text:
+def _copies(values: Row) -> Text:
     rate = values["copy_mb_per_s"]
     return Text("" if math.isnan(rate) else short_size(rate * 1e6))

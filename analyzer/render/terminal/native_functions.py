@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 from rich.text import Text
 
 from ...profile.profile import Profile
@@ -29,15 +30,15 @@ def native_lines(
 
     It is ranked by the time that does not count as Python's: the interpreter's own functions run for Python code.
     """
-    frame = profile.native_functions
-    own = (frame["cpu_s"] - frame["python_s"].fillna(0.0)).clip(lower=0.0)
-    frame = frame.assign(rank=own)[own >= MIN_SHARE * profile.totals.cpu_s]
-    frame = frame.sort_values("rank", ascending=False, kind="stable").head(MAX_FUNCTIONS)
-    if frame.empty or profile.totals.cpu_s <= 0:
+    frame = profile.frames.native_functions
+    own = np.maximum(frame["cpu_s"] - np.nan_to_num(frame["python_s"]), 0.0)
+    order = np.argsort(-own, kind="stable")
+    frame = frame.take(order[own[order] >= MIN_SHARE * profile.totals.cpu_s][:MAX_FUNCTIONS])
+    if not len(frame) or profile.totals.cpu_s <= 0:
         return
     yield title("Native functions", "in part of the time above" if profile.paths.recorded else "callers not recorded")
     yield Text(f"{'self %':>8}{'total %':>9}{'':>6}{'wait':>8}  function", "dim")
-    for _, row in frame.iterrows():
+    for row in frame.rows():
         known = profile.paths.recorded
         text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
         text.append(f"{percent(row['total_cpu_share']) if known else '?':>9}")

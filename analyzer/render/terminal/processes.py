@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
 from ...profile.profile import Profile
+from ...recording.frame import Frame, Row
 from ...report_data.numbers import short_seconds, short_size
 from .header import header
 from .style import Style
@@ -31,7 +32,7 @@ _HEADS = (("wall", 7), ("user", 7), ("system", 7), ("samples", 8), ("peak", 7), 
 class _Entry:
     """A process, or several of one kind that are put together."""
 
-    rows: list[pd.Series]
+    rows: list[Row]
     children: list[_Entry] = field(default_factory=list)
 
 
@@ -57,7 +58,7 @@ def tree_lines(profile: Profile, style: Style) -> Iterator[Text]:
     hint = "  user, system: its CPU time until its end; peak: most memory held"
     yield title.append(style.plain(hint), "dim")
     yield Text("".join(f"{name:>{wide}}" for name, wide in _HEADS) + "  process", "dim")
-    for number, (entry, indent) in enumerate(_walk(_entries(profile.processes), style)):
+    for number, (entry, indent) in enumerate(_walk(_entries(profile.frames.processes), style)):
         if number == MAX_ROWS:
             yield Text(f"{'':>{sum(wide for _, wide in _HEADS)}}  and more (--json has them all)", "dim")
             break
@@ -65,14 +66,14 @@ def tree_lines(profile: Profile, style: Style) -> Iterator[Text]:
     yield Text()
 
 
-def _entries(frame: pd.DataFrame) -> list[_Entry]:
+def _entries(frame: Frame) -> list[_Entry]:
     """The roots of the tree; a process whose parent was not asked for is one."""
     entries: dict[int, _Entry] = {}
     roots: list[_Entry] = []
-    for _, row in frame.iterrows():
+    for row in frame.rows():
         entry = _Entry([row])
-        entries[int(row["process"])] = entry
-        above = None if pd.isna(row["parent"]) else entries.get(int(row["parent"]))
+        entries[row["process"]] = entry
+        above = None if row["parent"] is None else entries.get(row["parent"])
         (roots if above is None else above.children).append(entry)
     for entry in entries.values():
         entry.children = _put_together(entry.children)
@@ -105,9 +106,9 @@ def _put_together(siblings: list[_Entry]) -> list[_Entry]:
     return result
 
 
-def _cpu(row: pd.Series) -> float:
-    known = [float(row[name]) for name in ("user_s", "system_s") if not pd.isna(row[name])]
-    return sum(known) if known else 0.0 if pd.isna(row["cpu_s"]) else float(row["cpu_s"])
+def _cpu(row: Row) -> float:
+    known = [row[name] for name in ("user_s", "system_s") if not math.isnan(row[name])]
+    return sum(known) if known else 0.0 if math.isnan(row["cpu_s"]) else row["cpu_s"]
 
 
 def _walk(roots: list[_Entry], style: Style) -> Iterator[tuple[_Entry, str]]:
@@ -125,16 +126,14 @@ def _walk(roots: list[_Entry], style: Style) -> Iterator[tuple[_Entry, str]]:
 def _line(entry: _Entry, indent: str, style: Style) -> Text:
     row = entry.rows[0]
     many = len(entry.rows) > 1
-    frame = pd.DataFrame(entry.rows)
     dim = "dim" if row["recorded"] == "listed" or many else ""
-    text = Text(f"{_wall(frame):>7}", dim)
+    text = Text(f"{_wall(entry.rows):>7}", dim)
     for name in ("user_s", "system_s"):
-        total = frame[name].sum(min_count=1)
-        text.append(f"{short_seconds(total) if not pd.isna(total) else '?':>7}", dim)
-    samples = frame["samples"].sum(min_count=1)
-    text.append(f"{'' if pd.isna(samples) or not samples else f'{int(samples):,}':>8}", dim)
-    peak = frame["peak_bytes"].max()
-    text.append(f"{short_size(peak, unknown=''):>7}", dim)
+        known = _known(entry.rows, name)
+        text.append(f"{short_seconds(sum(known)) if known else '?':>7}", dim)
+    samples = sum(each["samples"] or 0 for each in entry.rows)
+    text.append(f"{f'{samples:,}' if samples else '':>8}", dim)
+    text.append(f"{short_size(max(_known(entry.rows, 'peak_bytes'), default=None), unknown=''):>7}", dim)
     text.append(f"{'' if many else _exit(row['exit_status']):>8}  ", _exit_style(row, many=many))
     text.append(indent, "dim")
     if many:
@@ -143,31 +142,35 @@ def _line(entry: _Entry, indent: str, style: Style) -> Text:
     return text.append(f" {_remark(row, style)}", "dim")
 
 
-def _wall(frame: pd.DataFrame) -> str:
+def _known(rows: list[Row], name: str) -> list[float]:
+    """The values of a column that are known."""
+    return [row[name] for row in rows if not math.isnan(row[name])]
+
+
+def _wall(rows: list[Row]) -> str:
     """How long it lived; of one whose end was not seen, how long at least."""
-    known = frame["wall_s"]
-    if known.notna().any():
-        return short_seconds(float(known.sum()))
-    least = short_seconds(float((frame["last_s"] - frame["start_s"]).sum()))
+    known = _known(rows, "wall_s")
+    if known:
+        return short_seconds(sum(known))
+    least = short_seconds(sum(row["last_s"] - row["start_s"] for row in rows))
     return f">{least}" if least else "?"
 
 
-def _exit(status: object) -> str:
-    if pd.isna(status):
+def _exit(status: int | None) -> str:
+    if status is None:
         return "?"
-    number = int(str(status))
-    return str(number) if number >= 0 else SIGNALS.get(-number, f"signal {-number}")
+    return str(status) if status >= 0 else SIGNALS.get(-status, f"signal {-status}")
 
 
-def _exit_style(row: pd.Series, *, many: bool) -> str:
-    if many or pd.isna(row["exit_status"]):
+def _exit_style(row: Row, *, many: bool) -> str:
+    if many or row["exit_status"] is None:
         return "dim"
-    return "" if int(row["exit_status"]) == 0 else "yellow"
+    return "yellow" if row["exit_status"] else ""
 
 
-def _remark(row: pd.Series, style: Style) -> str:
+def _remark(row: Row, style: Style) -> str:
     """The process's ids, and what is not ordinary about it."""
-    facts = [f"{int(row['pid'])} id={int(row['process'])}"]
+    facts = [f"{row['pid']} id={row['process']}"]
     if row["origin"] == "fork":
         facts.append("fork")
     if row["recorded"] == "listed":

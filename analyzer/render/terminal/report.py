@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import pandas as pd
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from ...profile.profile import Profile
+from ...recording.frame import Row as Values
 from ...recording.question_options import Sort
 from ...recording.text import shorten_left
 from ...report_data.advice.rules import advise
@@ -99,14 +100,14 @@ class Report:
         """Why there are no lines."""
         if not self._sort.by_size:
             return "No CPU time or waiting was recorded here."
-        if self._sort is Sort.LEAK and self._profile.leaks is not None:
+        if self._sort is Sort.LEAK and self._profile.frames.leaks is not None:
             return "Nothing leaks, as far as this recording tells."
         known = self._profile.totals.copied_bytes if self._sort is Sort.COPIES else self._profile.memory
         return "Memory and copies were not recorded here." if known is None else "There is none of that here."
 
     def _lines(self, found: list[Block]) -> Iterator[Text]:
         shown = [row.index for block in found for row in block.rows if row.index is not None]
-        self._columns.longest = float(self._profile.lines.loc[shown, "cpu_s"].max())
+        self._columns.longest = float(self._profile.frames.lines["cpu_s"][shown].max())
         yield self._title("Lines", self._scope())
         yield self._column_heads()
         for block in found:
@@ -125,7 +126,7 @@ class Report:
     def _meanings(self, block: Block) -> Iterator[Text]:
         """What the rows mean that are no line."""
         if block.file is None:
-            names = [str(self._profile.lines["function"].at[row.index]) for row in block.rows]
+            names = [self._profile.frames.lines["function"][row.index] for row in block.rows]
             told = "; ".join(f"{name}: {MEANING[name]}" for name in names if name in MEANING)
             yield from indented(Text(told, "dim"), self._width, "       ")
 
@@ -145,8 +146,8 @@ class Report:
         return Text().append(f"{'line':>6} ", "dim").append_text(self._columns.heads())
 
     def _file(self, block: Block) -> Text:
-        files = self._profile.files
-        row = files[files["file_id"] == block.file_id].iloc[0]
+        files = self._profile.frames.files
+        row = files.row(int(np.flatnonzero(files["file_id"] == block.file_id)[0]))
         share = size(round(row[self._sort.column])) if self._sort.by_size else f"{percent(row['cpu_share']) or '0'} %"
         room = self._width - len(share) - 4
         text = Text().append(f" {shorten_left(block.file or '', room)}", "bold")
@@ -154,8 +155,7 @@ class Report:
         return text.append(share, "bold")
 
     def _line(self, row: Row, file: int, indent: int) -> Text:
-        frame = self._profile.lines
-        values = frame.loc[row.index] if row.index is not None else None
+        values = self._profile.frames.lines.row(row.index) if row.index is not None else None
         number = "" if row.number is None else str(row.number)
         text = Text().append(f"{number:>6} ", "dim" if row.context else "")
         text.append_text(self._columns.cells(values, dim=row.context))
@@ -171,7 +171,7 @@ class Report:
         sources = (self._profile.sources.line(block.file_id, row.number or 0) for row in block.rows)
         return min((len(line) - len(line.lstrip(" ")) for line in sources if line and line.strip()), default=0)
 
-    def _source(self, source: str | None, values: pd.Series | None, room: int, *, dim: bool) -> Text:
+    def _source(self, source: str | None, values: Values | None, room: int, *, dim: bool) -> Text:
         if source is None:
             name = "" if values is None else f"in {values['function']}"
             text = Text(name, "dim italic")
@@ -185,22 +185,21 @@ class Report:
 
     def _functions(self) -> Iterator[Text]:
         by_size = self._sort.by_size
-        second = (
-            f"total_{self._sort.column}" if f"total_{self._sort.column}" in self._profile.functions else "total_cpu_s"
-        )
-        frame = self._profile.functions.sort_values([self._sort.column, second], ascending=False, kind="stable")
+        frame = self._profile.frames.functions
+        second = f"total_{self._sort.column}" if f"total_{self._sort.column}" in frame else "total_cpu_s"
+        frame = frame.take(frame.largest_first(self._sort.column, second))
         some = (
             frame[second] > 0 if by_size else (frame["total_cpu_share"] >= 0.0005) | (frame["total_wait_s"] >= 0.0005)
         )
-        frame = frame[some & (frame["file_id"] >= 0)].head(MAX_FUNCTIONS)
-        if frame.empty:
+        frame = frame.take(np.flatnonzero(some & (frame["file_id"] >= 0))[:MAX_FUNCTIONS])
+        if not len(frame):
             return
         yield self._title("Functions", "self: in its own lines; total: with all that it calls")
         if by_size:
             yield Text(f"{'self':>8}{'total':>9}{'alloc.':>9}{'copied':>9}  function", "dim")
         else:
             yield Text(f"{'self %':>8}{'total %':>9}{'':>6}{'wait':>8}  function", "dim")
-        for _, row in frame.iterrows():
+        for row in frame.rows():
             text = self._sizes_of(row, second) if by_size else self._times_of(row)
             text.append(str(row["function"]))
             text.append("  ")
@@ -209,34 +208,34 @@ class Report:
             yield text
         yield Text()
 
-    def _times_of(self, row: pd.Series) -> Text:
+    def _times_of(self, row: Values) -> Text:
         text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
         text.append(f"{percent(row['total_cpu_share']):>9}")
         text.append(f"{self._columns.margin(row, 'total_'):>6}", "dim")
         return text.append(f"{short_seconds(row['total_wait_s']):>8}  ")
 
-    def _sizes_of(self, row: pd.Series, total: str) -> Text:
+    def _sizes_of(self, row: Values, total: str) -> Text:
         text = Text().append(f"{short_size(row[self._sort.column]):>8}", "bold")
         text.append(f"{short_size(row[total]) if total.endswith('bytes') else '':>9}")
         text.append(f"{short_size(row['total_allocated_bytes']):>9}", "dim")
         return text.append(f"{short_size(row['total_copied_bytes']):>9}  ", "dim")
 
     def _threads(self) -> Iterator[Text]:
-        frame = self._profile.threads
+        frame = self._profile.frames.threads
         if len(frame) < 2:
             return
         yield self._title("Threads", "waiting of idle threads counts only here and in lines")
         yield Text(f"{'CPU %':>8}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'wait':>8}  thread", "dim")
-        processes = self._profile.processes
+        processes = self._profile.frames.processes
         owners = dict(zip(processes["process"], processes["name"], strict=True))
-        for _, row in frame.head(MAX_THREADS).iterrows():
+        for row in frame.take(slice(MAX_THREADS)).rows():
             text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
             text.append(f"{self._columns.margin(row) if percent(row['cpu_share']) else '':>6}", "dim")
             for part in ("cpu", "python", "native", "kernel", "wait"):
                 text.append(f"{short_seconds(row[f'{part}_s']):>8}", COLOURS.get(part, "") if part != "wait" else "")
-            name = row["name"] if isinstance(row["name"], str) else "unnamed"
+            name = "unnamed" if row["name"] is None else row["name"]
             owner = f"  {owners[row['process']]}" if len(owners) > 1 else ""
-            text.append(f"  {name}").append(owner + ("" if row["tid"] is pd.NA else f"  {row['tid']}"), "dim")
+            text.append(f"  {name}").append(owner + ("" if row["tid"] is None else f"  {row['tid']}"), "dim")
             yield text
         if len(frame) > MAX_THREADS:
             yield Text(f"{'':>8}and {len(frame) - MAX_THREADS} more (--json has them all)", "dim")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from ...profile.profile import Profile
 from ...profile.tasks import by_coroutine
+from ...recording.frame import Frame, Row
 from ...recording.text import shorten_left
 from ...report_data.numbers import margin, percent, seconds, short_seconds
 from .header import header
@@ -33,75 +34,75 @@ def lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterat
     """The lines of the head and of the tasks; ``top`` limits coroutines, and the names of each."""
     yield from header(profile, style, width)
     yield Text()
-    if profile.tasks.empty:
+    tasks = profile.frames.tasks
+    if not len(tasks):
         yield Text(" No coroutine was seen here.")
         return
-    frame = by_coroutine(profile.tasks, profile.totals.effective_samples)
-    named = profile.tasks[profile.tasks["task"].notna()]
+    frame = by_coroutine(tasks, profile.totals.effective_samples)
+    has_names = any(name is not None for name in tasks["task"])
     title = Text().append(" Tasks ", "bold reverse" if style.colour else "bold")
-    names = " and the task's name" if len(named) else ""
+    names = " and the task's name" if has_names else ""
     what = f"  by the coroutine at the root of a task's step{names}; blocked: off the CPU in a step"
     yield title.append(style.plain(what), "dim")
     yield Text(f"{'CPU %':>7}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'blocked':>9}  coroutine", "dim")
-    placed = frame["kind"].isin(("task", "callback"))
-    for _, row in frame[placed].head(top or MAX_TASKS).iterrows():
+    placed = np.isin(frame["kind"].astype(str), ("task", "callback"))
+    for row in frame.take(placed).take(slice(top or MAX_TASKS)).rows():
         yield _line(row, style, width)
         if row["kind"] == "task":
-            yield from _names(_of(profile.tasks, row), style, top or MAX_NAMES)
+            yield from _names(_of(tasks, row), style, top or MAX_NAMES)
     if placed.sum() > (top or MAX_TASKS):
         yield _more(int(placed.sum()) - (top or MAX_TASKS))
-    for _, row in frame[~placed].iterrows():
+    for row in frame.take(~placed).rows():
         yield _line(row, style, width)
-    idle = frame["idle_s"].sum(min_count=1)
-    if not pd.isna(idle):
+    idle = frame["idle_s"][~np.isnan(frame["idle_s"])]
+    if len(idle):
         yield Text(
-            f" event loops were idle for {seconds(float(idle))}: all of their tasks were awaiting something", "dim"
+            f" event loops were idle for {seconds(float(idle.sum()))}: all of their tasks were awaiting something",
+            "dim",
         )
     yield Text()
 
 
-def _of(tasks: pd.DataFrame, coroutine: pd.Series) -> pd.DataFrame:
+def _of(tasks: Frame, coroutine: Row) -> list[Row]:
     """The rows of a coroutine's tasks."""
-    same = tasks["kind"] == coroutine["kind"]
-    for name in ("function", "file", "line"):
-        value = coroutine[name]
-        same &= tasks[name].isna() if pd.isna(value) else tasks[name].eq(value).astype("boolean").fillna(value=False)
-    return tasks[same]
+    keys = ("kind", "function", "file", "line")
+    return [row for row in tasks.rows() if all(row[name] == coroutine[name] for name in keys)]
 
 
-def _names(tasks: pd.DataFrame, style: Style, top: int) -> Iterator[Text]:
+def _names(tasks: list[Row], style: Style, top: int) -> Iterator[Text]:
     """The tasks of a coroutine that have names, and what is left; nothing if none has."""
-    named, rest = tasks[tasks["task"].notna()], tasks[tasks["task"].isna()]
-    if named.empty:
+    named = [row for row in tasks if row["task"] is not None]
+    if not named:
         return
-    for _, row in named.head(top).iterrows():
+    for row in named[:top]:
         yield _measures(row, style).append(f"  {row['task']}")
     if len(named) > top:
-        yield _more(len(named) - top, _measures(named.iloc[0], style).cell_len + 2)
-    for _, row in rest.iterrows():
-        yield _measures(row, style).append("  (no name)", "dim")
+        yield _more(len(named) - top, _measures(named[0], style).cell_len + 2)
+    for row in tasks:
+        if row["task"] is None:
+            yield _measures(row, style).append("  (no name)", "dim")
 
 
 def _more(count: int, indent: int = 7) -> Text:
     return Text(f"{'':>{indent}}and {count} more (--json has them all)", "dim")
 
 
-def _measures(row: pd.Series, style: Style) -> Text:
+def _measures(row: Row, style: Style) -> Text:
     text = Text().append(f"{percent(row['cpu_share']):>7}", "bold")
     reach = margin(row["cpu_share_low"], row["cpu_share_high"]) if percent(row["cpu_share"]) else ""
     text.append(f"{style.plain(reach):>6}", "dim")
     for part in ("cpu", "python", "native", "kernel"):
         text.append(f"{short_seconds(row[f'{part}_s']):>8}", COLOURS.get(part, ""))
     blocked = row["blocked_s"]
-    return text.append(f"{'' if pd.isna(blocked) else short_seconds(blocked):>9}  ")
+    return text.append(f"{'' if np.isnan(blocked) else short_seconds(blocked):>9}  ")
 
 
-def _line(row: pd.Series, style: Style, width: int) -> Text:
+def _line(row: Row, style: Style, width: int) -> Text:
     text = _measures(row, style)
     text.append(str(row["function"]), "bold" if row["kind"] == "task" else "dim")
     if row["kind"] == "callback":
         text.append(" (callback)", "dim")
-    if isinstance(row["file"], str):
+    if row["file"] is not None:
         text.append("  ").append(
             shorten_left(f"{row['file']}:{row['line']}", max(10, width - text.cell_len - 3)), "dim"
         )

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ...profile.profile import Profile
+from ...recording.frame import Frame
 from ...samples.intervals import wilson
 from ..numbers import percent, seconds, size
 from .shapes import CUT, GATHERED, GROWN, Loop, Shapes, shapes
@@ -41,21 +41,21 @@ def advise(profile: Profile) -> list[dict[str, Any]]:
 
 
 def _leaks(profile: Profile) -> Iterator[dict[str, Any]]:
-    leaks = getattr(profile, "leaks", None)
+    leaks = profile.frames.leaks
     if leaks is None:
         return
-    for row in leaks.head(MAX_LEAKS).itertuples():
-        if row.line is pd.NA:
+    for row in leaks.take(slice(MAX_LEAKS)).rows():
+        if row["line"] is None:
             continue
         yield {
             "kind": "leak",
-            "file": row.file,
-            "line": int(row.line),
-            "title": f"{row.function} keeps what it allocates",
-            "text": f"Memory from this line grew by {size(round(row.rate_bytes_per_s))}/s"
-            f" ({size(round(row.rate_low))} to {size(round(row.rate_high))}) and was not given back"
-            f" (likelihood {row.likelihood * 100:.0f} %). Find what still refers to it: a cache without a limit, a list"
-            " or dict that only grows, a callback that was never removed.",
+            "file": row["file"],
+            "line": row["line"],
+            "title": f"{row['function']} keeps what it allocates",
+            "text": f"Memory from this line grew by {size(round(row['rate_bytes_per_s']))}/s"
+            f" ({size(round(row['rate_low']))} to {size(round(row['rate_high']))}) and was not given back"
+            f" (likelihood {row['likelihood'] * 100:.0f} %). Find what still refers to it: a cache without a limit, a"
+            " list or dict that only grows, a callback that was never removed.",
         }
 
 
@@ -76,14 +76,15 @@ _COPYING = {
 
 
 def _copies(profile: Profile) -> Iterator[dict[str, Any]]:
-    lines, wall, whole = profile.lines, profile.totals.wall_s, getattr(profile.totals, "copied_bytes", None)
-    if "copied_bytes_low" not in lines or not wall or not whole:
+    lines, wall, whole = profile.frames.lines, profile.totals.wall_s, profile.totals.copied_bytes
+    if not wall or not whole:
         return
     enough = lines["copied_bytes_low"] >= max(COPY_RATE * wall, COPY_SHARE * whole)
     found = 0
-    for row in lines[enough & lines["line"].notna()].sort_values("copied_bytes", ascending=False).itertuples():
-        name, shape = _shapes(profile, int(row.file_id)).copying.get(int(row.line), ("", ""))
-        conversion = _CONVERSION.search(row.source or "")
+    placed = lines.take(enough & ~lines["line"].unknown)
+    for row in placed.take(placed.largest_first("copied_bytes")).rows():
+        name, shape = _shapes(profile, row["file_id"]).copying.get(row["line"], ("", ""))
+        conversion = _CONVERSION.search(row["source"] or "")
         if (conversion is None and not shape) or found == MAX_PER_RULE:
             continue
         found += 1
@@ -91,35 +92,37 @@ def _copies(profile: Profile) -> Iterator[dict[str, Any]]:
             title, what = (text.format(name=name) for text in _COPYING[shape])
         else:
             called = conversion.group().strip(".(") if conversion else ""
-            title = f"{called} copies {size(round(row.copied_bytes / wall))} every second"
+            title = f"{called} copies {size(round(row['copied_bytes'] / wall))} every second"
             what = (
                 "Convert once, outside of the loop, or work on a view: copy=False, a slice, memoryview, np.frombuffer."
             )
         yield {
             "kind": "copies",
-            "file": row.file,
-            "line": int(row.line),
+            "file": row["file"],
+            "line": row["line"],
             "title": title,
-            "text": f"This line copied {size(round(row.copied_bytes))} while recorded"
-            f" ({size(round(row.copied_bytes / wall))}/s). {what}",
+            "text": f"This line copied {size(round(row['copied_bytes']))} while recorded"
+            f" ({size(round(row['copied_bytes'] / wall))}/s). {what}",
         }
 
 
 def _loops(profile: Profile) -> Iterator[dict[str, Any]]:
     """A loop in Python that indexes arrays element by element, with all the time of its lines."""
-    lines, totals = profile.lines, profile.totals
-    loops: dict[tuple[int, int], tuple[Loop, pd.DataFrame]] = {}
-    timed = lines[(lines["cpu_s"] > 0) & lines["line"].notna() & (lines["file_id"] >= 0)]
-    for file, rows in timed.groupby("file_id"):
+    lines, totals = profile.frames.lines, profile.totals
+    loops: dict[tuple[int, int], tuple[Loop, Frame]] = {}
+    timed = lines.take((lines["cpu_s"] > 0) & ~lines["line"].unknown & (lines["file_id"] >= 0))
+    for file in np.unique(timed["file_id"]).tolist():
+        rows = timed.take(timed["file_id"] == file)
         if rows["cpu_s"].sum() >= SURE_SHARE * totals.cpu_s:
-            for loop in _shapes(profile, int(file)).loops:
-                inside = rows[rows["line"].between(loop.first, loop.last)]
-                loops[int(file), loop.first] = loop, inside
+            for loop in _shapes(profile, file).loops:
+                number = rows["line"].values
+                loops[file, loop.first] = loop, rows.take((number >= loop.first) & (number <= loop.last))
     found = 0
     for loop, rows in sorted(loops.values(), key=lambda each: -float(each[1]["cpu_s"].sum())):
         share = float(rows["cpu_s"].sum()) / totals.cpu_s
         low = wilson(np.array([share]), totals.effective_samples)[0][0]
-        tiny = rows["python_s"].sum() >= PYTHON_PART * rows["cpu_s"].sum() and rows["line"].isin(loop.elements).any()
+        elements = np.isin(rows["line"].values, list(loop.elements))
+        tiny = np.nansum(rows["python_s"]) >= PYTHON_PART * rows["cpu_s"].sum() and elements.any()
         if found == MAX_PER_RULE or not low >= SURE_SHARE or not (loop.certain or tiny):
             continue
         found += 1
@@ -129,11 +132,11 @@ def _loops(profile: Profile) -> Iterator[dict[str, Any]]:
             else "An expression over the whole array does the same in native code."
         )
         # The line of the loop that has most of the time is the one to look at.
-        row = rows.loc[rows["cpu_s"].idxmax()]
+        row = rows.row(int(np.argmax(rows["cpu_s"])))
         yield {
             "kind": "loop",
             "file": row["file"],
-            "line": int(row["line"]),
+            "line": row["line"],
             "title": f"{row['function']} goes through an array element by element",
             "text": f"{percent(share)} % of the CPU time ({seconds(share * totals.cpu_s)}) is spent in the loop of"
             f" lines {loop.first} to {loop.last}, one element at a time. {how}",

@@ -231,10 +231,10 @@ def test_bad_options(here: Path, option: list[str]) -> None:
 
 def test_a_missing_extra_is_one_line(builder: Builder, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     builder.write()
-    for name in [name for name in sys.modules if name.startswith("tachograph.analyzer.")]:
+    for name in [name for name in sys.modules if name.startswith(("tachograph.analyzer.", "rich."))]:
         if name.rpartition(".")[2] not in ("commands", "analyze", "common", "info"):
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "rich", None)
     result = invoke(analyze, "run.tacho")
     assert result.exit_code == 2
     assert "pip install 'tachograph[analyze]'" in result.stderr

@@ -55,7 +55,7 @@ def test_batches_do_not_matter(builder: Builder, monkeypatch: pytest.MonkeyPatch
             stream = Stream(recording)
             reduction = Reduction(stream)
             stream.feed(reduction)
-            frame = reduction.facts().cpu
+            frame = reduction.facts().cpu.pandas()
         return frame.sort_values(list(frame.columns[:7])).round(3).to_dict("records")
 
     whole = reduced()
