@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from tachograph.analyzer import Attribution, Profile
 from tachograph.analyzer.recording.compat.opcodes import OpcodeClass, classes_of, versions
 from tachograph.analyzer.samples.attribution import Division, Verdict, native_rule, opcode_rule, pc_only_rule
 from tachograph.analyzer.samples.cells import CELLS
-from tachograph.analyzer.samples.native_frames import FrameClass
+from tachograph.analyzer.samples.native_frames import COLLECTOR, HOOKED, LOOP, MACHINERY, RUNTIME, FrameClass
 from tachograph.format import FormatError
 from unit.analyzer.recordings import (
     BINARY_OP,
@@ -285,3 +286,9 @@ def test_gpu_waits_are_told_apart(builder: Builder, profile: Callable[..., Profi
     builder.wait(stack, 400, 1000, target=2, native_frame=NATIVE_FRAME)
     answer = profile()
     assert table(answer.lines, "wait_s", "main_wait_s", "gpu_wait_s") == [(0.8, 0.8, 0.2)]
+
+
+def test_the_specification_has_the_same_names() -> None:
+    text = (Path(__file__).parents[3] / "format-spec" / "SPEC.md").read_text(encoding="utf-8").replace("\n", "")
+    for names in (LOOP, MACHINERY, COLLECTOR, RUNTIME, HOOKED):
+        assert f"```{names.pattern}```" in text
