@@ -177,7 +177,7 @@ def _answer(recording: Recording, question: Question, options: Options, sort: st
 
         data = build_report_data(recording, question)
         profile = data.profile
-        written = write_reports(recording, data, options.html, options.figures)
+        written = write_reports(recording, data, options.html, options.figures, sort)
     else:
         from ..profile.build import build_profile
 

@@ -38,6 +38,7 @@ from .processes import LISTED, frame_of, recorded_how
 from .profile import Frames, Profile, Question, Totals
 from .span_sums import Ranges, TimeRangeSums, sum_spans
 from .tasks import sum_tasks
+from .wait_columns import WaitColumns, idle_seconds, reason_sums
 
 SHARED_GPU = (
     "other processes used the GPU as well, or nothing tells whose use it was: where the driver does not tell that of"
@@ -141,7 +142,9 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
     definition = leak_definition or definition_named(question.leaks)
     leaks = held.leaks(recording, tree, in_scope, summary.placed_lines(in_scope), sources, definition)
     names = summary.sums.names
-    summary = summary.with_more(*held.columns(names, tree, in_scope, leaks), GpuColumns(names, measured.gpu))
+    summary = summary.with_more(
+        *held.columns(names, tree, in_scope, leaks), GpuColumns(names, measured.gpu), WaitColumns(names)
+    )
     by_thread = summary.threads(threads, held.threads(threads.num_rows), asked.filter.processes)
     memory = held.memory(recording)
     processes = frame_of(recording, asked.window, asked.lifetimes, asked.filter.processes, by_thread, memory)
@@ -182,7 +185,8 @@ def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:
     facts, gpu = measured.facts, measured.gpu
     rows = prepared(facts.cpu, facts.waits, main_threads(asked.recording.table("threads")))
     effective = effective_samples(float(facts.cpu["cpu_ns"].sum()), float(facts.cpu["weight_squared"].sum()))
-    sums = joined([time_sums(rows, len(tree)), *measured.held.sums, *([] if gpu is None else [gpu.sums])])
+    waited = [] if facts.waits is None else [reason_sums(facts.waits, len(tree))]
+    sums = joined([time_sums(rows, len(tree)), *waited, *measured.held.sums, *([] if gpu is None else [gpu.sums])])
     return Summary(tree, rows, sums, effective, waits_known=facts.waits is not None)
 
 
@@ -205,10 +209,15 @@ def _totals(
         asked.wall_s,
         waits_known=summary.waits_known,
     )
-    totals = replace(totals, **measured.held.totals())
+    totals = replace(totals, **measured.held.totals(), idle_wait_s=_idle(asked, measured))
     if measured.readings is not None and devices is not None and measured.gpu is not None:
         totals = replace(totals, **gpu_totals(devices, measured.gpu, measured.readings, asked.window))
     return totals
+
+
+def _idle(asked: Asked, measured: Measured) -> float | None:
+    waits = measured.facts.waits
+    return None if waits is None else idle_seconds(waits, asked.wall_s)
 
 
 def _quality(asked: Asked, measured: Measured, totals: Totals, devices: Gpu | None) -> Quality:

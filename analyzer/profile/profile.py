@@ -94,6 +94,13 @@ class Totals:
     gpu_share: float | None = None
     """The part of that time in which they were busy."""
     gpu_peak_bytes: float | None = None
+    idle_wait_s: float | None = None
+    """The part of ``wait_s`` in which threads waited in one place for more than half of the time: they were idle."""
+
+    @property
+    def busy_s(self) -> float:
+        """CPU time, and the waiting of threads that were not idle."""
+        return self.cpu_s + max(0.0, (self.wait_s or 0.0) - (self.idle_wait_s or 0.0))
 
     @property
     def main_s(self) -> float:
@@ -147,6 +154,8 @@ class Profile:
     samples, cpu_s, python_s, native_s, kernel_s, unknown_s, wait_s, main_wait_s, gpu_wait_s, cpu_wait_s (self), the
     same with ``total_`` in front, cpu_share, cpu_share_low, cpu_share_high (of all CPU time in question, with the
     ends of the 95 % interval) and the same with ``total_`` in front. Seconds; NaN is unknown.
+
+    wait_for is a list of (reason, seconds) of wait_s, the most first (None: nothing waited).
 
     Of memory and copies: allocated_bytes, freed_bytes, net_bytes, peak_bytes, live_at_peak_bytes, live_at_end_bytes,
     copied_bytes and leak_rate_bytes_per_s, each with ``_low`` and ``_high``, the ends of the 95 % interval;

@@ -8,7 +8,9 @@ from ..recording.opened import Recording
 from ..report_data.report_data import ReportData
 
 
-def write_reports(recording: Recording, data: ReportData, html: str | None, figures: str | None) -> list[str]:
+def write_reports(
+    recording: Recording, data: ReportData, html: str | None, figures: str | None, sort: str = "cpu"
+) -> list[str]:
     """Writes the report to the file ``html`` and the figures into the folder ``figures``; says where they are.
 
     Errors:
@@ -21,7 +23,7 @@ def write_reports(recording: Recording, data: ReportData, html: str | None, figu
 
         views = build_views(recording, data.profile.question, data)
         recording.step("writing the report")
-        written.append(f"{html}: {write_report(data, Path(html), views) / 1e6:.1f} MB")
+        written.append(f"{html}: {write_report(data, Path(html), views, sort) / 1e6:.1f} MB")
     if figures is not None:
         from .figures.write import write_figures
 

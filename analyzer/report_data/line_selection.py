@@ -56,6 +56,9 @@ def important(
     lines = profile.frames.lines
     measure = np.nan_to_num(lines[sort.column])
     whole = measure.sum() if sort in (Sort.WAIT, Sort.GPU) or sort.by_size else lines["cpu_s"].sum()
+    if sort is Sort.WAIT:
+        # Waiting of idle threads may be a thousand times that of the requests of a server.
+        whole = min(whole, profile.totals.busy_s)
     if sort is Sort.PEAK:
         whole = profile.totals.live_at_peak_bytes or whole
     chosen = (measure > 0) if top is not None else (measure >= MIN_SHARE * whole) & (measure > 0)

@@ -15,6 +15,7 @@ from ..recording.frame import Frame
 from .accumulate import Accumulator
 from .cells import CELLS, STATES, unpacked
 from .stream import CpuBatch, Stream, WaitBatch
+from .wait_reasons import REASONS
 
 _KINDS = ("world", "gpu", "cpu")
 """Names of what was waited for, in the order of ``stream.WORLD``, GPU and CPU."""
@@ -27,7 +28,8 @@ class Facts:
     ``cpu`` has the columns stack, thread (ids; stack -1 is none), frame_class, opcode_class, origin, stack_state,
     kernel_known, samples, cpu_ns, weight_squared, and the parts by the rule: python_ns, native_ns, kernel_ns,
     unknown_ns. Where the kernel's part was not recorded kernel_ns is 0 and the others hold all of the time. ``waits``
-    has stack, thread, stack_state, kind (world, gpu, cpu), spans, wait_ns, or is None where waiting was not recorded.
+    has stack, thread, stack_state, kind (world, gpu, cpu), reason (``wait_reasons``), spans, wait_ns, or is None where
+    waiting was not recorded.
     """
 
     cpu: Frame
@@ -44,7 +46,7 @@ class Reduction:
         self._threads = max(stream.recording.rows("threads"), 1)
         places = (stream.nodes + 1) * self._threads
         self._cpu = Accumulator(places, CELLS, ("cpu_ns", "system_ns", "delay_ns", "weight_squared"))
-        self._waits = Accumulator(places, len(_KINDS) * STATES, ("wait_ns",))
+        self._waits = Accumulator(places, len(REASONS) * len(_KINDS) * STATES, ("wait_ns",))
 
     def cpu(self, batch: CpuBatch) -> None:
         """Takes some CPU samples."""
@@ -55,7 +57,8 @@ class Reduction:
     def waits(self, batch: WaitBatch) -> None:
         """Takes some waits."""
         place = batch.stack * self._threads + batch.thread
-        self._waits.add(place, batch.kind * STATES + batch.state, (batch.weight_ns,))
+        cell = (batch.reason * len(_KINDS) + batch.kind) * STATES + batch.state
+        self._waits.add(place, cell, (batch.weight_ns,))
 
     def facts(self) -> Facts:
         """What was taken."""
@@ -81,7 +84,8 @@ class Reduction:
             {
                 **self._ids(place),
                 "stack_state": cell % STATES,
-                "kind": np.array(_KINDS, object)[cell // STATES],
+                "kind": np.array(_KINDS, object)[cell // STATES % len(_KINDS)],
+                "reason": cell // (STATES * len(_KINDS)),
                 "spans": sums["count"].astype(np.int64),
                 "wait_ns": sums["wait_ns"],
             }

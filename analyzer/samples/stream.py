@@ -29,6 +29,7 @@ from ..recording.time_window import Window
 from .attribution import Division, Parts
 from .cells import STATES, CellPacker, filled
 from .native_frames import gpu_frames
+from .wait_reasons import REASONS, Reasons
 from .weights import share_ticks, weighted_batches, whole_ticks
 
 MAX_WEIGHT_NS = 1 << 53
@@ -38,7 +39,17 @@ WORLD, GPU, CPU = range(3)
 """What a thread waited for, as far as it matters here: a processor is not waiting for anything the program asked."""
 
 _CPU_COLUMNS = ("thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state")
-_WAIT_COLUMNS = ("start_ns", "end_ns", "off_cpu_ns", "thread", "stack", "native_frame", "target", "stack_state")
+_WAIT_COLUMNS = (
+    "start_ns",
+    "end_ns",
+    "off_cpu_ns",
+    "thread",
+    "stack",
+    "native_frame",
+    "syscall",
+    "target",
+    "stack_state",
+)
 _PATH_COLUMNS = ("native_stack", "native_path")
 """Read where there are native call paths, of CPU samples and of waits."""
 
@@ -126,6 +137,7 @@ class Stream:
     def waits(self) -> Iterator[WaitBatch]:
         """The waits, those for a processor too; those that reach out of the window count with the part within."""
         targets = [value.name for value in self.recording.specification.enums["target"]]
+        reasons = Reasons(targets, self.recording.manifest.machine)
         drivers = gpu_frames(self.recording.table("native_frames"), self.recording.table("modules"))
         for batch in self.recording.batches("waits", [*_WAIT_COLUMNS, *(_PATH_COLUMNS if self.has_paths else ())]):
             start_ns, end_ns = (batch.column(name).to_numpy() for name in ("start_ns", "end_ns"))
@@ -146,6 +158,11 @@ class Stream:
                 native_path=_ids_of(batch, "native_path", NativePath.UNRECORDED),
                 state=state.astype(np.int64),
                 kind=kind,
+                reason=np.where(
+                    kind == GPU,
+                    REASONS.index("GPU"),
+                    reasons.of(filled(batch.column("syscall"), -1).astype(np.int64), target),
+                ),
                 whole_ns=_weights(batch.column("off_cpu_ns"), "waits", "off_cpu_ns"),
                 part=part,
                 nodes=self.nodes,
@@ -297,6 +314,8 @@ class WaitBatch:
     state: _Ids
     kind: NDArray[np.integer]
     """WORLD, GPU or CPU."""
+    reason: _Ids
+    """What for, as places in ``wait_reasons.REASONS``."""
     whole_ns: _Floats
     """Time off the CPU, all of it."""
     part: _Floats

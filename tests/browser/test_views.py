@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from browser.conftest import write_page
 from browser.test_report import drag
+from tachograph.analyzer.commands.analyze import analyze
 from unit.analyzer.recordings import MS, START, Builder
 
 APP = "/srv/app.py"
@@ -29,7 +31,8 @@ def build(path: Path) -> Path:
     for number in range(200):
         builder.cpu(builder.stack((builder.code(file, "<module>"), 7)), time_ns=START + (number + 1) * 10 * MS)
     waiting, calling = builder.stack((consume, 1)), builder.stack((consume, 2), (get, 1))
-    builder.wait(waiting, 500, 9_500, thread=consumer)
+    builder.wait(waiting, 500, 8_500, thread=consumer, syscall=202)
+    builder.wait(waiting, 8_500, 9_500, thread=consumer, syscall=0, target=2)
     for number in range(100):
         builder.cpu(calling, thread=consumer, time_ns=START + (4_000 + (number + 1) * 10) * MS)
     _, child = builder.process(200, 100, 9_900)
@@ -68,7 +71,12 @@ def test_waiting_of_other_threads_is_in_lines_functions_and_source(page_path: Pa
     assert "9.00 s" in row.inner_text()
     page.locator(f"#lines tr.row:has(a[title='{APP}:5'])").click()
     assert "9.00s wait" in page.locator("#lines tr.detail tr.here").inner_text()
+    detail = page.locator("#lines tr.detail").inner_text()
+    assert "for: lock or GIL\t8.00 s" in detail
+    assert "for: socket\t1.00 s" in detail
+    assert cell(page, f"{APP}:5", "reason") == "lock or GIL 89 %"
     page.click("#lines th[data-id='wait'] button")
+    assert page.locator("#lines tr.row").first.locator("td.bars i").get_attribute("class") == "back-wait"
     assert page.locator("#lines tr.row").first.locator(f"a[title='{APP}:5']").count() == 1
 
 
@@ -130,3 +138,12 @@ def test_a_page_without_other_threads_has_only_scopes(tmp_path: Path, visit: Cal
     builder.cpu(builder.stack((builder.code(builder.file(APP, SOURCE)), 0)))
     page = visit(write_page(builder.write(), tmp_path / "one.html"))
     assert page.locator("#view option").all_inner_texts() == ["everything", "all code, libraries too"]
+
+
+def test_a_page_is_sorted_as_it_was_asked_for(recording: Path, visit: Callable[..., Any]) -> None:
+    target = recording.with_name("sorted.html")
+    result = CliRunner().invoke(analyze, [str(recording), "--sort", "wait", "--html", str(target)])
+    assert result.exit_code == 0, result.output
+    page = visit(target)
+    assert page.locator("#lines th[aria-sort='descending']").get_attribute("data-id") == "wait"
+    assert page.locator("#lines tr.row").first.locator(f"a[title='{APP}:5']").count() == 1

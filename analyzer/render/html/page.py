@@ -54,35 +54,38 @@ VIEW_TEXTS = 0.25
 """The part of the room for source text that each view may fill in addition."""
 
 
-def write_report(picture: ReportData, target: Path, views: Sequence[View] = ()) -> int:
+def write_report(picture: ReportData, target: Path, views: Sequence[View] = (), sort: str = "cpu") -> int:
     """Writes the report to a file; returns its size in bytes.
 
     Errors:
         FormatError: the file cannot be written.
     """
-    return write_page(report(picture, views=views), target)
+    return write_page(report(picture, views=views, sort=sort), target)
 
 
-def report(picture: ReportData, limit: int = MAX_BYTES, views: Sequence[View] = ()) -> str:
+def report(picture: ReportData, limit: int = MAX_BYTES, views: Sequence[View] = (), sort: str = "cpu") -> str:
     """The page, reduced until it has at most ``limit`` bytes; it says itself what was left out.
 
     ``views`` can be chosen on it; a page that is too large goes without them first.
     """
     if views:
-        text = _page(picture, 0, views)
+        text = _page(picture, 0, views, sort=sort)
         if len(text.encode("utf-8")) <= limit:
             return text
     text = ""
     for level in range(REDUCTIONS + 1):
         if level:
             picture = coarser(picture)
-        text = _page(picture, level, left_out=["single threads, processes and other scopes"] if views else [])
+        left_out = ["single threads, processes and other scopes"] if views else []
+        text = _page(picture, level, left_out=left_out, sort=sort)
         if len(text.encode("utf-8")) <= limit:
             return text
     raise FormatError(f"the report would have {len(text):,} bytes: choose a part with --from, --to or --thread")
 
 
-def _page(picture: ReportData, level: int, views: Sequence[View] = (), left_out: Sequence[str] = ()) -> str:
+def _page(
+    picture: ReportData, level: int, views: Sequence[View] = (), left_out: Sequence[str] = (), sort: str = "cpu"
+) -> str:
     profile = picture.profile
     texts = choose_texts(picture.lines.frame, profile.sources, 0.5**level)
     said = [*_left_out(picture, texts.cut, texts.missing, level), *left_out]
@@ -93,7 +96,7 @@ def _page(picture: ReportData, level: int, views: Sequence[View] = (), left_out:
         "report.html.j2",
         style=style,
         script=script,
-        data=payload(picture, joined_texts(texts, others), said, views),
+        data=payload(picture, joined_texts(texts, others), said, views, sort),
         **head(profile, said),
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...profile.profile import Profile
+from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.text import printable
 from ...report_data.advice.rules import advise
 from ...report_data.flame import FOLDED, LABEL
@@ -71,11 +72,14 @@ class Names:
         return [self.number(text) for text in texts]
 
 
-def payload(picture: ReportData, texts: Texts, left_out: list[str], views: Sequence[View] = ()) -> str:
+def payload(
+    picture: ReportData, texts: Texts, left_out: list[str], views: Sequence[View] = (), sort: str = "cpu"
+) -> str:
     """The data block of a page. The ``views`` share its names and the source texts."""
     packer, names = Packer(), Names()
     document = {
         "version": VERSION,
+        "sort": sort,
         **_document(picture, packer, names),
         "sources": _sources([picture, *(view.data for view in views)], texts, names),
         "meaning": dict(MEANING),
@@ -141,12 +145,17 @@ def _part(part: Part, packer: Packer, names: Names, texts: tuple[str, ...]) -> d
 
 
 def _exact(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    """Columns of memory with their intervals, where anything is known."""
+    """Columns of the whole time, where anything is known: memory with its intervals, what waits were for."""
     wanted = [name + end for name in MEMORY_COLUMNS for end in ("", "_low", "_high")]
     found = {name: frame[name] for name in wanted if name in frame and frame[name].notna().any()}
     columns: dict[str, list[Any]] = {
         name: [number(float(value), 5) for value in values] for name, values in found.items()
     }
+    if WAIT_FOR in frame and frame[WAIT_FOR].notna().any():
+        columns[WAIT_FOR] = [
+            [[reason, number(amount, 5)] for reason, amount in reasons] if isinstance(reasons, list) else None
+            for reasons in frame[WAIT_FOR]
+        ]
     if "timeline" in frame and frame["timeline"].notna().any():
         columns["timeline"] = [
             [[number(float(at), 5), number(float(held), 4)] for at, held in points]

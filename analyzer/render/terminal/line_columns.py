@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from ...profile.profile import Profile
+from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.frame import Row
 from ...recording.question_options import Sort
 from ...report_data.numbers import margin, percent, short_seconds, short_size
 from .style import COLOURS, Style
 
 BAR_WIDTH = 10
+REASON_WIDTH = 17
+"""Characters of what a line waits for."""
 CURVE_WIDTH = 8
 WIDE = 100
 """From this width on lines have a bar."""
@@ -45,7 +48,7 @@ class Columns:
         if sort.by_size:
             self.chosen = self._sizes(sort, wide=wide)
         else:
-            self.chosen = self._times(wide=wide)
+            self.chosen = self._waits(wide=wide) if sort is Sort.WAIT else self._times(wide=wide)
             room = width - 9 - sum(column.width for column in self.chosen) - SOURCE_WIDTH
             self.chosen += self._beside(room)
         heads = {column.head for column in self.chosen}
@@ -99,6 +102,22 @@ class Columns:
         if self._profile.gpu is not None:
             columns.append(Column("GPU %", 7, COLOURS["gpu"], _gpu))
         return [Column("", BAR_WIDTH + 1, "dim", self._bar), *columns] if wide else columns
+
+    def _waits(self, *, wide: bool) -> list[Column]:
+        """Waiting first, with what it is for; the bar is of it."""
+        times = self._times(wide=False)
+        columns = [
+            Column("wait", 8, COLOURS["wait"], lambda values: Text(short_seconds(values["wait_s"]), "bold")),
+            Column("for", 1 + REASON_WIDTH, "dim", lambda values: Text(wait_text(values[WAIT_FOR]))),
+            *(column for column in times if column.head not in ("wait", "")),
+        ]
+        return [Column("", BAR_WIDTH + 1, "dim", self._wait_bar), *columns] if wide else columns[:3]
+
+    def _wait_bar(self, values: Row) -> Text:
+        amount = 0.0 if math.isnan(values["wait_s"]) else float(values["wait_s"])
+        bar = self._style.bar([("wait", amount)], BAR_WIDTH, self.longest)
+        bar.pad_right(BAR_WIDTH + 1 - bar.cell_len)
+        return bar
 
     def _sizes(self, sort: Sort, *, wide: bool) -> list[Column]:
         resident = sort is Sort.RESIDENT
@@ -179,6 +198,15 @@ class Columns:
         if curve is None or memory is None or not isinstance(curve, list) or not totals.wall_s or len(curve) < 2:
             return Text()
         return Text("  " + self._style.curve(curve, CURVE_WIDTH), COLOURS["memory"])
+
+
+def wait_text(reasons: list[tuple[str, float]] | None) -> str:
+    """What a line waited for most, with its share if it is not all: ``lock or GIL 70 %``."""
+    if not reasons:
+        return ""
+    first, amount = reasons[0]
+    share = amount / sum(seconds for _, seconds in reasons)
+    return first if share >= 0.95 else f"{first} {share * 100:.0f}%"
 
 
 def _share(values: Row) -> Text:

@@ -18,7 +18,7 @@ from ...recording.question_options import Sort
 from ...recording.text import shorten_left
 from ...report_data.advice.rules import advise
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
-from ...report_data.numbers import percent, short_seconds, short_size, size
+from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
 from ...report_data.row_labels import MEANING, off_line_title, scope_text
 from .header import header, indented
 from .leaks import leak_lines
@@ -107,7 +107,8 @@ class Report:
 
     def _lines(self, found: list[Block]) -> Iterator[Text]:
         shown = [row.index for block in found for row in block.rows if row.index is not None]
-        self._columns.longest = float(self._profile.frames.lines["cpu_s"][shown].max())
+        longest = "wait_s" if self._sort is Sort.WAIT else "cpu_s"
+        self._columns.longest = float(self._profile.frames.lines[longest][shown].max())
         yield self._title("Lines", self._scope())
         yield self._column_heads()
         for block in found:
@@ -132,7 +133,15 @@ class Report:
 
     def _scope(self) -> str:
         profile = self._profile
-        of = "all" if self._sort.by_size else "the time, or 5 % of the memory" if self._columns.beside else "the time"
+        of = (
+            "the busy time"
+            if self._sort is Sort.WAIT
+            else "all"
+            if self._sort.by_size
+            else "the time, or 5 % of the memory"
+            if self._columns.beside
+            else "the time"
+        )
         what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE * 100:.0f} % of {of}"
         if profile.widened:
             return f"{what}; all code is shown, because little time is the project's own"
@@ -148,7 +157,11 @@ class Report:
     def _file(self, block: Block) -> Text:
         files = self._profile.frames.files
         row = files.row(int(np.flatnonzero(files["file_id"] == block.file_id)[0]))
-        share = size(round(row[self._sort.column])) if self._sort.by_size else f"{percent(row['cpu_share']) or '0'} %"
+        share = f"{percent(row['cpu_share']) or '0'} %"
+        if self._sort.by_size:
+            share = size(round(row[self._sort.column]))
+        elif self._sort is Sort.WAIT:
+            share = f"{seconds(row['wait_s'])} waiting"
         room = self._width - len(share) - 4
         text = Text().append(f" {shorten_left(block.file or '', room)}", "bold")
         text.pad_right(max(1, room - text.cell_len + 2))
@@ -222,6 +235,8 @@ class Report:
 
     def _threads(self) -> Iterator[Text]:
         frame = self._profile.frames.threads
+        if self._sort is Sort.WAIT:
+            frame = frame.take(frame.largest_first("wait_s"))
         if len(frame) < 2:
             return
         yield self._title("Threads", "waiting of idle threads counts only here and in lines")

@@ -20,10 +20,22 @@ function measure(part, row, state) {
 
 const PARTS = [...CPU];
 
+// What a row waited for, [[reason, seconds], ...], the most first; of the whole time.
+function waitFor(part, row) {
+  return (part.columns.wait_for && part.columns.wait_for[row]) || [];
+}
+
+// The main reason, with its share if it is not all of it.
+function mainReason(reasons) {
+  if (!reasons.length) return "";
+  const share = reasons[0][1] / reasons.reduce((sum, [, amount]) => sum + amount, 0);
+  return share >= 0.95 ? reasons[0][0] : `${reasons[0][0]} ${Math.round(share * 100)} %`;
+}
+
 // A bar of the parts of a row's CPU time; the longest row fills the cell.
-function bar(values, longest) {
+function bar(values, longest, parts = PARTS) {
   const box = el("div", { class: "stack", "aria-hidden": "true" });
-  for (const name of PARTS) {
+  for (const name of parts) {
     const amount = values[name] || 0;
     if (amount > 0) box.append(el("i", { class: `back-${name}`, style: { width: `${(100 * amount) / longest}%` } }));
   }
@@ -36,7 +48,7 @@ const interval = (low, high, unit = " %") =>
 const ofTime = (wait, state) => (state.length ? `${percent(wait / NS / state.length) || "0"} % of the time` : "");
 
 // The exact figures of a row, for tooltips and details.
-function exact(values, state) {
+function exact(values, state, reasons = []) {
   const whole = state.cpu;
   const rows = [["CPU, its own", seconds(values.cpu / NS), `${percent(values.share) || "0"} % (${interval(values.low, values.high)})`]];
   for (const name of CPU) {
@@ -50,6 +62,7 @@ function exact(values, state) {
   }
   if (values.wait > 0) rows.push(["waiting", seconds(values.wait / NS), values.main_wait > values.wait * 0.999 ? ofTime(values.main_wait, state) : ""]);
   if (values.main_wait > 0 && values.main_wait <= values.wait * 0.999) rows.push(["   of the main thread", seconds(values.main_wait / NS), ofTime(values.main_wait, state)]);
+  if (values.wait > 0) for (const [reason, amount] of reasons) rows.push([`   for: ${reason}`, seconds(amount), state.whole ? "" : "of the whole time"]);
   if (values.allocated > 0) rows.push(["allocated", bytes(values.allocated), state.length ? `${bytes(values.allocated / state.length)}/s` : ""]);
   if (values.copied > 0) rows.push(["copied", bytes(values.copied), state.length ? `${bytes(values.copied / state.length)}/s` : ""]);
   return rows;

@@ -1,5 +1,10 @@
 // The table of lines, and those of functions and files.
 
+const SORTS = {
+  cpu: null, wait: "wait", total: "total", peak: "peak_bytes", live: "live_at_peak_bytes", resident: "live_at_resident_peak_bytes",
+  allocated: "allocated", copies: "copied", gpu: "gpu",
+};
+
 class Places {
   constructor(state) {
     this.state = state;
@@ -24,8 +29,11 @@ class Places {
     this.show();
   }
 
+  // As the page was asked for (--sort), where there is such a column.
   firstSort() {
-    return this.state.cpu > 0 ? "cpu" : "wait";
+    const asked = SORTS[this.data.sort];
+    const known = asked && (!asked.endsWith("_bytes") || this.data.lines.columns[asked]);
+    return known ? asked : this.state.cpu > 0 ? "cpu" : "wait";
   }
 
   rows(name) {
@@ -74,13 +82,16 @@ class Places {
     const then = (row) => (this.state.moment === null ? null : part.own.sum("net", row.id, 0, this.state.moment));
     const waits = this.data.recorded.has("wait");
     return [
-      { id: "bar", title: "", class: "bars", cell: (row) => this.barCell(row, largest((each) => each.values.cpu)) },
+      { id: "bar", title: "", class: "bars", cell: (row) => this.barCell(name, row, largest) },
       { id: "cpu", title: "CPU %", hint: "Its own share of the CPU time, with half the width of the 95 % interval", class: "strong", value: (row) => row.values.cpu,
         cell: (row) => shareCell(row.values.share, row.values.low, row.values.high) },
       { id: "total", title: "with calls", hint: "Share of the CPU time with everything that was called", class: "wide", value: (row) => row.values.total_cpu,
         cell: (row) => amount(percent(row.values.total_share)) },
       waits && { id: "wait", title: "waiting", class: "wide", hint: "Time that threads waited here, all of them together", value: (row) => row.values.wait, has: (row) => row.values.wait > 5e5,
         cell: (row) => meter(row.values.wait > 5e5 ? seconds(row.values.wait / NS) : "", row.values.wait / largest((each) => each.values.wait), "wait") },
+      waits && part.columns.wait_for && { id: "reason", title: "for", kind: "text", class: "wide reason", hint: "What most of the waiting was for (of the whole time)",
+        value: (row) => mainReason(waitFor(part, row.id)), has: (row) => row.values.wait > 5e5,
+        cell: (row) => (row.values.wait > 5e5 ? mainReason(waitFor(part, row.id)) : "") },
       name !== "files" && { id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
       { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
         cell: (row) => this.labelCell(name, row) },
@@ -102,11 +113,13 @@ class Places {
     ].filter(Boolean);
   }
 
-  barCell(row, longest) {
-    const box = bar(row.values, longest);
+  barCell(name, row, largest) {
+    // The bar is of what the table is sorted by: waiting, or else CPU time.
+    const waits = this[name] && this[name].sort.id === "wait";
+    const box = bar(row.values, largest((each) => (waits ? each.values.wait : each.values.cpu)), waits ? ["wait"] : PARTS);
     const cell = el("div", {}, box);
     const title = row.line === null ? row.label : `${shortPath(row.file)}:${row.line}`;
-    tip(cell, () => facts(title, [...exact(row.values, this.state), ...exactMemory(row.part, row.id, this.least)]));
+    tip(cell, () => facts(title, [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactMemory(row.part, row.id, this.least)]));
     return cell;
   }
 
@@ -143,7 +156,7 @@ class Places {
   }
 
   exactTable(row) {
-    const rows = [...exact(row.values, this.state), ...exactMemory(row.part, row.id, this.least)];
+    const rows = [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactMemory(row.part, row.id, this.least)];
     const spark = row.part.columns.timeline && row.part.columns.timeline[row.id];
     return el("div", {},
       el("table", { class: "exact" }, el("caption", {}, row.label || ""),

@@ -5,8 +5,8 @@ const KINDS = { scope: "whose lines are charged", thread: "one thread", process:
 class Views {
   constructor(doc, block) {
     this.block = block;
-    const { names, views, meaning } = doc;
-    this.shared = { names, meaning, sources: sources(doc) };
+    const { names, views, meaning, sort } = doc;
+    this.shared = { names, meaning, sort, sources: sources(doc) };
     this.documents = [doc, ...views.map((view) => view.document)];
     nameFiles(filesOf(this.documents, names));
     this.choice = byId("view");
