@@ -6,6 +6,7 @@ pyarrow.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -44,6 +45,22 @@ Examples:
 """
 
 
+MEANT = {
+    "analyse": "analyze",
+    "report": "analyze",
+    "show": "analyze",
+    "view": "analyze",
+    "html": "analyze",
+    "run": "record",
+    "profile": "record",
+    "compare": "diff",
+    "convert": "export",
+    "repair": "recover",
+    "anonymize": "scrub",
+}
+"""Names that other tools have for our subcommands."""
+
+
 class LazyGroup(click.Group):
     """A click group whose subcommands are imported on use, and whose refusals are one line each."""
 
@@ -65,6 +82,15 @@ class LazyGroup(click.Group):
             sys.exit(141)
         sys.exit(status if isinstance(status, int) else 0)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The subcommand of a command line; what is none gets a suggestion."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in SUBCOMMANDS:
+            raise click.UsageError(no_such_command(name), ctx)
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All subcommands, in the order in which one uses them."""
         return list(SUBCOMMANDS)
@@ -85,6 +111,16 @@ class LazyGroup(click.Group):
         """The list of subcommands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, _, line) in SUBCOMMANDS.items()])
+
+
+def no_such_command(name: str) -> str:
+    """The line for a subcommand that there is not, with the one that was probably meant."""
+    from difflib import get_close_matches  # only mistakes wait for it
+
+    meant = MEANT.get(name.lower()) or next(iter(get_close_matches(name.lower(), SUBCOMMANDS, 1, 0.6)), None)
+    if meant is None and (name.endswith(".py") or os.path.sep in name):
+        return f"no such command {name!r}: did you mean 'tachograph record {name}'?"
+    return f"no such command {name!r}" + (f": did you mean {meant!r}?" if meant else "")
 
 
 def refusal(error: click.ClickException) -> str:

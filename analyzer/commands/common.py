@@ -76,14 +76,20 @@ def find_recording(given: str | None) -> Path:
         FormatError: none was named, and there is none.
     """
     if given is not None:
-        return Path(given)
-    found = [path for path in Path().glob("*.tacho") if (path / "manifest.json").is_file()]
+        named = Path(given)
+        beside = (named.with_name(f"{named.name}{end}") for end in (".tacho", ".tacho.zip") if named.name)
+        return named if named.exists() else next((path for path in beside if path.exists()), named)
+    # record --output NAME takes any name.
+    found = [path.parent for path in Path().glob("*/manifest.json") if _is_recording(path.parent)]
     found += [path for path in Path().glob("*.tacho.zip") if path.is_file()]
     if not found:
-        raise FormatError(
-            "there is no *.tacho recording in this folder: name one, or make one with 'tachograph record'"
-        )
+        raise FormatError("there is no recording in this folder: name one, or make one with 'tachograph record'")
     return max(found, key=lambda path: path.stat().st_mtime_ns)
+
+
+def _is_recording(folder: Path) -> bool:
+    """Whether a folder with a manifest is a recording of ours, and not something else that has one."""
+    return folder.suffix == ".tacho" or (folder / "processes.parquet").is_file() or (folder / "spool").is_dir()
 
 
 def complete_process(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -175,7 +175,8 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
         if any(is_severe(cause, run.profile) for cause in run.profile.quality.causes):
             notes.append(f"data is missing in {run.name}: see 'tachograph analyze' of it")
         elif run.profile.quality.state == "recording":
-            notes.append(f"{run.name} was never finished, or is still being written")
+            still = run.profile.quality.being_written
+            notes.append(f"{run.name} {'is still being written' if still else 'was never finished'}")
     for run in runs:
         totals = run.profile.totals
         waited, wall = totals.main_cpu_wait_s or 0.0, totals.main_s

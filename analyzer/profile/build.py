@@ -296,7 +296,9 @@ def with_remarks(quality: Quality, measured: Measured, unknown_s: float, cpu_s: 
         notes.append(f"{share:.0%} of the CPU time cannot be divided into Python and native (no program counter)")
     if nameless(recording):
         notes.append("native functions have no names here: all time in calls of C functions counts as native")
-    if recording.unfinished:
+    if recording.being_written:
+        notes.append("the program still runs: this is what was recorded so far (--follow shows it until it ends)")
+    elif recording.unfinished:
         notes.append(
             "the recording was never finished: this is what its spool holds ('tachograph recover' finishes it)"
         )

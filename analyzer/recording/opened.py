@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tachograph.format import Container, Manifest, Specification, load_specification, open_container
 
+from .running import is_being_written
 from .tables import BATCH_ROWS, Tables
 
 DEFINITIONS = (
@@ -61,6 +62,8 @@ class Recording:
             self.manifest: Manifest = self.container.manifest()
             self.unfinished = self.manifest.state == "recording"
             """Whether the recording is read from its spool: it is still running, or was left by a crash."""
+            self.being_written = self.unfinished and is_being_written(self.container)
+            """Whether it is known that more is coming."""
             whole = self.container
             if self.unfinished:
                 from .unfinished import finish  # the reader of spools is not loaded for finished recordings

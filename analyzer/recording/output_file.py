@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tachograph.format import FormatError
+from tachograph.format.atomic import ReplacingFile
 
 
 @contextmanager
@@ -28,8 +30,9 @@ def write_text(text: Iterable[str], target: str) -> None:
     if target == "-":
         sys.stdout.writelines(text)
         return
-    with writing(target), Path(target).open("w", encoding="utf-8") as file:
-        file.writelines(text)
+    with writing(target), private_file(Path(target)) as file:
+        for piece in text:
+            file.write(piece.encode("utf-8"))
 
 
 def write_page(text: str, target: Path) -> int:
@@ -39,6 +42,23 @@ def write_page(text: str, target: Path) -> int:
         FormatError: the file cannot be written.
     """
     data = text.encode("utf-8")
-    with writing(target):
-        target.write_bytes(data)
+    with writing(target), private_file(target) as file:
+        file.write(data)
     return len(data)
+
+
+@contextmanager
+def private_file(path: Path) -> Iterator[Any]:
+    """A file that only its owner can read and that appears when it is whole; a device or a pipe is written as it is.
+
+    Reports hold source text, command lines and names, as exports do.
+
+    Errors:
+        OSError: it cannot be written.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    with ReplacingFile(path) as replacing:
+        yield replacing.stream

@@ -53,6 +53,8 @@ class Quality:
     """What the processes are called; empty if there is only one."""
     recorder_cpu_s: float | None = None
     """CPU time of the recorder's signal handlers and threads in the recorded processes; its hooks are not in it."""
+    being_written: bool = False
+    """Whether ``state`` is recording because the program still runs, and not because of a crash."""
     recorder_bytes: int | None = None
     """Memory that the recorder took up, at most, in the process in which it took up most."""
 
@@ -97,7 +99,8 @@ def read_quality(recording: Recording, processes: Mask | None = None) -> Quality
     notes = [printable(note, 500) for note in recording.manifest.notes]
     state = "recording" if recording.unfinished else recording.manifest.state
     cost = _cost(recording, processes)
-    return Quality(state, losses, notes, _labels(recording), cost, _own_bytes(recording, processes))
+    own = _own_bytes(recording, processes)
+    return Quality(state, losses, notes, _labels(recording), cost, recording.being_written, own)
 
 
 def _asked_for(process: int | None, processes: Mask | None) -> bool:

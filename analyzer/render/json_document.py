@@ -41,6 +41,7 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
         "totals": asdict(profile.totals),
         "quality": {
             "state": profile.quality.state,
+            "being_written": profile.quality.being_written,
             "nothing_lost": profile.quality.nothing_lost,
             "losses": [asdict(loss) for loss in profile.quality.losses],
             "causes": [asdict(cause) for cause in profile.quality.causes],

@@ -41,11 +41,13 @@ def verdict(profile: Profile) -> Verdict:
         told.append(f"{percent(unsampled)} % of the CPU time is in no sample")
     if severe:
         told.append(f"{severe} kind{'s' if severe > 1 else ''} of data loss")
-    ended = {"recovered": "recovered after a crash", "recording": "never finished"}.get(quality.state)
+    unfinished = "still being written" if quality.being_written else "never finished"
+    ended = {"recovered": "recovered after a crash", "recording": unfinished}.get(quality.state)
     if told:
         return Verdict(good=False, text="; ".join(filter(None, (*told, ended))))
     text = "nothing was lost" if quality.nothing_lost else "hardly anything was lost"
-    return Verdict(good=quality.state != "recording", text=f"{text} ({ended})" if ended else text)
+    good = quality.state != "recording" or quality.being_written
+    return Verdict(good=good, text=f"{text} ({ended})" if ended else text)
 
 
 def is_severe(cause: Cause, profile: Profile) -> bool:

@@ -132,7 +132,7 @@ def test_json(builder: Builder, here: Path) -> None:
     assert found["totals"]["main_wait_s"] == 2.0
     notes = ["memory and copies were not recorded"]
     quality = {"state": "complete", "nothing_lost": True, "losses": [], "causes": []}
-    quality |= {"recorder_cpu_s": None, "recorder_bytes": None}
+    quality |= {"being_written": False, "recorder_cpu_s": None, "recorder_bytes": None}
     assert found["quality"] == {**quality, "notes": notes}
     assert invoke(analyze, "run.tacho", "--json", "out.json").output == ""
     assert json.loads((here / "out.json").read_text()) == found
@@ -207,7 +207,7 @@ def test_info(builder: Builder, here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "there is no *.tacho recording in this folder"),
+        ([], "there is no recording in this folder"),
         (["none.tacho"], "none.tacho does not exist"),
         (["run.tacho", "--from", "2", "--to", "1"], "the window is empty"),
         (["run.tacho", "--thread", "x"], "no thread is named 'x'"),

@@ -120,3 +120,20 @@ def test_the_line_for_a_shell(shell: str) -> None:
     script = tachograph_says(_TACHOGRAPH_COMPLETE=f"{shell}_source").decode()
     assert "_tachograph_completion" in script
     assert f"_TACHOGRAPH_COMPLETE={shell}_complete" in script
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("analyse", "no such command 'analyse': did you mean 'analyze'?"),
+        ("anaylze", "no such command 'anaylze': did you mean 'analyze'?"),
+        ("compare", "no such command 'compare': did you mean 'diff'?"),
+        ("work.py", "no such command 'work.py': did you mean 'tachograph record work.py'?"),
+        ("xyzzy", "no such command 'xyzzy'; see '"),
+    ],
+)
+def test_near_misses_get_a_suggestion(typed: str, said: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "tachograph", typed], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"tachograph: {said}")
+    assert done.stderr.count("\n") == 1
