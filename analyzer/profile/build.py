@@ -65,6 +65,8 @@ class Asked:
     wall_s: float | None
     """The length of the window, None if it is not known."""
     stream: Stream
+    paths: PathSums
+    """The sink by call path."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ def ask(recording: Recording, question: Question) -> Asked:
     window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
     window = narrowed(window, recording, spans, question.span)
     lifetimes = read_process_lifetimes(recording)
+    stream = Stream(recording, window, wanted.threads, question.attribution)
     return Asked(
         recording,
         question,
@@ -102,7 +105,8 @@ def ask(recording: Recording, question: Question) -> Asked:
         lifetimes,
         own_and_total(spans, window, wanted.threads),
         wall_seconds(recording, window, lifetimes, wanted),
-        Stream(recording, window, wanted.threads, question.attribution),
+        stream,
+        PathSums(stream, load_tree(recording), main_threads(recording.table("threads"))),
     )
 
 
@@ -110,15 +114,14 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     """Reads samples, memory and GPUs; the samples in one pass, which feeds the sinks ``more`` as well."""
     recording, stream, ranges = asked.recording, asked.stream, asked.ranges
     reduction = Reduction(stream)
-    paths = PathSums(stream, load_tree(recording), main_threads(recording.table("threads")))
     spans = TimeRangeSums(stream, ranges, len(asked.spans.names)) if len(ranges[1]) else None
     readings = read_readings(recording)
     gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, asked.filter))
-    stream.feed(reduction, paths, *(sink for sink in (spans, gpu) if sink is not None), *more)
+    stream.feed(reduction, asked.paths, *(sink for sink in (spans, gpu) if sink is not None), *more)
     facts = reduction.facts()
     release_unused()
     held = read_held(recording, asked.window, asked.filter, asked.wall_s)
-    return Measured(facts, held, spans, readings, None if gpu is None else gpu.sums(), paths.facts())
+    return Measured(facts, held, spans, readings, None if gpu is None else gpu.sums(), asked.paths.facts())
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:

@@ -19,6 +19,9 @@ MIN_SHARE = 0.0003
 FOLDED = -2
 """Stands for the function of a node that holds folded subtrees."""
 
+KERNEL = -3
+"""Stands for the kernel's part of a node, which pages draw as a box below it."""
+
 LABEL = -10
 
 Ids = NDArray[np.int64]

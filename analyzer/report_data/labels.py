@@ -49,11 +49,6 @@ class Labels:
         known = np.array([self._numbers.get(label, -1 - self.nodes) for label in sites.labels], np.int64) + self.nodes
         return np.concatenate([np.arange(self.nodes), known])[site]
 
-    def weights(self) -> NDArray[np.float64]:
-        """By measure that was recorded, the sums of the whole question by node and then by label."""
-        rows = [values for values in map(self.sums, WEIGHTS) if values is not None and values.any()]
-        return np.stack(rows) if rows else np.zeros((0, self.nodes + len(self.names)))
-
     def sums(self, name: str) -> NDArray[np.float64] | None:
         """A column of ``Calls`` by node and then by label; None if it is not known."""
         nodes, stackless = self._calls.nodes[name], self._calls.stackless[name]

@@ -14,10 +14,12 @@ from ..profile.profile import Profile, Question
 from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
 from ..recording.tree import NOTHING
+from ..samples.accumulate import summed
 from ..samples.nodes import Calls
 from ..samples.summary import main_threads
 from .bins import Bins, make_bins
 from .flame import Flame, build_flame
+from .flame_paths import FlamePaths, flame_paths, flame_weights
 from .heap_rows import memory_rows
 from .labels import HELD, Labels
 from .sampled import Sampled
@@ -66,6 +68,8 @@ class ReportData:
     threads: Part
     flame: Flame
     flame_series: Series
+    flame_paths: FlamePaths
+    """Names of the functions of ``flame``, Python's and native ones."""
     flame_held: dict[str, Values]
     """By column of ``labels.HELD`` that is known, the bytes that each node of ``flame`` held itself at that moment."""
     overall: dict[str, Values]
@@ -81,26 +85,20 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
     """
     asked = ask(recording, question)
     bins = make_bins(recording, asked.window)
-    sampled = Sampled(asked.stream, bins, main_threads(recording.table("threads")))
+    sampled = Sampled(asked.stream, asked.paths, bins, main_threads(recording.table("threads")))
     spans = SpansOverTime(asked, bins) if len(asked.ranges[1]) else None
     measured = measure(asked, sampled, *([] if spans is None else [spans.sums]))
     profile = conclude(asked, measured)
     calls = profile.calls
     tree, labels = calls.tree, Labels(calls)
-    places = PlaceSums(len(tree) + len(labels.names))
+    places = PlaceSums()
     for rows in memory_rows(measured.held, labels, bins):
         places.add(rows)
         sampled.add_up(rows)
-    flame, targets = build_flame(tree, labels.weights()), _targets(profile, labels)
+    paths = flame_paths(asked.paths.paths, labels, memory=profile.memory is not None)
+    flame, targets = build_flame(paths.tree, flame_weights(paths, profile.paths, labels)), _targets(profile, labels)
     in_flame = Groups(flame.place, len(flame.parent))
-    series = make_series(
-        [*sampled.places.bins(), *places.bins()],
-        tree.spans,
-        len(tree) + len(labels.names),
-        bins.count,
-        targets,
-        in_flame,
-    )
+    series = make_series(sampled.places.bins(), places.bins(), paths, tree.spans, bins.count, targets, in_flame)
     overall = {name: grid[0].astype(np.float64) for name, grid in sampled.everything.grids.items()}
     threads = profile.threads.loc[np.sort(profile.threads.index.to_numpy()[:MAX_THREADS])]
     by_thread = Series(sampled.threads.of(threads["thread"].to_numpy(np.int64)))
@@ -116,15 +114,17 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         threads=Part(threads, by_thread, len(profile.threads) - len(threads)),
         flame=flame,
         flame_series=series["flame"],
-        flame_held=_held(labels, in_flame),
+        flame_paths=paths,
+        flame_held=_held(labels, paths, in_flame),
         overall=overall,
         spans=None if spans is None or profile.spans is None else spans.part(profile.spans, measured.held, overall),
     )
 
 
-def _held(labels: Labels, in_flame: Groups) -> dict[str, Values]:
+def _held(labels: Labels, paths: FlamePaths, in_flame: Groups) -> dict[str, Values]:
     known = {name: labels.sums(name) for name in HELD}
-    return {name: in_flame.sums(values[np.newaxis])[0] for name, values in known.items() if values is not None}
+    drawn = {name: summed(paths.of_place, values, paths.size) for name, values in known.items() if values is not None}
+    return {name: in_flame.sums(values[np.newaxis])[0] for name, values in drawn.items()}
 
 
 def _targets(profile: Profile, labels: Labels) -> dict[str, Target]:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from ..recording.filter import Mask
 from ..recording.time_ranges import TimeRanges
 from ..recording.time_window import Window
-from ..samples.cells import STATES
+from ..samples.path_sums import PathSums
 from ..samples.stream import CpuBatch, Stream, WaitBatch
 from .bins import Bins
-from .labels import OF_STATE
 from .series import MEASURES, PlaceSums, Rows
 from .targets import Ids, Values
 
@@ -23,19 +22,20 @@ class Sampled:
 
     times = True
 
-    def __init__(self, stream: Stream, bins: Bins, main: Mask) -> None:
-        """``main`` says which threads are main threads."""
+    def __init__(self, stream: Stream, paths: PathSums, bins: Bins, main: Mask) -> None:
+        """``main`` says which threads are main threads; ``paths`` finds call paths, and is fed as well."""
         self._window = stream.window
         self._bins = bins
-        self._labelled = np.concatenate([np.arange(stream.nodes), stream.nodes + OF_STATE])
+        self._paths = paths
         self._main = main
-        self.places = PlaceSums(stream.nodes + STATES)
+        self.places = PlaceSums()
+        """By node of the tree of call paths."""
         self.threads = GridSums(len(main), bins.count)
         self.everything = GridSums(1, bins.count)
 
     def cpu(self, batch: CpuBatch) -> None:
         """Takes some CPU samples."""
-        number, place = self._bins.index(batch.time_ns), self._labelled[batch.place]
+        number, place = self._bins.index(batch.time_ns), self._paths.nodes(batch)
         self._add(Rows(number, place, batch.thread, batch.parts._asdict(), batch.squared))
 
     def waits(self, batch: WaitBatch) -> None:
@@ -50,7 +50,7 @@ class Sampled:
         wait = batch.whole_ns[row] * np.where(length > 0, shown_ns / np.maximum(length, 1), 1.0)
         thread = batch.thread[row]
         weights = {"wait": wait, "main_wait": np.where(self._main[thread], wait, 0.0)}
-        self._add(Rows(number, self._labelled[batch.place[row]], thread, weights))
+        self._add(Rows(number, self._paths.nodes(batch)[row], thread, weights))
 
     def add_up(self, rows: Rows) -> None:
         """Adds rows of any kind to the sums by thread and of everything, and to those of no place."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ..samples.accumulate import summed
+from .flame_paths import FlamePaths
 from .targets import Groups, Ids, Target, Values, with_below
 
 MEASURES = ("python", "native", "kernel", "unknown", "main_wait", "wait", "allocated", "net", "copied")
@@ -52,8 +54,7 @@ class BinSums:
 class PlaceSums:
     """Adds up rows by bin and place. They come roughly in the order of time, so one bin is in memory at a time."""
 
-    def __init__(self, places: int) -> None:
-        self._places = places
+    def __init__(self) -> None:
         self._bins: list[BinSums] = []
         self._number = 0
         self._sums: dict[str, Values] = {}
@@ -80,8 +81,8 @@ class PlaceSums:
                 self._flush()
                 self._number = int(bins[first])
             for name, values in used.items():
-                sums = np.asarray(np.bincount(place[part], values[part], self._places), np.float64)
-                self._sums[name] = self._sums[name] + sums if name in self._sums else sums
+                sums = np.asarray(np.bincount(place[part], values[part]), np.float64)
+                self._sums[name] = _added(self._sums[name], sums) if name in self._sums else sums
 
     def _flush(self) -> None:
         found = {}
@@ -94,6 +95,13 @@ class PlaceSums:
             self._bins.append(BinSums(self._number, found))
 
 
+def _added(one: Values, other: Values) -> Values:
+    """The sum of two arrays, the shorter one with zeros behind it: places come to be as they are found."""
+    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
+    longer[: len(shorter)] += shorter
+    return longer
+
+
 @dataclass
 class Series:
     """Sums of one target: by measure an array of rows by bins; ``total`` is with everything that was called."""
@@ -103,26 +111,49 @@ class Series:
 
 
 def make_series(
-    sums: Iterable[BinSums],
+    sampled: Iterable[BinSums],
+    memory: Iterable[BinSums],
+    paths: FlamePaths,
     spans: tuple[Ids, Ids],
-    places: int,
     bins: int,
     targets: Mapping[str, Target],
     flame: Groups,
 ) -> dict[str, Series]:
-    """The series of each target and of the flame graph. ``spans`` are those of the call tree."""
+    """The series of each target and of the flame graph. ``spans`` are those of the call tree.
+
+    What was ``sampled`` is by call path, ``memory`` by place: each is turned into the other.
+    """
     series = {name: Series() for name in (*targets, "flame")}
-    for each in sums:
+    places, nodes = len(paths.of_place), len(paths.of_path)
+    for each in sampled:
+        drawn = each.dense(paths.size)
+        found = {name: summed(paths.of_path, values[:nodes], places) for name, values in drawn.items()}
+        _put_all(series, each.number, bins, found, drawn, spans, targets, flame)
+    for each in memory:
         found = each.dense(places)
-        own = np.stack(list(found.values()))
-        totals = _totals(found, len(spans[0]))
-        below = with_below(np.stack(list(totals.values())), spans) if totals else None
-        _put(series["flame"].own, found, flame.sums(own), each.number, bins)
-        for name, target in targets.items():
-            _put(series[name].own, found, target.own.sums(own), each.number, bins)
-            if below is not None:
-                _put(series[name].total, totals, target.total.sums(below), each.number, bins)
+        drawn = {name: summed(paths.of_place, values, paths.size) for name, values in found.items()}
+        _put_all(series, each.number, bins, found, drawn, spans, targets, flame)
     return series
+
+
+def _put_all(
+    series: Mapping[str, Series],
+    number: int,
+    bins: int,
+    found: Mapping[str, Values],
+    drawn: Mapping[str, Values],
+    spans: tuple[Ids, Ids],
+    targets: Mapping[str, Target],
+    flame: Groups,
+) -> None:
+    own = np.stack(list(found.values()))
+    totals = _totals(found, len(spans[0]))
+    below = with_below(np.stack(list(totals.values())), spans) if totals else None
+    _put(series["flame"].own, drawn, flame.sums(np.stack(list(drawn.values()))), number, bins)
+    for name, target in targets.items():
+        _put(series[name].own, found, target.own.sums(own), number, bins)
+        if below is not None:
+            _put(series[name].total, totals, target.total.sums(below), number, bins)
 
 
 def _totals(sums: Mapping[str, Values], nodes: int) -> dict[str, Values]:

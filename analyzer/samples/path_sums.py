@@ -72,6 +72,7 @@ class PathSums:
         self.paths = CallPaths(stream.recording, calls)
         self._sums = np.zeros((len(PATH_MEASURES), 0))
         self._states = np.zeros(256)
+        self._last: tuple[CpuBatch | WaitBatch | None, NDArray[np.int64]] = (None, np.zeros(0, np.int64))
 
     def cpu(self, batch: CpuBatch) -> None:
         """Takes some CPU samples."""
@@ -102,9 +103,13 @@ class PathSums:
         self._add(self.nodes(batch), weights)
 
     def nodes(self, batch: CpuBatch | WaitBatch) -> NDArray[np.int64]:
-        """The node of each row's path."""
+        """The node of each row's path; those of the last batch are kept for other sinks."""
+        if self._last[0] is batch:
+            return self._last[1]
         stack = np.where(batch.stack == self._stream.nodes, NOTHING, batch.stack.astype(np.int64))
-        return self.paths.nodes(stack, batch.state, batch.native, batch.native_stack, batch.native_path)
+        found = self.paths.nodes(stack, batch.state, batch.native, batch.native_stack, batch.native_path)
+        self._last = (batch, found)
+        return found
 
     def facts(self) -> PathFacts:
         """What was taken."""

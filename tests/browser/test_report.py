@@ -88,7 +88,7 @@ def test_dragging_a_window_filters_everything(pages: Pages, visit: Visit) -> Non
     assert sources(page)[0] == "return lib.fast(items)  # hot later"
     assert not any(text.startswith("yield item") for text in sources(page))
     assert cell(page, 8, "cpu").startswith("100")
-    assert page.locator("#flame .box", has_text="late").count() == 1
+    assert page.locator("#flame .box", has_text=re.compile("^late$")).count() == 1
     assert page.locator("#flame .box", has_text="early").count() == 0
     assert "early" not in page.locator("#functions").inner_text()
     page.click("#reset")
@@ -126,7 +126,7 @@ def test_search_narrows_tables_and_marks_the_flame_graph(pages: Pages, visit: Vi
     page.keyboard.type("late")
     page.wait_for_selector("#flame .box.found")
     assert sources(page) == ["return lib.fast(items)  # hot later"]
-    assert page.locator("#flame .box.found").all_inner_texts() == ["late"]
+    assert page.locator("#flame .box.found").all_inner_texts() == ["late", "deflate"]
     assert "42.8 %" in page.locator("#flame-found").inner_text()
     page.keyboard.press("Escape")
     page.wait_for_selector("#flame .box.found", state="detached")
@@ -171,8 +171,8 @@ def test_the_flame_graph_zooms_turns_over_and_changes_its_measure(pages: Pages, 
     page = visit(pages["story"])
     names = page.locator("#flame .box").all_inner_texts()
     assert [name for name in names if name][:3] == ["<module> main.py", "early", "late"]
-    page.locator("#flame .box", has_text="late").click()
-    assert page.locator("#flame .box").all_inner_texts() == ["<module> main.py", "late", "fast"]
+    page.locator("#flame .box", has_text=re.compile("^late$")).click()
+    assert page.locator("#flame .box").all_inner_texts() == ["<module> main.py", "late", "fast", "deflate", "kernel"]
     assert page.locator("#flame .crumb").inner_text().startswith("3.00 s CPU in late (42.8 %)")
     page.keyboard.press("ArrowDown")
     assert "fast" in page.evaluate("document.activeElement.innerText")
@@ -191,13 +191,35 @@ def test_the_flame_graph_zooms_turns_over_and_changes_its_measure(pages: Pages, 
     assert page.locator("#flame .crumb").inner_text() == "10 MB copied"
 
 
+def test_the_flame_graph_tells_python_native_code_and_the_kernel_apart(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    colours = {
+        name: page.locator("#flame .box", has_text=re.compile(f"^{name}$")).first.evaluate(
+            "box => getComputedStyle(box).backgroundColor"
+        )
+        for name in ("late", "deflate", "kernel")
+    }
+    assert len(set(colours.values())) == 3
+    whole = page.locator("#flame .crumb").inner_text()
+    page.locator("#flame .box.native").first.hover()
+    assert "libz" in page.locator("#tip").inner_text()
+    page.check("#flame input[name='python']")
+    assert page.locator("#flame .box.native, #flame .box.kernel").count() == 0
+    assert page.locator("#flame .crumb").inner_text() == whole
+    page.check("#flame input[name='inverted']")
+    assert page.locator("#flame .box").first.inner_text() == "early"
+    page.uncheck("#flame input[name='python']")
+    page.locator("#flame .box.kernel").first.click()
+    assert page.locator("#flame .crumb").inner_text().startswith("1.00 s CPU in kernel")
+
+
 def test_hovering_shows_exact_figures_with_their_interval(pages: Pages, visit: Visit) -> None:
     page = visit(pages["story"])
     page.locator("#lines td.bars > div").first.hover()
     text = page.locator("#tip").inner_text()
     assert "4.00 s" in text
     assert re.search(r"57\.1 % \(5\d\.\d to 6\d\.\d %\)", text)
-    page.locator("#flame .box", has_text="late").hover()
+    page.locator("#flame .box", has_text=re.compile("^late$")).hover()
     assert "3.00 s" in page.locator("#tip").inner_text()
 
 

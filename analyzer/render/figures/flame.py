@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from ...recording.native_names import short_name
 from ...recording.text import printable
 from ...recording.tree import NOTHING
 from ...report_data.flame import FOLDED, LABEL
@@ -185,6 +186,8 @@ def _with_calls(parent: NDArray[np.int64], parts: NDArray[np.float64]) -> NDArra
 
 def _look(picture: ReportData, function: int, hue: str) -> tuple[str, Colour, str]:
     """Name, colour and ink of a box; code out of scope is paler."""
+    if function >= len(picture.tree.function_names):
+        return short_name(picture.flame_paths.tree.function_names[function]), _tint(LIGHT["native"], 0.34), INK
     if function >= 0:
         inside = bool(picture.in_scope[function])
         name = printable(picture.tree.function_names[function])

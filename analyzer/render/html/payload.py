@@ -11,9 +11,10 @@ import pandas as pd
 
 from ...profile.profile import Profile
 from ...profile.wait_columns import COLUMN as WAIT_FOR
+from ...recording.native_names import short_library
 from ...recording.text import printable
 from ...report_data.advice.rules import advise
-from ...report_data.flame import FOLDED, LABEL
+from ...report_data.flame import FOLDED, KERNEL, LABEL
 from ...report_data.report_data import Part, ReportData
 from ...report_data.row_labels import MEANING, UNKNOWN_CODE
 from ...report_data.series import MEASURES
@@ -217,21 +218,26 @@ def processes_document(profile: Profile) -> list[dict[str, Any]]:
 
 
 def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
-    tree, flame = picture.tree, picture.flame
+    flame, paths = picture.flame, picture.flame_paths
+    tree, python = paths.tree, len(picture.tree.function_names)
     functions = np.unique(flame.function[flame.function >= 0])
     number_of = {int(function): place for place, function in enumerate(functions)}
+    files = {f: None if tree.function_files[f] < 0 else tree.paths[tree.function_files[f]] for f in functions.tolist()}
+    libraries = [short_library(paths.functions.paths[f - python]) if f >= python else None for f in functions.tolist()]
     return {
         "parent": packer.ids(flame.parent),
         "function": packer.ids(np.array([number_of.get(int(f), int(f)) for f in flame.function], np.int64)),
         "functions": {
             "name": names.numbers(printable(tree.function_names[f]) for f in functions),
-            "file": names.numbers(printable(tree.paths[tree.function_files[f]], 4096) for f in functions),
+            "file": names.numbers(None if path is None else printable(path, 4096) for path in files.values()),
             "line": [int(tree.function_lines[f]) for f in functions],
-            "inside": [int(picture.in_scope[f]) for f in functions],
+            "inside": [int(f < python and picture.in_scope[f]) for f in functions],
+            "library": names.numbers(libraries),
         },
         "special": {
             "-1": UNKNOWN_CODE,
             str(FOLDED): "(small functions)",
+            str(KERNEL): "kernel",
             **{str(LABEL - place): label for place, label in enumerate(picture.labels)},
         },
         "folded": flame.folded,

@@ -163,6 +163,7 @@ def assert_all_alike(path: Path, rule: Attribution, folder: Path, pprof: Any) ->
             close(of_json(profile, table, folder / "profile.json"), truth, 1e-6)
             close(of_page(recording, question, table), truth, 2e-5)
         close(of_paths(profile), truth, 1e-6)
+        close(of_page(recording, question, "flame"), truth, 2e-5)
         close(of_terminal(profile), truth, 0.00051 * truth["cpu"])
         if profile.spans is not None and len(profile.spans):
             assert profile.spans["cpu_s"].sum() == pytest.approx(truth["cpu"], rel=1e-9)

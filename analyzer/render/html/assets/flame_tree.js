@@ -29,22 +29,38 @@ function ownValues(data, metric, from, to, held) {
   });
 }
 
-// Nodes as { name key, parent, children, value, parts }, largest children first. `fold` leaves out frames of libraries.
-function flameTree(data, metric, from, to, { inverted = false, fold = false, held = null } = {}) {
+const KERNEL = -3; // the code of boxes for the time in the kernel
+const IN_KERNEL = CPU.indexOf("kernel");
+
+// Own values of a node in pieces, each with the code of a further box below its own, or null. The kernel's part has one.
+function pieces(values, apart) {
+  if (!apart || !(values[IN_KERNEL] > 0)) return [[null, values]];
+  const only = values.map((value, part) => (part === IN_KERNEL ? value : 0));
+  const rest = values.map((value, part) => (part === IN_KERNEL ? 0 : value));
+  return rest.some((value) => value > 0) ? [[null, rest], [KERNEL, only]] : [[KERNEL, only]];
+}
+
+// Nodes as { name key, parent, children, value, parts }, largest children first. `fold` leaves out frames of libraries,
+// `python` those of native code and of the kernel: what they did is their callers'.
+function flameTree(data, metric, from, to, { inverted = false, fold = false, python = false, held = null } = {}) {
   const { parent, function: code, functions } = data.flame;
   const own = ownValues(data, metric, from, to, held);
   const root = node(null, null);
-  const hidden = (number) => fold && code[number] >= 0 && !functions.inside[code[number]];
+  const apart = metric === "cpu" && !python;
+  const hidden = (number) => code[number] >= 0 && (functions.library[code[number]] ? python : fold && !functions.inside[code[number]]);
   if (inverted) {
     for (let leaf = 0; leaf < parent.length; leaf++) {
       const values = own.map((part) => part[leaf]);
       if (!values.some((value) => value > 0)) continue;
-      let place = root;
-      add(root, values);
-      for (let number = leaf; number >= 0; number = parent[number]) {
-        if (hidden(number)) continue;
-        place = child(place, code[number]);
-        add(place, values);
+      for (const [more, part] of pieces(values, apart)) {
+        let place = root;
+        add(root, part);
+        if (more !== null) add((place = child(place, more)), part);
+        for (let number = leaf; number >= 0; number = parent[number]) {
+          if (hidden(number)) continue;
+          place = child(place, code[number]);
+          add(place, part);
+        }
       }
     }
   } else {
@@ -54,7 +70,9 @@ function flameTree(data, metric, from, to, { inverted = false, fold = false, hel
       made[number] = hidden(number) ? above : child(above, code[number]);
       const values = own.map((part) => part[number]);
       if (!values.some((value) => value > 0)) continue;
-      for (let place = made[number]; place; place = place.parent) add(place, values);
+      for (const [more, part] of pieces(values, apart)) {
+        for (let place = more === null ? made[number] : child(made[number], more); place; place = place.parent) add(place, part);
+      }
     }
   }
   order(root);
