@@ -223,7 +223,7 @@ def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
     functions = np.unique(flame.function[flame.function >= 0])
     number_of = {int(function): place for place, function in enumerate(functions)}
     files = {f: None if tree.function_files[f] < 0 else tree.paths[tree.function_files[f]] for f in functions.tolist()}
-    libraries = [short_library(paths.functions.paths[f - python]) if f >= python else None for f in functions.tolist()]
+    modules = [short_library(paths.functions.paths[f - python]) if f >= python else None for f in functions.tolist()]
     return {
         "parent": packer.ids(flame.parent),
         "function": packer.ids(np.array([number_of.get(int(f), int(f)) for f in flame.function], np.int64)),
@@ -232,7 +232,7 @@ def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
             "file": names.numbers(None if path is None else printable(path, 4096) for path in files.values()),
             "line": [int(tree.function_lines[f]) for f in functions],
             "inside": [int(f < python and picture.in_scope[f]) for f in functions],
-            "library": names.numbers(libraries),
+            "module": names.numbers(modules),
         },
         "special": {
             "-1": UNKNOWN_CODE,

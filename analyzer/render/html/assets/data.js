@@ -103,7 +103,7 @@ function load(doc, block) {
     overall[name] = Array.isArray(values) ? running(values) : new Grid(block, values);
   }
   const flame = doc.flame;
-  const functions = { ...flame.functions, name: named(flame.functions.name), file: named(flame.functions.file), library: named(flame.functions.library) };
+  const functions = { ...flame.functions, name: named(flame.functions.name), file: named(flame.functions.file), module: named(flame.functions.module) };
   return {
     ...doc,
     recorded,

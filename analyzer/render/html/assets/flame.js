@@ -29,7 +29,7 @@ class FlameGraph {
     this.box = el("div", { class: "flame", role: "tree", "aria-label": "Flame graph" });
     this.crumb = el("div", { class: "crumb", "aria-live": "polite" });
     const toggles = [["inverted", "turn over (callers below)"]];
-    if (this.data.flame.functions.library.some(Boolean)) toggles.push(["python", "without native frames"]);
+    if (this.data.flame.functions.module.some(Boolean)) toggles.push(["python", "without native frames"]);
     if (this.data.scope !== "all") toggles.push(["fold", "without libraries"]);
     const checks = toggles.map(([name, text]) => el("label", {}, el("input", { type: "checkbox", name, onchange: (event) => {
       this.options[name] = event.target.checked;
@@ -99,8 +99,8 @@ class FlameGraph {
 
   describe(code) {
     if (code < 0) return { name: this.data.flame.special[code] || "?", file: null, line: null, inside: false, special: true };
-    const { name, file, line, inside, library } = this.data.flame.functions;
-    if (library[code]) return { name: shortNative(name[code]), full: name[code], file: null, line: null, library: library[code], inside: false, special: false };
+    const { name, file, line, inside, module } = this.data.flame.functions;
+    if (module[code]) return { name: shortNative(name[code]), full: name[code], file: null, line: null, module: module[code], inside: false, special: false };
     // Modules have all one name: their file tells them apart.
     const called = name[code] === "<module>" && file[code] ? `<module> ${shortPath(file[code])}` : name[code];
     return { name: called, file: file[code], line: line[code], inside: Boolean(inside[code]), special: false };
@@ -141,13 +141,13 @@ class FlameGraph {
 
   drawBox(place, x, width, level, around) {
     const told = this.describe(place.code);
-    const found = this.state.search && this.state.matches(told.full || told.name, told.file || told.library);
+    const found = this.state.search && this.state.matches(told.full || told.name, told.file || told.module);
     const hue = METRICS[this.metric].hue;
     const share = this.root.value > 0 ? place.value / this.root.value : 0;
     const text = `${told.name}, ${percent(share) || "0"} %, ${METRICS[this.metric].show(place.value)}`;
     const element = el("button", {
       type: "button", role: "treeitem", tabindex: "-1", "aria-label": text, "aria-level": level + 1,
-      class: `box ${place.code === KERNEL ? "kernel" : told.special ? "special" : told.library ? "native" : told.inside ? "own" : "other"} ${found ? "found" : ""} ${around ? "around" : ""} ${width > 0.02 ? "named" : ""}`,
+      class: `box ${place.code === KERNEL ? "kernel" : told.special ? "special" : told.module ? "native" : told.inside ? "own" : "other"} ${found ? "found" : ""} ${around ? "around" : ""} ${width > 0.02 ? "named" : ""}`,
       style: { left: `${x * 100}%`, width: `${width * 100}%`, top: `${level * ROW}px`, ...(hue ? { "--hue": `var(${hue})` } : {}) },
       onclick: () => this.zoom(place === this.zoomed ? place.parent : place),
     }, width > 0.02 ? el("span", {}, told.name) : "");
@@ -174,7 +174,7 @@ class FlameGraph {
     if (!this.options.inverted) rows.push(["of that its own", show(Math.max(0, own)), `${percent(own / this.root.value) || "0"} %`]);
     if (parts.length > 1) parts.forEach((part, number) => place.parts[number] > 0 && rows.push([`   ${CALLED[part]}`, show(place.parts[number]), `${percent(place.parts[number] / this.root.value) || "<0.1"} %`]));
     const box = facts(told.full || told.name, rows);
-    if (told.library) box.append(el("div", { class: "soft code" }, told.library));
+    if (told.module) box.append(el("div", { class: "soft code" }, told.module));
     if (told.file) box.append(el("div", { class: "soft code" }, `${shortPath(told.file)}:${told.line}`));
     return box;
   }
@@ -218,7 +218,7 @@ class FlameGraph {
     while (left.length) {
       const place = left.pop();
       const told = place.code === null ? null : this.describe(place.code);
-      if (told && this.state.matches(told.full || told.name, told.file || told.library)) sum += place.value;
+      if (told && this.state.matches(told.full || told.name, told.file || told.module)) sum += place.value;
       else left.push(...place.children);
     }
     return sum;

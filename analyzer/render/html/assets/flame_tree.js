@@ -47,7 +47,7 @@ function flameTree(data, metric, from, to, { inverted = false, fold = false, pyt
   const own = ownValues(data, metric, from, to, held);
   const root = node(null, null);
   const apart = metric === "cpu" && !python;
-  const hidden = (number) => code[number] >= 0 && (functions.library[code[number]] ? python : fold && !functions.inside[code[number]]);
+  const hidden = (number) => code[number] >= 0 && (functions.module[code[number]] ? python : fold && !functions.inside[code[number]]);
   if (inverted) {
     for (let leaf = 0; leaf < parent.length; leaf++) {
       const values = own.map((part) => part[leaf]);
