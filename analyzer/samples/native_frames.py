@@ -40,6 +40,7 @@ MACHINERY = re.compile(
     r"|_PyThreadState_(Push|Pop)Frame|_PyStack_|_Py_CheckFunctionResult|_Py_Specialize|_PyEvalFrame|_PyCode"
     r"|method_vectorcall\b|object_vacall\b|initialize_locals\b|clear_(thread|gen)_frame\b|slot_tp_(call|init|new)\b"
     r"|type_call\b|vectorcall_(method|maybe)\b|specialize\b"
+    r"|_Py_VectorCall\w*_StackRefSteal|_Py(_Builtin|_|)Call\w*_StackRef"
 )
 """Functions that CPython runs to make a call of any callable, a Python function too."""
 

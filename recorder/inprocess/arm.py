@@ -83,16 +83,26 @@ def start(spool: str, config: dict[str, str]) -> None:
     else:
         import atexit
 
-        from tachograph.recorder._native import arm, exiting, meta
+        from tachograph.recorder._native import arm, meta
 
         memory = config.get("memory") == "1"
         threshold, children = int(config.get("threshold", "0")), config.get("children") != "0"
         depth = int(config.get("native_depth", "0"))
         arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, threshold, children, depth)
         # The first of all: so it runs after the program's own functions, where the program's own part ends.
-        atexit.register(exiting)
+        atexit.register(at_exit)
         for key, value in facts.items():
             meta(key, value)
+
+
+def at_exit() -> None:
+    """Tell that the interpreter's own end begins, and what could not be known when it started."""
+    from tachograph.recorder._native import exiting, meta
+
+    jit = getattr(sys, "_jit", None)
+    if jit is not None:
+        meta("jit", "1" if jit.is_enabled() else "0")
+    exiting()
 
 
 def facts_of_interpreter(config: dict[str, str]) -> dict[str, str]:
@@ -111,11 +121,18 @@ def facts_of_interpreter(config: dict[str, str]) -> dict[str, str]:
 
 
 def jit_is_on() -> "bool | None":
-    """Whether CPython's own JIT compiler is on; None if it cannot be told (3.13, whose JIT has no Python interface)."""
+    """Whether CPython's own JIT compiler will be on: it is not yet, while the interpreter starts.
+
+    None where a default of the build decides: then it is known at the end (``at_exit``), and never of 3.13, whose JIT
+    has no Python interface.
+    """
     jit = getattr(sys, "_jit", None)  # since 3.14
-    if jit is not None:
-        return bool(jit.is_enabled())
-    return None if sys.hexversion >> 16 == 0x030D else False
+    if jit is None:
+        return None if sys.hexversion >> 16 == 0x030D else False
+    wanted = os.environ.get("PYTHON_JIT")
+    return (
+        False if not jit.is_available() else None if wanted is None or sys.flags.ignore_environment else wanted != "0"
+    )
 
 
 def python_version() -> str:
