@@ -27,7 +27,7 @@ from .profile.profile import Profile, Question
 from .recording.call_tree import load_tree
 from .recording.opened import DEFINITIONS
 from .recording.opened import Recording as Reader
-from .recording.question_options import Attribution
+from .recording.question_options import Attribution, PoolRule
 from .recording.text import printable
 from .recording.time_window import make_window
 from .recording.tree import NOTHING
@@ -126,6 +126,7 @@ class Recording(Reader):
         window: Window | None = None,
         thread: str | None = None,
         attribution: str = "auto",
+        pool_attribution: str = "positions",
         span: str | None = None,
         process: Which | None = None,
     ) -> Profile:
@@ -136,6 +137,7 @@ class Recording(Reader):
             window: a part of the time.
             thread: a thread's name (or a glob of it), its operating system id, or ``main``.
             attribution: how Python is told from native: auto, native, delay, opcode or pc-only.
+            pool_attribution: how CPU time of native threads is charged to lines: positions or none.
             span: only while spans lasted, in their threads: ``NAME`` (a glob) or ``NAME[KEY=VALUE,...]``.
             process: one process, or several: an id (the recording's or the system's) or a name (a glob).
         """
@@ -143,7 +145,14 @@ class Recording(Reader):
         one = isinstance(process, (str, int))
         wanted = () if process is None else tuple(map(str, [process] if one else process))  # type: ignore[arg-type]
         question = Question(
-            scope, thread, start_s, end_s, attribution=Attribution(attribution), span=span, processes=wanted
+            scope,
+            thread,
+            start_s,
+            end_s,
+            attribution=Attribution(attribution),
+            pools=PoolRule(pool_attribution),
+            span=span,
+            processes=wanted,
         )
         return build_profile(self, question)
 

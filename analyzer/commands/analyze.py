@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..recording.question_options import Attribution, LeakRule, Sort
+from ..recording.question_options import Attribution, LeakRule, PoolRule, Sort
 from .common import RECORDING_HELP, Failure, find_recording, loading, one_line_errors, process_option
 from .progress import progress
 
@@ -25,6 +25,7 @@ class Options:
     recording: str | None
     scope: str | None
     attribution: str
+    pool_attribution: str
     thread: str | None
     process: tuple[str, ...]
     processes: bool
@@ -79,6 +80,14 @@ class Options:
     show_default=True,
     help="How Python is told from native: 'native' by program counter and opcode, 'delay' by the delay of signals (for"
     " recordings with --sampler signal), 'opcode' by opcode alone, 'pc-only' by program counter alone.",
+)
+@click.option(
+    "--pool-attribution",
+    type=click.Choice([*map(str, PoolRule)]),
+    default=str(PoolRule.POSITIONS),
+    show_default=True,
+    help="How CPU time of native threads (of numerical libraries' pools) is charged to lines: by the positions of the"
+    " Python threads at the time, or not at all ('none').",
 )
 @click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
 @process_option
@@ -141,6 +150,7 @@ def run(options: Options) -> None:
         options.start,
         options.end,
         attribution=Attribution(options.attribution),
+        pools=PoolRule(options.pool_attribution),
         leaks=options.leaks,
         span=options.span,
         processes=options.process,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -11,6 +11,7 @@ from tachograph.format import FormatError
 
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.leaks import LeakDefinition, definition_named
+from ..conclusions.pools import PoolColumns, PoolSums
 from ..recording.call_tree import CallTree, load_tree
 from ..recording.filter import Filter, Mask, make_filter
 from ..recording.frame import Frame
@@ -82,6 +83,8 @@ class Measured:
     gpu: GpuSums | None
     paths: PathFacts
     """By call path."""
+    pools: PoolSums
+    """What native threads did, and for which lines."""
 
 
 def ask(recording: Recording, question: Question) -> Asked:
@@ -117,11 +120,12 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     spans = TimeRangeSums(stream, ranges, len(asked.spans.names)) if len(ranges[1]) else None
     readings = read_readings(recording)
     gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, asked.filter))
-    stream.feed(reduction, asked.paths, *(sink for sink in (spans, gpu) if sink is not None), *more)
+    pools = PoolSums(stream, asked.question.pools)
+    stream.feed(reduction, asked.paths, pools, *(sink for sink in (spans, gpu) if sink is not None), *more)
     facts = reduction.facts()
     release_unused()
     held = read_held(recording, asked.window, asked.filter, asked.wall_s)
-    return Measured(facts, held, spans, readings, None if gpu is None else gpu.sums(), asked.paths.facts())
+    return Measured(facts, held, spans, readings, None if gpu is None else gpu.sums(), asked.paths.facts(), pools)
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -146,7 +150,10 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
     leaks = held.leaks(recording, tree, in_scope, summary.placed_lines(in_scope), sources, definition)
     names = summary.sums.names
     summary = summary.with_more(
-        *held.columns(names, tree, in_scope, leaks), GpuColumns(names, measured.gpu), WaitColumns(names)
+        *held.columns(names, tree, in_scope, leaks),
+        GpuColumns(names, measured.gpu),
+        PoolColumns(names),
+        WaitColumns(names),
     )
     by_thread = summary.threads(threads, held.threads(threads.num_rows), asked.filter.processes)
     memory = held.memory(recording)
@@ -189,7 +196,8 @@ def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:
     rows = prepared(facts.cpu, facts.waits, main_threads(asked.recording.table("threads")))
     effective = effective_samples(float(facts.cpu["cpu_ns"].sum()), float(facts.cpu["weight_squared"].sum()))
     waited = [] if facts.waits is None else [reason_sums(facts.waits, len(tree))]
-    sums = joined([time_sums(rows, len(tree)), *waited, *measured.held.sums, *([] if gpu is None else [gpu.sums])])
+    more = [*waited, measured.pools.sums(), *measured.held.sums, *([] if gpu is None else [gpu.sums])]
+    sums = joined([time_sums(rows, len(tree)), *more])
     return Summary(tree, rows, sums, effective, waits_known=facts.waits is not None)
 
 
@@ -212,7 +220,8 @@ def _totals(
         asked.wall_s,
         waits_known=summary.waits_known,
     )
-    totals = replace(totals, **measured.held.totals(), idle_wait_s=_idle(asked, measured))
+    pools = asdict(measured.pools.time())
+    totals = replace(totals, **measured.held.totals(), **pools, idle_wait_s=_idle(asked, measured))
     if measured.readings is not None and devices is not None and measured.gpu is not None:
         totals = replace(totals, **gpu_totals(devices, measured.gpu, measured.readings, asked.window))
     return totals

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..conclusions.memory.process import Memory
 from ..recording.frame import Frame
 from ..recording.quality import Quality
-from ..recording.question_options import Attribution
+from ..recording.question_options import Attribution, PoolRule
 from ..recording.sources import Sources
 from ..samples.nodes import Calls
 from ..samples.path_sums import PathFacts
@@ -32,6 +32,8 @@ class Question:
     """Beginning of the window, seconds from the start of the recording; negative: from its end."""
     end_s: float | None = None
     attribution: Attribution = Attribution.AUTO
+    pools: PoolRule = PoolRule.POSITIONS
+    """How CPU time of native threads is charged to lines."""
     leaks: str = "default"
     """The name of the definition of leaks: ``default`` or ``paper``."""
     span: str | None = None
@@ -88,6 +90,14 @@ class Totals:
     copied_bytes: float | None = None
     copy_mb_per_s: float | None = None
     copy_samples: int | None = None
+    pool_cpu_s: float = 0.0
+    """CPU time of native threads, a part of ``cpu_s``; this and the next as in ``pools.PoolTime``."""
+    pool_unattributed_s: float = 0.0
+    """The part of that which is charged to no line."""
+    pool_waiting_s: float = 0.0
+    """The part of that in which they waited for work, spinning."""
+    pool_shared_s: float = 0.0
+    """The part of what is charged that several threads may have asked for."""
     gpu_s: float | None = None
     """Seconds that the program's GPUs were busy, summed over GPUs, while its main threads (or the threads asked for)
     ran or waited."""
@@ -164,6 +174,7 @@ class Profile:
     ``total_`` of allocated, freed, net, live_at_peak, live_at_end and copied bytes;
     gpu_s, gpu_share, total_gpu_s, total_gpu_share (how busy the GPU was while a main thread was there, running or
     waiting), gpu_memory_bytes and gpu_peak_bytes (memory of the GPU then: mean and most).
+    pool_cpu_s and total_pool_cpu_s (CPU time that native threads spent for it: no part of its ``cpu_s``),
     timeline (live bytes as a list of (seconds, bytes), None for places that never held much). NaN where they were not
     recorded. docs/reference/json.md says what each of them means.
     """

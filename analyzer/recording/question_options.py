@@ -69,6 +69,15 @@ class Attribution(enum.StrEnum):
     PC_ONLY = "pc-only"
 
 
+class PoolRule(enum.StrEnum):
+    """How CPU time of native threads is charged to lines: ``--pools``; the first is the default."""
+
+    POSITIONS = "positions"
+    """By where the Python threads were at each of a native thread's samples."""
+    NONE = "none"
+    """Not at all."""
+
+
 class LeakRule(enum.StrEnum):
     """The definitions of a leak: ``--leaks``; the first is the default."""
 

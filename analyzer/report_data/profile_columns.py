@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..conclusions import copies, gpu
+from ..conclusions import copies, gpu, pools
 from ..conclusions.leaks import leak_report as leaks
 from ..conclusions.memory import memory_columns as memory
 from ..profile import processes, span_sums, tasks, wait_columns
@@ -14,7 +14,10 @@ from ..samples.measures import SECONDS
 _SELF = ("samples", *SECONDS)
 _SHARES = ("cpu_share", "cpu_share_low", "cpu_share_high")
 _TOTAL = tuple(f"total_{name}" for name in (*_SELF, *_SHARES))
-_OTHERS = (wait_columns.COLUMN, *memory.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "timeline")
+_OTHERS = (
+    *(wait_columns.COLUMN, *memory.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS),
+    *(*pools.COLUMNS, "timeline"),
+)
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "lines": ("file", "line", "function", *_SELF, *_SHARES, *_TOTAL, *_OTHERS, "source"),

@@ -8,6 +8,7 @@ from typing import Any
 from ...profile.profile import Profile
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
 from ...report_data.numbers import percent, seconds, size
+from ...report_data.pool_facts import pool_facts
 from ...report_data.waiting import first_waiting
 from ..terminal.header import GC_SHARE, processes
 
@@ -86,6 +87,10 @@ def _figures(profile: Profile) -> list[dict[str, Any]]:
     if totals.gpu_share is not None:
         held = "" if totals.gpu_peak_bytes is None else f"{size(round(totals.gpu_peak_bytes))} of its memory at most"
         figures.append(_figure("GPU busy", f"{percent(totals.gpu_share) or '0'} %", held))
+    pools = pool_facts(totals)
+    if pools:
+        hint = " · ".join(f"{amount} {what}" for amount, what in pools[1:])
+        figures.append(_figure("native threads", f"{pools[0][0]} CPU", hint))
     copied = getattr(totals, "copied_bytes", None)
     if copied is not None:
         rate = f"{size(round(copied / totals.wall_s))}/s" if totals.wall_s else ""
@@ -150,6 +155,7 @@ def _about(profile: Profile) -> list[tuple[str, str]]:
         ("scope", profile.scope + widened),
         ("window", window),
         ("attribution", str(question.attribution)),
+        ("native threads", f"charged by {question.pools}" if profile.totals.pool_cpu_s > 0 else ""),
         ("format", f"{metadata.format_version}, written by tachograph {metadata.tachograph_version or '?'}"),
         ("effective samples", f"{profile.totals.effective_samples:,.0f}"),
     ]

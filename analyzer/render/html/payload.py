@@ -43,6 +43,7 @@ MEMORY_COLUMNS = (
     "leak_rate_bytes_per_s",
     "total_gpu_share",
     "gpu_peak_bytes",
+    "pool_cpu_s",
 )
 """Columns of the profile that belong to the whole of the question; shown whatever window is chosen, and marked so."""
 
@@ -146,9 +147,11 @@ def _part(part: Part, packer: Packer, names: Names, texts: tuple[str, ...]) -> d
 
 
 def _exact(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    """Columns of the whole time, where anything is known: memory with its intervals, what waits were for."""
+    """Columns of the whole time, where anything is known: memory with its intervals, pools, what waits were for."""
     wanted = [name + end for name in MEMORY_COLUMNS for end in ("", "_low", "_high")]
     found = {name: frame[name] for name in wanted if name in frame and frame[name].notna().any()}
+    if not (frame["pool_cpu_s"] > 0).any():
+        del found["pool_cpu_s"]
     columns: dict[str, list[Any]] = {
         name: [number(float(value), 5) for value in values] for name, values in found.items()
     }

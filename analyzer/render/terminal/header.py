@@ -13,6 +13,7 @@ from ...profile.profile import Profile, Totals
 from ...recording.text import printable
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
 from ...report_data.numbers import percent, seconds, size
+from ...report_data.pool_facts import pool_facts
 from ...report_data.waiting import first_waiting
 from .style import COLOURS, NAMES, Style
 
@@ -35,6 +36,8 @@ def header(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     yield Text()
     yield from _wrapped(_numbers(profile, style), width)
     yield from _split(profile, style, width)
+    for line in _pools(profile, style):
+        yield from _wrapped(line, width)
     for line in _memory(profile, style):
         yield from _wrapped(line, width)
     for line in _gpu(profile, style):
@@ -137,6 +140,17 @@ def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
             f"   garbage collection took {share} % ({seconds(totals.gc_s)}); it is Python, on the lines that set it off"
         )
         yield from _wrapped(Text(style.plain(told), "dim"), width)
+
+
+def _pools(profile: Profile, style: Style) -> Iterator[Text]:
+    """What native threads used, and how much of it is charged to lines."""
+    told = pool_facts(profile.totals)
+    if not told:
+        return
+    text = Text(" native threads  ", COLOURS["native"])
+    for number, (amount, what) in enumerate(told):
+        text.append(style.plain(" · ") if number else "", "dim").append(style.plain(amount), "bold").append(f" {what}")
+    yield text
 
 
 def _gpu(profile: Profile, style: Style) -> Iterator[Text]:

@@ -13,6 +13,7 @@ from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.frame import Row
 from ...recording.question_options import Sort
 from ...report_data.numbers import margin, percent, short_seconds, short_size
+from ...report_data.pool_facts import charges_pools
 from .style import COLOURS, Style
 
 BAR_WIDTH = 10
@@ -99,6 +100,8 @@ class Columns:
             share("kernel", "kernel" if wide else "kern", 8 if wide else 6),
             Column("wait", 8 if wide else 7, "dim", lambda values: Text(short_seconds(values["wait_s"]))),
         ]
+        if charges_pools(self._profile.totals):
+            columns.append(Column("pool %", 8 if wide else 7, COLOURS["native"], self._pool))
         if self._profile.gpu is not None:
             columns.append(Column("GPU %", 7, COLOURS["gpu"], _gpu))
         return [Column("", BAR_WIDTH + 1, "dim", self._bar), *columns] if wide else columns
@@ -172,6 +175,11 @@ class Columns:
     def _percent(self, seconds: float) -> str:
         cpu = self._profile.totals.cpu_s
         return percent(seconds / cpu if cpu > 0 else 0.0)
+
+    def _pool(self, values: Row) -> Text:
+        """What native threads used for the line, beside its own time."""
+        charged = 0.0 if values["file_id"] < 0 else values["pool_cpu_s"]
+        return Text(self._percent(charged), COLOURS["native"])
 
     def _bar(self, values: Row) -> Text:
         parts = [(part, float(values[f"{part}_s"] or 0)) for part in ("python", "native", "kernel", "unknown")]

@@ -100,6 +100,19 @@ class Builder:
         known = {"process": 0, "tid": tid, "name": name, "main": main, "python_name": True, "start_ns": START}
         return self._add("threads", **{**known, **values})
 
+    def module(self, path: str) -> int:
+        """A mapping of a file."""
+        known = {"process": 0, "start": 0, "end": 1, "file_offset": 0, "time_ns": 0, "interpreter": False}
+        return self._add("modules", path=path, **known)
+
+    def native_frame(self, module: int | None, symbol: str | None) -> int:
+        """A program counter; each call makes another one."""
+        return self._add("native_frames", module=module, offset=len(self.rows["native_frames"]), symbol=symbol)
+
+    def native_stack(self, parent: int | None, native_frame: int, stack: int | None = None) -> int:
+        """A call on a native path below its caller."""
+        return self._add("native_stacks", parent=parent, native_frame=native_frame, stack=stack)
+
     def file(self, path: str, source: str | None = None) -> int:
         return self._add("files", path=path, source=source)
 

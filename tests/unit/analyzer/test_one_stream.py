@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from rich.console import Console
 from browser import story
 from tachograph.analyzer import Attribution, Profile, Question, Recording, build_profile
 from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
-from tachograph.analyzer.recording.question_options import Sort
+from tachograph.analyzer.recording.question_options import PoolRule, Sort
 from tachograph.analyzer.render import json_document
 from tachograph.analyzer.render.html.page import report
 from tachograph.analyzer.render.terminal.report import show
@@ -61,6 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The path of a recording by its name."""
     folder = tmp_path_factory.mktemp("made")
     paths = {"story": story.build(folder / "story.tacho"), "signal": signal_recording(folder / "signal.tacho")}
+    paths["pools"] = pool_recording(folder / "pools.tacho")
     return lambda name: paths.get(name, GOLDEN / f"{name}.tacho")
 
 
@@ -165,11 +167,61 @@ def assert_all_alike(path: Path, rule: Attribution, folder: Path, pprof: Any) ->
         close(of_paths(profile), truth, 1e-6)
         close(of_page(recording, question, "flame"), truth, 2e-5)
         close(of_terminal(profile), truth, 0.00051 * truth["cpu"])
+        assert_native_threads_alike(recording, question, folder)
         if profile.spans is not None and len(profile.spans):
             assert profile.spans["cpu_s"].sum() == pytest.approx(truth["cpu"], rel=1e-9)
         for name in FORMATS:
             assert of_export(recording, name, Metric.CPU, pprof) == pytest.approx(truth["cpu"], rel=1e-6), name
     return truth
+
+
+def assert_native_threads_alike(recording: Recording, question: Question, folder: Path) -> None:
+    """What native threads used stands once in each table, whatever of it is charged; the page has the same by line."""
+    for rule in PoolRule:
+        profile = build_profile(recording, replace(question, pools=rule))
+        totals = profile.totals
+        json_document.write(profile, str(folder / "pools.json"), top=None, sort="cpu")
+        document = json.loads((folder / "pools.json").read_text("utf-8"))
+        assert document["totals"]["pool_cpu_s"] == pytest.approx(totals.pool_cpu_s, abs=1e-6)
+        for table in ("lines", "functions", "files"):
+            charged = [row["pool_cpu_s"] or 0.0 for row in document[table]]
+            assert sum(charged) == pytest.approx(totals.pool_cpu_s, abs=1e-6)
+            left = [row["pool_cpu_s"] for row in document[table] if row.get("function") == "<no Python stack>"]
+            assert table == "files" or sum(left) == pytest.approx(totals.pool_unattributed_s, abs=1e-6)
+        assert 0 <= totals.pool_waiting_s <= totals.pool_unattributed_s <= totals.pool_cpu_s <= totals.cpu_s + 1e-9
+        assert rule is PoolRule.POSITIONS or totals.pool_unattributed_s == totals.pool_cpu_s
+        page, _ = block.read_block(report(build_report_data(recording, replace(question, pools=rule))))
+        shown = page["lines"]["columns"].get("pool_cpu_s", [])
+        assert sum(value or 0.0 for value in shown) == pytest.approx(totals.pool_cpu_s, rel=1e-3, abs=1e-4)
+
+
+def pool_recording(path: Path) -> Path:
+    """Two threads that ask a pool of two workers, which also wait, and a thread that no pool has."""
+    builder = Builder(path)
+    code = builder.code(builder.file("/srv/a.py"))
+    asks, sleeps = builder.stack((code, 1)), builder.stack((code, 2))
+    library = builder.module("/lib/libopenblas.so")
+    kernel, server = builder.native_frame(library, "kernel"), builder.native_frame(library, "blas_thread_server")
+    other = builder.thread("other")
+    workers = [builder.thread(None, python_name=None, start_frame=server) for _ in range(2)]
+    builder.cpu(asks, 3, native_frame=kernel)
+    for number in range(40):
+        at = (number + 1) * 10
+        sampled = {"thread": workers[number % 2], "native_frame": server if number % 5 == 0 else kernel}
+        builder.cpu(None, 7 + number % 3, time_ns=START + at * MS, **sampled)
+        builder.position(
+            workers[number % 2], 0, asks if number % 3 else sleeps, at, 5 * number, running=number % 4 == 0
+        )
+        builder.position(workers[number % 2], other, asks if number % 7 else sleeps, at, number)
+    return builder.write()
+
+
+def test_native_threads(made: Callable[[str], Path], tmp_path: Path, pprof: Any) -> None:
+    truth = assert_all_alike(made("pools"), Attribution.AUTO, tmp_path, pprof)
+    with Recording.open(made("pools")) as recording:
+        totals = build_profile(recording, Question(scope="all")).totals
+    assert truth["cpu"] - totals.pool_cpu_s == pytest.approx(0.003)
+    assert totals.pool_cpu_s > totals.pool_unattributed_s > totals.pool_waiting_s > 0
 
 
 @pytest.mark.parametrize("name", NATIVE_RECORDINGS)

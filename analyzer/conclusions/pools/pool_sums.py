@@ -1,0 +1,171 @@
+"""Charges the CPU time of native threads to the Python lines that asked for it; the one place where that is decided.
+
+A *worker* is a native thread: one that Python did not start, while it has no Python frames. Its sample is charged to
+where a Python thread of its process was at that moment (the table ``positions``):
+
+1. A worker that waits for work, spinning, is charged to nothing: it is idle behind one call, and not yet in another.
+2. Candidates are the threads in a call of the pool's library (``submitters.Submitters``).
+3. A team of an OpenMP runtime belongs to the thread that created it: if that is a candidate, it is the only one.
+4. Of several candidates those that were on a CPU at that moment share the time equally: one whose call waits for
+   another's is not. If none was, they share it by the CPU time that each has used since it was last looked at.
+5. Without a candidate, those threads that were on a CPU in a call of which there is no CPU sample at all share it.
+6. Else it stays unattributed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tachograph.format.enumerations import StackState
+
+from ...recording.opened import Recording
+from ...recording.question_options import PoolRule
+from ...recording.tree import NOTHING
+from ...samples.nodes import NodeSums
+from ...samples.sites import state_label
+from ...samples.stream import CpuBatch, Stream, WaitBatch
+from .pool_frames import NO_LIBRARY, PoolFrames
+from .positions import PositionReader, Positions
+from .submitters import Submitters
+
+MEASURE = "pool_ns"
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PoolTime:
+    """The CPU time of native threads in a question, in seconds; the first is the sum of charged and unattributed."""
+
+    pool_cpu_s: float = 0.0
+    pool_unattributed_s: float = 0.0
+    """The part that is charged to no line."""
+    pool_waiting_s: float = 0.0
+    """The part of that in which workers waited for work, spinning."""
+    pool_shared_s: float = 0.0
+    """The part of what is charged that several threads may have asked for: it was shared out among them."""
+
+
+class PoolSums:
+    """The sink that charges the time of workers."""
+
+    def __init__(self, stream: Stream, rule: PoolRule) -> None:
+        self._nodes = stream.nodes
+        self._workers = native_threads(stream.recording)
+        self.times = bool(self._workers.any())
+        wanted = rule is PoolRule.POSITIONS and self.times and stream.recording.rows("positions") > 0
+        self._judge = _Judge(stream.recording, self._workers) if wanted else None
+        self._charged = np.zeros(stream.nodes)
+        self._all = self._waiting = self._shared = 0.0
+
+    def cpu(self, batch: CpuBatch) -> None:
+        """Takes some CPU samples."""
+        if not self.times:
+            return
+        mine = np.flatnonzero(self._workers[batch.thread] & (batch.state == StackState.NONE))
+        self._all += float(batch.weight_ns[mine].sum())
+        if self._judge is None or not len(batch):
+            return
+        found = self._judge.judge(batch, mine)
+        self._charged += np.bincount(found.stack, found.weight_ns, self._nodes)[: self._nodes]
+        self._waiting += found.waiting_ns
+        self._shared += found.shared_ns
+
+    def waits(self, batch: WaitBatch) -> None:
+        """Waits are charged to nothing."""
+
+    def time(self) -> PoolTime:
+        """What was taken."""
+        left = max(0.0, self._all - float(self._charged.sum()))
+        return PoolTime(self._all / 1e9, left / 1e9, self._waiting / 1e9, self._shared / 1e9)
+
+    def sums(self) -> NodeSums:
+        """What is charged, by node of the call tree; what is left stands with the threads without Python stacks."""
+        left = np.array([[max(0.0, self._all - float(self._charged.sum()))]])
+        return NodeSums((MEASURE,), self._charged[:, np.newaxis], [state_label(StackState.NONE)], left)
+
+
+def native_threads(recording: Recording) -> NDArray[np.bool_]:
+    """Which threads are neither main threads nor named by Python."""
+    threads = recording.table("threads")
+    columns = zip(threads.column("main").to_pylist(), threads.column("python_name").to_pylist(), strict=True)
+    return np.array([main is False and python is not True for main, python in columns], np.bool_)
+
+
+@dataclass(frozen=True)
+class _Charges:
+    """What was charged to which node, and what was not."""
+
+    stack: Ids
+    weight_ns: Floats
+    waiting_ns: float
+    shared_ns: float
+
+
+class _Judge:
+    """Decides by whom the work of samples was asked for."""
+
+    def __init__(self, recording: Recording, workers: NDArray[np.bool_]) -> None:
+        self._frames = PoolFrames(recording)
+        self._submitters = Submitters(recording, self._frames, workers)
+        self._positions = PositionReader(recording)
+        self._threads = recording.rows("threads")
+        self._nodes = recording.rows("stacks")
+
+    def judge(self, batch: CpuBatch, mine: NDArray[np.intp]) -> _Charges:
+        """Charges the rows ``mine`` of a batch."""
+        rows = self._positions.until(int(batch.time_ns[-1]))
+        thread, time_ns, weight = batch.thread[mine].astype(np.int64), batch.time_ns[mine], batch.weight_ns[mine]
+        start = self._submitters.start[thread]
+        waiting = self._frames.waiting(batch.native[mine], batch.native_stack[mine], start)
+        sample = self._samples_of(rows, thread, time_ns)
+        rows, sample = rows.only(sample != NOTHING), sample[sample != NOTHING]
+        rows, sample = rows.only(~waiting[sample]), sample[~waiting[sample]]
+        parts = self._parts(rows, sample, thread)
+        whole = np.bincount(sample, parts, len(mine))
+        share = np.divide(parts, whole[sample], out=np.zeros(len(rows)), where=whole[sample] > 0)
+        several = np.bincount(sample, (share > 0) & (share < 1), len(mine)) > 0
+        kept = share > 0
+        return _Charges(
+            rows.stack[kept],
+            (share * weight[sample])[kept],
+            float(weight[waiting].sum()),
+            float(weight[several].sum()),
+        )
+
+    def _samples_of(self, rows: Positions, thread: Ids, time_ns: Ids) -> Ids:
+        """The place of the sample of each row; NOTHING for rows whose sample is not asked for."""
+        if not len(thread) or not len(rows):
+            return np.full(len(rows), NOTHING, np.int64)
+        since = int(time_ns[0])
+        key = (time_ns - since) * self._threads + thread
+        wanted = (rows.time_ns - since) * self._threads + rows.sampled
+        order = np.argsort(key, kind="stable")
+        place = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
+        return np.where(key[order][place] == wanted, order[place], NOTHING)
+
+    def _parts(self, rows: Positions, sample: Ids, thread: Ids) -> Floats:
+        """What each thread has of its sample, in proportion; 0 for those that cannot have asked."""
+        library = self._submitters.libraries[thread][sample]
+        calls = self._submitters.calls(library, rows.stack)
+        creator = calls & self._frames.openmp[library] & (rows.thread == self._submitters.creator[thread][sample])
+        calls = np.where(_any(creator, sample)[sample], creator, calls) if len(rows) else calls
+        running = calls & rows.running
+        by_cpu = np.where(calls, rows.used_ns, 0).astype(np.float64)
+        used = np.bincount(sample, by_cpu) if len(rows) else by_cpu
+        even = calls.astype(np.float64)
+        unknown = rows.running & (rows.stack != self._nodes) & self._submitters.unsampled[rows.stack]
+        unknown &= library != NO_LIBRARY
+        if not len(rows):
+            return even
+        choices = (_any(running, sample)[sample], used[sample] > 0, _any(calls, sample)[sample])
+        return np.select(choices, (running.astype(np.float64), by_cpu, even), unknown.astype(np.float64))
+
+
+def _any(flags: NDArray[np.bool_], sample: Ids) -> NDArray[np.bool_]:
+    """By sample: whether one of its rows has the flag."""
+    return np.asarray(np.bincount(sample, flags) > 0)

@@ -1,0 +1,83 @@
+"""Reads the positions of Python threads beside the CPU samples that they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...recording.opened import Recording
+from ...samples.cells import filled
+
+_COLUMNS = ("time_ns", "sampled", "thread", "stack", "cpu_ns", "running")
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Some rows of ``positions``, in the order of time. All arrays have one length."""
+
+    time_ns: NDArray[np.int64]
+    sampled: NDArray[np.int64]
+    thread: NDArray[np.int64]
+    stack: NDArray[np.int64]
+    """Nodes of the call tree; the number of nodes where there is none."""
+    used_ns: NDArray[np.int64]
+    """CPU time that the thread used since it was last looked at; 0 at the first time."""
+    running: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+    def only(self, which: NDArray[Any] | slice) -> Positions:
+        """Some of the rows: a mask or a slice."""
+        return Positions(*(getattr(self, each.name)[which] for each in fields(self)))
+
+    def followed_by(self, more: Positions) -> Positions:
+        """These rows and then others."""
+        pairs = ((getattr(self, each.name), getattr(more, each.name)) for each in fields(self))
+        return Positions(*(np.concatenate(pair) for pair in pairs))
+
+
+class PositionReader:
+    """Gives out the rows of ``positions`` up to one time after the other."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._batches = recording.batches("positions", _COLUMNS)
+        self._nodes = recording.rows("stacks")
+        self._clock = np.full(recording.rows("threads"), -1, np.int64)
+        none = np.empty(0, np.int64)
+        self._held = Positions(none, none, none, none, none, np.empty(0, np.bool_))
+        self._more = True
+
+    def until(self, time_ns: int) -> Positions:
+        """The rows up to a time, that time included, which were not given out before."""
+        while self._more and (not len(self._held) or self._held.time_ns[-1] <= time_ns):
+            batch = next(self._batches, None)
+            if batch is None:
+                self._more = False
+                break
+            self._held = self._held.followed_by(self._read(batch))
+        end = int(np.searchsorted(self._held.time_ns, time_ns, side="right"))
+        given, self._held = self._held.only(slice(0, end)), self._held.only(slice(end, None))
+        return given
+
+    def _read(self, batch: Any) -> Positions:
+        time_ns, sampled, thread, clock = (
+            batch.column(name).to_numpy().astype(np.int64) for name in ("time_ns", "sampled", "thread", "cpu_ns")
+        )
+        running = batch.column("running").fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003  # a value
+        stack = filled(batch.column("stack"), self._nodes).astype(np.int64)
+        return Positions(time_ns, sampled, thread, stack, self._used(thread, clock), running.astype(np.bool_))
+
+    def _used(self, thread: NDArray[np.int64], clock: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What each thread's clock has advanced since its row before; the rows are in the order of time."""
+        order = np.argsort(thread, kind="stable")
+        owner, ordered = thread[order], clock[order]
+        begins = np.append(True, owner[1:] != owner[:-1]) if len(owner) else np.empty(0, np.bool_)
+        before = np.where(begins, self._clock[owner], np.append(-1, ordered[:-1]))
+        used = np.empty(len(thread), np.int64)
+        used[order] = np.where(before < 0, 0, np.maximum(ordered - before, 0))
+        self._clock[owner] = ordered  # the last of each owner's stays
+        return used
