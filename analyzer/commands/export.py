@@ -75,7 +75,7 @@ class Options:
 )
 @click.option("--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end.")
 @click.option("--lines", is_flag=True, help="Tell the lines of a function apart where FORMAT does not always do so.")
-@click.option("--native", is_flag=True, help="Show the native function that was running, or that called, as a frame.")
+@click.option("--native", is_flag=True, help="Show native functions as frames, where they stand in the calls.")
 @one_line_errors
 def export(**typed: object) -> None:
     """Writes a recording in another format."""

@@ -18,8 +18,9 @@ from ..recording.process_names import process_names
 from ..recording.question_options import Metric
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
+from ..samples.call_paths import CallPaths
 from ..samples.scope import ALL, PROJECT
-from .frames import FrameTree, NativeNames
+from .frames import FrameTree
 from .metrics import read_rows
 from .rows import Rows
 
@@ -71,7 +72,9 @@ class Extract:
 
     def tree(self, *, lines: bool, native: bool = False) -> FrameTree:
         """The frames; with the current line of each if ``lines``, with a native function at the end if ``native``."""
-        return FrameTree(self.calls, self.in_scope, lines=lines, native=NativeNames(self.recording) if native else None)
+        return FrameTree(
+            self.calls, self.in_scope, lines=lines, paths=CallPaths(self.recording, self.calls) if native else None
+        )
 
     def rows(self) -> Iterator[Rows]:
         """The rows of the metric, in batches."""

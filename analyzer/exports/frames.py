@@ -8,16 +8,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tachograph.format.enumerations import NativePath
+
 from ..recording.call_tree import CallTree
-from ..recording.opened import Recording
 from ..recording.text import printable
 from ..recording.tree import NOTHING
-from ..samples.native_frames import FrameClass, frame_classes
+from ..samples.call_paths import CallPaths, PathTree
+from ..samples.native_functions import NativeFunctions
 from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE
-from .rows import NONE, Rows
-
-_NOT_SHOWN = (FrameClass.UNKNOWN, FrameClass.LOOP, FrameClass.MACHINERY, FrameClass.JIT)
-"""Native functions that say no more than the Python frame above them, as those of the interpreter without a name do."""
+from .rows import NONE, STATE_LABELS, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,9 @@ class FrameTree:
     """
 
     def __init__(
-        self, calls: CallTree, in_scope: NDArray[np.bool_], *, lines: bool, native: NativeNames | None
+        self, calls: CallTree, in_scope: NDArray[np.bool_], *, lines: bool, paths: CallPaths | None = None
     ) -> None:
+        """``paths`` says where native functions stand, which are frames then."""
         self.functions: list[Function] = [
             Function(printable(name), printable(calls.paths[file], 4096) if file != NOTHING else None, int(line))
             for name, file, line in zip(
@@ -60,22 +60,62 @@ class FrameTree:
         self._functions = {each: number for number, each in enumerate(self.functions)}
         self._frames: dict[Frame, int] = {}
         self._nodes: dict[tuple[int, int], int] = {}
-        self._native = native
-        self._of_stack = self._add_stacks(calls, in_scope, lines=lines)
+        self._paths = paths
+        self._of_path: list[int] = []
+        self._in_scope = in_scope
+        self._frame_of = self._stack_frames(calls, lines=lines)
+        self._of_stack = self._add_stacks(calls, in_scope)
+        self._natives = [] if paths is None else self._native_frames(paths.functions)
 
     def nodes(self, rows: Rows) -> NDArray[np.int64]:
         """The node of each row: of its stack, or of a name for what has none."""
-        native = self._native.of_frame[rows.native] if self._native is not None else np.full(len(rows), NONE)
+        if self._paths is None:
+            return self._plain(rows, np.full(len(rows), NONE, np.int64))
+        # What the states of the stack say is known of paths; other names are not.
+        if rows.labels is not STATE_LABELS:
+            return self._plain(rows, self._paths.functions.of_frame[rows.native])
+        none = np.full(len(rows), NONE, np.int64)
+        stacks, how = (rows.native_stack, rows.native_path)
+        if stacks is None or how is None:
+            stacks, how = none, np.full(len(rows), NativePath.UNRECORDED, np.int64)
+        found = self._paths.nodes(rows.stack, rows.state, rows.native, stacks, how)
+        tree = self._paths.tree()
+        self._add_paths(tree)
+        nodes = np.array(self._of_path, np.int64)[found]
+        for path in np.unique(found[nodes == NONE]).tolist():
+            outside, native = self._named(NONE, OUT_OF_SCOPE), int(tree.native[path])
+            nodes[found == path] = outside if native == NONE else self._child(outside, self._natives[native])
+        return nodes
+
+    def _plain(self, rows: Rows, function: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The nodes of stacks without paths, with the native function at the end."""
         # One number for each combination: there are few of them, and numbers are quickly told apart.
-        last = 0 if self._native is None else len(self._native.functions)
-        key = np.where(rows.stack == NONE, rows.state, len(rows.labels) + rows.stack) * (last + 1) + native + 1
+        last = len(self._natives)
+        key = np.where(rows.stack == NONE, rows.state, len(rows.labels) + rows.stack) * (last + 1) + function + 1
         group, distinct = pd.factorize(key)
-        place, function = np.divmod(distinct, last + 1)
+        place, native = np.divmod(distinct, last + 1)
         found = []
-        for number, above in zip(place.tolist(), (function - 1).tolist(), strict=True):
+        for number, above in zip(place.tolist(), (native - 1).tolist(), strict=True):
             stack = number - len(rows.labels)
-            found.append(self._node(max(stack, NONE), "" if stack >= 0 else rows.labels[number], above))
+            node = self._named(max(stack, NONE), "" if stack >= 0 else rows.labels[number])
+            found.append(node if above == NONE else self._child(node, self._natives[above]))
         return np.asarray(np.array(found, np.int64)[group])
+
+    def _add_paths(self, tree: PathTree) -> None:
+        """The nodes of those call paths that came since the last time; NONE where no frame is in scope yet."""
+        known = len(self._of_path)
+        columns = (each[known:].tolist() for each in (tree.parent, tree.stack, tree.native, tree.label))
+        for parent, stack, native, label in zip(*columns, strict=True):
+            above = NONE if parent == NONE else self._of_path[parent]
+            if label != NONE:
+                node = self._child(NONE, Frame(self._function(Function(STATE_LABELS[label]))))
+            elif native != NONE:
+                node = NONE if above == NONE else self._child(above, self._natives[native])
+            elif self._in_scope[stack]:
+                node = self._child(above, self._frame_of[stack])
+            else:
+                node = above
+            self._of_path.append(node)
 
     def path(self, node: int) -> list[int]:
         """The frames from the root to a node."""
@@ -111,29 +151,31 @@ class FrameTree:
         """The function of a node's frame."""
         return self.functions[self.frames[self.frame[node]].function]
 
-    def _add_stacks(self, calls: CallTree, in_scope: NDArray[np.bool_], *, lines: bool) -> NDArray[np.int64]:
+    def _native_frames(self, functions: NativeFunctions) -> list[Frame]:
+        columns = zip(functions.names, functions.paths, strict=True)
+        return [Frame(self._function(Function(name, path, native=True))) for name, path in columns]
+
+    def _stack_frames(self, calls: CallTree, *, lines: bool) -> list[Frame]:
+        unknown = self._function(Function(UNKNOWN_CODE)) if (calls.function == NOTHING).any() else NONE
+        return [
+            Frame(unknown if function == NOTHING else function, line if lines and line != NOTHING else None)
+            for function, line in zip(calls.function.tolist(), calls.line.tolist(), strict=True)
+        ]
+
+    def _add_stacks(self, calls: CallTree, in_scope: NDArray[np.bool_]) -> NDArray[np.int64]:
         placed = np.full(len(calls) + 1, NONE, np.int64)  # the last one stands for no parent
-        parents, functions = calls.parent.tolist(), calls.function.tolist()
-        for node, (above, function, inside) in enumerate(zip(parents, functions, in_scope.tolist(), strict=True)):
-            if not inside:
-                placed[node] = placed[above]
-                continue
-            if function == NOTHING:
-                frame = Frame(self._function(Function(UNKNOWN_CODE)))
-            else:
-                line = int(calls.line[node])
-                frame = Frame(function, line if lines and line != NOTHING else None)
-            placed[node] = self._child(int(placed[above]), frame)
+        for node, (above, inside) in enumerate(zip(calls.parent.tolist(), in_scope.tolist(), strict=True)):
+            placed[node] = self._child(int(placed[above]), self._frame_of[node]) if inside else placed[above]
         return placed[:-1]
 
-    def _node(self, stack: int, label: str, native: int) -> int:
+    def _named(self, stack: int, label: str) -> int:
+        """The node of a Python stack, or of a name."""
         node = NONE if stack == NONE else int(self._of_stack[stack])
-        if node == NONE:
-            name = label if stack == NONE else OUT_OF_SCOPE
-            node = self._child(NONE, Frame(self._function(Function(name))))
-        if native != NONE and self._native is not None:
-            node = self._child(node, Frame(self._function(self._native.functions[native])))
-        return node
+        return (
+            node
+            if node != NONE
+            else self._child(NONE, Frame(self._function(Function(label if stack == NONE else OUT_OF_SCOPE))))
+        )
 
     def _child(self, parent: int, frame: Frame) -> int:
         number = self._frames.get(frame)
@@ -153,27 +195,3 @@ class FrameTree:
             number = self._functions[function] = len(self.functions)
             self.functions.append(function)
         return number
-
-
-class NativeNames:
-    """Which native function each row of ``native_frames`` lies in, as far as it is worth a frame of its own."""
-
-    def __init__(self, recording: Recording) -> None:
-        table, modules = recording.table("native_frames"), recording.table("modules")
-        paths = modules.column("path").to_pylist()
-        self.functions: list[Function] = []
-        known: dict[Function, int] = {}
-        of_frame = [NONE] * (table.num_rows + 1)  # the last one stands for no program counter
-        classes = frame_classes(table, modules, recording.table("processes")).tolist()
-        rows = zip(*(table.column(name).to_pylist() for name in ("module", "symbol")), strict=True)
-        for number, (module, symbol) in enumerate(rows):
-            if classes[number] in _NOT_SHOWN or (symbol is None and classes[number] == FrameClass.INTERIOR):
-                continue
-            path = None if module is None else printable(paths[module], 4096)
-            where = f"[{path.rpartition('/')[2] if path else 'unknown'}]"
-            function = Function(where if symbol is None else printable(symbol), path, native=True)
-            if function not in known:
-                known[function] = len(self.functions)
-                self.functions.append(function)
-            of_frame[number] = known[function]
-        self.of_frame = np.array(of_frame, np.int64)

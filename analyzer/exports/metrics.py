@@ -40,6 +40,8 @@ def cpu_rows(recording: Recording, window: Window, _: Mask | None = None) -> Ite
             state=batch.state.astype(np.int64),
             weight=batch.weight_ns,
             labels=STATE_LABELS,
+            native_stack=batch.native_stack,
+            native_path=batch.native_path,
         )
 
 
@@ -59,6 +61,8 @@ def wait_rows(recording: Recording, window: Window, _: Mask | None = None) -> It
             state=batch.state,
             weight=batch.weight_ns,
             labels=STATE_LABELS,
+            native_stack=batch.native_stack,
+            native_path=batch.native_path,
         )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +36,20 @@ class Rows:
     state: NDArray[np.int64]
     weight: NDArray[np.float64]
     labels: Sequence[str]
+    native_stack: NDArray[np.int64] | None = None
+    """Native call paths, NONE where there is none; None if they are not of interest."""
+    native_path: NDArray[np.int64] | None = None
+    """How they were got: values of the enumeration ``native_path``."""
 
     def only(self, wanted: NDArray[np.bool_]) -> Rows:
         """The wanted rows."""
         if wanted.all():
             return self
-        arrays = {each.name: getattr(self, each.name)[wanted] for each in fields(self) if each.name != "labels"}
-        return Rows(**arrays, labels=self.labels)
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        arrays: dict[str, Any] = {
+            name: array[wanted] for name, array in values.items() if isinstance(array, np.ndarray)
+        }
+        return replace(self, **arrays)
 
     def __len__(self) -> int:
         return len(self.weight)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.api import open as open_recording
 from tachograph.analyzer.commands.analyze import analyze
+from tachograph.analyzer.exports import Metric, prepare
 from tachograph.analyzer.profile.call_branches import Branch, call_tree, line_calls
 from tachograph.analyzer.profile.path_frame import COLUMNS
 from tachograph.format import FormatError
@@ -194,3 +195,55 @@ def test_callpaths(made: Made) -> None:
     section = text.partition("## `callpaths`")[2].partition("\n## ")[0]
     named = {name for line in section.splitlines() if line.startswith("| `") for name in line.split("|")[1].split("`")}
     assert {name for name in named if name.strip(" ,")} == set(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        (
+            "all",
+            {
+                "main dispatcher sort array_sort qs<int>(int)": 40,
+                "main dispatcher sort array_sort qs<int>(int) qs<int>(int)": 10,
+                "main dispatcher sort": 5,
+                "main builtin_sorted key": 30,
+                "main builtin_sorted key long_add": 8,
+                "main": 2,
+                "<no Python stack> deflate": 5,
+            },
+        ),
+        (
+            "project",
+            {
+                "main dispatcher array_sort qs<int>(int)": 40,
+                "main dispatcher array_sort qs<int>(int) qs<int>(int)": 10,
+                "main dispatcher": 5,
+                "main builtin_sorted key": 30,
+                "main builtin_sorted key long_add": 8,
+                "main": 2,
+                "<no Python stack> deflate": 5,
+            },
+        ),
+        (
+            "numpy",
+            {
+                "sort array_sort qs<int>(int)": 40,
+                "sort array_sort qs<int>(int) qs<int>(int)": 10,
+                "sort": 5,
+                "<out of scope> long_add": 8,
+                "<out of scope>": 32,
+                "<no Python stack> deflate": 5,
+            },
+        ),
+    ],
+)
+def test_exports_have_whole_paths(made: Made, scope: str, expected: dict[str, int]) -> None:
+    with Recording(made.builder.write()) as recording:
+        extract = prepare(recording, Metric.CPU, scope=scope)
+        tree = extract.tree(lines=False, native=True)
+        sums = extract.sums(tree)
+    paths = {
+        " ".join(tree.functions[tree.frames[frame].function].name for frame in tree.path(node)): round(weight / 1e6)
+        for node, weight in zip(sums["node"].tolist(), sums["weight"].tolist(), strict=True)
+    }
+    assert paths == expected

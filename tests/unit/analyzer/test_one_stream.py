@@ -110,9 +110,9 @@ def of_page(recording: Recording, question: Question, table: str) -> Sums:
     return sums | {"cpu": sum(sums[part] for part in PARTS)}
 
 
-def of_export(recording: Recording, name: str, metric: Metric, pprof: Any) -> float:
+def of_export(recording: Recording, name: str, metric: Metric, pprof: Any, *, native: bool = False) -> float:
     out = io.BytesIO()
-    FORMATS[name].write(prepare(recording, metric), Options(), out)
+    FORMATS[name].write(prepare(recording, metric), Options(native=native), out)
     return _READERS[name](out.getvalue(), pprof) / 1e9
 
 
@@ -171,7 +171,9 @@ def assert_all_alike(path: Path, rule: Attribution, folder: Path, pprof: Any) ->
         if profile.spans is not None and len(profile.spans):
             assert profile.spans["cpu_s"].sum() == pytest.approx(truth["cpu"], rel=1e-9)
         for name in FORMATS:
-            assert of_export(recording, name, Metric.CPU, pprof) == pytest.approx(truth["cpu"], rel=1e-6), name
+            for native in (False, True):
+                told = of_export(recording, name, Metric.CPU, pprof, native=native)
+                assert told == pytest.approx(truth["cpu"], rel=1e-6), (name, native)
     return truth
 
 
