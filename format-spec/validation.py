@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from .arrays import filled, ids
 from .errors import FormatError
 from .schema import TableSpec
 
@@ -96,11 +99,9 @@ def check_depth(stacks: pa.Table, where: str) -> None:
     Errors:
         FormatError: one has.
     """
-    import numpy as np
-
     count = stacks.num_rows
     # Each round doubles how far up an entry points; the last entry stands for "above the root".
-    above = np.append(stacks.column("parent").cast("int64").fill_null(count).to_numpy(), count)
+    above = np.append(ids(stacks.column("parent"), count), count)
     for _ in range(MAX_STACK_DEPTH.bit_length() - 1):
         if (above == count).all():
             return
@@ -110,38 +111,27 @@ def check_depth(stacks: pa.Table, where: str) -> None:
 
 
 def _check_range(values: pa.ChunkedArray, limit: int, what: str, referenced: str) -> None:
-    import pyarrow.compute as pc
-
-    highest = pc.max(values).as_py()
-    if highest is not None and highest >= limit:
+    if values.null_count == len(values):
+        return
+    highest = int(filled(values, 0).max())
+    if highest >= limit:
         raise FormatError(f"{what} has the id {highest}, but the table {referenced} has only {limit} rows")
 
 
 def _check_least(values: pa.ChunkedArray, least: int, what: str) -> None:
-    import pyarrow.compute as pc
-
-    lowest = pc.min(values).as_py()
-    if lowest is not None and lowest < least:
+    lowest = int(filled(values, least).min(initial=least))
+    if lowest < least:
         raise FormatError(f"{what} has the value {lowest}, and may have none below {least}")
 
 
 def _check_ids(values: pa.ChunkedArray, first_row: int, what: str) -> None:
-    import pyarrow.compute as pc
-
-    count = len(values)
-    if not count:
-        return
-    steps = pc.subtract(values.slice(1), values.slice(0, count - 1))
-    in_order = pc.min_max(steps).as_py() in ({"min": 1, "max": 1}, {"min": None, "max": None})
-    if values[0].as_py() != first_row or not in_order:
+    found = ids(values)
+    if not np.array_equal(found, np.arange(first_row, first_row + len(found))):
         raise FormatError(f"{what} must hold the row numbers, in order")
 
 
 def _check_parents(batch: pa.RecordBatch | pa.Table, where: str) -> None:
-    import pyarrow.compute as pc
-
-    before = pc.less(batch.column("parent"), batch.column("stack"))
-    if not pc.all(before, skip_nulls=True, min_count=0).as_py():
+    if not (ids(batch.column("parent")) < ids(batch.column("stack"))).all():
         raise FormatError(f"{where}: the column parent has an id that is not before its own row")
 
 

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids, no_rows, numbers
+
 from ..recording.frame import WholeNumbers
 from ..recording.opened import Recording
 from ..recording.time_window import Window
@@ -21,7 +23,7 @@ from ..samples.intervals import poisson_sums, shared_out
 from ..samples.nodes import NodeSums
 from ..samples.sites import NOT_SAMPLED, Sites
 from ..samples.summary import Columns, Placement
-from .memory.blocks import beyond, ids, sizes
+from .memory.blocks import beyond, sizes
 from .memory.calibration import ratio_factors
 from .memory.memory_columns import per_second
 
@@ -71,7 +73,7 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
     if not recording.recorded("copies"):
         return None
     schema = pa.schema([recording.specification.tables["copies"].schema.field(name) for name in _COLUMNS])
-    batches = [pa.RecordBatch.from_pylist([], schema), *recording.batches("copies", _COLUMNS)]
+    batches = [no_rows(schema), *recording.batches("copies", _COLUMNS)]
     parts = [_decode(batch, sites, window) for batch in batches]
     time_ns, thread, site, exact, size, mean = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     sampled = size > 0
@@ -133,13 +135,13 @@ class CopyColumns:
 
 
 def _decode(batch: pa.RecordBatch, sites: Sites, window: Window) -> tuple[_Ids, _Ids, _Ids, _Floats, _Floats, _Floats]:
-    time_ns = batch.column("time_ns").to_numpy()
-    inside = window.selects(batch.column("thread").to_numpy(), time_ns)
+    time_ns = numbers(batch.column("time_ns"))
+    inside = window.selects(numbers(batch.column("thread")), time_ns)
     stack, native, thread = (ids(batch.column(name))[inside] for name in ("stack", "native_frame", "thread"))
     exact, size, mean = (sizes(batch, "copies", name)[inside] for name in ("bytes", "size_bytes", "mean_bytes"))
     site = np.full(len(thread), -1, np.int64)
     sampled = size > 0
-    state = batch.column("stack_state").to_numpy()[inside]
+    state = numbers(batch.column("stack_state"))[inside]
     time_ns = time_ns[inside]
     site[sampled] = sites.number(stack[sampled], state[sampled], native[sampled], thread[sampled], time_ns[sampled])
     return time_ns, thread, site, exact, size, mean

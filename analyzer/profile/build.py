@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
-import numpy as np
-
 from tachograph.format import FormatError
+from tachograph.format.arrays import ids
 
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.leaks import LeakDefinition, definition_named
@@ -252,7 +251,7 @@ def _of_processes(spans: Spans, recording: Recording, wanted: Filter) -> Spans:
     """The spans of the processes that were asked for."""
     if wanted.processes is None:
         return spans
-    owner = recording.table("threads").column("process").to_numpy().astype(np.int64)
+    owner = ids(recording.table("threads").column("process"))
     return spans.only(wanted.processes[owner[spans.thread]])
 
 

@@ -9,6 +9,8 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids
+
 from ..conclusions.copies import Copies, CopyColumns, read_copies, sum_copies
 from ..conclusions.leaks import LeakColumns, LeakDefinition, Leaks, find_leaks
 from ..conclusions.memory import Heap, read_heap
@@ -158,7 +160,7 @@ def read_held(recording: Recording, window: Window, wanted: Filter, wall_s: floa
 
 def threads_by_process(recording: Recording) -> NDArray[np.int64]:
     """The number of threads of each process."""
-    owner = recording.table("threads").column("process").to_numpy().astype(np.int64)
+    owner = ids(recording.table("threads").column("process"))
     return np.bincount(owner, minlength=recording.rows("processes"))
 
 

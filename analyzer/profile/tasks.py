@@ -94,7 +94,7 @@ class Steps:
 
 def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
     """Finds the steps of tasks, callbacks and event loops in the call tree; None if no code is a coroutine's."""
-    flags = np.append(recording.table("codes").column("flags").to_numpy().astype(np.int64), 0)
+    flags = np.append(ids(recording.table("codes").column("flags")), 0)
     if not (flags & _CO).any():
         return None
     stacks = recording.table("stacks")
@@ -131,8 +131,12 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
 
 def _names(stacks: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
     """The number of each node's own task, NOTHING where it has none, and the names by number."""
-    texts = stacks.column("task").combine_chunks().dictionary_encode()
-    return ids(texts.indices), texts.dictionary.to_pylist()
+    numbers: dict[str, int] = {}
+    own = [
+        NOTHING if name is None else numbers.setdefault(name, len(numbers))
+        for name in stacks.column("task").to_pylist()
+    ]
+    return np.array(own, np.int64), list(numbers)
 
 
 class _Functions:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
+from tachograph.format.arrays import ids
 
 from .opened import Recording
 from .process_names import process_names
@@ -45,7 +46,7 @@ def make_filter(recording: Recording, thread: str | None, processes: Sequence[st
         FormatError: there is no such thread or process, or one of ``processes`` may mean several things.
     """
     table = recording.table("threads")
-    owner = table.column("process").to_numpy().astype(np.int64)
+    owner = ids(table.column("process"))
     of_processes = filter_processes(recording, processes)
     inside = None if of_processes is None else of_processes[owner]
     named = _named_threads(table, thread, inside)
@@ -77,7 +78,7 @@ def filter_processes(recording: Recording, wanted: Sequence[str]) -> Mask | None
     if not wanted:
         return None
     table = recording.table("processes")
-    pids = table.column("pid").to_numpy().astype(np.int64)
+    pids = ids(table.column("pid"))
     names = process_names(table, recording.manifest.argv)
     mask = np.zeros(len(pids), np.bool_)
     for text in wanted:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids, known, numbers
 from tachograph.format.enumerations import StackState
 
 from .opened import Recording
@@ -55,8 +56,8 @@ def find_interpreter_phases(recording: Recording) -> InterpreterPhases:
     """Looks at ``cpu`` from both ends, as far as it must: for one process as a rule at a row group or two."""
     threads = recording.table("threads")
     main = np.array([each is True for each in threads.column("main").to_pylist()], np.bool_)
-    start_ns = threads.column("start_ns").fill_null(0).to_numpy().astype(np.int64)
-    end_ns = threads.column("end_ns").fill_null(_NEVER).to_numpy().astype(np.int64)
+    start_ns = ids(threads.column("start_ns"), 0)
+    end_ns = ids(threads.column("end_ns"), _NEVER)
     groups = recording.tables.row_groups("cpu")
     offsets = np.concatenate(([0], np.cumsum(groups))).tolist()
     forwards = list(range(len(groups)))
@@ -88,10 +89,10 @@ def _scan(
         if not missing.any():
             break
         table = recording.tables.read_group("cpu", group, ("time_ns", "thread", "stack"))
-        thread, time_ns = table.column("thread").to_numpy(), table.column("time_ns").to_numpy()
+        thread, time_ns = numbers(table.column("thread")), numbers(table.column("time_ns"))
         if not len(thread):
             continue
-        rows = np.flatnonzero(table.column("stack").is_valid().to_numpy() & missing[thread])
+        rows = np.flatnonzero(known(table.column("stack")) & missing[thread])
         # Of several rows of a thread the one that is assigned last stays.
         rows = rows[::-1] if last.sign > 0 else rows
         row[thread[rows]], moment[thread[rows]] = rows + offsets[group], time_ns[rows]

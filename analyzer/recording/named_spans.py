@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
-from tachograph.format.arrays import filled, ids
+from tachograph.format.arrays import filled, ids, numbers
 
 from .opened import Recording
 from .text import printable
@@ -52,7 +52,7 @@ def read_spans(recording: Recording) -> Spans:
     if not table.num_rows:
         nothing = np.zeros(0, np.int64)
         return Spans(nothing, nothing, nothing, nothing, [], [])
-    start_ns = table.column("start_ns").to_numpy()
+    start_ns = numbers(table.column("start_ns"))
     last = max(recording.end_ns or 0, int(start_ns[-1]))
     end_ns = np.maximum(filled(table.column("end_ns"), last), start_ns)
     names: dict[str, int] = {}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
+
+from tachograph.format.arrays import ids, known, numbers
 
 from .opened import Recording
 
@@ -42,9 +43,9 @@ class ProcessLifetimes:
 def read_process_lifetimes(recording: Recording) -> ProcessLifetimes:
     """The lifetimes of the processes; those that outlived the recording end with it."""
     table = recording.table("processes")
-    start_ns = table.column("start_ns").to_numpy().astype(np.int64)
+    start_ns = ids(table.column("start_ns"))
     ends = table.column("end_ns")
-    seen = ends.is_valid().to_numpy()
+    seen = known(ends)
     outlived = {entry.get("process") for entry in recording.manifest.quality if entry["loss"] == "processes_outlived"}
     if recording.rotated_on:
         outlived = set(range(len(seen)))
@@ -57,21 +58,21 @@ def read_process_lifetimes(recording: Recording) -> ProcessLifetimes:
         unseen_ns = np.where(asked & (signs > 0), signs, last)
     else:
         unseen_ns = np.full(len(seen), last)
-    end_ns = np.where(seen, ends.fill_null(0).to_numpy().astype(np.int64), unseen_ns)
+    end_ns = np.where(seen, ids(ends, 0), unseen_ns)
     return ProcessLifetimes(start_ns, np.maximum(start_ns, end_ns), seen)
 
 
 def _last_signs(recording: Recording) -> _Ids:
     """By process, the last moment at which anything was recorded of it; 0 where nothing was."""
     threads = recording.table("threads")
-    owner = threads.column("process").to_numpy().astype(np.int64)
+    owner = ids(threads.column("process"))
     last = np.zeros(recording.rows("processes"), np.int64)
-    np.maximum.at(last, owner, threads.column("end_ns").fill_null(0).to_numpy().astype(np.int64))
+    np.maximum.at(last, owner, ids(threads.column("end_ns"), 0))
     by_thread = np.zeros(len(owner), np.int64)
     for name, column in _ROWS:
         for batch in recording.batches(name, (column, "thread")):
-            np.maximum.at(by_thread, batch.column("thread").to_numpy(), batch.column(column).to_numpy())
+            np.maximum.at(by_thread, numbers(batch.column("thread")), numbers(batch.column(column)))
     np.maximum.at(last, owner, by_thread)
     for batch in recording.batches("memory", ("time_ns", "process")):
-        np.maximum.at(last, batch.column("process").to_numpy(), batch.column("time_ns").cast(pa.int64()).to_numpy())
+        np.maximum.at(last, numbers(batch.column("process")), ids(batch.column("time_ns")))
     return last

@@ -19,6 +19,7 @@ from tachograph.format import (
     check_schema,
     complete,
 )
+from tachograph.format.arrays import no_rows
 
 BATCH_ROWS = 1 << 20
 """Rows that are in memory at a time while a long table is read."""
@@ -64,7 +65,7 @@ class Tables:
         """A table of definitions, whole, with exactly the columns of the specification."""
         spec = self._specification.tables[name]
         if not self.has(name):
-            return spec.schema.empty_table()
+            return pa.Table.from_batches([no_rows(spec.schema)])
         if self.rows(name) > MAX_DEFINITIONS:
             raise FormatError(f"{_file(name)}: has {self.rows(name)} rows, more than the {MAX_DEFINITIONS} it may have")
         with self._open(name) as file:

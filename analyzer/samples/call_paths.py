@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids
 from tachograph.format.enumerations import NativePath
 
 from ..recording.call_tree import CallTree
@@ -62,10 +63,10 @@ class CallPaths:
         self.recorded = recording.rows("native_stacks") > 0
         """Whether there are native paths; else only the innermost function is known."""
         table = recording.table("native_stacks")
-        self._caller = _filled(table.column("parent"), NOTHING).tolist()
-        frame = _filled(table.column("native_frame"), len(self.functions.of_frame) - 1)
+        self._caller = ids(table.column("parent")).tolist()
+        frame = ids(table.column("native_frame"), len(self.functions.of_frame) - 1)
         self._function: list[int] = self.functions.of_frame[frame].tolist()
-        self._activation = _filled(table.column("stack"), NOTHING).tolist()
+        self._activation = ids(table.column("stack")).tolist()
         start, end = calls.spans
         self._start, self._end = start.tolist(), end.tolist()
         self._above: list[int] = calls.parent.tolist()
@@ -197,11 +198,6 @@ class CallPaths:
             self._native.append(native if key < 0 and not label else NOTHING)
             self._labels.append(native if label else NOTHING)
         return node
-
-
-def _filled(column: object, otherwise: int) -> Ids:
-    values = column.cast("int64").fill_null(otherwise)  # type: ignore[attr-defined]
-    return np.asarray(values.to_numpy(), np.int64)
 
 
 def labels() -> Sequence[str]:

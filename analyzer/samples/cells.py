@@ -5,9 +5,13 @@ There are few of them, so that a rule is asked once for a cell, and not once for
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from tachograph.format.arrays import filled, ids, known, numbers
 
 from ..recording.compat.opcodes import classes_of
 from ..recording.interpreter_phases import ENDING
@@ -40,19 +44,19 @@ class CellPacker:
         versions = processes.column("python_version").to_pylist()
         opcodes = np.stack([classes_of(version) for version in versions] or [classes_of(None)])
         self._opcodes = opcodes.astype(np.uint16) * (_KERNEL * _ORIGINS * STATES)
-        self._process = threads.column("process").to_numpy().astype(np.int64)
+        self._process = ids(threads.column("process"))
 
     def pack(
         self, batch: pa.RecordBatch, thread: NDArray[np.integer], state: NDArray[np.integer]
     ) -> NDArray[np.uint16]:
         """The cell of each row of a batch, whose stack states are ``state``."""
         system = batch.column("system_ns")
-        known = system.is_valid().to_numpy(zero_copy_only=False) if system.null_count else True
+        kernel: NDArray[Any] | bool = known(system) if system.null_count else True
         cell: NDArray[np.uint16] = np.take(self._frames, filled(batch.column("native_frame"), len(self._frames) - 1))
         cell += self._opcode_part(thread, filled(batch.column("opcode"), 0))
-        cell += _scaled(known, _ORIGINS * STATES)
+        cell += _scaled(kernel, _ORIGINS * STATES)
         # Values that this version does not know count as the last.
-        cell += _scaled(np.minimum(batch.column("origin").to_numpy(), _ORIGINS - 1), STATES)
+        cell += _scaled(np.minimum(numbers(batch.column("origin")), _ORIGINS - 1), STATES)
         cell += _scaled(state, 1)
         return cell
 
@@ -71,12 +75,6 @@ def unpacked(cell: NDArray[np.integer]) -> dict[str, NDArray[np.integer | np.boo
         cell, columns[name] = np.divmod(cell, size)
     columns["kernel_known"] = columns["kernel_known"].astype(np.bool_)
     return columns
-
-
-def filled(ids: pa.Array, otherwise: int) -> NDArray[np.integer]:
-    """Ids as an index, with ``otherwise`` in place of null."""
-    result: NDArray[np.integer] = (ids.fill_null(otherwise) if ids.null_count else ids).to_numpy()
-    return result
 
 
 def _scaled(values: NDArray[np.integer] | bool, factor: int) -> NDArray[np.uint16] | np.uint16:

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids
+
 
 class FrameClass(enum.IntEnum):
     """Where a program counter lies."""
@@ -74,7 +76,7 @@ GPU_DRIVER = re.compile(r"lib(cuda|nvidia-|amdhip64|hsa-runtime64|ze_)")
 def frame_classes(frames: pa.Table, modules: pa.Table, processes: pa.Table) -> NDArray[np.uint8]:
     """The class of each row of ``native_frames``, then UNKNOWN for rows without a native frame."""
     interpreter = _interpreter_modules(modules)
-    module = frames.column("module").fill_null(modules.num_rows).to_numpy().astype(np.int64)
+    module = ids(frames.column("module"), modules.num_rows)
     inside = np.append(interpreter, False)[module]
     classes = np.full(frames.num_rows + 1, FrameClass.OUTSIDE, np.uint8)
     classes[np.append(_fileless_with_jit(modules, processes), False)[module].nonzero()] = FrameClass.JIT
@@ -91,7 +93,7 @@ def frame_classes(frames: pa.Table, modules: pa.Table, processes: pa.Table) -> N
 def gpu_frames(frames: pa.Table, modules: pa.Table) -> NDArray[np.bool_]:
     """Whether each row of ``native_frames`` lies in a GPU driver, then False for rows without one."""
     drivers = np.append(matching(modules, GPU_DRIVER), False)
-    module = frames.column("module").fill_null(modules.num_rows).to_numpy().astype(np.int64)
+    module = ids(frames.column("module"), modules.num_rows)
     return np.append(drivers[module], False)
 
 

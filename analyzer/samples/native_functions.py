@@ -18,6 +18,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import known
+
 from ..recording.native_names import library_name, plain_name
 from ..recording.opened import Recording
 from ..recording.text import printable
@@ -53,7 +55,7 @@ class NativeFunctions:
         self.paths: list[str | None] = []
         self.of_frame: NDArray[np.int64] = np.full(frames.num_rows + 1, NOTHING, np.int64)
         """By row of ``native_frames``; NOTHING for folded ones, and at the end for none."""
-        nameless = np.append(frames.column("symbol").is_null().to_numpy(), False)
+        nameless = np.append(~known(frames.column("symbol")), False)
         in_loop = np.isin(classes, (FrameClass.LOOP, FrameClass.JIT))
         self.loop: NDArray[np.bool_] = in_loop | (nameless & (classes == FrameClass.INTERIOR))
         """By row of ``native_frames``, and one more for none: whether it lies in the evaluation loop, or may."""
@@ -61,14 +63,14 @@ class NativeFunctions:
         """By function: whether it is the C library's, or one with which a program begins."""
         self.nameless: list[bool] = []
         """By function: whether it stands for all functions of a library that have no names."""
-        known: dict[tuple[str, str | None], int] = {}
+        numbers: dict[tuple[str, str | None], int] = {}
         columns = (frames.column(name).to_pylist() for name in ("module", "symbol"))
         for row, (module, symbol, kind) in enumerate(zip(*columns, classes[:-1].tolist(), strict=True)):
             if _folded(kind, symbol) or (module is not None and recorder[module]):
                 continue
             path = None if module is None else paths[module]
             name = f"[{library_name(path) or 'unknown'}]" if symbol is None else plain_name(symbol)
-            number = known.setdefault((name, path), len(self.names))
+            number = numbers.setdefault((name, path), len(self.names))
             if number == len(self.names):
                 self.names.append(name)
                 self.paths.append(path)

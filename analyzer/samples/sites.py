@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids
 from tachograph.format.enumerations import StackState
 
 from ..recording.interpreter_phases import ENDING, STARTING, InterpreterPhases, find_interpreter_phases
@@ -50,7 +51,7 @@ class Sites:
         self._numbers: dict[str, int] = {}
         self._names = _native_names(recording)
         self._phases: InterpreterPhases = phases or find_interpreter_phases(recording)
-        self._parents: _Ids = recording.table("stacks").column("parent").cast("int64").fill_null(-1).to_numpy()
+        self._parents: _Ids = ids(recording.table("stacks").column("parent"))
 
     def __len__(self) -> int:
         return self.nodes + len(self.labels)

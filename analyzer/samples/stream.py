@@ -13,10 +13,10 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
+from tachograph.format.arrays import filled, ids, numbers, to_mask
 from tachograph.format.enumerations import NativePath, Origin
 
 from ..recording.filter import Mask
@@ -27,7 +27,7 @@ from ..recording.question_options import Attribution
 from ..recording.tables import BATCH_ROWS
 from ..recording.time_window import Window
 from .attribution import Division, Parts
-from .cells import STATES, CellPacker, filled
+from .cells import STATES, CellPacker
 from .native_frames import gpu_frames
 from .wait_reasons import REASONS, Reasons
 from .weights import share_ticks, weighted_batches, whole_ticks
@@ -89,7 +89,7 @@ class Stream:
         """Number of nodes of the call tree; as the stack of a sample, it stands for none."""
         self.phases: InterpreterPhases = find_interpreter_phases(recording)
         self.division = Division(rule)
-        self._process = recording.table("threads").column("process").to_numpy().astype(np.int64)
+        self._process = ids(recording.table("threads").column("process"))
         self._signals = has_signals(recording)
         self.has_paths = recording.rows("native_stacks") > 0
         """Whether there are native call paths."""
@@ -140,8 +140,8 @@ class Stream:
         reasons = Reasons(targets, self.recording.manifest.machine)
         drivers = gpu_frames(self.recording.table("native_frames"), self.recording.table("modules"))
         for batch in self.recording.batches("waits", [*_WAIT_COLUMNS, *(_PATH_COLUMNS if self.has_paths else ())]):
-            start_ns, end_ns = (batch.column(name).to_numpy() for name in ("start_ns", "end_ns"))
-            thread, target = batch.column("thread").to_numpy(), batch.column("target").to_numpy()
+            start_ns, end_ns = (numbers(batch.column(name)) for name in ("start_ns", "end_ns"))
+            thread, target = numbers(batch.column("thread")), numbers(batch.column("target"))
             native = filled(batch.column("native_frame"), len(drivers) - 1)
             kind = np.where(np.take(drivers, native) | (target == targets.index("gpu")), GPU, WORLD)
             kind[target == targets.index("cpu")] = CPU
@@ -169,7 +169,7 @@ class Stream:
             ).only(wanted)
 
     def _cpu_batch(self, batch: pa.RecordBatch, first_row: int) -> CpuBatch:
-        thread = batch.column("thread").to_numpy()
+        thread = numbers(batch.column("thread"))
         state = self.phases.mark_rows(_states(batch.column("stack_state")), thread, first_row)
         elapsed = weight = _weights(batch.column("cpu_ns"), "cpu", "cpu_ns")
         delay = None
@@ -179,21 +179,21 @@ class Stream:
         if inside is not None:
             state, elapsed, weight = state[inside], elapsed[inside], weight[inside]
             delay = None if delay is None else delay[inside]
-            batch = batch.filter(pa.array(inside))
+            batch = batch.filter(to_mask(inside))
         return CpuBatch(self, batch, state, elapsed, weight, delay)
 
     def _inside(self, batch: pa.RecordBatch, thread: NDArray[np.integer]) -> Mask | None:
         """Which rows were asked for; None if all were."""
         if self.window.whole:
             return None if self.threads is None else self.threads[thread]
-        inside = self.window.selects(thread, batch.column("time_ns").to_numpy())
+        inside = self.window.selects(thread, numbers(batch.column("time_ns")))
         return inside if self.threads is None else inside & self.threads[thread]
 
     def _shared(
         self, batch: pa.RecordBatch, thread: NDArray[np.integer], elapsed: _Floats
     ) -> tuple[_Floats, _Floats | None]:
         """Weights with the time of the signal sampler's ticks shared out, and the delays of all rows."""
-        origin = batch.column("origin").to_numpy()
+        origin = numbers(batch.column("origin"))
         signal = (origin == Origin.SIGNAL) | (origin == Origin.SIGNAL_THREAD)
         if not signal.any():
             return elapsed, None
@@ -201,7 +201,7 @@ class Stream:
         if interval is None:
             raise FormatError("manifest.json: parameters.interval_ns is missing, and the signal sampler's rows need it")
         weight, delay = elapsed.copy(), np.zeros(len(elapsed))
-        time_ns, process = batch.column("time_ns").to_numpy()[signal], self._process[thread[signal]]
+        time_ns, process = numbers(batch.column("time_ns"))[signal], self._process[thread[signal]]
         weight[signal], delay[signal] = share_ticks(time_ns, process, elapsed[signal], interval)
         return weight, delay
 
@@ -234,13 +234,13 @@ class CpuBatch:
     @cached_property
     def thread(self) -> NDArray[np.integer]:
         """Ids of threads."""
-        found: NDArray[np.integer] = self._rows.column("thread").to_numpy()
+        found: NDArray[np.integer] = numbers(self._rows.column("thread"))
         return found
 
     @cached_property
     def time_ns(self) -> _Ids:
         """When each sample was taken."""
-        return np.asarray(self._rows.column("time_ns").to_numpy(), np.int64)
+        return np.asarray(numbers(self._rows.column("time_ns")), np.int64)
 
     @cached_property
     def stack(self) -> NDArray[np.integer]:
@@ -277,7 +277,7 @@ class CpuBatch:
     def system_ns(self) -> _Floats | None:
         """The kernel's part of the weight, 0 where it was not recorded; None if it is 0 everywhere."""
         column = self._rows.column("system_ns")
-        system = _weights(column.fill_null(0) if column.null_count else column, "cpu", "system_ns")
+        system = _weights(column, "cpu", "system_ns")
         return np.minimum(system, self.weight_ns, out=system) if system.any() else None
 
     @cached_property
@@ -350,28 +350,28 @@ class WaitBatch:
 def has_signals(recording: Recording) -> bool:
     """Whether there may be rows of the signal sampler; a process without threads has no rows of any."""
     samplers = np.array(recording.table("processes").column("sampler").to_pylist(), object)
-    sampled = np.unique(recording.table("threads").column("process").to_numpy())
+    sampled = np.unique(numbers(recording.table("threads").column("process")))
     return any(sampler != "native" for sampler in samplers[sampled].tolist())
 
 
 def _weights(values: pa.Array, table: str, column: str) -> _Floats:
-    """Nanoseconds as floating point; negative and absurd ones are errors of the recording."""
-    if len(values):
-        extremes = pc.min_max(values).as_py()
-        if extremes["min"] < 0 or extremes["max"] > MAX_WEIGHT_NS:
-            worst = extremes["min"] if extremes["min"] < 0 else extremes["max"]
-            raise FormatError(f"table {table}, column {column}: {worst} ns cannot be true")
-    return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
+    """Nanoseconds as floating point, 0 for null; negative and absurd ones are errors of the recording."""
+    found = numbers(values)
+    if len(found):
+        least, most = int(found.min()), int(found.max())
+        if least < 0 or most > MAX_WEIGHT_NS:
+            raise FormatError(f"table {table}, column {column}: {least if least < 0 else most} ns cannot be true")
+    return found.astype(np.float64)
 
 
 def _ids_of(batch: pa.RecordBatch, name: str, otherwise: int) -> _Ids:
     """A column of ids; where it was not read, there are none."""
     if name not in batch.schema.names:
         return np.full(batch.num_rows, otherwise, np.int64)
-    return np.asarray(batch.column(name).cast("int64").fill_null(otherwise).to_numpy(), np.int64)
+    return ids(batch.column(name), otherwise)
 
 
 def _states(values: pa.Array) -> NDArray[np.integer]:
     """Stack states; those that this version does not know count as the last, behind the analyzer's own."""
-    states: NDArray[np.integer] = values.to_numpy()
+    states: NDArray[np.integer] = numbers(values)
     return np.where(states >= STARTING, STATES - 1, states) if len(states) and states.max() >= STARTING else states

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import numbers
+
 from ..recording.call_tree import CallTree
 from ..recording.frame import Column, Frame, WholeNumbers, texts
 from ..recording.sources import Sources
@@ -153,7 +155,7 @@ class Summary:
         Threads of which nothing was measured are left out, but for main threads; of ``processes`` only, if it is given.
         """
         sums = sums_by(self._rows, self._rows["thread"], threads.num_rows)
-        owner, main = threads.column("process").to_numpy(), main_threads(threads)
+        owner, main = numbers(threads.column("process")), main_threads(threads)
         more = held or {}
         seconds = seconds_of(sums, waits_known=self.waits_known)
         frame = Frame(

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import filled, known, numbers, to_arrow
 from tachograph.format.enumerations import Origin
 
 from ..recording.opened import Recording
@@ -37,7 +38,7 @@ def weighted_batches(recording: Recording, columns: Sequence[str], rows: int = B
     wanted = [*columns, *(name for name in ("overruns", "origin") if name not in columns)]
     first = _Firsts(_begun_here(recording))
     for batch in recording.batches("cpu", wanted, rows):
-        firsts = first.rows(batch.column("thread").to_numpy())
+        firsts = first.rows(numbers(batch.column("thread")))
         yield _reweighted(batch, firsts, interval) if len(firsts) else batch
 
 
@@ -46,7 +47,7 @@ def _begun_here(recording: Recording) -> NDArray[np.bool_]:
     since = recording.rotated_from_ns
     if since is None:
         return np.ones(recording.rows("threads"), np.bool_)
-    start_ns = recording.table("threads").column("start_ns").fill_null(since).to_numpy()
+    start_ns = filled(recording.table("threads").column("start_ns"), since)
     return np.asarray(start_ns > since, np.bool_)
 
 
@@ -67,19 +68,19 @@ class _Firsts:
 
 def _reweighted(batch: pa.RecordBatch, rows: NDArray[np.integer], interval_ns: int) -> pa.RecordBatch:
     """The batch with the weights of some rows set; those that were not taken by the timer keep theirs."""
-    rows = rows[batch.column("origin").to_numpy()[rows] == Origin.TIMER]
-    weight = batch.column("cpu_ns").to_numpy().copy()
-    overruns = batch.column("overruns").to_numpy()[rows].astype(np.int64)
+    rows = rows[numbers(batch.column("origin"))[rows] == Origin.TIMER]
+    weight = numbers(batch.column("cpu_ns")).copy()
+    overruns = numbers(batch.column("overruns"))[rows].astype(np.int64)
     set_to = np.minimum(interval_ns * (1 + overruns), np.iinfo(np.int64).max // 2)
     factor = set_to / np.maximum(weight[rows], 1)
     weight[rows] = set_to
-    changed = {"cpu_ns": pa.array(weight)}
+    changed = {"cpu_ns": to_arrow(weight)}
     if "system_ns" in batch.schema.names:
         system = batch.column("system_ns")
-        known = system.is_valid().to_numpy(zero_copy_only=False)
-        values = system.fill_null(0).to_numpy(zero_copy_only=False).copy()
+        valid = known(system)
+        values = filled(system, 0).copy()
         values[rows] = np.minimum(values[rows] * factor, set_to).astype(np.int64)
-        changed["system_ns"] = pa.array(values, mask=~known)
+        changed["system_ns"] = to_arrow(values, valid)
     names = batch.schema.names
     return pa.RecordBatch.from_arrays([changed.get(name, batch.column(name)) for name in names], names)
 
@@ -89,7 +90,7 @@ def whole_ticks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     held: pa.RecordBatch | None = None
     for batch in batches:
         rows = pa.concat_batches([held, batch]) if held is not None else batch
-        times = rows.column("time_ns").to_numpy()
+        times = numbers(rows.column("time_ns"))
         cut = int(np.searchsorted(times, times[-1])) if len(times) else 0
         if cut:
             yield rows.slice(0, cut)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids
+
 from ...recording.call_tree import CallTree
 from ...recording.frame import Frame, Row, WholeNumbers
 from ...recording.opened import Recording
@@ -79,7 +81,7 @@ def find_leaks(
     """
     lines = site_rows(placement, sums)
     paths = CallPaths(tree, in_scope)
-    owner = recording.table("threads").column("process").to_numpy().astype(np.int64)
+    owner = ids(recording.table("threads").column("process"))
     threads = np.bincount(owner, minlength=recording.rows("processes"))
     best = np.full(placement.rows, np.nan)
     cases: dict[int, list[Case]] = {}

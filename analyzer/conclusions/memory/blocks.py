@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
+from tachograph.format.arrays import filled, ids, no_rows, numbers, to_mask
 
 from ...recording.long_reads import prefetched
 from ...recording.opened import Recording
@@ -109,12 +110,12 @@ def read_blocks(recording: Recording, sites: Sites, processes: NDArray[np.bool_]
     """Reads the table ``allocations``, a batch at a time; of some processes only, where ``processes`` says which."""
     names = [field.name for field in fields(Blocks)]
     schema = pa.schema([recording.specification.tables["allocations"].schema.field(name) for name in _COLUMNS])
-    nothing = _decode(pa.RecordBatch.from_pylist([], schema), sites)
+    nothing = _decode(no_rows(schema), sites)
     arrays = {name: np.empty(recording.rows("allocations"), getattr(nothing, name).dtype) for name in names}
     filled = 0
     for batch in prefetched(recording.batches("allocations", _COLUMNS)):
         if processes is not None:
-            batch = batch.filter(pa.array(processes[batch.column("process").to_numpy()]))  # noqa: PLW2901
+            batch = batch.filter(to_mask(processes[numbers(batch.column("process"))]))  # noqa: PLW2901
         part = _decode(batch, sites)
         for name, array in arrays.items():
             array[filled : filled + len(part)] = getattr(part, name)
@@ -127,8 +128,8 @@ def read_blocks(recording: Recording, sites: Sites, processes: NDArray[np.bool_]
 
 
 def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
-    birth = batch.column("time_ns").to_numpy()
-    death = batch.column("freed_ns").fill_null(NEVER).to_numpy()
+    birth = numbers(batch.column("time_ns"))
+    death = filled(batch.column("freed_ns"), NEVER)
     stack, native, thread = (ids(batch.column(name)) for name in ("stack", "native_frame", "thread"))
     size, mean, requested, weight = (
         sizes(batch, "allocations", f"{name}_bytes") for name in ("size", "mean", "requested", "weight")
@@ -136,12 +137,12 @@ def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
     return Blocks(
         birth_ns=birth,
         death_ns=np.maximum(birth, death),
-        process=batch.column("process").to_numpy().astype(np.int32),
+        process=numbers(batch.column("process")).astype(np.int32),
         thread=thread.astype(np.int32),
-        site=sites.number(stack, batch.column("stack_state").to_numpy(), native, thread, birth),
+        site=sites.number(stack, numbers(batch.column("stack_state")), native, thread, birth),
         native_frame=native.astype(np.int32),
-        domain=batch.column("domain").to_numpy(),
-        followed=batch.column("followed").to_numpy(zero_copy_only=False),
+        domain=numbers(batch.column("domain")),
+        followed=numbers(batch.column("followed")),
         certain=size,
         beyond=np.maximum(weight - size, 0.0),
         variance=weight * beyond(size, np.maximum(mean, 1.0)),
@@ -150,18 +151,13 @@ def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
     )
 
 
-def ids(column: pa.Array) -> NDArray[np.int64]:
-    """Ids, with -1 for null."""
-    return np.asarray(column.cast(pa.int64()).fill_null(-1).to_numpy(), np.int64)
-
-
 def sizes(batch: pa.RecordBatch, table: str, name: str) -> _Floats:
     """Numbers of bytes in floating point.
 
     Errors:
         FormatError: one of them cannot be true.
     """
-    values = batch.column(name).to_numpy()
+    values = numbers(batch.column(name))
     if len(values) and (values.min() < 0 or values.max() > MAX_BYTES):
         worst = values.min() if values.min() < 0 else values.max()
         raise FormatError(f"table {table}, column {name}: {worst} bytes cannot be true")

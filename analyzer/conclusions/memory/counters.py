@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import floats, ids, numbers
 from tachograph.format.enumerations import DOMAINS, Domain, MemoryEvent
 
 from ...recording.opened import Recording
@@ -72,19 +73,19 @@ class Counters:
 def read_counters(recording: Recording, processes: NDArray[np.bool_] | None = None) -> Counters:
     """Reads the table ``memory``; of some processes only, where ``processes`` says which."""
     flows = [f"{domain}_{what}_bytes" for what in ("allocated", "freed") for domain in DOMAINS]
-    ids = ["process", "thread", "stack", "kept_frames"]
+    places = ["process", "thread", "stack", "kept_frames"]
     amounts = ["footprint_bytes", "peak_bytes", "resident_bytes", "minor_faults", "major_faults", *flows]
-    columns = ["time_ns", "event", *ids, *amounts]
+    columns = ["time_ns", "event", *places, *amounts]
     batches = list(recording.batches("memory", columns))
     schema = pa.schema([recording.specification.tables["memory"].schema.field(name) for name in columns])
-    rows = pa.Table.from_batches(batches, schema).sort_by("time_ns")
+    rows = pa.Table.from_batches(batches, schema)
+    order = np.argsort(numbers(rows.column("time_ns")), kind="stable")
 
     def number(name: str) -> Ids:
-        return np.asarray(rows.column(name).cast(pa.int64()).fill_null(-1).to_numpy(), np.int64)
+        return ids(rows.column(name))[order]
 
     def amount(name: str) -> Floats:
-        values = rows.column(name).cast(pa.float64(), safe=False)  # beyond 2^53 the nearest float will do
-        return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
+        return floats(rows.column(name))[order]
 
     half = len(DOMAINS)
     counters = Counters(

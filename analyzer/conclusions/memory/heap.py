@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids
+
 from ...recording.opened import Recording
 from ...recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ...recording.time_window import Window
@@ -128,7 +130,7 @@ def read_heap(recording: Recording, window: Window, wanted: NDArray[np.bool_] | 
     present[processes] = (lifetimes.start_ns[processes] <= end_ns) & (gone[processes] >= start_ns)
     held = _released(smooth_short_lived(blocks, sites.callers()), gone, processes)
     ends_ns = _ends(recording, lifetimes, end_ns)
-    threads = np.bincount(recording.table("threads").column("process").to_numpy().astype(np.int64), minlength=len(gone))
+    threads = np.bincount(ids(recording.table("threads").column("process")), minlength=len(gone))
     counted = np.intersect1d(counters.process, np.flatnonzero(present))
     there = counted.tolist()
     before = counters.before()
@@ -180,5 +182,5 @@ def _released(blocks: Blocks, gone: NDArray[np.int64], processes: NDArray[np.int
 
 def _ends(recording: Recording, lifetimes: ProcessLifetimes, end_ns: int) -> NDArray[np.int64]:
     """By process, when it was over, no later than ``end_ns``."""
-    exiting = recording.table("processes").column("exiting_ns").fill_null(NEVER).to_numpy().astype(np.int64)
+    exiting = ids(recording.table("processes").column("exiting_ns"), NEVER)
     return np.asarray(np.minimum(np.minimum(exiting, lifetimes.end_ns), end_ns), np.int64)

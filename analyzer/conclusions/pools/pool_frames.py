@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids
+
 from ...recording.opened import Recording
 from ...recording.tree import NOTHING
 from ...samples.native_frames import RECORDER, RUNTIME
@@ -49,7 +51,7 @@ class PoolFrames:
                 continue
             of_module.append(numbers.setdefault(path, len(numbers)))
         self.paths = list(numbers)
-        module = frames.column("module").fill_null(len(paths)).to_numpy().astype(np.int64)
+        module = ids(frames.column("module"), len(paths))
         self.libraries: NDArray[np.int64] = np.append(np.array([*of_module, NO_LIBRARY], np.int64)[module], NO_LIBRARY)
         """The library that a frame is in; NO_LIBRARY for C and C++ runtimes, the interpreter and unknown ones."""
         self.openmp: NDArray[np.bool_] = np.array(
@@ -65,8 +67,8 @@ class PoolFrames:
         self.waits: NDArray[np.bool_] = np.array(waits, np.bool_) | self.openmp[self.libraries]
         """Whether a worker whose own innermost frame this is (the C library's aside) waits for work."""
         stacks = recording.table("native_stacks")
-        self.parent: NDArray[np.int64] = _ids(stacks.column("parent"), NOTHING)
-        self._frame = _ids(stacks.column("native_frame"), frames.num_rows)
+        self.parent: NDArray[np.int64] = ids(stacks.column("parent"), NOTHING)
+        self._frame = ids(stacks.column("native_frame"), frames.num_rows)
         self.own, self.first = self._along_paths()
 
     def _along_paths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -104,7 +106,3 @@ class PoolFrames:
         begins = (self._symbol[own] == self._symbol[start]) & (self._symbol[own] != NOTHING)
         begins &= self.libraries[own] == self.libraries[start]
         return np.asarray(self.waits[own] | begins, np.bool_)
-
-
-def _ids(column: object, otherwise: int) -> NDArray[np.int64]:
-    return np.asarray(column.cast("int64").fill_null(otherwise).to_numpy(), np.int64)  # type: ignore[attr-defined]

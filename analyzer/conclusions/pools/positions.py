@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import filled, ids
+
 from ...recording.opened import Recording
-from ...samples.cells import filled
 
 _COLUMNS = ("time_ns", "sampled", "thread", "stack", "cpu_ns", "running")
 
@@ -65,10 +66,10 @@ class PositionReader:
 
     def _read(self, batch: Any) -> Positions:
         time_ns, sampled, thread, clock = (
-            batch.column(name).to_numpy().astype(np.int64) for name in ("time_ns", "sampled", "thread", "cpu_ns")
+            ids(batch.column(name)) for name in ("time_ns", "sampled", "thread", "cpu_ns")
         )
-        running = batch.column("running").fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003  # a value
-        stack = filled(batch.column("stack"), self._nodes).astype(np.int64)
+        running = filled(batch.column("running"), 0)
+        stack = ids(batch.column("stack"), self._nodes)
         return Positions(time_ns, sampled, thread, stack, self._used(thread, clock), running.astype(np.bool_))
 
     def _used(self, thread: NDArray[np.int64], clock: NDArray[np.int64]) -> NDArray[np.int64]:

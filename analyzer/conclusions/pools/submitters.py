@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids, numbers
+
 from ...recording.opened import Recording
 from ...recording.tree import NOTHING
-from ...samples.cells import filled
 from .pool_frames import NO_LIBRARY, PoolFrames
 
 Ids = NDArray[np.int64]
@@ -27,9 +28,9 @@ class Submitters:
     def __init__(self, recording: Recording, frames: PoolFrames, workers: Mask) -> None:
         self._frames = frames
         threads = recording.table("threads")
-        self.start: Ids = _ids(threads.column("start_frame"))
+        self.start: Ids = ids(threads.column("start_frame"))
         """By thread: the routine that it was created to run."""
-        self.creator = _creators(_ids(threads.column("creator")), workers)
+        self.creator = _creators(ids(threads.column("creator")), workers)
         """By thread: the thread without the workers in between that created it; NOTHING where it is not known."""
         self._nodes = recording.rows("stacks")
         seen = _Seen(recording, workers, self._nodes)
@@ -80,9 +81,9 @@ class _Seen:
         with_frame, with_path = np.empty(0, np.int64), np.empty(0, np.int64)
         of_workers = np.empty((0, 3), np.int64)
         for batch in recording.batches("cpu", ("thread", "stack", "native_frame", "native_stack")):
-            thread = batch.column("thread").to_numpy()
+            thread = numbers(batch.column("thread"))
             stack, frame, path = (
-                filled(batch.column(name), none).astype(np.int64)
+                ids(batch.column(name), none)
                 for name, none in (("stack", nodes), ("native_frame", frames - 1), ("native_stack", paths - 1))
             )
             self.stacks[stack] = True
@@ -106,7 +107,3 @@ def _creators(creator: Ids, workers: Mask) -> Ids:
         found[nested] = creator[found[nested]]
     found[(found != NOTHING) & workers[found]] = NOTHING
     return found
-
-
-def _ids(column: object) -> Ids:
-    return np.asarray(column.cast("int64").fill_null(NOTHING).to_numpy(), np.int64).copy()  # type: ignore[attr-defined]

@@ -27,6 +27,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import pieces
+
 CODE_UNIT = 2
 """Bytes of one code unit, the step of instruction offsets."""
 
@@ -67,11 +69,9 @@ def lines_of(tables: pa.ChunkedArray, first_line: NDArray[np.integer], code: Ids
     wanted, begins = np.unique(code[order], return_index=True)
     if not len(wanted):
         return lines
-    chosen = tables.take(pa.array(wanted)).cast(pa.large_binary()).combine_chunks()
+    offsets, data = pieces(tables, wanted)
     first = np.where((first_line > 0) & (first_line <= MAX_LINE), first_line, NO_LINE).astype(np.int64)[wanted]
     start = np.asarray(first_line, np.int64)[wanted]
-    offsets = np.frombuffer(chosen.buffers()[1], np.int64)[chosen.offset : chosen.offset + len(chosen) + 1]
-    data = np.frombuffer(chosen.buffers()[2] or b"", np.uint8)
     ends = np.append(begins, len(order))
     for low, high in _pieces(offsets):
         asked = order[ends[low] : ends[high]]
