@@ -35,6 +35,12 @@ class Options:
     native: bool
 
 
+def _formats() -> str:
+    """The formats and what reads them, in words."""
+    *most, last = (f"{each} ({each.doc})" for each in ExportFormat)
+    return f"{', '.join(most)} or {last}"
+
+
 @click.command(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n"
@@ -44,9 +50,7 @@ class Options:
     "  tachograph export firefox run.tacho --metric wait --thread 'worker*'\n"
     "  tachograph export csv run.tacho --scope project --from 10 --to -5",
     help="Write a recording in the format of another tool, one metric at a time.\n\n"
-    "FORMAT is speedscope (speedscope.app), collapsed (flamegraph.pl, inferno), pprof (go tool pprof), firefox"
-    " (profiler.firefox.com), perfetto (ui.perfetto.dev), callgrind (KCachegrind, callgrind_annotate) or csv (lines of"
-    " code).\n\n" + RECORDING_HELP,
+    f"FORMAT is {_formats()}.\n\n" + RECORDING_HELP,
 )
 @click.argument("format", type=click.Choice([*map(str, ExportFormat)]), metavar="FORMAT")
 @click.argument("recording", required=False, type=click.Path())

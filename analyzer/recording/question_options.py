@@ -28,6 +28,15 @@ _METRICS = {
     "end": "bytes held at the end",
     "copied": "copied bytes",
 }
+_FORMATS = {
+    "speedscope": "speedscope.app",
+    "collapsed": "flamegraph.pl, inferno",
+    "pprof": "go tool pprof",
+    "firefox": "profiler.firefox.com",
+    "perfetto": "ui.perfetto.dev",
+    "callgrind": "KCachegrind, callgrind_annotate",
+    "csv": "lines of code",
+}
 
 
 class Sort(enum.StrEnum):
@@ -95,6 +104,11 @@ class ExportFormat(enum.StrEnum):
     PERFETTO = "perfetto"
     CALLGRIND = "callgrind"
     CSV = "csv"
+
+    @property
+    def doc(self) -> str:
+        """What reads it, or what it holds."""
+        return _FORMATS[self.value]
 
 
 class Metric(enum.StrEnum):

@@ -12,7 +12,7 @@ import pytest
 from tachograph.cli import SUBCOMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = ROOT / "docs" / "benchmarks.md"
 SOURCES = sorted(path for room in ("command", "recorder", "analyzer") for path in (ROOT / room).rglob("*.py"))
 BANNED = re.compile(

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fuzz.mutation import MARK
+from tachograph.analyzer.recording.question_options import ExportFormat
 
-FORMATS = ("speedscope", "collapsed", "pprof", "firefox", "perfetto", "callgrind", "csv")
+FORMATS = tuple(map(str, ExportFormat))
 
 
 def commands(recording: Path, good: Path, out: Path, chance: random.Random) -> list[list[str]]:

@@ -13,6 +13,7 @@ from tachograph.analyzer.samples.attribution import Division, Verdict, native_ru
 from tachograph.analyzer.samples.cells import CELLS
 from tachograph.analyzer.samples.native_frames import COLLECTOR, HOOKED, LOOP, MACHINERY, RUNTIME, FrameClass
 from tachograph.format import FormatError
+from tachograph.recorder.command.support import NEWEST, OLDEST
 from unit.analyzer.recordings import (
     BINARY_OP,
     CALL,
@@ -98,7 +99,7 @@ def test_parts_add_up(rule: Attribution) -> None:
 
 
 def test_opcode_classes_of_every_version() -> None:
-    assert list(versions()) == ["3.11", "3.12", "3.13", "3.14", "3.15"]
+    assert list(versions()) == [f"3.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1)]
     for minor in versions():
         classes = classes_of(f"{minor}.1")
         assert (classes == OpcodeClass.ANY_CALL).any()

@@ -87,3 +87,23 @@ def test_importing_costs_no_pyarrow(tmp_path: Path) -> None:
     code = "import sys, tachograph.format as f; f.load_specification(); f.Manifest; f.SpoolDirectory; f.FormatError\n"
     code += "assert 'pyarrow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=tmp_path)
+
+
+def test_a_field_of_a_row_has_a_type_that_a_table_has(tmp_path: Path) -> None:
+    layouts = ROOT / "format-spec" / "records.toml"
+    text = layouts.read_text(encoding="utf-8")
+    before, cpu = text.split("[records.cpu]")
+    wrong = cpu.replace("{ reserved = 3 }", '{ reserved = 1 },\n  { name = "core", type = "u16" }', 1)
+    (tmp_path / "records.toml").write_text(f"{before}[records.cpu]{wrong}", encoding="utf-8")
+    code = (
+        "import pathlib, sys; from tools.generate.layouts import load_layouts; from tachograph.format import"
+        " load_specification; tables = load_specification().tables;"
+        " columns = {name: [each.name for each in table.columns] for name, table in tables.items()};"
+        " load_layouts(pathlib.Path(sys.argv[1]), columns, ['native'])"
+    )
+    done = [
+        subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True, check=False)
+        for path in (layouts, tmp_path / "records.toml")
+    ]
+    assert done[0].returncode == 0, done[0].stderr
+    assert done[1].stderr.rstrip().endswith("cpu: no column of a table is u16, so no field of a row can be")
