@@ -82,8 +82,8 @@ def test_c_stands_where_python_called_it_and_it_called_python(tmp_path: Path) ->
     assert (done.status, done.stderr) == (0, "")
     seen = {"c_key": 0, "c_compare": 0, "c_generate": 0}
     for how, names in paths_of(tmp_path / "run.tacho"):
-        if how not in (NativePath.WHOLE, NativePath.GUESSED):
-            continue
+        if how != NativePath.WHOLE:
+            continue  # a guess may be wrong
         # Where C stands between Python functions it is folded only if it does nothing but pass on calls.
         for caller, called, through in (
             ("by_sorting", "c_key", "<builtin_sorted>"),
@@ -91,6 +91,8 @@ def test_c_stands_where_python_called_it_and_it_called_python(tmp_path: Path) ->
             ("by_generator", "c_generate", "<builtin_sum>"),
         ):
             middle = between(names, caller, called)
+            if middle == [] and names[-1] == called == "c_generate":
+                continue  # Python makes the generator, before C runs it
             if middle is not None:
                 assert middle[:1] == [through], names
                 assert all(each.startswith("<") for each in middle), names

@@ -101,6 +101,8 @@ def test_each_activation_runs_its_own_frames(recorded: Recorded) -> None:
             continue  # imports, and the end
         # The frames up to `work`: what runs that is the machinery of threads.
         until = names.index("work")
+        if names[0] == "c_generate" and names[1] == "by_generator":
+            continue  # it may be the call that makes the generator: that is Python's, and the next one is C's
         expected = [frames[0]] + [frames[at + 1] for at in range(until) if names[at].startswith("c_")]
         found = [node["stack"] for node in recorded.native(sample) if node["stack"] is not None]
         if found[: len(expected)] != expected:
