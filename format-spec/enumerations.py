@@ -33,7 +33,7 @@ class StackState(IntEnum):
     TORN = 2
     """the stack changed or failed validation while it was read"""
     TRUNCATED = 3
-    """deeper than the limit: the innermost frames are there"""
+    """deeper than the limit, or than there was room: the innermost frames are there"""
     LOST = 4
     """no room to store it"""
     UNSEEN = 5

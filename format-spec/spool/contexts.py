@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..schema import Specification
 from ..validation import MAX_STACK_DEPTH
 from .arrow_columns import table_of
-from .layout import NONE, Code
+from .layout import NONE, Code, Stack
 from .line_table import reduce_line_table
 from .process_definitions import ProcessFacts
 from .text import clean_text
@@ -46,22 +46,22 @@ class ContextTree:
 
     def _add_path(self, process: ProcessFacts, stack: int, ids: dict[int, int], codes: dict[int, int | None]) -> None:
         """Add a node after its callers, so that every parent comes before its children."""
-        path: list[int] = []
+        path: list[tuple[int, Stack | None]] = []
         on_path: set[int] = set()
         node = stack
         while node != NONE and node not in ids and node not in on_path:
-            path.append(node)
+            record = process.stacks.get(node)
+            path.append((node, record))
             on_path.add(node)
-            node = process.stacks[node].parent if node in process.stacks else NONE
+            node = NONE if record is None else record.parent
         looped = node in on_path
         process.references_lost += looped
         parent = None if node == NONE or looped else ids[node]
-        for node in reversed(path):
+        for node, record in reversed(path):
             if parent is not None and self._depths[parent] == MAX_STACK_DEPTH:
                 # No recorder writes stacks as deep as this; the innermost levels stay.
                 process.references_lost += 1
                 parent = None
-            record = process.stacks.get(node)
             if record is None:
                 process.references_lost += 1
                 # Not merged with another: two lost contexts need not be the same one.

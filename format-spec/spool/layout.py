@@ -181,6 +181,8 @@ TASK_STACK = 21
 NATIVE_STACK = 22
 THREAD_ORIGIN = 23
 POSITION = 24
+GENERATION = 25
+KEPT = 26
 ABANDONED = 255
 
 
@@ -323,6 +325,20 @@ class ThreadOrigin(NamedTuple):
     start: int
 
 
+class Generation(NamedTuple):
+    """The process numbers its stacks, code objects and native stacks anew, from higher ids on."""
+
+    oldest_stack: int
+    oldest_code: int
+    oldest_native_stack: int
+
+
+class Kept(NamedTuple):
+    """A stack that later rows may name although it is older than the next GENERATION says."""
+
+    stack: int
+
+
 Definition = (
     Meta
     | ThreadStart
@@ -339,6 +355,8 @@ Definition = (
     | ThreadCarried
     | NativeStack
     | ThreadOrigin
+    | Generation
+    | Kept
 )
 
 SHAPES = {
@@ -360,6 +378,8 @@ SHAPES = {
     TASK_STACK: Shape(Stack, struct.Struct("<IIIiIB3x"), (0, 1, 2, 3), ((4, 5),), array=False),
     NATIVE_STACK: Shape(NativeStack, struct.Struct("<IIQI4x"), (0, 1, 2, 3), (), array=False),
     THREAD_ORIGIN: Shape(ThreadOrigin, struct.Struct("<IIQ"), (0, 1, 2), (), array=False),
+    GENERATION: Shape(Generation, struct.Struct("<III4x"), (0, 1, 2), (), array=False),
+    KEPT: Shape(Kept, struct.Struct("<I4x"), (0,), (), array=False),
 }
 """How each kind of record that is no row is decoded."""
 

@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 
 from .directory import ControlFile
 from .layout import (
+    CODE,
+    NATIVE_STACK,
+    SHAPES,
+    STACK,
+    TASK_STACK,
     Carried,
     Code,
     Definition,
@@ -36,6 +41,45 @@ class ThreadFacts:
     earlier_ns: int = 0
 
 
+class StackRecords:
+    """The nodes of a process's calling context tree by their ids, of which there may be millions.
+
+    They are kept as they are in the spool, and decoded when they are asked for: rows name only some of them. The first
+    definition of an id counts.
+    """
+
+    def __init__(self) -> None:
+        self._plain: dict[int, bytes] = {}
+        self._with_task: dict[int, Stack] = {}
+
+    def take(self, segment: Segment) -> None:
+        """Take over the nodes of a segment."""
+        data = segment.data
+        add = self._plain.setdefault
+        for kind, offset, length in segment.others:
+            if kind == STACK and length >= _STACK_END:
+                add(int.from_bytes(data[offset + 8 : offset + 12], "little"), data[offset + 8 : offset + _STACK_END])
+
+    def add(self, record: Stack) -> None:
+        """Take over a decoded node."""
+        self._with_task.setdefault(record.stack, record)
+
+    def get(self, stack: int) -> Stack | None:
+        """The node of an id; None if it was lost."""
+        body = self._plain.get(stack)
+        return self._with_task.get(stack) if body is None else Stack(*_STACK_FIELDS.unpack(body))
+
+    def clear(self) -> None:
+        """Let go of all of them."""
+        self._plain.clear()
+        self._with_task.clear()
+
+
+_STACK_FIELDS = SHAPES[STACK].fixed
+_STACK_END = 8 + _STACK_FIELDS.size
+_CONTEXTS = (STACK, TASK_STACK, CODE, NATIVE_STACK)
+
+
 @dataclass
 class ProcessFacts:
     """What is known of a process: its definitions by the spool's ids, and what it mentions.
@@ -52,7 +96,7 @@ class ProcessFacts:
     meta: dict[str, str] = field(default_factory=dict)
     threads: dict[int, ThreadFacts] = field(default_factory=dict)
     codes: dict[int, Code] = field(default_factory=dict)
-    stacks: dict[int, Stack] = field(default_factory=dict)
+    stacks: StackRecords = field(default_factory=StackRecords)
     native_stacks: dict[int, NativeStack] = field(default_factory=dict)
     modules: dict[int, Module] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
@@ -69,10 +113,15 @@ class ProcessFacts:
     carried: Carried | None = None
     later_threads: set[int] = field(default_factory=set)
 
-    def add(self, segment: Segment) -> None:
-        """Take over the definitions of a segment. The first definition of an id counts, the last name of a thread."""
+    def add(self, segment: Segment, *, contexts: bool = True) -> None:
+        """Take over the definitions of a segment. The first definition of an id counts, the last name of a thread.
+
+        Without ``contexts`` stacks, code objects and native stacks are left out.
+        """
         self.records_torn += segment.torn + carried_torn(segment)
-        for record in segment.definitions():
+        if contexts:
+            self.stacks.take(segment)
+        for record in segment.definitions(without=(STACK,) if contexts else _CONTEXTS):
             match record:
                 case State():
                     self.states.append(record)
@@ -89,7 +138,8 @@ class ProcessFacts:
 
     def define(self, segment: Segment) -> None:
         """Take over only what a later segment says about the ids that earlier ones use already."""
-        for record in segment.definitions():
+        self.stacks.take(segment)
+        for record in segment.definitions(without=(STACK,)):
             if isinstance(record, ThreadStart | ThreadName) and record.thread not in self.threads:
                 self.later_threads.add(record.thread)
             self._define(record)
@@ -97,7 +147,7 @@ class ProcessFacts:
     def _define(self, record: Definition) -> None:
         match record:
             case Stack():
-                self.stacks.setdefault(record.stack, record)
+                self.stacks.add(record)
             case NativeStack():
                 self.native_stacks.setdefault(record.native_stack, record)
             case Code():

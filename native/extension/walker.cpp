@@ -6,6 +6,7 @@
 
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <initializer_list>
 
 namespace tachograph {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 constexpr size_t kMostFrames = 4096;
 constexpr size_t kMostThreadStates = 10'000;
 constexpr size_t kMostInterpreters = 64;
+constexpr size_t kShortened = 8;  // frames of a stack for which there was no room
 constexpr size_t kFrameCopy = 128;
 constexpr size_t kMostShims = 100'000;
 
@@ -141,6 +143,42 @@ bool Walker::same_again(const uint8_t* tstate, const RawFrame* frames, const Fra
     return true;
 }
 
+// Where there is no room for a stack, its innermost frames are taken, in the room that is left for
+// such; at last its leaf alone.
+void Walker::intern(const Stack& stack, tg_walk* out) const {
+    out->stack = intern(stack, stack.count, false, out);
+    for (const size_t most : {kShortened, size_t{1}}) {
+        if (out->stack != TG_NONE) return;
+        const size_t count = stack.count < most ? stack.count : most;
+        out->stack = intern(stack, count, true, out);
+        if (out->stack == TG_NONE || count == stack.count) continue;
+        out->state = TG_STACK_TRUNCATED;
+        out->shortened = 1;
+        api_->count_loss(TG_LOSS_STACKS_SHORTENED);
+    }
+    if (out->stack != TG_NONE) return;
+    out->state = TG_STACK_LOST;
+    out->activation_count = 0;
+}
+
+uint32_t Walker::intern(const Stack& stack, size_t count, bool last_room, tg_walk* out) const {
+    // Those whose frames are left out have none.
+    uint32_t outer = out->activation_count;
+    uint32_t node = TG_NONE;
+    while (outer > 0 && out->activations[outer - 1].innermost >= count)
+        out->activations[--outer].stack = TG_NONE;
+    while (count > 0) {
+        --count;
+        const RawFrame& frame = stack.frames[count];
+        const tg_text* task = stack.task && stack.of_task == count ? stack.task : nullptr;
+        node = api_->intern_stack(node, frame.id, frame.instruction, task, last_room ? 1 : 0);
+        if (node == TG_NONE) return TG_NONE;
+        while (outer > 0 && out->activations[outer - 1].innermost == count)
+            out->activations[--outer].stack = node;
+    }
+    return node;
+}
+
 void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const {
     size_t room = 0;
     auto* frames = static_cast<RawFrame*>(api_->borrow_scratch(&room));
@@ -165,29 +203,22 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
         count = 0;
     }
     const Codes codes(api_, at_);
-    for (size_t i = 0; i < count; ++i)
+    bool nameless = false;
+    for (size_t i = 0; i < count; ++i) {
         if (!codes.intern(frames[i].code, &frames[i].id)) {
             out->state = TG_STACK_TORN;
             count = 0;
+        } else if (frames[i].id == TG_NONE) {
+            nameless = true;
         }
-    if (count > 0) out->activation_count = activations.count;
-    uint32_t outer = out->activation_count;
-    uint32_t node = TG_NONE;
-    while (count > 0) {
-        --count;
-        if (out->depth < out->room)
-            out->positions[out->depth++] = {frames[count].frame, frames[count].instruction};
-        node = api_->intern_stack(node, frames[count].id, frames[count].instruction,
-                                  named && name.frame == count ? &task : nullptr);
-        if (node == TG_NONE) {
-            out->state = TG_STACK_LOST;
-            out->activation_count = 0;
-            break;
-        }
-        while (outer > 0 && out->activations[outer - 1].stack == count)
-            out->activations[--outer].stack = node;
     }
-    out->stack = node;
+    if (nameless && count > 0) api_->count_loss(TG_LOSS_CODES_LOST);
+    for (size_t at = count; at-- > 0 && out->depth < out->room;)
+        out->positions[out->depth++] = {frames[at].frame, frames[at].instruction};
+    if (count > 0) {
+        out->activation_count = activations.count;
+        intern({frames, count, named ? &task : nullptr, name.frame}, out);
+    }
     api_->return_scratch(frames);
 }
 

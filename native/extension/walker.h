@@ -26,15 +26,22 @@ struct Frames {
     bool generators;  // some are a generator's or a coroutine's
 };
 
-// Activations of the evaluation loop as they are met, the innermost first; in `stack` the place of
-// the innermost frame that each runs, until that has a node.
+// A stack that was read, leaf first; `task` is NULL, or that of frame `of_task`.
+struct Stack {
+    const RawFrame* frames;
+    size_t count;
+    const tg_text* task;
+    size_t of_task;
+};
+
+// Activations of the evaluation loop as they are met, the innermost first.
 struct Activations {
     tg_activation* found = nullptr;
     uint32_t room = 0;
     uint32_t count = 0;
 
     void add(const uint8_t* address, size_t innermost) {
-        if (count < room) found[count++] = {address, static_cast<uint32_t>(innermost)};
+        if (count < room) found[count++] = {address, TG_NONE, static_cast<uint32_t>(innermost)};
     }
 };
 
@@ -65,6 +72,8 @@ class Walker {
     void walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const;
     bool same_again(const uint8_t* tstate, const RawFrame* frames, const Frames& found,
                     RawFrame* room, size_t most) const;
+    void intern(const Stack& stack, tg_walk* out) const;
+    uint32_t intern(const Stack& stack, size_t count, bool last_room, tg_walk* out) const;
     bool innermost(const uint8_t* tstate, const uint8_t** frame) const;
     void find_cframes(const uint8_t* tstate, const RawFrame* frames, size_t count,
                       Activations* activations) const;

@@ -6,6 +6,7 @@ In a process that goes on for days the allocators would keep a part of what the 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import pickle
 import signal
@@ -83,6 +84,7 @@ def _started() -> subprocess.Popen[bytes]:
 def serve(parent: int) -> None:
     """The other process: calls the functions that standard input names, and writes what they raise, or None."""
     # Only the command writes into a spool: what it began must not go on after it was killed.
+    gc.disable()  # it would look again and again at millions of nodes that stay; the process ends soon
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     while os.getppid() == parent:
         try:

@@ -22,6 +22,8 @@ from tachograph.format.spool.layout import (
     CARRIED,
     CPU_ROWS,
     FREED_ROWS,
+    GENERATION,
+    KEPT,
     MEMORY_ROWS,
     NONE,
     SPAN,
@@ -41,12 +43,13 @@ from tachograph.format.spool.records import ROW_KINDS, carried_body, thread_carr
 from tachograph.format.spool.row_kind import RowKind
 from tachograph.format.spool.rows import mentioned, raw_table
 from tachograph.format.spool.segment import Segment, bodies_of, definitions_of, rows_until
+from tachograph.recorder.rotation.needed_contexts import CONTEXT_KINDS, NeededContexts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _OF_THREADS = (THREAD_START, THREAD_NAME, THREAD_END, THREAD_ORIGIN)
-_OF_ONE_WINDOW = (SPAN, STATE, CARRIED, THREAD_CARRIED)
+_OF_ONE_WINDOW = (SPAN, STATE, CARRIED, THREAD_CARRIED, GENERATION, KEPT)
 _LATE_NS = 10_000_000_000
 """How long after the end of a thread a row may be written that names it, such as one of a block that it allocated."""
 
@@ -196,7 +199,7 @@ class _Source:
         self.facts = ProcessFacts(process.prefix, process.pid, process.start_ns, process.control)
         self._definitions = [*map(part_definitions, self.parts), *self.segments]
         for segment in self._definitions:
-            self.facts.add(segment)
+            self.facts.add(segment, contexts=False)
 
     def definitions(self) -> Sequence[Segment]:
         return self._definitions
@@ -269,10 +272,16 @@ def _carried_definitions(
     for thread, cpu_ns in earlier.items():
         if thread not in gone:
             yield THREAD_CARRIED, thread_carried_body(ThreadCarried(thread, cpu_ns))
+    contexts = NeededContexts(source.definitions(), rows, carried.start_ns)
+    yield from contexts.generation()
     seen: set[tuple[int, bytes]] = set()
     for segment in source.definitions():
         for kind, body in bodies_of(segment):
             if kind in _OF_ONE_WINDOW or (kind in _OF_THREADS and int.from_bytes(body[:4], "little") in gone):
+                continue
+            if kind in CONTEXT_KINDS:
+                if contexts.needs(kind, body):
+                    yield kind, body
                 continue
             # Of what is told again and again, such as names, once is enough.
             if (kind, body) not in seen:

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 7u
+#define TG_API_VERSION 8u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -24,6 +24,7 @@ struct tg_position {
 struct tg_activation {
     const void* address;
     uint32_t stack;
+    uint32_t innermost;  // the walker's: place of that frame in the stack
 };
 
 // A text as CPython keeps it: `length` characters of `width` bytes each (1 Latin-1, 2 UCS-2, 4
@@ -38,8 +39,9 @@ struct tg_text {
 struct tg_walk {
     uint32_t stack;
     uint8_t state;
-    uint8_t gil;     // as `gil` of records.toml: 0 no, 1 yes, 2 unknown
-    uint8_t opcode;  // 0 unknown
+    uint8_t gil;        // as `gil` of records.toml: 0 no, 1 yes, 2 unknown
+    uint8_t opcode;     // 0 unknown
+    uint8_t shortened;  // truncated because there was no room for all of it, which was counted
     // If not NULL: takes the outermost `room` frames, the root first; `depth` says how many.
     struct tg_position* positions;
     uint32_t room;
@@ -163,10 +165,10 @@ struct tg_api {
     // guarded copy; 0 if any byte could not be read
     int (*read)(void* to, const void* from, size_t size);
     // id of the node (parent, code, instruction, task) of the calling context tree, TG_NONE if it
-    // is full; `task` is NULL, or the name of asyncio's task that was made of this frame's
-    // coroutine
+    // is full, or but for `last_room` nearly so; `task` is NULL, or the name of asyncio's task that
+    // was made of this frame's coroutine
     uint32_t (*intern_stack)(uint32_t parent, uint32_t code, int32_t instruction,
-                             const struct tg_text* task);
+                             const struct tg_text* task, int last_room);
     // id for a code object by its 64-bit identity; *emit is set if the caller must now write the
     // CODE record and then call code_written
     uint32_t (*intern_code)(uint64_t identity, int* emit);
@@ -175,7 +177,7 @@ struct tg_api {
     // what was reserved is always committed, `filled` = 0 if there is nothing in it after all
     uint8_t* (*reserve)(uint8_t kind, size_t size, uint64_t* ticket);
     void (*commit)(uint8_t* record, uint64_t ticket, int filled);
-    // scratch memory for one walk (NULL: none free)
+    // scratch memory for one walk (NULL: none free), which keeps the tables in place
     void* (*borrow_scratch)(size_t* size);
     void (*return_scratch)(void* scratch);
 };

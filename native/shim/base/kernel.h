@@ -62,12 +62,14 @@ bool map(T** to, size_t bytes) {
     return true;
 }
 
-// In a forked child: memory from `map` is all zeros again, and nothing of the parent's is copied.
+// Memory from `map` is all zeros again, takes no room, and in a forked child nothing of the
+// parent's is copied. False if that is not allowed: then it is as it was.
 template <typename T>
-void clear(T* at, size_t bytes) {
-    if (at)
-        call(SYS_mmap, address(at), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+bool clear(T* at, size_t bytes) {
+    if (!at) return true;
+    const long got = call(SYS_mmap, address(at), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return got >= 0 || got <= -4096;
 }
 
 inline timespec to_timespec(int64_t ns) {

@@ -59,6 +59,7 @@ void look(const Thread& sampled, int64_t time_ns, Thread* thread, pid_t tid) {
     record->stack = found.stack;
     record->running = running ? 1 : 0;
     record->stack_state = found.state;
+    if (found.state == TG_STACK_LOST) spool::count(Loss::stacks_lost);
     spool::commit(ticket);
 }
 

@@ -7,6 +7,7 @@
 #include "memory/libc_allocators.h"
 #include "memory/mappings.h"
 #include "memory/reserves.h"
+#include "stacks/modules.h"
 
 #include <sys/mman.h>
 #include <cerrno>
@@ -48,7 +49,9 @@ void book(const mappings::Change& change, const void* at, size_t requested, cons
 void* map(void* at, size_t size, int protection, int flags, int fd, off_t offset,
           const void* caller) {
     void* got = g_real.mmap(at, size, protection, flags, fd, offset);
-    if (got == MAP_FAILED || !counting()) return got;
+    if (got == MAP_FAILED) return got;
+    if (__builtin_expect((protection & PROT_EXEC) != 0, 0)) modules::changed();
+    if (!counting()) return got;
     const int error = errno;
     const auto address = reinterpret_cast<uintptr_t>(got);
     const size_t whole = whole_pages(size);

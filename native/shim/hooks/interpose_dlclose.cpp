@@ -28,7 +28,7 @@ uint64_t unloaded() {
 using namespace tachograph;
 
 TG_EXPORT int dlclose(void* handle) {
-    if (!recording() || recorder().native_depth == 0) return real::dlclose(handle);
+    if (!recording()) return real::dlclose(handle);
     const uint64_t before = unloaded();
     unwind::images::closing();
     const int result = real::dlclose(handle);
@@ -36,7 +36,7 @@ TG_EXPORT int dlclose(void* handle) {
         unwind::images::stayed();
     } else {
         unwind::images::closed();
-        modules::missed();
+        modules::changed();
     }
     return result;
 }

@@ -326,6 +326,7 @@ constexpr Source kSource{
             if (reserves::any()) reserves::sampled(found, pc);
         },
     .tick = tick,
+    .keep = reserves::keep_stacks,
     .flush = flush,
     .finish =
         [] {

@@ -490,6 +490,23 @@ void give_back(uintptr_t begin, uintptr_t end) {
     count({.went = resident_pages::forget(begin, end, {came, went, &nobody})}, false);
 }
 
+bool keep_stacks() {
+    if (!any()) return true;
+    const Hold hold(kTries);
+    if (!hold) return false;
+    uint32_t latest = kNone;
+    for (size_t at = 0; at < g.count; ++at) {
+        const Owner& owner = g.ranges[at].owner;
+        if (!owner.known || owner.page.stack == kNone || owner.page.stack == latest) continue;
+        latest = owner.page.stack;
+        const spool::Ticket ticket = spool::reserve(Kind::kept, sizeof(KeptRecord));
+        if (!ticket.record) return false;
+        reinterpret_cast<KeptRecord*>(ticket.record)->stack = latest;
+        spool::commit(ticket);
+    }
+    return true;
+}
+
 // ------------------------------------------------------------------ looks
 
 void visit(heap::Counters* counters, const void* caller) {

@@ -50,6 +50,10 @@ void look_at(uintptr_t begin, uintptr_t end);
 // Before pages of it are given back; it stays reserved.
 void give_back(uintptr_t begin, uintptr_t end);
 
+// Writes a KEPT record for each stack that is charged with pages to come. False if that is not
+// possible now.
+bool keep_stacks();
+
 // Looks by the thread that runs Python: at one of its allocations, and when the sampler's signal
 // has found its stack.
 void visit(heap::Counters* counters, const void* caller);

@@ -154,7 +154,11 @@ constexpr tg_api kApi = {
     .begin_memory = api_begin_memory,
     .count_loss = [](uint32_t cause) { spool::count(static_cast<Loss>(cause)); },
     .read = api_read,
-    .intern_stack = contexts::intern_stack,
+    .intern_stack =
+        [](uint32_t parent, uint32_t code, int32_t instruction, const tg_text* task,
+           int last_room) {
+            return contexts::intern_stack(parent, code, instruction, task, last_room != 0);
+        },
     .intern_code = contexts::intern_code,
     .code_written = [](uint32_t code, int written) { contexts::code_written(code, written != 0); },
     .reserve = api_reserve,

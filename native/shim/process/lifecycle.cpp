@@ -11,6 +11,7 @@
 #include "spool/settings.h"
 #include "spool/spool.h"
 #include "stacks/contexts.h"
+#include "stacks/generations.h"
 #include "stacks/modules.h"
 #include "stacks/native_path.h"
 #include "stacks/recorder.h"
@@ -118,6 +119,7 @@ void forget_parent() {
     threads::forget();
     contexts::forget();
     native_path::forget();
+    generations::forget();
     modules::forget();
     survey::forget();
 }

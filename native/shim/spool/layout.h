@@ -57,6 +57,8 @@ enum class Kind : uint8_t {
     native_stack = 22,
     thread_origin = 23,
     position = 24,
+    generation = 25,
+    kept = 26,
     abandoned = 255,
 };
 
@@ -100,6 +102,10 @@ enum class Loss : uint32_t {
     native_stacks_lost = 35,
     operator_new_unseen = 36,
     positions_unread = 37,
+    stacks_shortened = 38,
+    native_stacks_shortened = 39,
+    codes_lost = 40,
+    modules_lost = 41,
 };
 
 // State of a process in its control file.
@@ -466,5 +472,23 @@ struct PositionRecord {
     uint8_t reserved_7[2];
 };
 static_assert(sizeof(PositionRecord) == 40);
+
+// The process numbers its stacks, code objects and native stacks anew, from higher ids on.
+struct GenerationRecord {
+    uint64_t header;
+    uint32_t oldest_stack;
+    uint32_t oldest_code;
+    uint32_t oldest_native_stack;
+    uint8_t reserved_3[4];
+};
+static_assert(sizeof(GenerationRecord) == 24);
+
+// A stack that later rows may name although it is older than the next GENERATION says.
+struct KeptRecord {
+    uint64_t header;
+    uint32_t stack;
+    uint8_t reserved_1[4];
+};
+static_assert(sizeof(KeptRecord) == 16);
 
 }  // namespace tachograph

@@ -12,7 +12,7 @@ extern "C" __attribute__((visibility("hidden"))) char _end[];
 namespace tachograph::own_memory {
 namespace {
 
-constexpr uint32_t kMostTables = 32;
+constexpr uint32_t kMostTables = 48;
 constexpr uintptr_t kPage = 4096;
 
 struct Table {

@@ -6,6 +6,7 @@
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
+#include "stacks/generations.h"
 #include "stacks/node_table.h"
 
 #include <atomic>
@@ -13,12 +14,10 @@
 namespace tachograph::contexts {
 namespace {
 
-constexpr uint32_t kMostNodes = 1u << 22;
 constexpr uint32_t kFewestNodes = 1u << 16;
-constexpr uint32_t kCodes = 1u << 18;
+constexpr uint32_t kFewestCodes = 1u << 15;
 constexpr uint32_t kScratches = 32;
 constexpr size_t kScratchSize = 96 * 1024;  // 4,096 frames of 24 bytes
-constexpr uint32_t kProbes = 256;
 
 // Names of tasks are told apart by their contents' hashes (collisions: 2^-64, knowingly). There is
 // an end to them: where a program makes one up for each of its tasks, each would have its own tree.
@@ -52,16 +51,42 @@ struct Node {
 };
 static_assert(sizeof(Node) == 16);
 
-struct State {
+struct Code {
+    uint64_t identity;
+    Once once;
+
+    bool same(uint64_t wanted) const { return identity == wanted; }
+    void set(uint64_t wanted) { identity = wanted; }
+};
+
+struct Tables {
     NodeTable<Node, Key> nodes;
-    std::atomic<uint64_t>* identities = nullptr;  // code id = place in this table
-    Once* written = nullptr;
+    NodeTable<Code, uint64_t> codes;
     std::atomic<uint64_t>* names = nullptr;
     std::atomic<uint32_t> names_used{0};
+
+    bool open(const Sizes& sizes) {
+        return nodes.open(sizes.nodes, sizes.nodes < kFewestNodes ? sizes.nodes : kFewestNodes) &&
+               codes.open(sizes.codes, sizes.codes < kFewestCodes ? sizes.codes : kFewestCodes) &&
+               (names || own_memory::map(&names, sizeof(uint64_t) * kNamePlaces));
+    }
+    bool clear() {
+        names_used.store(0, std::memory_order_relaxed);
+        return nodes.clear() && codes.clear() &&
+               kernel::clear(names, sizeof(uint64_t) * kNamePlaces);
+    }
+};
+
+struct State {
+    Tables tables[generations::kPlaces];
+    Sizes sizes;
     uint8_t* scratch = nullptr;
     std::atomic<uint32_t> scratch_taken{0};
+    bool pins[kScratches] = {};  // whether who borrowed it has pinned the generation for it
 };
 constinit State g;
+
+Tables& here() { return g.tables[generations::place()]; }
 
 size_t bytes_of(const tg_text& text) { return size_t{text.length} * text.width; }
 
@@ -71,13 +96,15 @@ uint16_t intern_name(const tg_text& name) {
     for (size_t at = 0; at < bytes_of(name); ++at) hash = (hash ^ name.data[at]) * 0x100000001B3ull;
     hash = mix(hash);
     if (hash == 0) hash = 1;
+    Tables& tables = here();
     for (uint32_t probe = 0; probe < kNamePlaces; ++probe) {
         const uint32_t place = (hash + probe) % kNamePlaces;
-        uint64_t found = g.names[place].load(std::memory_order_relaxed);
+        uint64_t found = tables.names[place].load(std::memory_order_relaxed);
         if (found == 0) {
-            if (g.names_used.load(std::memory_order_relaxed) >= kMostNames) break;
-            if (g.names[place].compare_exchange_strong(found, hash, std::memory_order_relaxed)) {
-                g.names_used.fetch_add(1, std::memory_order_relaxed);
+            if (tables.names_used.load(std::memory_order_relaxed) >= kMostNames) break;
+            if (tables.names[place].compare_exchange_strong(found, hash,
+                                                            std::memory_order_relaxed)) {
+                tables.names_used.fetch_add(1, std::memory_order_relaxed);
                 found = hash;
             }
         }
@@ -111,52 +138,60 @@ void write_stack(uint32_t id, Node& node, const tg_text* name) {
 
 }  // namespace
 
-bool open() {
+bool open(const Sizes& sizes) {
     if (g.scratch) return true;
-    return g.nodes.open(kMostNodes, kFewestNodes) &&
-           own_memory::map(&g.identities, sizeof(uint64_t) * kCodes) &&
-           own_memory::map(&g.written, kCodes) &&
-           own_memory::map(&g.names, sizeof(uint64_t) * kNamePlaces) &&
-           own_memory::map(&g.scratch, kScratches * kScratchSize);
+    g.sizes = sizes;
+    return g.tables[0].open(sizes) && own_memory::map(&g.scratch, kScratches * kScratchSize);
 }
 
 void forget() {
-    g.nodes.forget();
-    kernel::clear(g.identities, sizeof(uint64_t) * kCodes);
-    kernel::clear(g.written, kCodes);
-    kernel::clear(g.names, sizeof(uint64_t) * kNamePlaces);
-    g.names_used.store(0);
+    for (Tables& tables : g.tables) {
+        tables.clear();
+        tables.nodes.set_base(0);
+        tables.codes.set_base(0);
+    }
     g.scratch_taken.store(0);  // by walks of the parent's other threads
 }
 
-uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction, const tg_text* task) {
+uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction, const tg_text* task,
+                      bool last_room) {
     const uint16_t name = task ? intern_name(*task) : 0;
     const uint64_t key = mix(static_cast<uint64_t>(parent) << 32 | code) ^
                          (uint64_t{name} << 32 | static_cast<uint32_t>(instruction));
-    const uint32_t id = g.nodes.intern({parent, code, instruction, name}, mix(key));
-    if (id == g.nodes.kFull) return kNone;
-    write_stack(id, g.nodes.at(id), name ? task : nullptr);
+    NodeTable<Node, Key>& nodes = here().nodes;
+    const uint32_t id = nodes.intern({parent, code, instruction, name}, mix(key), last_room);
+    if (id == nodes.kFull) return kNone;
+    write_stack(id, nodes.at(id), name ? task : nullptr);
     return id;
 }
 
 uint32_t intern_code(uint64_t identity, int* emit) {
-    *emit = 0;
-    if (identity == 0) identity = 1;
-    uint64_t place = mix(identity);
-    for (uint32_t probe = 0; probe < kProbes; ++probe, ++place) {
-        const auto id = static_cast<uint32_t>(place & (kCodes - 1));
-        uint64_t found = g.identities[id].load(std::memory_order_acquire);
-        if (found == 0 &&
-            g.identities[id].compare_exchange_strong(found, identity, std::memory_order_acq_rel))
-            found = identity;
-        if (found != identity) continue;
-        *emit = g.written[id].claim() ? 1 : 0;
-        return id;
-    }
-    return kNone;
+    NodeTable<Code, uint64_t>& codes = here().codes;
+    const uint32_t id = codes.intern(identity, mix(identity), true);
+    *emit = id != codes.kFull && codes.at(id).once.claim() ? 1 : 0;
+    return id == codes.kFull ? kNone : id;
 }
 
-void code_written(uint32_t code, bool written) { g.written[code].done(written); }
+void code_written(uint32_t code, bool written) { here().codes.at(code).once.done(written); }
+
+bool nearly_full(uint32_t place) {
+    return g.tables[place].nodes.nearly_full() || g.tables[place].codes.nearly_full();
+}
+
+uint32_t first_stack(uint32_t place) { return g.tables[place].nodes.base(); }
+uint32_t first_code(uint32_t place) { return g.tables[place].codes.base(); }
+
+bool may_follow(uint32_t present, uint32_t next) {
+    return g.tables[present].nodes.may_close() && g.tables[present].codes.may_close() &&
+           g.tables[next].open(g.sizes);
+}
+
+void follow(uint32_t present, uint32_t next) {
+    g.tables[next].nodes.set_base(g.tables[present].nodes.close());
+    g.tables[next].codes.set_base(g.tables[present].codes.close());
+}
+
+bool clear(uint32_t place) { return g.tables[place].clear(); }
 
 void* borrow_scratch(size_t* size) {
     uint32_t taken = g.scratch_taken.load(std::memory_order_relaxed);
@@ -165,6 +200,7 @@ void* borrow_scratch(size_t* size) {
         if (g.scratch_taken.compare_exchange_weak(taken, taken | 1u << free,
                                                   std::memory_order_acquire)) {
             *size = kScratchSize;
+            g.pins[free] = generations::pin();
             return g.scratch + static_cast<size_t>(free) * kScratchSize;
         }
     }
@@ -174,6 +210,7 @@ void* borrow_scratch(size_t* size) {
 void return_scratch(void* scratch) {
     const auto place =
         (static_cast<uint8_t*>(scratch) - g.scratch) / static_cast<ptrdiff_t>(kScratchSize);
+    if (g.pins[place]) generations::unpin();
     g.scratch_taken.fetch_and(~(1u << place), std::memory_order_release);
 }
 

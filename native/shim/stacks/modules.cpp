@@ -17,24 +17,50 @@ namespace {
 
 using process_maps::Mapping;
 
-constexpr uint32_t kMostModules = 4096;
+constexpr uint32_t kMostModules = 16 * 1024;
 constexpr size_t kBuffer = 64 * 1024;
 constexpr size_t kMostBuildId = 64;
 
+// Handlers may look at a table while it is made anew: then they take a known program counter for
+// an unknown one, or the other way round.
 struct Module {
-    uint64_t start;
-    uint64_t end;
+    std::atomic<uint64_t> start;
+    std::atomic<uint64_t> end;
     uint64_t file_offset;
     uint64_t path_hash;
+    uint32_t id;
+};
+
+// The executable mappings that there are at one moment, by address.
+struct Table {
+    Module modules[kMostModules] = {};
+    std::atomic<uint32_t> count{0};
 };
 
 struct State {
-    Module modules[kMostModules] = {};  // by id; insert-only
-    std::atomic<uint32_t> count{0};
-    std::atomic<bool> stale{false};
+    Table tables[2];
+    std::atomic<uint32_t> published{0};
+    std::atomic<bool> changed{true};
+    std::atomic<bool> unknown{false};
+    // Helper only.
+    uint32_t next_id = 0;
+    bool fruitful = true;  // the last look has found something new
+    uint32_t told_too_many = 0;
     char buffer[kBuffer] = {};
 };
 constinit State g;
+
+// A table in the making.
+struct Making {
+    const Table& before;
+    Table& now;
+    bool images;
+    uint32_t at = 0;  // in the one before
+    uint32_t count = 0;
+    uint32_t too_many = 0;
+    bool fruitful = false;
+    bool whole = true;
+};
 
 // GNU build id of the ELF image whose file offset 0 is mapped at `base`; 0 bytes if there is none.
 size_t build_id(uint64_t base, uint8_t* to) {
@@ -69,14 +95,20 @@ size_t build_id(uint64_t base, uint8_t* to) {
     return 0;
 }
 
-bool known(const Module& wanted, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) {
-        const Module& module = g.modules[i];
-        if (module.start == wanted.start && module.end == wanted.end &&
-            module.file_offset == wanted.file_offset && module.path_hash == wanted.path_hash)
-            return true;
-    }
-    return false;
+// The id of the same mapping in the table before; kNone if it was not there. In order of addresses.
+uint32_t known(Making& making, const Mapping& mapping) {
+    const auto start_of = [&](uint32_t at) {
+        return making.before.modules[at].start.load(std::memory_order_relaxed);
+    };
+    const uint32_t count = making.before.count.load(std::memory_order_relaxed);
+    while (making.at < count && start_of(making.at) < mapping.start) ++making.at;
+    if (making.at == count) return kNone;
+    const Module& module = making.before.modules[making.at];
+    const bool same = start_of(making.at) == mapping.start &&
+                      module.end.load(std::memory_order_relaxed) == mapping.end &&
+                      module.file_offset == mapping.file_offset &&
+                      module.path_hash == mapping.path_hash;
+    return same ? module.id : kNone;
 }
 
 bool write(uint32_t id, const Mapping& mapping, uint64_t image) {
@@ -102,43 +134,86 @@ bool write(uint32_t id, const Mapping& mapping, uint64_t image) {
     return true;
 }
 
-void visit(const Mapping& mapping, void* rows) {
+void visit(const Mapping& mapping, void* context) {
+    auto& making = *static_cast<Making*>(context);
     if (!mapping.executable) return;
-    if (rows) unwind::images::add(mapping);
-    const Module module{mapping.start, mapping.end, mapping.file_offset, mapping.path_hash};
-    const uint32_t count = g.count.load(std::memory_order_relaxed);
-    if (count >= kMostModules || known(module, count)) return;
-    Mapping named = mapping;
-    if (named.path_length == 0) {
-        named.path = "[anonymous]";
-        named.path_length = 11;
+    if (making.images) unwind::images::add(mapping);
+    uint32_t id = known(making, mapping);
+    if (making.count == kMostModules) {
+        ++making.too_many;
+        return;
     }
-    g.modules[count] = module;
-    // Without its record it stays unknown, and is met again.
-    if (write(count, named, named.path[0] == '/' ? named.image : 0))
-        g.count.store(count + 1, std::memory_order_release);
+    if (id == kNone) {
+        Mapping named = mapping;
+        if (named.path_length == 0) {
+            named.path = "[anonymous]";
+            named.path_length = 11;
+        }
+        making.fruitful = true;
+        if (!write(g.next_id, named, named.path[0] == '/' ? named.image : 0)) {
+            making.whole = false;  // without its record it stays unknown, and is met again
+            return;
+        }
+        id = g.next_id++;
+    }
+    Module& module = making.now.modules[making.count++];
+    module.start.store(mapping.start, std::memory_order_relaxed);
+    module.end.store(mapping.end, std::memory_order_relaxed);
+    module.file_offset = mapping.file_offset;
+    module.path_hash = mapping.path_hash;
+    module.id = id;
 }
 
 }  // namespace
 
 void saw(uint64_t pc) {
-    const uint32_t count = g.count.load(std::memory_order_acquire);
-    for (uint32_t i = 0; i < count; ++i)
-        if (pc >= g.modules[i].start && pc < g.modules[i].end) return;
-    g.stale.store(true, std::memory_order_relaxed);
+    const Table& table = g.tables[g.published.load(std::memory_order_acquire)];
+    uint32_t low = 0;
+    uint32_t high = table.count.load(std::memory_order_acquire);
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (table.modules[middle].end.load(std::memory_order_relaxed) <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const bool known = low < table.count.load(std::memory_order_relaxed) &&
+                       table.modules[low].start.load(std::memory_order_relaxed) <= pc;
+    if (!known) g.unknown.store(true, std::memory_order_relaxed);
 }
 
-void missed() { g.stale.store(true, std::memory_order_relaxed); }
+void missed() { g.unknown.store(true, std::memory_order_relaxed); }
 
-void forget() { g.count.store(0); }
+void changed() { g.changed.store(true, std::memory_order_relaxed); }
 
-void refresh(bool force) {
-    if (!g.stale.exchange(false) && !force) return;
+void forget() {
+    for (Table& table : g.tables) table.count.store(0);
+    g.changed.store(true);
+    g.next_id = 0;
+    g.told_too_many = 0;
+}
+
+void refresh(bool survey) {
+    if (!g.changed.exchange(false) &&
+        (!g.unknown.load(std::memory_order_relaxed) || !(g.fruitful || survey)))
+        return;
+    g.unknown.store(false, std::memory_order_relaxed);
+    const uint32_t published = g.published.load(std::memory_order_relaxed);
+    Making making{g.tables[published], g.tables[1 - published], unwind::images::begin()};
     // Not while they are read by others, or a library is being closed: then at the next look.
-    bool rows = unwind::images::begin();
-    if (!rows && unwind::images::are_kept()) g.stale.store(true);
-    const bool read = process_maps::each(g.buffer, kBuffer, visit, rows ? &rows : nullptr);
-    if (rows && read) unwind::images::publish();
+    if (!making.images && unwind::images::are_kept()) g.changed.store(true);
+    making.now.count.store(0, std::memory_order_relaxed);
+    const bool read = process_maps::each(g.buffer, kBuffer, visit, &making);
+    if (making.images && read) unwind::images::publish();
+    g.fruitful = making.fruitful || making.count != making.before.count.load();
+    if (!read || !making.whole) g.changed.store(true);
+    if (!read) return;
+    making.now.count.store(making.count, std::memory_order_release);
+    g.published.store(1 - published, std::memory_order_release);
+    if (making.too_many > g.told_too_many) {
+        spool::count(Loss::modules_lost, making.too_many - g.told_too_many);
+        g.told_too_many = making.too_many;
+    }
 }
 
 }  // namespace tachograph::modules

@@ -11,8 +11,12 @@ void saw(uint64_t pc);
 // From the handler: a program counter lay in no known image.
 void missed();
 
-// Helper thread (and once at arming): reads /proc/self/maps if some program counter was unknown.
-void refresh(bool force);
+// From the hooks: executable code was mapped or unmapped.
+void changed();
+
+// Helper thread (and once at arming): reads /proc/self/maps if a hook has seen a change, or a
+// program counter was unknown. Where that has brought nothing the last time, only at a `survey`.
+void refresh(bool survey);
 
 // In a forked child: its spool has none yet.
 void forget();

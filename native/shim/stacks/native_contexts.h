@@ -23,7 +23,15 @@ struct Frame {
 uint64_t next_hash(uint64_t hash, uint64_t pc, uint32_t stack);
 
 // Id, from 1 on, of the node of a frame below `parent` (0: there is none); writes its record when
-// new. 0 when full.
-uint32_t intern(uint32_t parent, const Frame& frame);
+// new. 0 when full; `last_room`: not before that is full, too, which is for the innermost frames of
+// paths that found no room.
+uint32_t intern(uint32_t parent, const Frame& frame, bool last_room = false);
+
+// For generations.cpp: the tables in one of their places; all is well where there are none.
+bool nearly_full(uint32_t place);
+uint32_t first(uint32_t place);
+bool may_follow(uint32_t present, uint32_t next);
+void follow(uint32_t present, uint32_t next);
+bool clear(uint32_t place);
 
 }  // namespace tachograph::native_contexts

@@ -13,6 +13,7 @@ namespace tachograph::native_path {
 namespace {
 
 constexpr uint32_t kMostActivations = 256;
+constexpr uint32_t kShortened = 16;  // frames of a path for which there was no room
 
 // Memory of the walk's that is too large for a signal handler's stack.
 class Room {
@@ -72,6 +73,16 @@ class Pairing {
     uint32_t left_;
 };
 
+// From the outermost frame on; false where there is no room.
+bool intern(const native_contexts::Frame* path, uint32_t count, bool last_room, uint32_t* stack) {
+    *stack = 0;
+    for (uint32_t at = count; at-- > 1;) {
+        *stack = native_contexts::intern(*stack, path[at], last_room);
+        if (*stack == 0) return false;
+    }
+    return true;
+}
+
 Found unwound(const Room& room, const unwind::Registers& start, const tg_walk& python) {
     uint32_t count = 0;
     bool unknown_code = false;
@@ -88,13 +99,18 @@ Found unwound(const Room& room, const unwind::Registers& start, const tg_walk& p
         hash = native_contexts::next_hash(hash, frame.pc, stack);
         path[at] = {frame.pc, stack, hash};
     }
-    for (uint32_t at = count; at-- > 1;) {
-        found.stack = native_contexts::intern(found.stack, path[at]);
-        if (found.stack == 0) {
-            spool::count(Loss::native_stacks_lost);
-            return {};
-        }
+    if (intern(path, count, false, &found.stack)) return found;
+    // The callers that lie furthest out are left out.
+    const uint32_t innermost = count < kShortened ? count : kShortened;
+    hash = 0;
+    for (uint32_t at = innermost; at-- > 1;)
+        path[at].hash = hash = native_contexts::next_hash(hash, path[at].pc, path[at].stack);
+    if (!intern(path, innermost, true, &found.stack)) {
+        spool::count(Loss::native_stacks_lost);
+        return {};
     }
+    spool::count(Loss::native_stacks_shortened);
+    if (innermost < count) found.path = unwind::Path::truncated;
     return found;
 }
 

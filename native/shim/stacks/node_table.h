@@ -30,12 +30,14 @@ class Once {
     std::atomic<uint8_t> state_;
 };
 
-// `Node` is made of zeros, has `same(const Key&)` and `set(const Key&)`, and a Once. Ids are
-// dense, and those of nodes that two threads made at once are left out.
+// `Node` is made of zeros, has `same(const Key&)` and `set(const Key&)`, and a Once. Ids count from
+// `base` on without gaps; those of nodes that two threads made at once are left out.
 template <typename Node, typename Key>
 class NodeTable {
   public:
     static constexpr uint32_t kFull = 0xFFFFFFFFu;
+    // Behind this no table begins: its last ids must be less than kFull.
+    static constexpr uint32_t kLastBase = 0xF0000000u;
 
     // A tight RLIMIT_AS gets a smaller table instead of none.
     bool open(uint32_t most, uint32_t fewest) {
@@ -46,6 +48,7 @@ class NodeTable {
             if (kernel::map(&slots_, sizeof(uint32_t) * slots)) {
                 capacity_ = capacity;
                 all_slots_ = slots;
+                limit_.store(capacity, std::memory_order_relaxed);
                 own_memory::note(nodes_, sizeof(Node) * capacity);
                 own_memory::note(slots_, sizeof(uint32_t) * slots);
                 return true;
@@ -57,21 +60,43 @@ class NodeTable {
         return false;
     }
 
-    void forget() {
-        kernel::clear(nodes_, sizeof(Node) * capacity_);
-        kernel::clear(slots_, sizeof(uint32_t) * all_slots_);
-        used_.store(0);
+    bool is_open() const { return nodes_ != nullptr; }
+
+    // While no other thread uses it. False if it could not be emptied.
+    bool clear() {
+        if (!kernel::clear(nodes_, sizeof(Node) * capacity_) ||
+            !kernel::clear(slots_, sizeof(uint32_t) * all_slots_))
+            return false;
+        used_.store(0, std::memory_order_relaxed);
+        limit_.store(capacity_, std::memory_order_relaxed);
+        return true;
     }
 
-    Node& at(uint32_t id) { return nodes_[id]; }
+    uint32_t base() const { return base_; }
+    // While it is empty and no other thread uses it.
+    void set_base(uint32_t base) { base_ = base; }
+
+    // The id at which the next table may begin: threads that still work here get few more nodes.
+    uint32_t close() {
+        const uint32_t used = used_.load(std::memory_order_relaxed);
+        const uint32_t limit = used < capacity_ - kLastNodes ? used + kLastNodes : capacity_;
+        limit_.store(limit, std::memory_order_seq_cst);
+        return base_ + limit;
+    }
+    bool may_close() const { return capacity_ > kLastNodes && base_ < kLastBase; }
+
+    bool nearly_full() const { return used_.load(std::memory_order_relaxed) > capacity_ / 4 * 3; }
+
+    Node& at(uint32_t id) { return nodes_[id - base_]; }
 
     // Fetches the place where a node of this hash most likely is.
     void prefetch(uint64_t hash) const {
         __builtin_prefetch(&slots_[hash & ((1u << kFirstLevelBits) - 1)]);
     }
 
-    // The id of the node with these contents, kFull if there is no room for it.
-    uint32_t intern(const Key& key, uint64_t hash) {
+    // The id of the node with these contents, kFull if there is no room for it. `last_room`: it may
+    // take what the others leave free.
+    uint32_t intern(const Key& key, uint64_t hash, bool last_room = false) {
         uint32_t mine = kFull;  // a node made ahead of its publication
         uint32_t first = 0;
         for (uint32_t level = 1u << kFirstLevelBits; first < all_slots_;
@@ -82,14 +107,14 @@ class NodeTable {
                 uint32_t found = slot.load(std::memory_order_acquire);
                 if (found == 0) {
                     if (mine == kFull) {
-                        mine = make(key);
+                        mine = make(key, last_room);
                         if (mine == kFull) return kFull;
                     }
                     if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel))
                         found = mine + 1;
                 }
                 // Another thread may have published the same node: then ours stays unused.
-                if (nodes_[found - 1].same(key)) return found - 1;
+                if (nodes_[found - 1].same(key)) return base_ + found - 1;
             }
         }
         return kFull;
@@ -111,19 +136,26 @@ class NodeTable {
         return all;
     }
 
-    uint32_t make(const Key& key) {
-        if (used_.load(std::memory_order_relaxed) >= capacity_) return kFull;
+    uint32_t make(const Key& key, bool last_room) {
+        const uint32_t room = last_room ? capacity_ : capacity_ - capacity_ / 16;
+        const uint32_t limit = limit_.load(std::memory_order_relaxed);
+        const uint32_t most = room < limit ? room : limit;
+        if (used_.load(std::memory_order_relaxed) >= most) return kFull;
         const uint32_t id = used_.fetch_add(1, std::memory_order_relaxed);
-        if (id >= capacity_) return kFull;
+        if (id >= limit) return kFull;
         nodes_[id].set(key);
         return id;
     }
 
+    static constexpr uint32_t kLastNodes = 16384;
+
     Node* nodes_ = nullptr;
-    std::atomic<uint32_t>* slots_ = nullptr;  // node id + 1, 0 = free
+    std::atomic<uint32_t>* slots_ = nullptr;  // place of a node + 1, 0 = free
     uint32_t capacity_ = 0;
     uint32_t all_slots_ = 0;  // of all levels
+    uint32_t base_ = 0;
     std::atomic<uint32_t> used_{0};
+    std::atomic<uint32_t> limit_{0};
 };
 
 }  // namespace tachograph

@@ -44,6 +44,7 @@ bool tick(int64_t now_ns) {
     return calm;
 }
 
+bool keep() { return first_bad(true, &Source::keep); }
 void flush() { call(&Source::flush); }
 void finish() { call(&Source::finish); }
 void stop() { call(&Source::stop); }

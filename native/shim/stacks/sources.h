@@ -29,6 +29,9 @@ struct Source {
     void (*sampled)(const tg_walk& found, uint64_t pc) = nullptr;
     // The recorder's own thread, every few milliseconds. True if nothing has changed.
     bool (*tick)(int64_t now_ns) = nullptr;
+    // Another generation of stacks is about to begin: writes a KEPT record for each that a row may
+    // name long after. False if that is not possible now.
+    bool (*keep)() = nullptr;
     // Writes what was counted and not written yet: another program may take this one's place.
     void (*flush)() = nullptr;
     // The last rows of a recording that ends in good order.
@@ -63,6 +66,7 @@ int start();
 void pause(bool yes);
 void sampled(const tg_walk& found, uint64_t pc);
 bool tick(int64_t now_ns);
+bool keep();
 void flush();
 void finish();
 void stop();

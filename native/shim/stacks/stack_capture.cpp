@@ -51,7 +51,8 @@ void walk(bool fault_gets_through, tg_walk* found) {
     recorder().walker.walk_self(found);
     safe_read::use_kernel(before);
     if (found->state == TG_STACK_TORN) spool::count(Loss::stacks_torn);
-    if (found->state == TG_STACK_TRUNCATED) spool::count(Loss::stacks_truncated);
+    if (found->state == TG_STACK_TRUNCATED && !found->shortened)
+        spool::count(Loss::stacks_truncated);
     if (found->state == TG_STACK_LOST) spool::count(Loss::stacks_lost);
 }
 

@@ -7,6 +7,7 @@
 #include "base/kernel.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
+#include "stacks/modules.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
 #include "stacks/threads.h"
@@ -97,6 +98,7 @@ OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
     record->syscall = place.call.number;
     record->target = static_cast<uint8_t>(place.call.target);
     record->stack_state = place.walk.state;
+    if (place.call.pc != 0) modules::saw(place.call.pc);
     spool::commit(ticket);
     return {ticket.record, ticket.sequence, look.cpu};
 }
@@ -158,6 +160,7 @@ bool find_place(Thread* thread, Watched* watched, pid_t tid, int64_t cpu, Place*
     if (!stands(&standing)) return false;
     if (place->walk.state == TG_STACK_TORN) spool::count(Loss::waits_torn);
     if (place->walk.stack != kNone) thread->python.store(true, std::memory_order_relaxed);
+    if (place->walk.state == TG_STACK_LOST) spool::count(Loss::stacks_lost);
     return true;
 }
 
