@@ -49,7 +49,7 @@ def draw_lines(picture: ReportData) -> Figure | None:
     axes.set_xlim(0, longest * 1.75)
     axes.set_ylim(-0.6, len(frame) - 0.4)
     axes.set_xlabel("share of the CPU time, %; the thin line is the 95 % interval")
-    axes.legend(loc="lower right")
+    figure.legend(loc="outside lower right", ncols=len(PARTS))
     heading(axes, "Lines with the most CPU time", f"{seconds(whole)} CPU in {seconds(profile.totals.wall_s)}")
     return figure
 

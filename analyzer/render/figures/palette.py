@@ -37,7 +37,7 @@ DARK = {
 
 INK, SOFT, FAINT, RULE, WASH, PAPER = "#1b1e23", "#515863", "#686f79", "#e3e4e0", "#f3f3ef", "#ffffff"
 
-SITES = ("#14806a", "#e0801f", "#2b6cb0", "#b83a62", "#8a7500", "#5b2a6e", "#56b4c9")
-"""For allocation sites side by side, in this order."""
+SITES = ("#14806a", "#a8d5c5", "#0b4237", "#c9a227", "#7fb069", "#d98c9f", "#56b4c9")
+"""For allocation sites side by side, in this order; none is the colour of Python, native code or the kernel."""
 
 NAMES = {"python": "Python", "native": "native", "kernel": "kernel", "unknown": "not known", "wait": "waiting"}

@@ -32,6 +32,7 @@ SCRIPTS = (
     "timeline.js",
     "cells.js",
     "tables.js",
+    "syntax.js",
     "source.js",
     "lines.js",
     "flame_tree.js",

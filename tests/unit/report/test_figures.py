@@ -55,6 +55,15 @@ def test_bars_are_as_long_as_the_profile_says(told: ReportData) -> None:
     assert [bar.get_width() for bar in copied.axes[0].containers[0]] == [pytest.approx(10.0)]
 
 
+def test_the_legend_of_lines_covers_nothing(told: ReportData) -> None:
+    with look():
+        figure = draw_lines(told)
+        assert figure is not None
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        assert not legend.get_window_extent().overlaps(figure.axes[0].get_window_extent())
+
+
 def test_a_footprint_without_a_followed_block(builder: Builder, picture: Callable[..., ReportData]) -> None:
     builder.memory("start", 0, 0)
     builder.memory("end", 1000, 5_000_000, obj_allocated_bytes=5_000_000)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tachograph.analyzer.render.figures.palette import DARK, LIGHT
+from tachograph.analyzer.render.figures.palette import DARK, LIGHT, SITES
 from tachograph.analyzer.render.html.page import asset
 
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB to linear RGB.
@@ -39,6 +39,13 @@ def test_neighbours_can_be_told_apart(palette: dict[str, str], deficiency: str) 
     for one, two in combinations(TOGETHER, 2):
         apart = float(np.linalg.norm(lab(palette[one], deficiency) - lab(palette[two], deficiency)))
         assert apart > 15, (one, two, apart)
+
+
+def test_sites_do_not_look_like_parts_of_the_time() -> None:
+    for site, part in product(SITES, ("python", "native", "kernel")):
+        assert np.linalg.norm(lab(site, "none") - lab(LIGHT[part], "none")) > 25, (site, part)
+    for one, two in combinations(SITES, 2):
+        assert np.linalg.norm(lab(one, "none") - lab(two, "none")) > 15, (one, two)
 
 
 def luminance(colour: str) -> float:

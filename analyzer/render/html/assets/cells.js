@@ -97,7 +97,7 @@ function exactMemory(part, row, least) {
   return rows;
 }
 
-const amount = (text) => (text ? text : el("span", { class: "none", "aria-label": "none" }, "·"));
+const amount = (text) => (text ? text : el("span", { class: "none", "aria-label": "none" }));
 
 function shareCell(share, low, high) {
   const text = percent(share);

@@ -245,7 +245,7 @@ class FlameGraph {
       if (told.file) pieces.push(el("a", { href: address(told.file, told.line, this.state) }, `${shortPath(told.file)}:${told.line}`), " ");
       pieces.push(el("button", { type: "button", class: "quiet", onclick: () => this.zoom(null) }, "show everything"));
     }
-    if (this.state.search) pieces.push(el("span", { id: "flame-found" }, ` · “${this.state.search}” is in ${percent(found / top.value) || "0"} % of it`));
+    if (this.state.search) pieces.push(el("span", { id: "flame-found" }, found > 0 ? ` · “${this.state.search}” is in ${percent(found / top.value) || "<0.1"} % of it` : ` · nothing here matches “${this.state.search}”`));
     this.crumb.replaceChildren(...pieces);
   }
 }

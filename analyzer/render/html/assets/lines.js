@@ -16,9 +16,10 @@ class Places {
     this.source = new SourceView(state, this.byPlace);
     const memory = this.data.recorded.has("allocated");
     const copies = this.data.recorded.has("copied");
-    this.lines = new Table({ label: "Lines", columns: this.columns("lines", memory, copies), sort: this.firstSort(), matters: (row) => this.matters(row), open: (row) => this.detail(row) });
-    this.functions = new Table({ label: "Functions", columns: this.columns("functions", memory, copies), sort: "total", first: 15, matters: (row) => this.matters(row) });
-    this.files = new Table({ label: "Files", columns: this.columns("files", memory, copies), sort: this.firstSort(), first: 12, matters: (row) => this.matters(row) });
+    const nothing = () => state.nothing;
+    this.lines = new Table({ label: "Lines", columns: this.columns("lines", memory, copies), sort: this.firstSort(), matters: (row) => this.matters(row), open: (row) => this.detail(row), nothing });
+    this.functions = new Table({ label: "Functions", columns: this.columns("functions", memory, copies), sort: "total", first: 15, matters: (row) => this.matters(row), nothing });
+    this.files = new Table({ label: "Files", columns: this.columns("files", memory, copies), sort: this.firstSort(), first: 12, matters: (row) => this.matters(row), nothing });
     const scope = this.data.scope === "all" ? "All code is charged with its own time."
       : this.data.scope === "project" ? "The time of libraries is charged to the project's lines that call them."
         : `Only lines of ${this.data.scope} are charged; other time goes to their callers.`;
@@ -71,11 +72,11 @@ class Places {
     const largest = (pick) => Math.max(1, ...(this.current[name] || []).map((row) => pick(row) || 0));
     const all = (id) => (row) => (part.columns[id] ? part.columns[id][row.id] : null);
     const held = (id, title, hint) => part.columns[id] && {
-      id, title, class: "alltime wide", hint: `${hint} (of the whole time)`, value: all(id), has: (row) => all(id)(row) >= this.least,
+      id, title, class: id === "live_at_resident_peak_bytes" ? "alltime wide second" : "alltime wide", hint: `${hint} (of the whole time)`, value: all(id), has: (row) => all(id)(row) >= this.least,
       cell: (row) => meter(all(id)(row) >= this.least ? bytes(all(id)(row)) : "", all(id)(row) / largest(all(id)), "memory"),
     };
     const flow = (id, title, hint, kind) => ({
-      id, title, class: "wide", hint, value: (row) => row.values[id], has: (row) => row.values[id] > 0,
+      id, title, class: id === "allocated" ? "wide second" : "wide", hint, value: (row) => row.values[id], has: (row) => row.values[id] > 0,
       cell: (row) => meter(row.values[id] > 0 ? bytes(row.values[id]) : "", row.values[id] / largest((each) => each.values[id]), kind),
     });
     this.current = this.current || {};
@@ -85,7 +86,7 @@ class Places {
       { id: "bar", title: "", class: "bars", cell: (row) => this.barCell(name, row, largest) },
       { id: "cpu", title: "CPU %", hint: "Its own share of the CPU time, with half the width of the 95 % interval", class: "strong", value: (row) => row.values.cpu,
         cell: (row) => shareCell(row.values.share, row.values.low, row.values.high) },
-      { id: "total", title: "with calls", hint: "Share of the CPU time with everything that was called", class: "wide", value: (row) => row.values.total_cpu,
+      { id: "total", title: "with calls", hint: "Share of the CPU time with everything that was called", class: name === "lines" ? "wide second" : "wide", value: (row) => row.values.total_cpu,
         cell: (row) => amount(percent(row.values.total_share)) },
       waits && { id: "wait", title: "waiting", class: "wide", hint: "Time that threads waited here, all of them together", value: (row) => row.values.wait, has: (row) => row.values.wait > 5e5,
         cell: (row) => meter(row.values.wait > 5e5 ? seconds(row.values.wait / NS) : "", row.values.wait / largest((each) => each.values.wait), "wait") },
@@ -110,7 +111,7 @@ class Places {
       held("peak_bytes", "peak", "The most that its blocks ever held"),
       held("live_at_peak_bytes", "at peak", "Held when the program held the most"),
       held("live_at_resident_peak_bytes", "at resident peak", "Held when the most of the program's memory was resident, that is in RAM"),
-      part.columns.timeline && { id: "timeline", title: "held over time", class: "sparks alltime wide", has: (row) => Boolean(part.columns.timeline[row.id]),
+      part.columns.timeline && { id: "timeline", title: "held over time", class: "sparks alltime wide second", has: (row) => Boolean(part.columns.timeline[row.id]),
         cell: (row) => sparkline(part.columns.timeline[row.id], this.data.bins, "memory held over time") },
       copies && flow("copied", "copied", "Bytes copied here", "copies"),
     ].filter(Boolean);
@@ -142,7 +143,7 @@ class Places {
     if (unknown(text)) return [at, el("span", { class: "code" }, row.file === null ? row.label : `in ${row.label}`)];
     const leak = row.part.columns.leak_rate_bytes_per_s && row.part.columns.leak_rate_bytes_per_s[row.id] > 0;
     return [at, leak && el("span", { class: "badge", title: "Its blocks are not given back: see Memory and leaks" }, "leak"), leak && " ",
-      el("span", { class: "code", title: `in ${row.label}` }, text.trim())];
+      el("span", { class: "code", title: `in ${row.label}` }, coloured(pieces(text.trim())))];
   }
 
   detail(row) {

@@ -14,13 +14,13 @@ function showProcesses(state) {
   const listed = (row) => row.recorded === "listed";
   const about = (row) => [row.pid, row.origin === "fork" && "fork", listed(row) && "not recorded", row.recorded === "native" && "without Python stacks"].filter(Boolean).join(" · ");
   const columns = [
-    { id: "wall", title: "lived", value: (row) => row.wall_s, cell: (row) => (unknown(row.wall_s) ? "?" : seconds(row.wall_s)) },
+    { id: "wall", title: "lived", class: "wide", value: (row) => row.wall_s, cell: (row) => (unknown(row.wall_s) ? "?" : seconds(row.wall_s)) },
     { id: "user", title: "user", hint: "CPU time in user mode until its end, as the kernel counts it", value: (row) => row.user_s, cell: (row) => (unknown(row.user_s) ? "?" : seconds(row.user_s)) },
-    { id: "system", title: "system", hint: "CPU time in the kernel until its end", value: (row) => row.system_s, cell: (row) => (unknown(row.system_s) ? "?" : seconds(row.system_s)) },
-    { id: "samples", title: "samples", value: (row) => row.samples, cell: (row) => (listed(row) ? "" : count(row.samples)) },
+    { id: "system", title: "system", class: "wide", hint: "CPU time in the kernel until its end", value: (row) => row.system_s, cell: (row) => (unknown(row.system_s) ? "?" : seconds(row.system_s)) },
+    { id: "samples", title: "samples", class: "wide", value: (row) => row.samples, cell: (row) => (listed(row) ? "" : count(row.samples)) },
     state.data.memory && { id: "peak", title: "peak", hint: "Most memory held", value: (row) => row.peak_bytes, cell: (row) => (unknown(row.peak_bytes) ? "" : bytes(row.peak_bytes)) },
     { id: "exit", title: "exit", value: (row) => row.exit_status, cell: (row) => ended(row.exit_status) },
-    { id: "tree", title: "process", kind: "text", class: "grow", value: (row) => -row.order, cell: (row) =>
+    { id: "tree", title: "process", kind: "text", class: "grow named", value: (row) => -row.order, cell: (row) =>
       el("span", { style: { "padding-left": `${Math.min(row.depth, 40) * 1.2}em` }, title: row.command }, listed(row) ? row.name : el("b", {}, row.name), el("small", {}, ` ${about(row)}`)) },
   ].filter(Boolean);
   const table = new Table({ label: "Processes", columns, sort: "tree", first: 30 });

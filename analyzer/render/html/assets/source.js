@@ -6,6 +6,7 @@ class SourceView {
   constructor(state, byPlace) {
     this.state = state;
     this.byPlace = byPlace;
+    this.strings = new Map();
   }
 
   has(file) {
@@ -31,11 +32,13 @@ class SourceView {
     }
     const longest = Math.max(1, ...[...values.values()].map((each) => each.cpu));
     const indent = all ? 0 : Math.min(...numbers.map((number) => known.get(number)).filter((text) => text.trim()).map((text) => text.length - text.trimStart().length));
+    if (!this.strings.has(file)) this.strings.set(file, strings(known));
+    const open = this.strings.get(file);
     const rows = [];
     let previous = null;
     for (const number of numbers) {
       if (previous !== null && number !== previous + 1) rows.push(el("tr", { class: "gap" }, el("td", { colspan: 4 }, "⋯")));
-      rows.push(this.row(number, known.get(number).slice(Number.isFinite(indent) ? indent : 0), values.get(number), longest, number === line));
+      rows.push(this.row(number, coloured(pieces(known.get(number).slice(Number.isFinite(indent) ? indent : 0), open.get(number))), values.get(number), longest, number === line));
       previous = number;
     }
     const box = el("div", { class: "source", tabindex: "0", role: "region", "aria-label": `Source of ${file}` }, el("table", {}, el("tbody", {}, rows)));
@@ -50,7 +53,7 @@ class SourceView {
       el("td", { class: "g" }, spent && bar(values, longest)),
       el("td", { class: "v" }, spent ? [percent(values.share), wait && " ", wait && el("small", {}, wait)] : wait),
       el("td", { class: "n" }, number),
-      el("td", {}, text || " "));
+      el("td", {}, text.length ? text : " "));
     if (values) tip(line, () => facts(`line ${number}`, exact(values, this.state)));
     return line;
   }

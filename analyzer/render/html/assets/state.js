@@ -60,6 +60,11 @@ class State {
     return squared > 0 ? (weight * weight) / squared : 0;
   }
 
+  // Why a table has no rows.
+  get nothing() {
+    return this.search ? `Nothing matches “${this.search}”${this.whole ? "" : " in this window"}.` : "Nothing here in this window.";
+  }
+
   matches(...texts) {
     const wanted = this.search.toLowerCase();
     return !wanted || texts.some((text) => text && text.toLowerCase().includes(wanted));

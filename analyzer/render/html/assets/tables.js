@@ -8,7 +8,7 @@ const MORE_ROWS = 200;
 const LEAST_ROWS = 5;
 
 class Table {
-  constructor({ label, columns, sort, first = FIRST_ROWS, matters = null, open = null, name = (row) => row.id }) {
+  constructor({ label, columns, sort, first = FIRST_ROWS, matters = null, open = null, name = (row) => row.id, nothing = () => "Nothing here in this window." }) {
     this.columns = columns;
     this.sort = { id: sort, down: true };
     this.first = first;
@@ -16,6 +16,7 @@ class Table {
     this.matters = matters;
     this.more = false;
     this.open = open;
+    this.nothing = nothing;
     this.name = name;
     this.opened = new Map();
     this.rows = [];
@@ -70,7 +71,7 @@ class Table {
     const left = this.ordered.length - part.length;
     this.after.replaceChildren();
     this.after.hidden = left <= 0 && this.ordered.length > 0;
-    if (!this.ordered.length) this.after.append("Nothing here in this window.");
+    if (!this.ordered.length) this.after.append(this.nothing());
     if (left > 0) {
       this.after.append(el("button", { type: "button", class: "quiet", onclick: () => { this.shown += MORE_ROWS; this.more = true; this.draw(); } },
         left > MORE_ROWS ? `Show ${count(MORE_ROWS)} more of ${count(left)}` : left > 1 ? `Show the other ${count(left)}` : "Show one more"));

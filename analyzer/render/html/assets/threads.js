@@ -7,10 +7,10 @@ class Threads {
     const processes = new Set(this.part.columns.process);
     const columns = [
       { id: "cpu", title: "CPU", class: "strong", value: (row) => row.values.cpu, cell: (row) => amount(row.values.cpu > 0 ? seconds(row.values.cpu / NS) : "") },
-      { id: "share", title: "%", value: (row) => row.values.share, cell: (row) => amount(percent(row.values.share)) },
+      { id: "share", title: "%", class: "wide", value: (row) => row.values.share, cell: (row) => amount(percent(row.values.share)) },
       state.data.recorded.has("wait") && { id: "wait", title: "waiting", value: (row) => row.values.wait, cell: (row) => amount(row.values.wait > 5e5 ? seconds(row.values.wait / NS) : "") },
-      processes.size > 1 && { id: "process", title: "process", kind: "text", value: (row) => row.owner, cell: (row) => row.owner },
-      { id: "name", title: "thread", kind: "text", class: "grow", value: (row) => row.label, cell: (row) => [row.label, row.main && processes.size > 1 ? " (main)" : "", el("small", {}, ` ${row.tid ?? ""}`)] },
+      processes.size > 1 && { id: "process", title: "process", kind: "text", class: "wide", value: (row) => row.owner, cell: (row) => row.owner },
+      { id: "name", title: "thread", kind: "text", class: "grow named", value: (row) => row.label, cell: (row) => [row.label, row.main && processes.size > 1 ? " (main)" : "", el("small", {}, ` ${row.tid ?? ""}`)] },
       { id: "strip", title: "over time (full height: one core)", kind: "text", class: "strips", cell: (row) => this.strip(row) },
     ].filter(Boolean);
     this.table = new Table({ label: "Threads", columns, sort: "cpu", first: 20 });
