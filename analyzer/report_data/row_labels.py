@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..samples.scope import ALL, PROJECT
-from ..samples.summary import UNKNOWN_CODE
+from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE
 
-__all__ = ["MEANING", "UNKNOWN_CODE", "off_line_title", "scope_text"]
+__all__ = ["MEANING", "OUT_OF_SCOPE", "UNKNOWN_CODE", "off_line_title", "scope_text"]
 
 MEANING: Mapping[str, str] = {
     "<no Python stack>": "threads that native code started, such as those of a numerical library",
-    "<out of scope>": "code that no line in scope called, such as a library's own threads",
+    "<other code>": "libraries that no line of the project called, such as their own threads",
     "<not sampled>": "not sampled during this interval, or its Python is one whose stacks are not recorded",
     "<torn stack>": "the stack changed while it was read",
     "<lost stack>": "there was no room for the stack",

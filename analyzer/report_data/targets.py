@@ -156,6 +156,6 @@ def _numbered(nodes: pd.DataFrame, rows: pd.DataFrame) -> tuple[Ids, Ids]:
     both = pd.concat([nodes, rows], ignore_index=True)
     numbers = both.groupby(list(both.columns), sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
     of_rows = numbers[len(nodes) :]
-    # Rows such as <out of scope> have neither file nor line; only unknown code is found among the nodes.
+    # Rows such as <other code> have neither file nor line; only unknown code is found among the nodes.
     absent = (rows["file"] == NOTHING).to_numpy() & (rows["name"] != UNKNOWN_CODE).to_numpy()
     return numbers[: len(nodes)], np.where(absent, NOTHING, of_rows)

@@ -22,7 +22,7 @@ from .measures import MEASURES, rank, seconds_of, sums_by
 from .nodes import NodeSums
 from .scope import ALL, Scope
 
-OUT_OF_SCOPE = "<out of scope>"
+OUT_OF_SCOPE = "<other code>"
 UNKNOWN_CODE = "<unknown code>"
 
 _CPU, _WAIT = MEASURES.index("cpu_ns"), MEASURES.index("wait_ns")

@@ -109,13 +109,15 @@ def make_tables(
 
 
 def losses(quality: Sequence[Mapping[str, object]], specs: Sequence[LossSpec]) -> dict[str, int]:
-    """The entries of the quality ledger that mean missing data, summed over the processes."""
+    """The entries of the quality ledger that mean missing data, in words, summed over the processes."""
     severities = {spec.name: spec.severity for spec in specs}
+    words = {spec.name: spec.doc.removesuffix(" (counted by the reader)") for spec in specs}
     lost: dict[str, int] = {}
     for entry in quality:
         name, count = str(entry["loss"]), entry["count"]
         if severities.get(name, "loss") == "loss" and isinstance(count, int) and count:
-            lost[name] = lost.get(name, 0) + count
+            what = words.get(name) or name
+            lost[what] = lost.get(what, 0) + count
     return lost
 
 

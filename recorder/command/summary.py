@@ -78,7 +78,7 @@ def lost(finished: Finished) -> str:
     """What was lost, by cause."""
     if not finished.lost:
         return "nothing lost"
-    return "lost: " + ", ".join(f"{count:,} {name}" for name, count in finished.lost.items())
+    return "lost: " + "; ".join(f"{what} ({count:,})" for what, count in finished.lost.items())
 
 
 def bytes_text(size: int) -> str:

@@ -15,6 +15,7 @@ from ...recording.native_names import short_library
 from ...recording.text import printable
 from ...report_data.advice.rules import advise
 from ...report_data.flame import FOLDED, KERNEL, LABEL
+from ...report_data.other_code import other_functions
 from ...report_data.report_data import Part, ReportData
 from ...report_data.row_labels import MEANING, UNKNOWN_CODE
 from ...report_data.series import MEASURES
@@ -99,6 +100,10 @@ def _document(picture: ReportData, packer: Packer, names: Names) -> dict[str, An
     profile, bins = picture.profile, picture.bins
     return {
         "head": summary(profile),
+        "other_code": [
+            [each.name, each.file, each.line, number(each.amount), number(each.wait_s)]
+            for each in other_functions(profile)
+        ],
         "waiting": asdict(first_waiting(profile)),
         "totals": {key: number(value) for key, value in asdict(profile.totals).items()},
         "scope": profile.scope,

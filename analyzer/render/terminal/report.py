@@ -19,7 +19,8 @@ from ...recording.text import shorten_left
 from ...report_data.advice.rules import advise
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
-from ...report_data.row_labels import MEANING, off_line_title, scope_text
+from ...report_data.other_code import other_functions
+from ...report_data.row_labels import MEANING, OUT_OF_SCOPE, off_line_title, scope_text
 from .header import header, indented
 from .leaks import leak_lines
 from .line_columns import Columns
@@ -130,6 +131,18 @@ class Report:
             names = [self._profile.frames.lines["function"][row.index] for row in block.rows]
             told = "; ".join(f"{name}: {MEANING[name]}" for name in names if name in MEANING)
             yield from indented(Text(told, "dim"), self._width, "       ")
+            if OUT_OF_SCOPE in names:
+                yield from indented(Text(self._style.plain(self._inside()), "dim"), self._width, "       ")
+
+    def _inside(self) -> str:
+        """The functions behind the row of other code, and how to see all of them."""
+        told = []
+        for each in other_functions(self._profile, self._sort):
+            amount = short_size(each.amount) if each.by_size else short_seconds(each.amount)
+            waits = f"waits {short_seconds(each.wait_s)}" if short_seconds(each.wait_s) and not each.by_size else ""
+            place = "" if each.file is None else f" {each.file.rpartition('/')[2]}:{each.line}"
+            told.append(f"{each.name}{place} ({', '.join(filter(None, (amount, waits))) or 'hardly any'})")
+        return f"most of {OUT_OF_SCOPE}: {'; '.join(told)}; --scope all shows its lines" if told else ""
 
     def _scope(self) -> str:
         profile = self._profile

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 
 import pytest
+from rich.console import Console
 
 from tachograph.analyzer import Profile
+from tachograph.analyzer.render.terminal.report import show
+from tachograph.analyzer.report_data.other_code import other_functions
 from tachograph.analyzer.samples.scope import Scope
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder, table
@@ -75,17 +79,17 @@ def test_libraries_are_charged_to_the_nearest_caller_in_scope(
 ) -> None:
     answer = profile(scope="project")
     assert table(answer.lines, "file", "line", "function", "cpu_s", "total_cpu_s") == [
-        (None, None, "<out of scope>", 0.16, 0.16),
+        (None, None, "<other code>", 0.16, 0.16),
         ("/srv/main.py", 5, "callback", 0.12, 0.12),
         ("/srv/main.py", 1, "main", 0.03, 0.15),
     ]
     assert table(answer.functions, "function", "cpu_s", "total_cpu_s") == [
-        ("<out of scope>", 0.16, 0.16),
+        ("<other code>", 0.16, 0.16),
         ("callback", 0.12, 0.12),
         ("main", 0.03, 0.15),
     ]
     assert table(answer.files, "file", "cpu_s", "total_cpu_s") == [
-        ("<out of scope>", 0.16, 0.16),
+        ("<other code>", 0.16, 0.16),
         ("/srv/main.py", 0.15, 0.15),
     ]
 
@@ -105,7 +109,7 @@ def test_one_package(library: Builder, profile: Callable[..., Profile]) -> None:
     answer = profile(scope="lib")
     assert table(answer.functions, "function", "cpu_s", "total_cpu_s") == [
         ("work", 0.3, 0.3),
-        ("<out of scope>", 0.01, 0.01),
+        ("<other code>", 0.01, 0.01),
     ]
 
 
@@ -131,3 +135,18 @@ def test_the_default_is_the_project(builder: Builder, profile: Callable[..., Pro
 def test_a_scope_that_matches_nothing_is_an_error(library: Builder, profile: Callable[..., Profile]) -> None:
     with pytest.raises(FormatError, match="no recorded file matches --scope 'nump'"):
         profile(scope="nump")
+
+
+def test_other_code_can_be_looked_into(library: Builder, profile: Callable[..., Profile]) -> None:
+    """What no line in scope called: its functions, the most time first, and how to see all of it."""
+    answer = profile(scope="project")
+    inside = other_functions(answer)
+    assert [(each.name, each.file, round(each.amount, 9)) for each in inside] == [
+        ("work", "/venv/site-packages/lib/core.py", 0.16)
+    ]
+    out = io.StringIO()
+    show(answer, Console(file=out, width=100, color_system=None))
+    text = " ".join(out.getvalue().split())
+    assert "most of <other code>: work core.py:" in text
+    assert "(160ms); --scope all shows its lines" in text
+    assert other_functions(profile(scope="all")) == []

@@ -120,16 +120,19 @@ def test_symbols_without_native_parts() -> None:
 
 
 def test_losses() -> None:
-    specs = [LossSpec(0, "a", "loss", "", ""), LossSpec(1, "b", "note", "", "")]
+    specs = [
+        LossSpec(0, "a", "loss", "samples that are gone (counted by the reader)", ""),
+        LossSpec(1, "b", "note", "", ""),
+    ]
     quality = [{"process": p, "loss": name, "count": 2} for p in (0, 1) for name in ("a", "b", "unknown")]
-    assert losses(quality, specs) == {"a": 4, "unknown": 4}
+    assert losses(quality, specs) == {"samples that are gone": 4, "unknown": 4}
 
 
 def test_words() -> None:
-    done = Finished(rows={"cpu": 1, "waits": 1200}, size=1, lost={"stacks_torn": 3})
+    done = Finished(rows={"cpu": 1, "waits": 1200}, size=1, lost={"waits whose stack changed": 1})
     assert recorded(done) == "1 CPU sample, 1,200 waits"
     full = Finished(
         rows={"cpu": 0, "waits": 0, "memory": 7, "allocations": 1, "copies": 12, "spans": 2}, size=1, lost={}
     )
     assert recorded(full) == "0 CPU samples, 7 footprints, 1 block, 12 copies, 2 spans"
-    assert lost(done) == "lost: 3 stacks_torn"
+    assert lost(done) == "lost: waits whose stack changed (1)"

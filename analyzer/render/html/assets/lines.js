@@ -147,7 +147,7 @@ class Places {
   }
 
   detail(row) {
-    if (row.file === null || row.line === null) return el("div", { class: "detailbox" }, this.exactTable(row));
+    if (row.file === null || row.line === null) return el("div", { class: "detailbox" }, row.label === "<other code>" && this.otherCode(), this.exactTable(row));
     const holder = el("div", {}, this.source.show(row.file, row.line));
     const whole = el("button", { type: "button", class: "quiet", onclick: () => {
       const all = whole.textContent.startsWith("Whole");
@@ -157,6 +157,14 @@ class Places {
     const link = el("a", { class: "quiet", href: address(row.file, row.line, this.state) }, "Link to this line");
     const side = el("div", {}, this.exactTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
     return el("div", { class: "detailbox" }, holder, side);
+  }
+
+  // The functions behind the row of code that no line in scope called.
+  otherCode() {
+    const rows = this.data.other_code.map(([name, file, line, spent, waited]) => el("tr", {}, el("td", { class: "code" }, name),
+      el("td", {}, seconds(spent)), el("td", {}, waited > 0.0005 ? `waits ${seconds(waited)}` : ""), el("td", { class: "code", title: file || "" }, file ? `${shortPath(file)}:${line}` : "")));
+    return el("div", {}, el("table", { class: "exact", id: "other-code" }, el("caption", {}, "Its functions with the most CPU time, of the whole time"), el("tbody", {}, rows)),
+      el("p", { class: "none" }, "“All code” above shows every line of it."));
   }
 
   exactTable(row) {
