@@ -19,6 +19,15 @@ BANNED = re.compile(
     r"\b(nobody|somebody|anybody|whoever|came to grief|one too many|mend(s|ed|ing)?|stands? still)\b|<not seen>",
     re.IGNORECASE,
 )
+PERSONS = re.compile(r"\b(nobody|somebody|anybody|whoever)\b", re.IGNORECASE)
+"""Processes and functions are things."""
+ROOMS = ("command", "recorder", "analyzer", "native", "format-spec", "tools")
+CODE = sorted(
+    path
+    for room in ROOMS
+    for ending in ("py", "c", "cpp", "h", "toml", "md", "js")
+    for path in (ROOT / room).rglob(f"*.{ending}")
+)
 WIDEST = 120
 
 
@@ -56,6 +65,13 @@ def messages(source: Path) -> list[str]:
 def test_messages() -> None:
     spoken = {f"{path.relative_to(ROOT)}: {text}": found(text) for path in SOURCES for text in messages(path)}
     assert {where: words for where, words in spoken.items() if words} == {}
+
+
+def test_code() -> None:
+    """Comments, docstrings and names as well."""
+    texts = {path: path.read_text(encoding="utf-8") for path in CODE}
+    assert len(texts) > 300
+    assert [str(path.relative_to(ROOT)) for path, text in texts.items() if PERSONS.search(text)] == []
 
 
 def test_prose_is_wrapped() -> None:

@@ -16,9 +16,9 @@ LEAST = 0.005
 """Lines with less than this part of the longest bar have none that can be seen."""
 
 
-def draw_copies(picture: ReportData) -> Figure | None:
+def draw_copies(data: ReportData) -> Figure | None:
     """The figure; None if copies were not recorded, or there were none."""
-    frame = picture.profile.lines
+    frame = data.profile.lines
     if "copied_bytes" not in frame:
         return None
     frame = frame[frame["copied_bytes"] > LEAST * frame["copied_bytes"].max()]
@@ -38,7 +38,7 @@ def draw_copies(picture: ReportData) -> Figure | None:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(f"{unit} copied; the thin line is the 95 % interval")
-    whole, wall = picture.profile.totals.copied_bytes or 0.0, picture.profile.totals.wall_s
+    whole, wall = data.profile.totals.copied_bytes or 0.0, data.profile.totals.wall_s
     rate = f", {size(round(whole / wall))}/s" if wall else ""
     heading(axes, "Lines that copy the most", f"{size(round(whole))} in all{rate}")
     return figure

@@ -58,31 +58,31 @@ class _Shown:
     """The part whose colour the boxes have."""
 
 
-def draw_flame(picture: ReportData) -> Figure | None:
+def draw_flame(data: ReportData) -> Figure | None:
     """The flame graph of the CPU time; None without CPU time."""
-    series = picture.flame_series.own
+    series = data.flame_series.own
     parts = {part: series[part].sum(axis=1, dtype=np.float64) for part in CPU if part in series}
     spent = sum(float(values.sum()) for values in parts.values())
-    return _draw(picture, _Shown("Where CPU time is spent", f"{seconds(spent / 1e9)} CPU", parts, "python"))
+    return _draw(data, _Shown("Where CPU time is spent", f"{seconds(spent / 1e9)} CPU", parts, "python"))
 
 
-def draw_live(picture: ReportData) -> Figure | None:
+def draw_live(data: ReportData) -> Figure | None:
     """The flame graph of what was held when the footprint was highest; None if memory was not recorded."""
-    held, memory = picture.flame_held.get(PEAK), picture.profile.memory
+    held, memory = data.flame_held.get(PEAK), data.profile.memory
     if held is None or memory is None:
         return None
     amount = f"{size(round(held.sum()))} at the peak, after {seconds(memory.peak_s)}"
-    return _draw(picture, _Shown("Who holds the memory", amount, {"memory": held}, "memory"))
+    return _draw(data, _Shown("Who holds the memory", amount, {"memory": held}, "memory"))
 
 
-def _draw(picture: ReportData, shown: _Shown) -> Figure | None:
+def _draw(data: ReportData, shown: _Shown) -> Figure | None:
     """The figure; None if there is nothing to show."""
-    parts = np.stack([*shown.parts.values(), np.zeros(len(picture.flame.parent))])[: max(1, len(shown.parts))]
-    boxes = layout(picture.flame.parent, parts.sum(axis=0))
+    parts = np.stack([*shown.parts.values(), np.zeros(len(data.flame.parent))])[: max(1, len(shown.parts))]
+    boxes = layout(data.flame.parent, parts.sum(axis=0))
     if not boxes:
         return None
-    below = _with_calls(picture.flame.parent, parts)
-    boxes, stem = fold_stem(picture.flame.parent, boxes)
+    below = _with_calls(data.flame.parent, parts)
+    boxes, stem = fold_stem(data.flame.parent, boxes)
     deepest = max(level for _, _, _, level in boxes) + 1
     depth = min(MAX_DEPTH, deepest)
     figure, axes = new_figure(0.9 + ROW * depth)
@@ -91,9 +91,9 @@ def _draw(picture: ReportData, shown: _Shown) -> Figure | None:
     for node, left, width, level in boxes:
         if level >= MAX_DEPTH:
             continue
-        name, colour, ink = _look(picture, int(picture.flame.function[node]), LIGHT[shown.hue])
+        name, colour, ink = _look(data, int(data.flame.function[node]), LIGHT[shown.hue])
         if stem and node == stem[0]:
-            last = _look(picture, int(picture.flame.function[stem[-1]]), LIGHT[shown.hue])[0]
+            last = _look(data, int(data.flame.function[stem[-1]]), LIGHT[shown.hue])[0]
             name = f"{len(stem)} frames, from {name} to {last}"
         rectangles.append(Rectangle((left, level), width, 0.92))
         colours.append(colour)
@@ -184,19 +184,19 @@ def _with_calls(parent: NDArray[np.int64], parts: NDArray[np.float64]) -> NDArra
     return sums
 
 
-def _look(picture: ReportData, function: int, hue: str) -> tuple[str, Colour, str]:
+def _look(data: ReportData, function: int, hue: str) -> tuple[str, Colour, str]:
     """Name, colour and ink of a box; code out of scope is paler."""
-    if function >= len(picture.tree.function_names):
-        return short_name(picture.flame_paths.tree.function_names[function]), _tint(LIGHT["native"], 0.34), INK
+    if function >= len(data.tree.function_names):
+        return short_name(data.flame_paths.tree.function_names[function]), _tint(LIGHT["native"], 0.34), INK
     if function >= 0:
-        inside = bool(picture.in_scope[function])
-        name = printable(picture.tree.function_names[function])
+        inside = bool(data.in_scope[function])
+        name = printable(data.tree.function_names[function])
         if name == "<module>":  # modules have all one name: their file tells them apart
-            name += f" {short_path(printable(picture.tree.paths[picture.tree.function_files[function]]))}"
+            name += f" {short_path(printable(data.tree.paths[data.tree.function_files[function]]))}"
         return name, _tint(hue, 0.34 if inside else 0.12), INK if inside else SOFT
     if function == FOLDED:
         return "(small functions)", to_rgb(WASH), FAINT
-    return picture.labels[LABEL - function] if function <= LABEL else UNKNOWN_CODE, to_rgb(WASH), FAINT
+    return data.labels[LABEL - function] if function <= LABEL else UNKNOWN_CODE, to_rgb(WASH), FAINT
 
 
 def _tint(hue: str, strength: float) -> Colour:

@@ -13,9 +13,9 @@ MAX_DEVICES = 4
 GB = 1e9
 
 
-def draw_gpu(picture: ReportData) -> Figure | None:
+def draw_gpu(data: ReportData) -> Figure | None:
     """The figure, of the GPUs that the program used; None if GPUs were not read, or told nothing."""
-    gpu, totals = picture.profile.gpu, picture.profile.totals
+    gpu, totals = data.profile.gpu, data.profile.totals
     if gpu is None or gpu.timeline.empty:
         return None
     figure, axes = new_figure(3.2)
@@ -36,7 +36,7 @@ def draw_gpu(picture: ReportData) -> Figure | None:
         memory.plot(
             held["time_s"], held["memory_bytes"] / GB, color=MEMORY, linewidth=1.3, label="memory in use, right"
         )
-    start, end = picture.bins.start_s, picture.bins.end_s
+    start, end = data.bins.start_s, data.bins.end_s
     axes.set_xlim(start, end)
     axes.set_ylim(0, 100)
     memory.set_ylim(0)

@@ -14,9 +14,9 @@ TOP = 15
 PARTS = ("python", "native", "kernel", "unknown")
 
 
-def draw_lines(picture: ReportData) -> Figure | None:
+def draw_lines(data: ReportData) -> Figure | None:
     """The figure; None without CPU time."""
-    profile = picture.profile
+    profile = data.profile
     frame = profile.lines.head(TOP)
     frame = frame[frame["cpu_s"] > 0]
     if frame.empty:

@@ -17,18 +17,18 @@ LEAST = 0.01
 """A site with less than this part of what all hold cannot be seen."""
 
 
-def draw_footprint(picture: ReportData) -> Figure | None:
+def draw_footprint(data: ReportData) -> Figure | None:
     """The figure; None if memory was not recorded."""
-    memory = picture.profile.memory
+    memory = data.profile.memory
     if memory is None or memory.footprint.empty:
         return None
     figure, axes = new_figure(3.9)
-    bins = picture.bins
+    bins = data.bins
     times = bins.start_s + np.arange(bins.count + 1) * bins.width_s
     single = len(memory.processes) <= 1
     points = memory.footprint if single else memory.footprint_sum
     whole = np.interp(times, points["time_s"], points["bytes"])
-    held, names = top_sites(picture.lines)
+    held, names = top_sites(data.lines)
     held = held.reshape(len(held), len(times))
     # What is held is estimated from samples; it never stands higher than the footprint, which is exact.
     together = held.sum(axis=0)

@@ -13,9 +13,9 @@ from .style import clipped, heading, new_figure
 MAX_THREADS = 24
 
 
-def draw_threads(picture: ReportData) -> Figure | None:
+def draw_threads(data: ReportData) -> Figure | None:
     """The figure; None without threads."""
-    part, bins = picture.threads, picture.bins
+    part, bins = data.threads, data.bins
     count = min(len(part.frame), MAX_THREADS)
     if not count or not any(grid.any() for grid in part.series.own.values()):
         return None

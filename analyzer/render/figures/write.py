@@ -1,4 +1,4 @@
-"""Draws all figures of a picture into a folder."""
+"""Draws all figures of a report into a folder."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ FIGURES: Mapping[str, Callable[[ReportData], Figure | None]] = {
 """By file name. A figure of something that was not recorded is not drawn."""
 
 
-def write_figures(picture: ReportData, folder: Path) -> list[Path]:
+def write_figures(data: ReportData, folder: Path) -> list[Path]:
     """Writes every figure that there is something to draw for; returns the files.
 
     Errors:
         FormatError: a file cannot be written.
     """
-    return save_all(((name, draw(picture)) for name, draw in FIGURES.items()), folder)
+    return save_all(((name, draw(data)) for name, draw in FIGURES.items()), folder)

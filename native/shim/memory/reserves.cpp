@@ -81,7 +81,7 @@ struct State {
     int64_t swept_ns = 0;
     int64_t sweep_took_ns = 0;
     int64_t swept_resident = 0;
-    int64_t pending_ns = 0;  // since when there is growth that is nobody's
+    int64_t pending_ns = 0;  // since when there is growth that is charged to no thread
     void* walk_hint = nullptr;
     pid_t walk_hint_tid = 0;
 };
@@ -180,7 +180,7 @@ void activate(uintptr_t region) {
 
 // Who is charged with what came. The stack is looked for when it is needed.
 struct Charge {
-    enum class Way : uint8_t { own, given, nobody } way = Way::nobody;
+    enum class Way : uint8_t { own, given, none } way = Way::none;
     const void* caller = nullptr;
     Page page{};
     bool ready = false;
@@ -225,7 +225,7 @@ void came(void* context, uintptr_t page) {
     auto* charge = static_cast<Charge*>(context);
     g.points.next -= static_cast<int64_t>(kPage);
     if (g.points.next >= 0) return;
-    if (charge->way != Charge::Way::nobody) {
+    if (charge->way != Charge::Way::none) {
         if (!charge->ready) charge->prepare();
         follow(page, charge->page);
         ++g.samples;
@@ -415,8 +415,8 @@ void add(uintptr_t begin, uintptr_t end, const Owner& owner) {
     const Hold hold(kTries);
     if (!hold || !ready()) return spool::count(Loss::mappings_untracked);
     cut(begin, end);
-    Charge nobody;
-    count({.went = resident_pages::forget(begin, end, {came, went, &nobody})}, false);
+    Charge unclaimed;
+    count({.went = resident_pages::forget(begin, end, {came, went, &unclaimed})}, false);
     size_t at = first_behind(begin);
     // Neighbours are one range: reserves grow, and are taken in pieces.
     const auto joins = [&](size_t other) { return !owner.known && !g.ranges[other].owner.known; };
@@ -486,8 +486,8 @@ void give_back(uintptr_t begin, uintptr_t end) {
     if (!any()) return;
     const Hold hold(kTries);
     if (!hold) return;  // the next look will find that they are gone
-    Charge nobody;
-    count({.went = resident_pages::forget(begin, end, {came, went, &nobody})}, false);
+    Charge unclaimed;
+    count({.went = resident_pages::forget(begin, end, {came, went, &unclaimed})}, false);
 }
 
 bool keep_stacks() {
@@ -561,10 +561,10 @@ void tick(int64_t now_ns) {
     if (g.pending_ns == 0 && moved < kLeast && moved > -kLeast) return;
     Charge charge;
     const bool impatient = g.pending_ns != 0 && now_ns - g.pending_ns >= kPatienceNs;
-    // It is nobody's: then of the thread that ran Python last, and probably waits for it.
+    // It is of no thread: then of the one that ran Python last, and probably waits for it.
     const bool learn =
         impatient && (charge_latest(&charge) || now_ns - g.pending_ns >= kEndOfPatienceNs);
-    if (learn && charge.way == Charge::Way::nobody) {
+    if (learn && charge.way == Charge::Way::none) {
         charge.way = Charge::Way::given;
         charge.ready = true;
         charge.page = {kNone, kNone, TG_STACK_UNSEEN, 0};
