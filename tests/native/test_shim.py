@@ -239,7 +239,7 @@ def test_killed_in_the_middle(program: Path, variant: building.Variant, tmp_path
 
 
 def test_no_space_left(program: Path, variant: building.Variant, tmp_path: Path) -> None:
-    """On a file system that fills up, the recording stops with an error and the process lives."""
+    """On a file system that fills up, what finds no room is counted and the process lives."""
     unshare, folder = shutil.which("unshare"), tmp_path / "small"
     folder.mkdir()
     script = f"mount -t tmpfs -o size=300k none {folder} && {program} spool_no_space_left {folder}"

@@ -26,7 +26,8 @@ constexpr uint32_t kSegments = 8;
 // needed: the first segment is small, and the second one made for a process that stays.
 constexpr uint64_t kFirstSegmentSize = 64 << 10;
 
-// How long a recording command that does not answer is asked again for a segment, and how often.
+// How long a recording command that does not answer is asked again for a segment, and how often; so
+// often is tried, for as long as it takes, whether a full disk has room again.
 constexpr int64_t kPatienceNs = 60'000'000'000;
 constexpr int64_t kAskAgainNs = 1'000'000'000;
 
@@ -40,7 +41,7 @@ struct State {
     size_t control_size = 0;  // with what lies behind it
     uint64_t segment_size = 0;
     int64_t unanswered_ns = 0;  // helper only: when the recording command was first asked in vain
-    int64_t asked_ns = 0;       // and when it was last
+    int64_t asked_ns = 0;       // helper only: when a segment was last asked for in vain
     char prefix[512] = {};
 };
 constinit State g;
@@ -124,6 +125,9 @@ long make_first(uint8_t* (&bases)[2]) {
     return error;
 }
 
+// What there is no room for now is counted, and may have room later: most disks are emptied again.
+bool is_full(long error) { return error == ENOSPC || error == EDQUOT; }
+
 // A recording command that does not answer may just be stopped or busy. Meanwhile there is room in
 // the segments that were made before, or rows are dropped and counted.
 int wait_for_answer() {
@@ -194,7 +198,7 @@ Control* leave() {
     g.current.store(0);
     g.prepared.store(0);
     g.unmapped = 0;
-    g.unanswered_ns = 0;
+    g.unanswered_ns = g.asked_ns = 0;
     g.writers.store(0);  // those of the parent's threads that were in the middle of a record
     return parents;
 }
@@ -257,10 +261,12 @@ int maintain() {
     const bool wanted = prepared == current ? half || !in_first_moment()
                                             : prepared == current + 1 && half && current > 0;
     if (!wanted || prepared + 1 - g.unmapped >= kSegments) return 0;
-    if (g.unanswered_ns != 0 && kernel::monotonic_ns() - g.asked_ns < kAskAgainNs) return 0;
+    if (g.asked_ns != 0 && kernel::monotonic_ns() - g.asked_ns < kAskAgainNs) return 0;
     const int error = prepare(prepared + 1);
     if (error == EAGAIN) return wait_for_answer();
     g.unanswered_ns = 0;
+    g.asked_ns = is_full(error) ? kernel::monotonic_ns() : 0;
+    if (is_full(error)) return 0;
     return half ? error : 0;  // what there is is filled first
 }
 

@@ -31,7 +31,9 @@ void commit(const Ticket& ticket);
 bool is_current(uint32_t sequence);
 
 // Helper thread: maps the next segment ahead of need, unmaps those that no writer can still hold.
-// Returns 0, or the errno of a failed allocation (the recording must then stop).
+// Returns 0, or the errno of a failed allocation (the recording must then stop). A disk that is
+// full is tried again each second instead; rows that find no room meanwhile are dropped and
+// counted.
 int maintain();
 // Whether there is a small first segment only, because most processes so young soon end.
 bool in_first_moment();
