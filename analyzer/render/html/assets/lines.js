@@ -143,7 +143,7 @@ class Places {
     if (unknown(text)) return [at, el("span", { class: "code" }, row.file === null ? row.label : `in ${row.label}`)];
     const leak = row.part.columns.leak_rate_bytes_per_s && row.part.columns.leak_rate_bytes_per_s[row.id] > 0;
     return [at, leak && el("span", { class: "badge", title: "Its blocks are not given back: see Memory and leaks" }, "leak"), leak && " ",
-      el("span", { class: "code", title: `in ${row.label}` }, coloured(pieces(text.trim())))];
+      el("span", { class: "code", title: `in ${row.label}` }, coloured(codePieces(text.trim())))];
   }
 
   detail(row) {

@@ -38,7 +38,7 @@ class SourceView {
     let previous = null;
     for (const number of numbers) {
       if (previous !== null && number !== previous + 1) rows.push(el("tr", { class: "gap" }, el("td", { colspan: 4 }, "⋯")));
-      rows.push(this.row(number, coloured(pieces(known.get(number).slice(Number.isFinite(indent) ? indent : 0), open.get(number))), values.get(number), longest, number === line));
+      rows.push(this.row(number, coloured(codePieces(known.get(number).slice(Number.isFinite(indent) ? indent : 0), open.get(number))), values.get(number), longest, number === line));
       previous = number;
     }
     const box = el("div", { class: "source", tabindex: "0", role: "region", "aria-label": `Source of ${file}` }, el("table", {}, el("tbody", {}, rows)));

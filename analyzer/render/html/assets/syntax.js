@@ -9,7 +9,7 @@ const KEYWORDS = new Set(("False None True and as assert async await break class
 const TOKENS = /(#.*$)|((?:\b[rbfuRBFU]{1,2})?(?:"""|'''))|((?:\b[rbfuRBFU]{1,2})?(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?))|(\b\d[\w.]*)|([^\W\d]\w*)/gu;
 
 // The pieces of a line as [kind, text], and the quotes of a string that goes on in the next one, or null.
-function pieces(text, inside = null) {
+function codePieces(text, inside = null) {
   const found = [];
   let place = 0;
   const upTo = (end, kind) => {
@@ -54,7 +54,7 @@ function strings(lines) {
   for (const [number, text] of lines) {
     if (previous !== null && number !== previous + 1) inside = null;
     if (inside) open.set(number, inside);
-    [, inside] = pieces(text, inside);
+    [, inside] = codePieces(text, inside);
     previous = number;
   }
   return open;
