@@ -91,7 +91,11 @@ def test_c_stands_where_python_called_it_and_it_called_python(tmp_path: Path) ->
             ("by_generator", "c_generate", "<builtin_sum>"),
         ):
             middle = between(names, caller, called)
-            if middle == [] and names[-1] == called == "c_generate":
+            if (
+                middle == []
+                and called == "c_generate"
+                and all(each.startswith("<") for each in names[names.index(called) + 1 :])
+            ):
                 continue  # Python makes the generator, before C runs it
             if middle is not None:
                 assert middle[:1] == [through], names
