@@ -49,3 +49,10 @@ def run(environment: dict[str, str], tachograph_command: list[str], tmp_path: Pa
         return subprocess.run(command, timeout=timeout, check=False, **settings)  # type: ignore[call-overload,no-any-return]
 
     return run_it
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests here that start the recording command, each of which takes seconds."""
+    for item in items:
+        if {"environment", "tachograph_command"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.recording)
