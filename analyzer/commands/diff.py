@@ -121,7 +121,11 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
     metavar="PERCENT",
     help="The smallest difference that gets a verdict, of the total; or five times as much of the amount itself.",
 )
-@click.option("--anyway", is_flag=True, help="Compare recordings that cannot well be compared.")
+@click.option(
+    "--anyway",
+    is_flag=True,
+    help="Compare what cannot well be compared: other programs or settings, a busy machine.",
+)
 @click.option("--scope", metavar="project|all|GLOB", help="Whose lines are charged, as in 'analyze'.")
 @click.option(
     "--attribution",

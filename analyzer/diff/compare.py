@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from tachograph.format import FormatError
@@ -18,10 +19,12 @@ from ..recording.text import printable
 from ..report_data.difference import DiffResult, Level
 from ..report_data.difference_metrics import OVERALL, SELF, TOTAL, TREE, Metric
 from ..report_data.numbers import counted
-from .levels import Judging, compare, measured, totals
+from .evidence import RATE, adjusted_alpha
+from .levels import Judging, Rows, level_of, measured, test, totals
 from .links import Link
-from .places import MergedTree, Placer, Rows
-from .runs import Run, Side, in_one_scope, make_side, obstacles, read_run, remarks
+from .places import MergedTree, Placer
+from .places import Rows as Places
+from .runs import Run, Side, in_one_scope, make_side, obstacles, read_run, remarks, strangers
 from .summary import summarise, unjudged
 
 SMALLEST = 0.01
@@ -49,38 +52,47 @@ def diff(
 ) -> DiffResult:
     """Compares the recordings ``new`` with the recordings ``base``.
 
-    ``anyway`` compares what cannot well be compared; ``shares`` compares shares of each run's total instead of amounts;
-    ``spread`` is the standard deviation between runs (as a share), if there is one run a side and it is known: without
-    it, one run a side gives no verdicts; ``smallest`` is the smallest difference that matters, as a share of the total;
-    ``watcher`` is told how far it has come.
+    ``anyway`` compares what cannot well be compared, and judges runs of a busy machine; ``shares`` compares shares
+    of each run's total instead of amounts; ``spread`` is the standard deviation between runs (as a share), if there
+    is one run a side and it is known: without it, one run a side gives no verdicts; ``smallest`` is the smallest
+    difference that matters, as a share of the total; ``watcher`` is told how far it has come.
 
     Errors:
         FormatError: a side is empty, a recording cannot be read, or they cannot be compared.
     """
     if not base or not new:
         raise FormatError("a diff needs at least one recording on each side")
+    asked = question or Question()
     with _uncollected():
-        how = _How(shares, spread, smallest)
-        return _diff(base, new, question or Question(), how, anyway=anyway, watcher=watcher)
+        runs: list[Run] = []
+        for path in (*base, *new):
+            if watcher is not None:
+                watcher.step(f"opening {printable(path.name, 40)}")
+            runs.append(read_run(path, asked, watcher))
+        sides = runs[: len(base)], runs[len(base) :]
+        return diff_runs(*sides, asked, anyway=anyway, shares=shares, spread=spread, smallest=smallest, watcher=watcher)
 
 
-def _diff(
-    base: Sequence[Path],
-    new: Sequence[Path],
+def diff_runs(
+    base: Sequence[Run],
+    new: Sequence[Run],
     question: Question,
-    how: _How,
     *,
-    anyway: bool,
-    watcher: Watcher | None,
+    anyway: bool = False,
+    shares: bool = False,
+    spread: float | None = None,
+    smallest: float = SMALLEST,
+    watcher: Watcher | None = None,
 ) -> DiffResult:
-    runs: list[Run] = []
-    for path in (*base, *new):
-        if watcher is not None:
-            watcher.step(f"opening {printable(path.name, 40)}")
-        runs.append(read_run(path, question, watcher))
+    """``diff`` of recordings that were read before, all with this ``question``.
+
+    Errors:
+        FormatError: they cannot be compared.
+    """
+    runs = [*base, *new]
     reasons = obstacles(runs)
     if reasons and not anyway:
-        raise FormatError(f"these recordings cannot be compared: {'; '.join(reasons)} (--anyway compares them)")
+        raise _refusal(reasons)
     runs = in_one_scope(runs, question, watcher)
     if watcher is not None:
         watcher.step("comparing")
@@ -92,8 +104,17 @@ def _diff(
             " (--anyway compares them)"
         )
     link = Link(sides[0].files, sides[1].files, sides[0].functions, sides[1].functions)
+    if strange := strangers(*sides, link):
+        reasons.append(strange)
+        if not anyway:
+            raise _refusal(reasons)
     notes = [f"not comparable: {reason}" for reason in reasons] + remarks(sides[0].runs, sides[1].runs)
+    how = _How(shares, spread, smallest, anyway)
     return _Comparison(sides, link, how).result(question, [*notes, *_about_link(link)])
+
+
+def _refusal(reasons: Sequence[str]) -> FormatError:
+    return FormatError(f"these recordings cannot be compared: {'; '.join(reasons)} (--anyway compares them)")
 
 
 @contextmanager
@@ -115,6 +136,7 @@ class _How:
     shares: bool
     spread: float | None
     smallest: float
+    anyway: bool
 
 
 class _Comparison:
@@ -125,19 +147,30 @@ class _Comparison:
         self._shares, self._spread = how.shares, how.spread
         self._runs = sides[0].runs, sides[1].runs
         self._placer = Placer(*sides, link)
-        self._unjudged = unjudged(*self._runs, how.spread)
+        self._unjudged = unjudged(*self._runs, how.spread, anyway=how.anyway)
         amounts = totals(OVERALL, self._runs)
         wholes = {name: float(max(side.mean[0] for side in both)) for name, both in amounts.items()}
-        self._totals_judging = Judging(self._unjudged is None, how.spread, how.smallest, wholes)
+        self._totals_judging = Judging(self._unjudged is None, how.spread or 0.0, how.smallest, wholes)
         of_rows = {} if how.shares else wholes
-        self._judging = Judging(self._unjudged is None, how.spread, how.smallest, of_rows)
+        self._judging = Judging(self._unjudged is None, how.spread or 0.0, how.smallest, of_rows)
 
     def result(self, question: Question, notes: list[str]) -> DiffResult:
         """Everything, compared."""
         runs = [*self._runs[0], *self._runs[1]]
         placer = self._placer
-        single = len(runs) == 2
-        whole, lines = self._totals(), self._level("lines", placer.lines(), (*SELF, *TOTAL))
+        # The totals are questions of their own. All rows and metrics of all tables are asked together: if nothing
+        # changed, none of them has a verdict in almost all diffs.
+        (whole,) = self._judged([self._totals()], self._totals_judging)
+        lines, functions, files, threads, calls = self._judged(
+            [
+                self._rows("lines", placer.lines(), (*SELF, *TOTAL)),
+                self._rows("functions", placer.functions(), (*SELF, *TOTAL)),
+                self._rows("files", placer.files(), (*SELF, *TOTAL)),
+                self._rows("threads", placer.threads(), SELF),
+                self._calls(),
+            ],
+            self._judging,
+        )
         return DiffResult(
             base=[*self._runs[0]],
             new=[*self._runs[1]],
@@ -145,22 +178,30 @@ class _Comparison:
             scope=runs[0].profile.scope,
             widened=any(run.profile.widened for run in runs),
             shares=self._shares,
-            spread=self._spread if single else None,
+            spread=self._spread if len(runs) == 2 else None,
             summary=summarise(whole, lines, self._unjudged),
+            unjudged=self._unjudged,
             remarks=notes,
             totals=whole,
             lines=lines,
-            functions=self._level("functions", placer.functions(), (*SELF, *TOTAL)),
-            files=self._level("files", placer.files(), (*SELF, *TOTAL)),
-            threads=self._level("threads", placer.threads(), SELF),
-            calls=self._calls(),
+            functions=functions,
+            files=files,
+            threads=threads,
+            calls=calls,
         )
 
-    def _totals(self) -> Level:
-        amounts = totals(OVERALL, self._runs)
-        return compare("totals", pd.DataFrame({"status": ["same"]}), amounts, OVERALL, self._totals_judging)
+    def _judged(self, tables: Sequence[Rows], judging: Judging) -> list[Level]:
+        """The tables with their verdicts, of which at most a small share is wrong in all of them together."""
+        p_values = [tested.p for table in tables for tested in table.tested]
+        alpha = adjusted_alpha(np.concatenate(p_values)) if p_values and judging.judged else RATE
+        return [level_of(table, alpha, judging) for table in tables]
 
-    def _level(self, name: str, rows: Rows, metrics: Sequence[Metric]) -> Level:
+    def _totals(self) -> Rows:
+        amounts = totals(OVERALL, self._runs)
+        places = pd.DataFrame({"status": ["same"]})
+        return test("totals", places, np.zeros(1, np.bool_), amounts, OVERALL, self._totals_judging)
+
+    def _rows(self, name: str, rows: Places, metrics: Sequence[Metric]) -> Rows:
         both = _BOTH.get(name, ())
         columns = ["status", *COLUMNS[name], *(f"{end}_{column}" for end in ("base", "new") for column in both)]
         frames = tuple([getattr(run.profile, name) for run in side] for side in self._runs)
@@ -172,9 +213,10 @@ class _Comparison:
             rows.count,
             shares=self._shares,
         )
-        return compare(name, rows.frame(columns), amounts, metrics, self._judging)
+        pseudo = np.array(rows.pseudo, np.bool_)
+        return test(name, rows.frame(columns), pseudo, amounts, metrics, self._judging)
 
-    def _calls(self) -> Level:
+    def _calls(self) -> Rows:
         tree = MergedTree(*self._sides, self._link, self._placer)
         nodes = tree.of_base, tree.of_new
         frames = tuple(
@@ -186,7 +228,7 @@ class _Comparison:
         amounts = measured(
             TREE, self._runs, (frames[0], frames[1]), (rows[0], rows[1]), len(places), shares=self._shares
         )
-        return compare("calls", places, amounts, TREE, self._judging)
+        return test("calls", places, places["file"].isna().to_numpy(np.bool_), amounts, TREE, self._judging)
 
 
 def _about_link(link: Link) -> list[str]:

@@ -1,8 +1,8 @@
 """Intervals, p-values and verdicts for the difference of an amount between two sides, for many rows at once.
 
 Each side is a number of runs. With several, the spread between them counts (Welch's t interval, with variances that are
-moderated, see ``spread``). With one run a side the spread is not known: sampling is taken as Poisson counts, and an
-assumed spread is added. See docs/explanation/diff.md.
+moderated, see ``spread``). With one run a side the spread is not known: intervals are those of sampling alone (Poisson
+counts), and a verdict needs a spread that the user states. See docs/explanation/diff.md.
 
 Many rows are compared at once, so verdicts come from Benjamini and Hochberg's procedure (1995), which keeps the share
 of wrong verdicts among all verdicts below a bound. Intervals are widened to match (Benjamini and Yekutieli 2005): of
@@ -25,9 +25,6 @@ from .spread import Seen, Spread, Usual, usual
 
 _Array = NDArray[np.float64]
 
-SPREAD = 0.01
-"""Standard deviation between runs of one program that is assumed when there is one run a side, as a share."""
-
 FEW = 20.0
 """With fewer observations a run in the mean, its variance is never taken to be less than what sampling explains."""
 
@@ -38,7 +35,10 @@ _HALVINGS = 28
 
 
 RATE = 0.05
-"""The share of verdicts that may be wrong, on average; also 1 minus the confidence of a single interval."""
+"""1 minus the confidence of an interval that stands alone."""
+
+WRONG = 0.01
+"""The share of verdicts that may be wrong, on average; if nothing changed, the part of all diffs with a verdict."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Amounts:
 class Evidence:
     """What two sides say about the difference ``new - factor * base``."""
 
-    def __init__(self, base: Amounts, new: Amounts, spread: float = SPREAD, factor: float = 1.0) -> None:
+    def __init__(self, base: Amounts, new: Amounts, spread: float = 0.0, factor: float = 1.0) -> None:
         self._base, self._new = base, new
         self._spread = spread
         self._factor = factor
@@ -229,7 +229,7 @@ def _of_mean(side: Amounts, other: Amounts, common: Usual) -> Spread:
     return Spread(np.maximum(spread.variance, side.sampling_variance), spread.freedom)
 
 
-def adjusted_alpha(p_values: NDArray[np.float64], rate: float = RATE) -> float:
+def adjusted_alpha(p_values: NDArray[np.float64], rate: float = WRONG) -> float:
     """The level at which each row is to be judged: ``p <= alpha`` is a verdict, and intervals have 1 - alpha.
 
     ``p_values`` are those of all rows that were compared (NaN: not compared, and not counted).

@@ -70,10 +70,10 @@ def judge(result: DiffResult, conditions: Sequence[Condition]) -> list[Judgement
     for condition in conditions:
         if result.shares and condition.level != "totals" and not condition.relative:
             raise FormatError(f"--fail-if {printable(condition.text, 100)!r}: shares need an amount in %")
-    return [_judge(result.levels[condition.level], condition) for condition in conditions]
+    return [_judge(result.levels[condition.level], condition, result.unjudged) for condition in conditions]
 
 
-def _judge(level: Level, condition: Condition) -> Judgement:
+def _judge(level: Level, condition: Condition, unjudged: str | None) -> Judgement:
     if not level.knows(condition.metric):
         raise FormatError(
             f"--fail-if {printable(condition.text, 100)!r}: {BY_NAME[condition.metric].label} was not recorded on both"
@@ -99,6 +99,8 @@ def _judge(level: Level, condition: Condition) -> Judgement:
         Outcome.FAILED if low > allowed else Outcome.PASSED if high <= allowed else Outcome.UNDECIDED
         for low, high in zip(excess.low[rows].tolist(), excess.high[rows].tolist(), strict=True)
     ]
+    if unjudged is not None:
+        outcomes = [Outcome.UNDECIDED] * len(outcomes)
     order = {Outcome.FAILED: 0, Outcome.UNDECIDED: 1, Outcome.PASSED: 2}
     worst = min(range(len(rows)), key=lambda n: (order[outcomes[n]], -np.nan_to_num(excess.low[rows[n]])))
     row = int(rows[worst])

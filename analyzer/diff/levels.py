@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ..profile.profile import Profile
 from ..recording.long_reads import release_unused
 from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Level, Status
-from ..report_data.difference_metrics import BY_NAME, PEAK, RESIDENT, WALL, Metric
-from .evidence import SPREAD, Amounts, Evidence, adjusted_alpha
+from ..report_data.difference_metrics import PEAK, RESIDENT, WALL, Metric
+from ..samples.intervals import none_seen
+from .evidence import Amounts, Evidence
 from .runs import Run
 
 MIN_COUNTS = 5.0
@@ -36,59 +37,90 @@ class Judging:
 
     judged: bool
     """Whether the runs can tell at all."""
-    spread: float | None
-    """The standard deviation between runs that the user states, as a share."""
+    spread: float
+    """The standard deviation between runs that the user states, as a share; 0 where it is measured, or not known."""
     smallest: float
     """The smallest difference that matters, as a share of the total."""
     wholes: dict[str, float]
     """By metric, the total of the program."""
 
 
+@dataclass(frozen=True)
+class Tested:
+    """The p-values of one metric in the rows of a level; only ``used`` rows have anything of it."""
+
+    metric: Metric
+    evidence: Evidence
+    base: Amounts
+    new: Amounts
+    used: NDArray[np.bool_]
+    unfollowed: NDArray[np.bool_]
+    p: _Floats
+    """NaN: not compared."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A level before its verdicts."""
+
+    name: str
+    places: pd.DataFrame
+    amounts: dict[str, tuple[Amounts, Amounts]]
+    tested: list[Tested]
+
+
 _IDLE_WAITS = ("wait", "cpu_wait", "gpu_wait")
-"""Waiting of threads that may merely be idle: no verdict by thread."""
+"""Waiting of threads that may merely be idle: no verdict by thread, nor of all threads together."""
 
 
-def compare(
+def test(
     name: str,
     places: pd.DataFrame,
+    pseudo: NDArray[np.bool_],
     amounts: dict[str, tuple[Amounts, Amounts]],
     metrics: Sequence[Metric],
     judging: Judging,
-) -> Level:
-    """A level from its places and what was measured in them."""
-    spread = judging.spread or 0.0
-    idle = _idle(name, places)
-    parts, families = [], []
+) -> Rows:
+    """Asks of each row and metric how likely its difference is by chance.
+
+    ``pseudo`` are rows that are no code of the program, such as ``<before recording>``: they are shown, not judged.
+    """
+    unfollowed = (places["status"] == Status.NOT_FOLLOWED).to_numpy(np.bool_)
+    tested = []
     for metric in metrics:
         if metric.name not in amounts:
             continue
         base, new = amounts[metric.name]
-        unfollowed = (places["status"] == Status.NOT_FOLLOWED).to_numpy(np.bool_)
-        unfit = idle if metric.name not in _IDLE_WAITS or name != "threads" else np.ones(len(places), np.bool_)
-        values, family = _values(metric, base, new, unfollowed, unfit, judging)
+        used = ~((base.mean == 0) & (new.mean == 0)) & ~(np.isnan(base.mean) & np.isnan(new.mean))
+        base, new = base.rows(used), new.rows(used)
+        evidence = Evidence(base, new, judging.spread)
+        fit = judging.judged and metric.judged and not (name in ("threads", "totals") and metric.name in _IDLE_WAITS)
+        p = evidence.p_values(_enough(base, new) & ~unfollowed[used] & ~pseudo[used] & fit)
+        tested.append(Tested(metric, evidence, base, new, used, unfollowed[used], p))
+    return Rows(name, places, amounts, tested)
+
+
+def level_of(rows: Rows, alpha: float, judging: Judging) -> Level:
+    """The level with its verdicts: rows with ``p <= alpha`` whose difference matters."""
+    parts, families = [], []
+    for tested in rows.tested:
+        values, family = _values(tested, alpha, judging)
         parts.append(values)
-        families.append({"metric": metric.name, **family})
+        families.append({"metric": tested.metric.name, **family})
     release_unused()
     columns = ["row", "metric", *VALUES, "verdict"]
     values = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     return Level(
-        name,
-        places,
+        rows.name,
+        rows.places,
         values[columns],
         pd.DataFrame(families, columns=["metric", "compared", "alpha", "verdicts"]),
-        partial(_evidence, amounts, spread if judging.spread is not None else SPREAD),
+        partial(_evidence, rows.amounts, judging.spread),
     )
 
 
 def _evidence(amounts: dict[str, tuple[Amounts, Amounts]], spread: float, metric: str, factor: float) -> Evidence:
-    return Evidence(*amounts[metric], max(spread, BY_NAME[metric].spread), factor)
-
-
-def _idle(name: str, places: pd.DataFrame) -> NDArray[np.bool_]:
-    """Rows that are no code of the program, such as the waiting of a library's threads: they are shown, not judged."""
-    if "file" not in places:
-        return np.zeros(len(places), np.bool_)
-    return np.asarray(places["file"].isna(), np.bool_) if name != "calls" else np.zeros(len(places), np.bool_)
+    return Evidence(*amounts[metric], spread, factor)
 
 
 def _matters(base: Amounts, new: Amounts, whole: float, smallest: float) -> NDArray[np.bool_]:
@@ -101,33 +133,20 @@ def _matters(base: Amounts, new: Amounts, whole: float, smallest: float) -> NDAr
     return np.asarray((difference >= smallest * whole) | of_value, np.bool_)
 
 
-def _values(
-    metric: Metric,
-    base: Amounts,
-    new: Amounts,
-    unfollowed: NDArray[np.bool_],
-    unfit: NDArray[np.bool_],
-    judging: Judging,
-) -> tuple[pd.DataFrame, dict[str, float]]:
-    spread = judging.spread or 0.0
-    used = ~((base.mean == 0) & (new.mean == 0)) & ~(np.isnan(base.mean) & np.isnan(new.mean))
-    base, new, unfollowed, unfit = base.rows(used), new.rows(used), unfollowed[used], unfit[used]
-    evidence = Evidence(base, new, max(spread, metric.spread))
-    compared = _enough(base, new) & ~unfollowed & ~unfit
-    p = evidence.p_values(compared)
-    alpha = adjusted_alpha(p)
-    interval, change = evidence.interval(alpha), evidence.relative(alpha)
+def _values(tested: Tested, alpha: float, judging: Judging) -> tuple[pd.DataFrame, dict[str, float]]:
+    metric, p = tested.metric, tested.p
+    interval, change = tested.evidence.interval(alpha), tested.evidence.relative(alpha)
     whole = judging.wholes.get(metric.name.removeprefix("total_"))
     if whole is None:
-        whole = float(max(np.nansum(base.mean), np.nansum(new.mean), 0.0))
-    certain = compared & (p <= alpha) & _matters(base, new, whole, judging.smallest) & judging.judged
+        whole = float(max(np.nansum(tested.base.mean), np.nansum(tested.new.mean), 0.0))
+    certain = (p <= alpha) & _matters(tested.base, tested.new, whole, judging.smallest)
     verdict = np.where(certain, np.where(interval.value > 0, metric.more, metric.less), NO_EVIDENCE)
     frame = pd.DataFrame(
         {
-            "row": np.flatnonzero(used),
+            "row": np.flatnonzero(tested.used),
             "metric": metric.name,
-            "base": base.mean,
-            "new": new.mean,
+            "base": tested.base.mean,
+            "new": tested.new.mean,
             "difference": interval.value,
             "low": interval.low,
             "high": interval.high,
@@ -135,7 +154,7 @@ def _values(
             "change_low": change.low,
             "change_high": change.high,
             "p": p,
-            "verdict": np.where(np.isnan(interval.value) | unfollowed, UNKNOWN, verdict),
+            "verdict": np.where(np.isnan(interval.value) | tested.unfollowed, UNKNOWN, verdict),
         }
     )
     return frame, {"compared": int((~np.isnan(p)).sum()), "alpha": alpha, "verdicts": int(certain.sum())}
@@ -192,6 +211,10 @@ def _side(
         amount = frame[metric.column].to_numpy(np.float64)
         np.add.at(values[number], row, amount)
         if arms is not None:
+            # Of a place that is not in a run no block was sampled: it may still have had some.
+            absent = np.ones(size, np.bool_)
+            absent[row] = False
+            arms[1][number][absent] = none_seen(unit[number])[0]
             ends = amount - frame[low].to_numpy(np.float64), frame[high].to_numpy(np.float64) - amount
             for arm, reach in zip(arms, ends, strict=True):
                 arm[number][row] = np.hypot(arm[number][row], np.maximum(np.nan_to_num(reach), 0.0))

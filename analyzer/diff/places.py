@@ -44,11 +44,14 @@ class Rows:
     """How many rows are described."""
     of_base: list[_Ids] = field(default_factory=list)
     of_new: list[_Ids] = field(default_factory=list)
+    pseudo: list[bool] = field(default_factory=list)
+    """Whether each row is no code of the program, such as what ran before the recording."""
     _columns: dict[str, list[Any]] = field(default_factory=dict)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
 
-    def add(self, place: dict[str, Any]) -> None:
+    def add(self, place: dict[str, Any], *, pseudo: bool = False) -> None:
         """Describes the next row; all rows have the same keys."""
+        self.pseudo.append(pseudo)
         for name, value in place.items():
             self._columns.setdefault(name, []).append(value)
         self.count += 1
@@ -122,7 +125,7 @@ class Placer:
                     key = ("new", new) if new is not None else ("base", base)
                     numbers.append(rows.number(key))
                     if numbers[-1] == rows.count:
-                        rows.add(place_of(base, new, row, speaks_for))
+                        rows.add(place_of(base, new, row, speaks_for), pseudo=own[0] == NO_FILE)
                 found.append(np.array(numbers, np.int64))
         return rows
 

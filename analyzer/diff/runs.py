@@ -160,6 +160,45 @@ def obstacles(runs: Sequence[Run]) -> list[str]:
     return [reason for reason in found if reason]
 
 
+def strangers(base: Side, new: Side, link: Link) -> str | None:
+    """Why the sides are runs of programs that have nothing to do with each other, None if they may have.
+
+    A program of another name is the same program if its script can be followed: it was renamed, or copied and edited.
+    """
+    names = [list(dict.fromkeys(_target(run) for run in side.runs)) for side in (base, new)]
+    for own in names:
+        if len(own) > 1:
+            return f"program {' and '.join(own)} on one side"
+    if names[0] == names[1]:
+        return None
+    followed = {base.files[one].path: new.files[other].path for one, other in link.forward.files.items()}
+    if any(_is_script(one, names[0][0]) and _is_script(other, names[1][0]) for one, other in followed.items()):
+        return None
+    return f"program {names[0][0]} and {names[1][0]}"
+
+
+def _target(run: Run) -> str:
+    """What was run: the name of a script or command, or ``-m MODULE``; without its arguments."""
+    words = run.profile.metadata.argv
+    if words and _name(words[0]).startswith("python") and len(words) > 1:
+        words = words[1:]
+    if not words:
+        return "unknown"
+    return " ".join(words[:2]) if words[0] == "-m" else printable(_name(words[0]), 80)
+
+
+def _name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def _is_script(path: str, target: str) -> bool:
+    """Whether a file is what a target runs."""
+    if target.startswith("-m "):
+        module = target[3:].replace(".", "/")
+        return path.replace("\\", "/").endswith((f"/{module}.py", f"/{module}/__main__.py"))
+    return _name(path) == target
+
+
 def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
     """What makes the comparison weaker without forbidding it."""
     runs = [*base, *new]
@@ -171,28 +210,42 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
         _differing("number of recorded processes", runs, lambda run: str(run.profile.totals.processes)),
     ]
     notes = [f"not everything is equal: {reason}" for reason in found if reason]
-    for run in runs:
-        if any(is_severe(cause, run.profile) for cause in run.profile.quality.causes):
-            notes.append(f"data is missing in {run.name}: see 'tachograph analyze' of it")
-        elif run.profile.quality.state == "recording":
-            still = run.profile.quality.being_written
-            notes.append(f"{run.name} {'is still being written' if still else 'was never finished'}")
-    for run in runs:
-        totals = run.profile.totals
-        waited, wall = totals.main_cpu_wait_s or 0.0, totals.main_s
-        if waited > CPU_WAIT_SHARE * wall:
-            notes.append(
-                f"the machine was busy while {run.name} was recorded (no processor for {seconds(waited)} of"
-                f" {seconds(wall)}): its wall time and waiting tell little"
-            )
+    severe = [run for run in runs if any(is_severe(cause, run.profile) for cause in run.profile.quality.causes)]
+    unfinished = [run for run in runs if run not in severe and run.profile.quality.state == "recording"]
+    written = [run for run in unfinished if run.profile.quality.being_written]
+    abandoned = [run for run in unfinished if run not in written]
+    busy = [run for run in runs if (run.profile.totals.main_cpu_wait_s or 0.0) > CPU_WAIT_SHARE * _main_s(run)]
+    if severe:
+        notes.append(f"data is missing in {_told(severe, runs)}: see 'tachograph analyze'")
+    if written:
+        notes.append(f"{_told(written, runs)} {'is' if len(written) == 1 else 'are'} still being written")
+    if abandoned:
+        notes.append(f"{_told(abandoned, runs)} {'was' if len(abandoned) == 1 else 'were'} never finished")
+    if busy:
+        waited, lived = sum(run.profile.totals.main_cpu_wait_s or 0.0 for run in busy), sum(map(_main_s, busy))
+        notes.append(
+            f"the machine was busy in {_told(busy, runs)} (no processor for {seconds(waited)} of {seconds(lived)}):"
+            " wall time and waiting tell little"
+        )
     if {run.profile.metadata.uuid for run in base} & {run.profile.metadata.uuid for run in new}:
         notes.append("a recording is on both sides")
     return notes
 
 
+def _main_s(run: Run) -> float:
+    return run.profile.totals.main_s
+
+
+def _told(some: Sequence[Run], runs: Sequence[Run]) -> str:
+    """Some of the runs: the only one by its name, of many how many they are."""
+    return some[0].name if len(some) == 1 else f"{len(some)} of {len(runs)} recordings"
+
+
 def _differing(what: str, runs: Sequence[Run], value: Callable[[Run], str | None]) -> str | None:
     values = list(dict.fromkeys(found for run in runs if (found := value(run)) is not None))
-    return f"{what} {' and '.join(printable(value, 80) for value in values)}" if len(values) > 1 else None
+    # A recorder that was killed early may not have said it.
+    told = [printable(value, 80) if value else "unknown" for value in values]
+    return f"{what} {' and '.join(told)}" if len(values) > 1 else None
 
 
 def _interval(run: Run) -> str:

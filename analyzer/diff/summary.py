@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -19,21 +20,39 @@ SIZES = ("memory.peak", "memory.live_at_end", "memory.allocated")
 
 _WORSE, _BETTER = {SLOWER, MORE}, {FASTER, LESS}
 _REPEAT = "repeat to know: tachograph diff --base A1 A2 A3 --new B1 B2 B3"
+_REPEAT_BUSY = "repeat on a quiet machine, or five times a side in turns, to know"
 
 
-def unjudged(base: Sequence[Run], new: Sequence[Run], spread: float | None) -> str | None:
+MIN_ON_BUSY = 5
+"""Runs a side that can tell although the machine was busy, if the sides were recorded in turns."""
+
+
+def unjudged(base: Sequence[Run], new: Sequence[Run], spread: float | None, *, anyway: bool) -> str | None:
     """Why the runs tell nothing about the program, as the beginning of a sentence; None if they do.
 
-    ``spread`` is the standard deviation between runs that the user states, as a share.
+    ``spread`` is the standard deviation between runs that the user states, as a share; ``anyway`` judges runs of a busy
+    machine as well. A busy machine changes the CPU
+    time of one and the same program by tens of per cent within minutes (docs/explanation/diff.md has figures): three
+    runs, and then three others, see little of that in each of the two groups.
     """
     busy = [sum(map(_busy, side)) / len(side) for side in (base, new)]
-    if abs(busy[1] - busy[0]) > CPU_WAIT_SHARE:
-        side = "base" if busy[0] > busy[1] else "new"
+    steady = min(len(base), len(new)) >= MIN_ON_BUSY and _in_turns(base, new)
+    if max(busy) > CPU_WAIT_SHARE and not steady and not anyway:
         share = f"no processor for {percent(max(busy))} % of the time"
-        return f"the machine was busier while {side} was recorded ({share}), and the sides differ"
+        if len(base) == 1 and len(new) == 1:
+            return f"one run a side, on a busy machine ({share}), differs"
+        return f"the machine was busy ({share}), and the sides differ"
     if len(base) == 1 and len(new) == 1 and spread is None:
         return "one run a side differs"
     return None
+
+
+def _in_turns(base: Sequence[Run], new: Sequence[Run]) -> bool:
+    """Whether the sides were recorded in turns, or in random order, and not one after the other."""
+    when = [(run.profile.metadata.created_utc or "", side) for side, runs in enumerate((base, new)) for run in runs]
+    order = [side for _, side in sorted(when)]
+    changes = sum(one != other for one, other in pairwise(order))
+    return changes + 1 >= min(len(base), len(new)) and all(time for time, _ in when)
 
 
 def _busy(run: Run) -> float:
@@ -48,7 +67,8 @@ def summarise(totals: Level, lines: Level, reason: str | None) -> Summary:
     known = [name for name in (*TIMES, *SIZES) if name in rows.index]
     if reason is not None:
         told = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in known if _noted(rows.loc[name])]
-        return Summary("unknown", f"{reason} by {', '.join(told[:2]) or 'less than 1 %'}; {_REPEAT}")
+        again = _REPEAT_BUSY if "busy" in reason else _REPEAT
+        return Summary("unknown", f"{reason} by {', '.join(told[:2]) or 'less than 1 %'}; {again}")
     times = [name for name in TIMES if name in known and rows.at[name, "verdict"] in _WORSE | _BETTER]
     sizes = [name for name in SIZES if name in known and rows.at[name, "verdict"] in _WORSE | _BETTER]
     if not times and not sizes:

@@ -87,9 +87,10 @@ class Level:
     interval), change (new / base - 1), change_low, change_high, p, verdict. NaN is unknown, an infinite change is one
     from nothing. Rows in which a metric is 0 on both sides are left out.
 
-    ``families`` says for each metric how many rows were compared (those with too little in them to ever tell are not),
-    the ``alpha`` at which each of them was judged so that at most 5 % of the verdicts are wrong, and how many verdicts
-    there are. The intervals in ``values`` have the confidence 1 - alpha.
+    ``families`` says for each metric how many rows were compared (those with too little in them to ever tell are
+    not), the ``alpha`` at which each of them was judged so that at most 1 % of the verdicts are wrong (the same for
+    all tables but that of the totals), and how many verdicts there are. The intervals in ``values`` have the
+    confidence 1 - alpha.
     """
 
     name: str
@@ -150,6 +151,8 @@ class DiffResult:
     spread: float | None
     """The spread between runs that the user stated, None where it was measured or is unknown."""
     summary: Summary
+    unjudged: str | None
+    """Why there are no verdicts, None where there can be."""
     remarks: list[str]
     totals: Level
     lines: Level

@@ -16,8 +16,8 @@ class Metric:
     label: str
     sampled: str
     """What the sampling unit is: ``cpu``, ``wait``, ``blocks``, ``copies``; empty: measured, not sampled."""
-    spread: float = 0.0
-    """Standard deviation between runs that is assumed at least with one run a side, as a share."""
+    judged: bool = True
+    """Whether a difference is the program's doing."""
 
     @property
     def more(self) -> str:
@@ -30,12 +30,6 @@ class Metric:
         return "faster" if self.unit == "s" else "less"
 
 
-BUSY = 1.0
-"""How long a thread waits for a processor is the machine's doing: one run tells nothing about the program."""
-
-GROWTH = 0.25
-"""Rates depend on how long a run took; one that was not there before is still seen."""
-
 _TIMES = (
     Metric("cpu", "cpu_s", "s", "CPU", "cpu"),
     Metric("python", "python_s", "s", "Python", "cpu"),
@@ -44,7 +38,7 @@ _TIMES = (
     Metric("wait", "wait_s", "s", "waiting", "wait"),
     Metric("main_wait", "main_wait_s", "s", "waiting in main", "wait"),
     Metric("gpu_wait", "gpu_wait_s", "s", "waiting for GPU", "wait"),
-    Metric("cpu_wait", "cpu_wait_s", "s", "ready, no processor", "wait", BUSY),
+    Metric("cpu_wait", "cpu_wait_s", "s", "ready, no processor", "wait", judged=False),
 )
 _SIZES = (
     Metric("memory.allocated", "allocated_bytes", "bytes", "allocated", "blocks"),
@@ -52,7 +46,7 @@ _SIZES = (
     Metric("memory.live_at_peak", "live_at_peak_bytes", "bytes", "live at peak", "blocks"),
     Metric("memory.live_at_end", "live_at_end_bytes", "bytes", "live at end", "blocks"),
     Metric("memory.copied", "copied_bytes", "bytes", "copied", "copies"),
-    Metric("memory.leak_rate", "leak_rate_bytes_per_s", "bytes/s", "leak rate", "blocks", GROWTH),
+    Metric("memory.leak_rate", "leak_rate_bytes_per_s", "bytes/s", "leak rate", "blocks"),
 )
 SELF = (*_TIMES, *_SIZES)
 """Metrics of a place itself: of lines, functions, files (and times of threads)."""

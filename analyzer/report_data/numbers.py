@@ -113,13 +113,22 @@ def signed(value: float, unit: str) -> str:
     return text if math.isnan(value) or value == 0 else f"{'+' if value > 0 else '-'}{text}"
 
 
+_SCALES = {
+    "s": ((119.5, 60.0, "min"), (0.0995, 1.0, "s"), (0.000995, 1e-3, "ms"), (0.0, 1e-6, "µs")),
+    "bytes": ((999.5e9, 1e12, "TB"), (999.5e6, 1e9, "GB"), (999.5e3, 1e6, "MB"), (999.5, 1e3, "KB"), (0.0, 1.0, "B")),
+    "share": ((0.0, 0.01, "%"),),
+}
+
+
 def span(low: float, high: float, unit: str) -> str:
-    """An interval of differences: ``+1.01 .. +1.48 s``."""
+    """An interval of differences, both ends in the unit of the larger: ``+1.01 .. +1.48 s``, ``-0.02 .. +1.40 s``."""
     if math.isnan(low) or math.isnan(high):
         return "?"
-    first, second = signed(low, unit), signed(high, unit)
-    head, _, end = first.rpartition(" ")
-    return f"{head if second.endswith(f' {end}') else first} .. {second}"
+    most = max(abs(low), abs(high))
+    _, scale, name = next(each for each in _SCALES[unit.removesuffix("/s")] if most >= each[0])
+    places = max(0, min(2, 2 - math.floor(math.log10(most / scale)))) if most > 0 and name != "B" else 0
+    first, second = (f"{end / scale:+.{places}f}" for end in (low, high))
+    return f"{first} .. {second} {name}{'/s' if unit.endswith('/s') else ''}"
 
 
 def change(value: float) -> str:
@@ -138,6 +147,8 @@ def changes(low: float, high: float) -> str:
         return "?"
     if math.isinf(high):
         return f"{change(low)} or more" if low > -0.9995 else "anything"
+    if high >= 9:
+        return f"x {low + 1:.3g} .. {change(high)}"
     first, second = change(low), change(high)
     return f"{first.removesuffix(' %') if second.endswith('%') else first} .. {second}"
 

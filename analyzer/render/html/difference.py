@@ -87,7 +87,8 @@ def _facts(result: DiffResult) -> list[str]:
     single = len(result.base) == len(result.new) == 1
     spread = "judged by how much the runs of a side differ"
     if single:
-        spread = "" if result.spread is None else f"runs are said to differ by {result.spread * 100:g} %"
+        stated = f"runs are said to differ by {(result.spread or 0) * 100:g} %"
+        spread = "intervals are of sampling alone" if result.spread is None else stated
     shares = "shares of each run's total" if result.shares else ""
     return [fact for fact in (program, runs, spread, shares, f"scope {result.scope}") if fact]
 

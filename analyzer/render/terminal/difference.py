@@ -131,7 +131,7 @@ class Report:
         yield from self._prose(", ".join(run.name for run in runs), "dim")
 
     def _totals(self) -> Iterator[Text]:
-        yield Text(f"{'':<20}{'base':>9}{'new':>9}{'change':>10}  {'95 % interval':<19}verdict", "dim")
+        yield Text(f"{'':<20}{'base':>9}{'new':>9}{'change':>10}  {'interval':<19}verdict", "dim")
         for row in self._result.totals.values.itertuples(index=False):
             if row.metric in _HIDDEN_TOTALS and row.verdict == NO_EVIDENCE:
                 continue
@@ -246,7 +246,9 @@ class Report:
         return text.append(f"{row['verdict']:<11}", colour or "dim")
 
     def _legend(self) -> Iterator[Text]:
-        told = "of all verdicts of a table at most 5 % are wrong on average"
+        told = "if nothing changed, hardly 1 diff in 100 has a verdict"
+        if self._result.unjudged is not None:
+            told = "intervals are of sampling alone: how much runs differ is not in them"
         yield from self._prose(f"+ new  - gone  ~ edited  > moved or renamed; {told}", "dim")
 
     def _judged(self, judgement: Judgement) -> Text:

@@ -1,5 +1,12 @@
 // The page of a diff: totals, lines, functions and files with their differences, and the flame graph.
 
+// What a number of the size `most` is told in: the size of the unit, and its name.
+function unitOf(most, unit) {
+  if (unit === "s") return most >= 119.5 ? [60, "min"] : most >= 0.0995 ? [1, "s"] : most >= 0.000995 ? [1e-3, "ms"] : [1e-6, "µs"];
+  const power = Math.min(4, most < 999.5 ? 0 : Math.floor(Math.log10(most * 1.0005) / 3));
+  return [1000 ** power, ["B", "KB", "MB", "GB", "TB"][power] + (unit === "bytes/s" ? "/s" : "")];
+}
+
 class DiffPage {
   constructor(data) {
     this.data = data;
@@ -66,8 +73,18 @@ class DiffPage {
     const change = unknown(values.change) ? "" : `${values.change > 0 ? "+" : ""}${(values.change * 100).toFixed(1)} %`;
     return facts("", [["base", this.show(values.base, unit)], ["new", this.show(values.new, unit)],
       ["difference", this.showDifference(values.difference, unit), change],
-      ["interval", unknown(values.low) ? "?" : `${this.showDifference(values.low, unit)} to ${this.showDifference(values.high, unit)}`],
+      ["interval", this.interval(values.low, values.high, unit)],
       ["verdict", this.data.verdicts[values.verdict]]]);
+  }
+
+  // Both ends in the unit of the larger one.
+  interval(low, high, unit) {
+    if (unknown(low) || unknown(high)) return "?";
+    const most = Math.max(Math.abs(low), Math.abs(high));
+    const [scale, name] = this.data.shares ? [0.01, "%"] : unitOf(most, unit);
+    const places = most / scale >= 100 ? 0 : most / scale >= 10 ? 1 : 2;
+    const told = (value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${(Math.abs(value) / scale).toFixed(places)}`;
+    return `${told(low)} to ${told(high)} ${name}`;
   }
 
   rangeCell(values, reach, unit) {
@@ -76,17 +93,28 @@ class DiffPage {
     return cell;
   }
 
+  // Of the whole program: metrics have different units, so all bars of the table are changes relative to the base.
+  relativeCell(row, reach) {
+    const part = (value) => (unknown(value) || !row.base ? null : value / row.base);
+    const cell = unknown(part(row.difference)) ? el("div", {}) : el("div", {}, this.range({ verdict: row.verdict,
+      difference: part(row.difference), low: part(row.low), high: part(row.high) }, reach));
+    tip(cell, () => this.exact(row, row.unit));
+    return cell;
+  }
+
   showTotals() {
+    const changes = this.data.totals.filter((row) => row.base).map((row) => Math.abs(row.difference / row.base)).filter((each) => each === each);
+    const reach = Math.min(10, Math.max(0.02, ...changes) * 1.5);
     const columns = [
       { id: "label", title: "of the whole program", kind: "text", cell: (row) => row.label },
       { id: "base", title: "base", class: "wide", cell: (row) => this.totalText(row, row.base) },
       { id: "new", title: "new", class: "strong", cell: (row) => this.totalText(row, row.new) },
       { id: "change", title: "change", cell: (row) => (unknown(row.change) ? "" : `${row.change > 0 ? "+" : ""}${(row.change * 100).toFixed(1)} %`) },
-      { id: "range", title: "difference, with its interval", class: "ranges", kind: "text", cell: (row) => this.rangeCell(row, Math.max(Math.abs(row.low ?? 0), Math.abs(row.high ?? 0), Math.abs(row.difference), 1e-12), row.unit) },
+      { id: "range", title: `change, with its interval (bars end at ±${percent(reach)} %)`, class: "ranges", kind: "text", cell: (row) => this.relativeCell(row, reach) },
       { id: "verdict", title: "verdict", kind: "text", class: "grow", cell: (row) => this.verdict(row.verdict) },
     ];
     const table = new Table({ label: "The whole program", columns, sort: "label" });
-    section("totals", "The whole program", "A verdict is given only where the interval excludes 0.").append(table.element);
+    section("totals", "The whole program", "A verdict is given only where the interval excludes 0 and the difference is large enough to matter.").append(table.element);
     table.columns[0].value = (row) => row.order;
     table.sort = { id: "label", down: false };
     table.show(this.data.totals.filter((row) => row.base || row.new).map((row, id) => ({ ...row, id, order: id })));
