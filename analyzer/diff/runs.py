@@ -210,10 +210,10 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
         _differing("number of recorded processes", runs, lambda run: str(run.profile.totals.processes)),
     ]
     notes = [f"not everything is equal: {reason}" for reason in found if reason]
-    severe = [run for run in runs if any(is_severe(cause, run.profile) for cause in run.profile.quality.causes)]
-    unfinished = [run for run in runs if run not in severe and run.profile.quality.state == "recording"]
+    severe = [run for run in runs if _data_missing(run)]
+    unfinished = [run for run in runs if run.profile.quality.state == "recording" and not _data_missing(run)]
     written = [run for run in unfinished if run.profile.quality.being_written]
-    abandoned = [run for run in unfinished if run not in written]
+    abandoned = [run for run in unfinished if not run.profile.quality.being_written]
     busy = [run for run in runs if (run.profile.totals.main_cpu_wait_s or 0.0) > CPU_WAIT_SHARE * _main_s(run)]
     if severe:
         notes.append(f"data is missing in {_told(severe, runs)}: see 'tachograph analyze'")
@@ -230,6 +230,10 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
     if {run.profile.metadata.uuid for run in base} & {run.profile.metadata.uuid for run in new}:
         notes.append("a recording is on both sides")
     return notes
+
+
+def _data_missing(run: Run) -> bool:
+    return any(is_severe(cause, run.profile) for cause in run.profile.quality.causes)
 
 
 def _main_s(run: Run) -> float:
