@@ -207,7 +207,13 @@ def test_json(pair: list[str], here: Path) -> None:
     assert found["gate"][0]["outcome"] == "failed"
     assert found["question"]["spread"] == 0.01
     (family,) = [each for each in found["compared"] if (each["table"], each["metric"]) == ("lines", "cpu")]
-    assert (family["compared"], family["verdicts"], family["alpha"]) == (2, 1, 0.025)
+    assert (family["compared"], family["verdicts"]) == (2, 1)
+    # All rows and metrics of all tables are asked together; the totals are apart.
+    alphas = {each["table"]: each["alpha"] for each in found["compared"]}
+    assert alphas["lines"] == alphas["functions"] == alphas["threads"] == alphas["calls"] != alphas["totals"]
+    asked = sum(each["compared"] for each in found["compared"] if each["table"] != "totals")
+    assert alphas["lines"] * asked / 0.01 == pytest.approx(round(alphas["lines"] * asked / 0.01))
+    assert 0.01 / asked < alphas["lines"] < 0.01
     assert invoke(*pair, "--spread", "1", "--json", "out.json").output == ""
     assert json.loads((here / "out.json").read_text())["lines"] == found["lines"]
 

@@ -102,7 +102,7 @@ def test_verdicts_find_real_changes_and_few_wrong_ones(runs: int) -> None:
         change[:10] = 3
         evidence = Evidence(counts(rng, runs, rates, 0.02), counts(rng, runs, rates * change, 0.02), spread=0.02)
         p = evidence.p_values()
-        verdicts = p <= adjusted_alpha(p)
+        verdicts = p <= adjusted_alpha(p, 0.05)
         shares.append(verdicts[10:].sum() / max(1, verdicts.sum()))
         found.append(verdicts[:10].mean())
     assert np.mean(shares) < 0.06
@@ -137,9 +137,9 @@ def test_from_nothing_a_ratio_is_infinite_and_unknown_stays_unknown() -> None:
 def test_false_discovery() -> None:
     p = np.array([0.001, 0.02, 0.03, 0.5, np.nan])
     # Benjamini and Hochberg: the third is at most 3/4 of 0.05.
-    assert adjusted_alpha(p) == pytest.approx(0.0375)
-    assert adjusted_alpha(np.array([0.04, 0.9])) == pytest.approx(0.025)
-    assert adjusted_alpha(np.array([np.nan])) == 0.05
+    assert adjusted_alpha(p, 0.05) == pytest.approx(0.0375)
+    assert adjusted_alpha(np.array([0.04, 0.9]), 0.05) == pytest.approx(0.025)
+    assert adjusted_alpha(np.array([np.nan]), 0.05) == 0.05
 
 
 @pytest.mark.parametrize("runs", [1, 3])
