@@ -267,9 +267,9 @@ def run_bare(folder: Path, program: str, *arguments: str, timeout: float = 120) 
     return document
 
 
-def compile_library(source: Path, folder: Path) -> Path | None:
+def compile_library(source: Path, folder: Path, *flags: str) -> Path | None:
     """Build a C file as a shared library with the compiler that is there; None if there is none."""
-    return _compiled(source, folder / f"{source.stem}.so", "-shared", "-fPIC")
+    return _compiled(source, folder / f"{source.stem}.so", "-shared", "-fPIC", *flags)
 
 
 def compile_program(source: Path, folder: Path) -> Path | None:
