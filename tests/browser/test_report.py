@@ -152,6 +152,16 @@ def test_a_line_opens_with_its_source_and_exact_figures(pages: Pages, visit: Vis
     assert "lib.fast" in page.evaluate("document.activeElement.innerText")
 
 
+def test_a_line_shows_the_native_functions_it_called(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"], f"#{MAIN}:8")
+    natives = page.locator("#lines tr.detail table.natives")
+    assert natives.locator("tr").all_inner_texts() == ["deflate libz\t3.00 s"]
+    page.evaluate(f"location.hash = '#{MAIN}:5'")
+    page.wait_for_selector("#lines tr.detail tr.here td.n:text('5')")
+    assert page.locator("#lines tr.detail").count() == 2
+    assert page.locator("#lines table.natives").count() == 1  # line 5 is all Python
+
+
 def test_a_link_opens_its_line_and_its_window(pages: Pages, visit: Visit) -> None:
     page = visit(pages["story"], f"#{MAIN}:8@6-9")
     assert page.locator("#lines tr.detail").count() == 1

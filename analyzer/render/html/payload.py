@@ -15,6 +15,7 @@ from ...recording.native_names import short_library
 from ...recording.text import printable
 from ...report_data.advice.rules import advise
 from ...report_data.flame import FOLDED, KERNEL, LABEL
+from ...report_data.native_callees import Callee, native_callees
 from ...report_data.other_code import other_functions
 from ...report_data.report_data import Part, ReportData
 from ...report_data.row_labels import MEANING, UNKNOWN_CODE
@@ -109,7 +110,9 @@ def _document(picture: ReportData, packer: Packer, names: Names) -> dict[str, An
         "scope": profile.scope,
         "bins": {"start": bins.start_s, "width": bins.width_s, "count": bins.count},
         "overall": _overall(picture, packer),
-        "lines": _part(picture.lines, packer, names, ("file", "function")),
+        "lines": _part(
+            picture.lines, packer, names, ("file", "function"), native_callees(profile, picture.lines.frame)
+        ),
         "functions": _part(picture.functions, packer, names, ("file", "function")),
         "files": _part(picture.files, packer, names, ("file",)),
         "threads": _threads(picture, packer, names),
@@ -136,12 +139,23 @@ def _grid(packer: Packer, measure: str, values: Any) -> dict[str, Any]:
     return packer.grid(values, 1.0 if is_bytes else MICROSECOND)
 
 
-def _part(part: Part, packer: Packer, names: Names, texts: tuple[str, ...]) -> dict[str, Any]:
+def _part(
+    part: Part,
+    packer: Packer,
+    names: Names,
+    texts: tuple[str, ...],
+    natives: list[list[Callee]] | None = None,
+) -> dict[str, Any]:
     frame = part.frame
     columns: dict[str, Any] = {name: names.numbers(frame[name]) for name in texts}
     if "line" in frame:
         columns["line"] = [None if value is pd.NA else int(value) for value in frame["line"].tolist()]
     columns.update(_exact(frame))
+    if natives is not None:
+        columns["natives"] = [
+            [[names.number(each.name), names.number(each.module), number(each.cpu_s, 5)] for each in callees]
+            for callees in natives
+        ]
     return {
         "count": len(frame),
         "left_out": part.left_out,

@@ -99,7 +99,8 @@ def _names(chain: list[Branch], style: Style, room: int) -> Text:
         where = "" if first.file is None else f"{first.file}:{first.line}"
         text = Text(first.name, "" if first.language else "italic")
         return text.append("  ").append(shorten_left(where, max(8, room - text.cell_len - 2)), "dim") if where else text
-    names = [short_name(each.name) for each in chain]
+    # A library without names stands for all of its functions.
+    names = [f"[{each.module}]" if each.name.startswith("[") else short_name(each.name) for each in chain]
     module = "" if names[-1].startswith("[") else f"  {first.module}"
     remark = f"  ({last.guessed_s / last.cpu_s:.0%} guessed)" if last.guessed_s >= GUESSED * last.cpu_s > 0 else ""
     space = max(12, room - len(module) - len(remark))

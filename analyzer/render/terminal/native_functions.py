@@ -48,6 +48,7 @@ def native_lines(
         guessed = row["guessed_s"] / row["total_cpu_s"] if known and row["total_cpu_s"] > 0 else 0.0
         remark = f"  ({guessed:.0%} guessed)" if guessed >= GUESSED else ""
         name = short_name(str(row["function"]))
+        name = f"[{library}]" if name.startswith("[") else name
         room = max(16, width - text.cell_len - min(len(library), 30) - len(remark) - 3)
         text.append(style.plain(name if len(name) <= room else name[: room - 1] + "…"))
         if not name.startswith("["):

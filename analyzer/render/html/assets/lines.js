@@ -155,7 +155,7 @@ class Places {
       whole.textContent = all ? "Only around the line" : "Whole file";
     } }, "Whole file");
     const link = el("a", { class: "quiet", href: address(row.file, row.line, this.state) }, "Link to this line");
-    const side = el("div", {}, this.exactTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
+    const side = el("div", {}, this.exactTable(row), this.nativeTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
     return el("div", { class: "detailbox" }, holder, side);
   }
 
@@ -165,6 +165,17 @@ class Places {
       el("td", {}, seconds(spent)), el("td", {}, waited > 0.0005 ? `waits ${seconds(waited)}` : ""), el("td", { class: "code", title: file || "" }, file ? `${shortPath(file)}:${line}` : "")));
     return el("div", {}, el("table", { class: "exact", id: "other-code" }, el("caption", {}, "Its functions with the most CPU time, of the whole time"), el("tbody", {}, rows)),
       el("p", { class: "none" }, "“All code” above shows every line of it."));
+  }
+
+  // The native functions that the line's own time was spent in.
+  nativeTable(row) {
+    const called = (row.part.columns.natives && row.part.columns.natives[row.id]) || [];
+    if (!called.length) return null;
+    const names = this.data.names;
+    return el("table", { class: "exact natives" }, el("caption", {}, "native functions, of the whole time"),
+      el("tbody", {}, called.map(([name, module, cpu]) => el("tr", {},
+        el("td", { class: "code", title: names[name] }, `${shortNative(names[name])} `, el("span", { class: "soft" }, names[name].startsWith("[") ? "" : names[module])),
+        el("td", {}, seconds(cpu))))));
   }
 
   exactTable(row) {
