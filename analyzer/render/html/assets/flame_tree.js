@@ -33,7 +33,7 @@ const KERNEL = -3; // the code of boxes for the time in the kernel
 const IN_KERNEL = CPU.indexOf("kernel");
 
 // Own values of a node in pieces, each with the code of a further box below its own, or null. The kernel's part has one.
-function pieces(values, apart) {
+function withKernelApart(values, apart) {
   if (!apart || !(values[IN_KERNEL] > 0)) return [[null, values]];
   const only = values.map((value, part) => (part === IN_KERNEL ? value : 0));
   const rest = values.map((value, part) => (part === IN_KERNEL ? 0 : value));
@@ -52,7 +52,7 @@ function flameTree(data, metric, from, to, { inverted = false, fold = false, pyt
     for (let leaf = 0; leaf < parent.length; leaf++) {
       const values = own.map((part) => part[leaf]);
       if (!values.some((value) => value > 0)) continue;
-      for (const [more, part] of pieces(values, apart)) {
+      for (const [more, part] of withKernelApart(values, apart)) {
         let place = root;
         add(root, part);
         if (more !== null) add((place = child(place, more)), part);
@@ -70,7 +70,7 @@ function flameTree(data, metric, from, to, { inverted = false, fold = false, pyt
       made[number] = hidden(number) ? above : child(above, code[number]);
       const values = own.map((part) => part[number]);
       if (!values.some((value) => value > 0)) continue;
-      for (const [more, part] of pieces(values, apart)) {
+      for (const [more, part] of withKernelApart(values, apart)) {
         for (let place = more === null ? made[number] : child(made[number], more); place; place = place.parent) add(place, part);
       }
     }
