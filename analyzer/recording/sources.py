@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import PurePosixPath
 
 import pyarrow as pa
 
 from .text import source_line
+
+PYTHON = frozenset({"", ".py", ".pyw", ".pyi", ".pyx", ".pxd", ".pxi", ".ipynb"})
+"""Suffixes of files whose lines are those of the code objects that name them."""
+
+
+def is_generated(path: str) -> bool:
+    """Whether code that names this file was generated from it, as template engines do: its lines are not the file's.
+
+    Jinja and others keep the way back to the template's lines in variables of their own, which are not recorded.
+    """
+    return not path.startswith("<") and PurePosixPath(path.replace("\\", "/")).suffix.lower() not in PYTHON
 
 
 class Sources:
@@ -14,18 +26,19 @@ class Sources:
 
     def __init__(self, files: pa.Table) -> None:
         self._texts = files.column("source")
+        self._generated = [is_generated(path or "") for path in files.column("path").to_pylist()]
         self._lines = lru_cache(maxsize=64)(self._split)
 
     def line(self, file: int, number: int) -> str | None:
         """Line ``number`` (from 1) of a file, printable and without its end; None if it is not in the recording."""
-        if not 0 <= file < len(self._texts) or number < 1:
+        if not 0 <= file < len(self._texts) or number < 1 or self._generated[file]:
             return None
         lines = self._lines(file)
         return source_line(lines[number - 1]) if number <= len(lines) else None
 
     def count(self, file: int) -> int:
         """The number of lines of a file in the recording; 0 if it is not there."""
-        return len(self._lines(file)) if 0 <= file < len(self._texts) else 0
+        return len(self._lines(file)) if 0 <= file < len(self._texts) and not self._generated[file] else 0
 
     def characters(self, file: int) -> int:
         """The length of a file's text, line ends counted as one each."""
@@ -33,7 +46,7 @@ class Sources:
 
     def text(self, file: int) -> str:
         """A file's text as it was recorded, with plain line ends: for parsing, not for showing. Empty if unknown."""
-        return "\n".join(self._lines(file)) if 0 <= file < len(self._texts) else ""
+        return "\n".join(self._lines(file)) if self.count(file) else ""
 
     def _split(self, file: int) -> list[str]:
         text: str | None = self._texts[file].as_py()

@@ -147,3 +147,17 @@ def test_a_page_is_sorted_as_it_was_asked_for(recording: Path, visit: Callable[.
     page = visit(target)
     assert page.locator("#lines th[aria-sort='descending']").get_attribute("data-id") == "wait"
     assert page.locator("#lines tr.row").first.locator(f"a[title='{APP}:5']").count() == 1
+
+
+def test_a_library_s_function_is_no_dead_link(page_path: Path, visit: Callable[..., Any]) -> None:
+    """Its lines are not in the table under this scope; with all code they are, and the link leads there."""
+    page = visit(page_path)
+    page.locator("#flame .box", has_text="get").first.click()
+    crumb = page.locator("#flame .crumb")
+    assert "queue.py:1" in crumb.inner_text()
+    assert crumb.locator("a").count() == 0
+    assert page.locator("#functions a", has_text="app.py:4").count() == 1
+    page.select_option("#view", label="all code, libraries too")
+    page.locator("#flame .box", has_text="get").first.click()
+    crumb.locator("a", has_text="queue.py:1").click()
+    assert page.locator("#lines tr.open a", has_text="queue.py:2").count() == 1

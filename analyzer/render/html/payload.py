@@ -12,6 +12,7 @@ import pandas as pd
 from ...profile.profile import Profile
 from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.native_names import short_library
+from ...recording.sources import is_generated
 from ...recording.text import printable
 from ...report_data.advice.rules import advise
 from ...report_data.flame import FOLDED, KERNEL, LABEL
@@ -87,6 +88,7 @@ def payload(
         **_document(picture, packer, names),
         "sources": _sources([picture, *(view.data for view in views)], texts, names),
         "meaning": dict(MEANING),
+        "generated": _generated([picture, *(view.data for view in views)], names),
         "left_out": left_out,
         "views": [
             {"kind": view.kind, "label": view.label, "document": _document(view.data, packer, names)} for view in views
@@ -266,6 +268,12 @@ def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
         "own": {name: _grid(packer, name, grid) for name, grid in picture.flame_series.own.items()},
         "held": {name: packer.ids(np.rint(values).astype(np.int64)) for name, values in picture.flame_held.items()},
     }
+
+
+def _generated(pictures: Sequence[ReportData], names: Names) -> list[int]:
+    """The numbers of the files that code was generated from."""
+    paths = {path for picture in pictures for path in picture.lines.frame["file"].dropna()}
+    return sorted(names.number(path) for path in paths if is_generated(path))
 
 
 def _sources(pictures: Sequence[ReportData], texts: Texts, names: Names) -> list[list[Any]]:

@@ -15,6 +15,7 @@ from rich.text import Text
 from ...profile.profile import Profile
 from ...recording.frame import Row as Values
 from ...recording.question_options import Sort
+from ...recording.sources import is_generated
 from ...recording.text import shorten_left
 from ...report_data.advice.rules import advise
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
@@ -200,6 +201,8 @@ class Report:
     def _source(self, source: str | None, values: Values | None, room: int, *, dim: bool) -> Text:
         if source is None:
             name = "" if values is None else f"in {values['function']}"
+            if values is not None and isinstance(values["file"], str) and is_generated(values["file"]):
+                name += ", generated code"
             text = Text(name, "dim italic")
         elif self._syntax is not None and not dim:
             text = self._syntax.highlight(source)

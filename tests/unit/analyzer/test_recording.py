@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import zipfile
@@ -12,8 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
+from tachograph.analyzer.recording.sources import is_generated
+from tachograph.analyzer.render.terminal.report import show
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder
 
@@ -173,3 +177,32 @@ def test_what_is_no_recording(tmp_path: Path, kind: str) -> None:
         zipfile.ZipFile(path, "w").close()
     with pytest.raises(FormatError):
         answer(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "generated"),
+    [
+        ("/srv/templates/page.html", True),
+        ("/srv/mail.J2", True),
+        ("C:\\srv\\page.mako", True),
+        ("/srv/app.py", False),
+        ("/srv/bin/tool", False),
+        ("<template>", False),
+        ("/srv/fast.pyx", False),
+    ],
+)
+def test_generated_code_is_known_by_its_file(path: str, generated: bool) -> None:
+    assert is_generated(path) is generated
+
+
+def test_generated_code_has_no_lines_of_its_template(builder: Builder) -> None:
+    """Line 2 of what Jinja made of a template is not line 2 of the template."""
+    template = builder.file("/srv/templates/page.html", "<html>\n{{ row }}\n</html>\n")
+    builder.cpu(builder.stack((builder.code(template, "root"), 1)))
+    with Recording.open(builder.write()) as recording:
+        profile = build_profile(recording, Question())
+        out = io.StringIO()
+        show(profile, Console(file=out, width=100, color_system=None))
+    assert profile.lines["source"].isna().all()
+    assert "in root, generated code" in out.getvalue()
+    assert "{{ row }}" not in out.getvalue()

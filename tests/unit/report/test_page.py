@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -153,3 +154,12 @@ def test_every_asset_is_used() -> None:
             "url(",
         ):
             assert forbidden not in text, (name, forbidden)
+
+
+@pytest.mark.parametrize("scripts", [SCRIPTS, difference.SCRIPTS], ids=["report", "difference"])
+def test_scripts_are_put_into_one_and_share_no_name(scripts: tuple[str, ...]) -> None:
+    """The later of two functions with one name would take the place of the earlier, without a word."""
+    text = "\n".join((FOLDER / "assets" / name).read_text("utf-8") for name in scripts)
+    names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE)
+    assert len(names) > 20
+    assert [name for name, count in Counter(names).items() if count > 1] == []

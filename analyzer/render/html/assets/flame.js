@@ -242,7 +242,7 @@ class FlameGraph {
     if (this.zoomed) {
       const told = this.describe(this.zoomed.code);
       pieces.push(el("span", {}, " in ", el("span", { class: "code" }, told.name), ` (${percent(top.value / this.root.value) || "<0.1"} %) `));
-      if (told.file) pieces.push(el("a", { href: address(told.file, told.line, this.state) }, `${shortPath(told.file)}:${told.line}`), " ");
+      if (told.file) pieces.push(placeLink(told.file, told.line, this.state), " ");
       pieces.push(el("button", { type: "button", class: "quiet", onclick: () => this.zoom(null) }, "show everything"));
     }
     if (this.state.search) pieces.push(el("span", { id: "flame-found" }, found > 0 ? ` · “${this.state.search}” is in ${percent(found / top.value) || "<0.1"} % of it` : ` · nothing here matches “${this.state.search}”`));

@@ -129,8 +129,7 @@ class Places {
 
   placeCell(row) {
     if (row.file === null) return el("span", { class: "none" }, "no line");
-    const link = el("a", { href: address(row.file, row.line, this.state), title: `${row.file}:${row.line ?? "?"}`, class: "code" }, `${shortPath(row.file)}:${row.line ?? "?"}`);
-    return link;
+    return placeLink(row.file, row.line, this.state, { title: `${row.file}:${row.line ?? "?"}`, class: "code" });
   }
 
   labelCell(name, row) {
@@ -140,7 +139,7 @@ class Places {
     const at = row.file !== null && el("span", { class: "at code" }, `${shortPath(row.file)}:${row.line ?? "?"}`);
     if (name === "functions") return [at, el("span", { class: "code", title: row.label }, row.label)];
     const text = this.text(name, row.file, row.line);
-    if (unknown(text)) return [at, el("span", { class: "code" }, row.file === null ? row.label : `in ${row.label}`)];
+    if (unknown(text)) return [at, el("span", { class: "code" }, row.file === null ? row.label : `in ${row.label}${this.data.generated.has(row.file) ? ", generated code" : ""}`)];
     const leak = row.part.columns.leak_rate_bytes_per_s && row.part.columns.leak_rate_bytes_per_s[row.id] > 0;
     return [at, leak && el("span", { class: "badge", title: "Its blocks are not given back: see Memory and leaks" }, "leak"), leak && " ",
       el("span", { class: "code", title: `in ${row.label}` }, coloured(codePieces(text.trim())))];

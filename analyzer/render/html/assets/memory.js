@@ -5,7 +5,7 @@ function showAdvice(state) {
   const box = section("advice", "What to do next", "Only where a rule is sure.");
   box.append(el("div", { class: "advice" }, state.data.advice.map((each) =>
     el("article", { class: each.kind }, el("h3", {}, each.title),
-      each.file && el("a", { class: "code", href: address(each.file, each.line, state) }, `${shortPath(each.file)}:${each.line}`),
+      each.file && placeLink(each.file, each.line, state, { class: "code" }),
       el("p", {}, each.text)))));
 }
 
@@ -19,7 +19,7 @@ function showMemory(state) {
       { id: "likelihood", title: "likelihood", value: (row) => row.likelihood, cell: (row) => `${(row.likelihood * 100).toFixed(1)} %` },
       { id: "bytes", title: "not given back", value: (row) => row.bytes, cell: (row) => bytes(row.bytes) },
       { id: "place", title: "line", kind: "text", class: "place", value: (row) => `${row.file}:${row.line}`,
-        cell: (row) => (row.file ? el("a", { class: "code", href: address(row.file, row.line, state), title: row.file }, `${shortPath(row.file)}:${row.line}`) : "no line") },
+        cell: (row) => (row.file ? placeLink(row.file, row.line, state, { class: "code", title: row.file }) : "no line") },
       { id: "source", title: "source", kind: "text", class: "grow", value: (row) => row.source || row.function, cell: (row) => el("span", { class: "code" }, (row.source || `in ${row.function}`).trim()) },
     ];
     const open = (row) => el("div", { class: "detailbox" }, el("div", {},

@@ -78,6 +78,13 @@ function address(file, line, state) {
   return `#${place}${window_}`;
 }
 
+// A link to a place where the table of lines has any of its file; elsewhere (a library's, out of scope) its name alone.
+function placeLink(file, line, state, attributes = {}) {
+  const text = `${shortPath(file)}:${line ?? "?"}`;
+  const there = state.data.lines.columns.file.includes(file);
+  return there ? el("a", { ...attributes, href: address(file, line, state) }, text) : el("span", attributes, text);
+}
+
 function readAddress(hash) {
   const match = /^#(.*?)(?::(\d+))?(?:@(-?[\d.]+)-(-?[\d.]+))?$/.exec(hash);
   if (!match || !hash) return null;

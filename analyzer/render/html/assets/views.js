@@ -6,7 +6,8 @@ class Views {
   constructor(doc, block) {
     this.block = block;
     const { names, views, meaning, sort } = doc;
-    this.shared = { names, meaning, sort, sources: sources(doc) };
+    const generated = new Set(doc.generated.map((number) => names[number]));
+    this.shared = { names, meaning, sort, generated, sources: sources(doc) };
     this.documents = [doc, ...views.map((view) => view.document)];
     nameFiles(filesOf(this.documents, names));
     this.choice = byId("view");
