@@ -3,7 +3,6 @@
 #include "base/kernel.h"
 #include "base/mixing.h"
 #include "memory/footprint.h"
-#include "memory/libc_allocators.h"
 #include "memory/mappings.h"
 #include "memory/reserves.h"
 #include "spool/spool.h"
@@ -18,6 +17,7 @@ namespace tachograph::heap {
 __thread Local t_local __attribute__((tls_model("initial-exec")));
 std::atomic<Mode> g_mode{Mode::undecided};
 std::atomic<bool> g_needed{false};
+bool g_operator_new_unseen = false;
 
 namespace {
 
@@ -250,7 +250,7 @@ bool prepare(const tg_options& options) {
 int start() {
     if (on() && g.inherited) footprint::begin_again();
     g.inherited = false;
-    if (on() && libc_allocators::operator_new_unseen()) spool::count(Loss::operator_new_unseen);
+    if (on() && g_operator_new_unseen) spool::count(Loss::operator_new_unseen);
     return 0;
 }
 

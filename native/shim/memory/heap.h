@@ -18,6 +18,10 @@ namespace tachograph::heap {
 enum class Mode : int { undecided, on, off };
 extern std::atomic<Mode> g_mode __attribute__((visibility("hidden")));
 extern std::atomic<bool> g_needed __attribute__((visibility("hidden")));
+// Whether `operator new` of C++ belongs to a preloaded allocator and does not go through malloc. It
+// is not hooked: a definition of ours would also stand in front of those that extension modules
+// bring for themselves, and blocks of one allocator would be given back to another.
+extern bool g_operator_new_unseen __attribute__((visibility("hidden")));
 inline bool off() {
     return __builtin_expect(g_mode.load(std::memory_order_relaxed) == Mode::off, 0) &&
            !g_needed.load(std::memory_order_relaxed);

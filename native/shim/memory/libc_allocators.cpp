@@ -20,7 +20,6 @@ constexpr size_t kAlignment = 16;
 
 struct State {
     Functions foreign{};  // another allocator's, preloaded as well
-    bool operator_new_unseen = false;
     bool looking_up = false;
     size_t lent = 0;
     alignas(kAlignment) uint8_t pool[kLentSize] = {};
@@ -58,7 +57,7 @@ bool same_library(void* a, void* b) {
 void stand_before_foreign(Functions* f) {
     g.foreign = *f;
     void* operator_new = dlsym(RTLD_DEFAULT, "_Znwm");
-    g.operator_new_unseen =
+    heap::g_operator_new_unseen =
         operator_new && same_library(operator_new, reinterpret_cast<void*>(f->malloc));
     f->malloc = [](size_t n) { return uncounted(g.foreign.malloc, n); };
     f->calloc = [](size_t n, size_t m) { return uncounted(g.foreign.calloc, n, m); };
@@ -160,8 +159,6 @@ constinit Functions g_real = {
     .madvise = [](void* at, size_t n,
                   int advice) { return look_up() ? g_real.madvise(at, n, advice) : -1; },
 };
-
-bool operator_new_unseen() { return g.operator_new_unseen; }
 
 bool lent(const void* block) {
     return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(g.pool) < kLentSize;

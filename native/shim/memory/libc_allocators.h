@@ -38,11 +38,6 @@ inline size_t chunk_size(const void* block) {
     return (head & ~size_t{7}) - sizeof(size_t);
 }
 
-// Whether `operator new` of C++ belongs to a preloaded allocator and does not go through malloc. It
-// is not hooked: a definition of ours would also stand in front of those that extension modules
-// bring for themselves, and blocks of one allocator would be given back to another.
-bool operator_new_unseen();
-
 // Looking up may itself ask for memory: it gets some of ours, which is never given back.
 bool lent(const void* block);
 size_t lent_size(const void* block);
