@@ -15,6 +15,7 @@ from tachograph.analyzer.commands.analyze import analyze
 from tachograph.analyzer.exports import Metric, prepare
 from tachograph.analyzer.profile.call_branches import Branch, call_tree, line_calls
 from tachograph.analyzer.profile.path_frame import COLUMNS
+from tachograph.analyzer.samples.summary import OUT_OF_SCOPE
 from tachograph.format import FormatError
 from tachograph.format.enumerations import NativePath
 from unit.analyzer.recordings import NATIVE_FRAME, PYTHON_FRAME, Builder
@@ -230,8 +231,8 @@ def test_callpaths(made: Made) -> None:
                 "sort array_sort qs<int>(int)": 40,
                 "sort array_sort qs<int>(int) qs<int>(int)": 10,
                 "sort": 5,
-                "<out of scope> long_add": 8,
-                "<out of scope>": 32,
+                f"{OUT_OF_SCOPE} long_add": 8,
+                OUT_OF_SCOPE: 32,
                 "<no Python stack> deflate": 5,
             },
         ),
