@@ -3,6 +3,7 @@
 #include "check.h"
 #include "spool/spool.h"
 #include "stacks/contexts.h"
+#include "stacks/generation_turns.h"
 #include "stacks/native_contexts.h"
 
 #include <atomic>
@@ -13,7 +14,7 @@ using namespace tachograph;
 
 namespace {
 
-constexpr int64_t kLater = generations::kLeastNs + 1;
+constexpr int64_t kLater = generation_turns::kLeastNs + 1;
 constexpr contexts::Sizes kSmall{1u << 16, 1u << 16};
 
 void open() {
@@ -32,10 +33,10 @@ uint32_t fill(uint32_t nodes) {
 TEST(generations_begin_when_a_table_is_nearly_full) {
     open();
     const uint32_t first = contexts::intern_stack(kNone, 7, 2);
-    generations::maintain(kLater, false);
+    generation_turns::maintain(kLater, false);
     CHECK(contexts::intern_stack(kNone, 7, 2) == first);  // there is room: it stays
     fill(50'000);
-    generations::maintain(kLater, false);
+    generation_turns::maintain(kLater, false);
     const uint32_t again = contexts::intern_stack(kNone, 7, 2);
     CHECK(again > first && again != kNone);  // no number is given twice
     CHECK(again >= 50'000);
@@ -43,9 +44,9 @@ TEST(generations_begin_when_a_table_is_nearly_full) {
     for (int64_t round = 2; round < 12; ++round) {
         fill(50'000);
         const uint32_t present = contexts::intern_stack(kNone, 7, 2);
-        generations::maintain(round * kLater - kLater / 2, false);
+        generation_turns::maintain(round * kLater - kLater / 2, false);
         CHECK(contexts::intern_stack(kNone, 7, 2) == present);
-        generations::maintain(round * kLater, false);
+        generation_turns::maintain(round * kLater, false);
         CHECK(contexts::intern_stack(kNone, 7, 2) > present);
     }
 }
@@ -58,7 +59,7 @@ TEST(generations_begin_with_a_window) {
     contexts::code_written(code, true);
     const uint32_t stack = contexts::intern_stack(kNone, code, 0);
     const uint32_t path = native_contexts::intern(0, {77, stack, 1});
-    generations::maintain(kLater, true);
+    generation_turns::maintain(kLater, true);
     const uint32_t next = contexts::intern_code(5, &emit);
     CHECK(next > code && emit == 1);  // each generation has records of its own
     CHECK(contexts::intern_stack(kNone, next, 0) > stack);
@@ -83,16 +84,16 @@ TEST(generations_wait_for_whoever_works_in_the_one_before) {
     while (step.load() != 1) {
     }
     const uint32_t before = contexts::intern_stack(kNone, 1, 0);
-    generations::maintain(kLater, true);
+    generation_turns::maintain(kLater, true);
     const uint32_t second = contexts::intern_stack(kNone, 1, 0);
     CHECK(second != before);
-    generations::maintain(2 * kLater, true);
+    generation_turns::maintain(2 * kLater, true);
     CHECK(contexts::intern_stack(kNone, 1, 0) == second);  // put off
     step.store(2);
     while (step.load() != 3) {
     }
     worker.join();
-    generations::maintain(3 * kLater, true);
+    generation_turns::maintain(3 * kLater, true);
     CHECK(contexts::intern_stack(kNone, 1, 0) > second);
 }
 
@@ -144,7 +145,7 @@ TEST(generations_turn_under_walks) {
         const uint64_t before = walks.load();
         while (walks.load() < before + 20) std::this_thread::yield();
         CHECK(spool::maintain() == 0);
-        generations::maintain(now += kLater, true);
+        generation_turns::maintain(now += kLater, true);
     }
     done.store(true);
     for (std::thread& thread : threads) thread.join();

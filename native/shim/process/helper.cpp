@@ -9,7 +9,7 @@
 #include "spool/own_memory.h"
 #include "spool/settings.h"
 #include "spool/spool.h"
-#include "stacks/generations.h"
+#include "stacks/generation_turns.h"
 #include "stacks/modules.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
@@ -96,7 +96,7 @@ void work() {
             stop_early(error);
             break;
         }
-        generations::maintain(kernel::monotonic_ns(), spool::can_turn());
+        generation_turns::maintain(kernel::monotonic_ns(), spool::can_turn());
         spool::turn();
         if (spool::stop_requested()) {
             // The recording has ended, and the process has not.

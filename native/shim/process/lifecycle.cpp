@@ -11,6 +11,7 @@
 #include "spool/settings.h"
 #include "spool/spool.h"
 #include "stacks/contexts.h"
+#include "stacks/generation_turns.h"
 #include "stacks/generations.h"
 #include "stacks/modules.h"
 #include "stacks/native_path.h"
@@ -120,6 +121,7 @@ void forget_parent() {
     contexts::forget();
     native_path::forget();
     generations::forget();
+    generation_turns::forget();
     modules::forget();
     survey::forget();
 }

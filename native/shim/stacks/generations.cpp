@@ -1,11 +1,5 @@
 #include "stacks/generations.h"
 
-#include "spool/layout.h"
-#include "spool/spool.h"
-#include "stacks/contexts.h"
-#include "stacks/native_contexts.h"
-#include "stacks/sources.h"
-
 #include <atomic>
 
 namespace tachograph::generations {
@@ -14,9 +8,6 @@ namespace {
 struct State {
     std::atomic<uint32_t> present{0};
     std::atomic<uint32_t> pins[kPlaces] = {};
-    // Helper only.
-    bool left = false;  // the other one is not emptied yet
-    int64_t began_ns = 0;
 };
 constinit State g;
 
@@ -31,29 +22,6 @@ uint32_t acquire() {
         if (g.present.load(std::memory_order_seq_cst) == place) return place;
         g.pins[place].fetch_sub(1, std::memory_order_release);
     }
-}
-
-struct Oldest {
-    uint32_t stack;
-    uint32_t code;
-    uint32_t native_stack;
-};
-
-// A reader that misses it goes by the one before, and keeps more.
-void write_generation(const Oldest& oldest) {
-    const spool::Ticket ticket = spool::reserve(Kind::generation, sizeof(GenerationRecord));
-    if (!ticket.record) return;
-    auto* record = reinterpret_cast<GenerationRecord*>(ticket.record);
-    record->oldest_stack = oldest.stack;
-    record->oldest_code = oldest.code;
-    record->oldest_native_stack = oldest.native_stack;
-    spool::commit(ticket);
-}
-
-void empty(uint32_t place) {
-    if (g.pins[place].load(std::memory_order_seq_cst) == 0 && contexts::clear(place) &&
-        native_contexts::clear(place))
-        g.left = false;
 }
 
 }  // namespace
@@ -80,32 +48,16 @@ uint32_t place() {
     return t_pinned != 0 ? t_pinned - 1 : g.present.load(std::memory_order_acquire);
 }
 
-void maintain(int64_t now_ns, bool window_ends) {
-    const uint32_t present = g.present.load(std::memory_order_relaxed);
-    const uint32_t next = 1 - present;
-    if (g.left) empty(next);
-    const bool full = contexts::nearly_full(present) || native_contexts::nearly_full(present);
-    if (g.left || !(full || window_ends) || (g.began_ns != 0 && now_ns - g.began_ns < kLeastNs))
-        return;
-    if (!contexts::may_follow(present, next) || !native_contexts::may_follow(present, next) ||
-        !sources::keep())
-        return;
-    const Oldest oldest{contexts::first_stack(present), contexts::first_code(present),
-                        native_contexts::first(present)};
-    contexts::follow(present, next);
-    native_contexts::follow(present, next);
-    g.present.store(next, std::memory_order_seq_cst);
-    g.left = true;
-    g.began_ns = now_ns;
-    write_generation(oldest);
-}
+uint32_t present() { return g.present.load(std::memory_order_relaxed); }
+
+void change(uint32_t place) { g.present.store(place, std::memory_order_seq_cst); }
+
+bool is_pinned(uint32_t place) { return g.pins[place].load(std::memory_order_seq_cst) != 0; }
 
 void forget() {
     // Both are emptied by their owners; the ids of a new process begin anew.
     for (auto& pins : g.pins) pins.store(0);
     g.present.store(0);
-    g.left = false;
-    g.began_ns = 0;
     t_pinned = 0;
 }
 

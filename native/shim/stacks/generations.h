@@ -19,12 +19,11 @@ void unpin();
 // Which of two tables the calling thread works in.
 uint32_t place();
 
-// Helper thread: another generation if `window_ends` or a table is nearly full, as soon as that is
-// possible; tables that are left are emptied.
-void maintain(int64_t now_ns, bool window_ends);
-
-// Ids of the generation before the last one may be on their way into a record for so long.
-inline constexpr int64_t kLeastNs = 5'000'000'000;
+// Helper thread: the table of the present generation, another one from now on, and whether a thread
+// works in one.
+uint32_t present();
+void change(uint32_t place);
+bool is_pinned(uint32_t place);
 
 // In a forked child, whose only thread has nothing pinned.
 void forget();
