@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from .measures import distinct
+
 MAX_DENSE = 4_000_000
 """Sums that are kept in arrays at most (32 MB each)."""
 
@@ -87,6 +89,38 @@ class Accumulator:
     def _merge(self, tables: Sequence[pa.Table]) -> pa.Table:
         grouped = pa.concat_tables(tables).group_by("key").aggregate([(name, "sum") for name in self._names])
         return grouped.rename_columns([name.removesuffix("_sum") for name in grouped.column_names])
+
+
+class Numbers:
+    """Numbers 0, 1 ... for keys, in the order in which they first come; by an array where few keys are possible."""
+
+    def __init__(self) -> None:
+        self.keys: list[int] = []
+        """By number."""
+        self._known: dict[int, int] = {}
+        self._table = np.zeros(0, np.int32)
+
+    def of(self, keys: Key, size: int) -> Key:
+        """The number of each key; they are below ``size``, which may grow from call to call."""
+        if size > MAX_DENSE:
+            group, first = distinct(keys)
+            return np.array([self._number(key) for key in keys[first].tolist()], np.int64)[group]
+        if len(self._table) < size:
+            self._table = np.append(self._table, np.full(size - len(self._table), -1, np.int32))
+        found = np.take(self._table, keys)
+        if len(found) and found.min() < 0:
+            new = keys[found < 0]
+            for key in new[distinct(new)[1]].tolist():
+                self._table[key] = self._number(key)
+            found = np.take(self._table, keys)
+        return found.astype(np.int64)
+
+    def _number(self, key: int) -> int:
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = len(self.keys)
+            self.keys.append(key)
+        return number
 
 
 def summed(index: NDArray[np.integer], weights: NDArray[np.floating], size: int) -> NDArray[np.float64]:

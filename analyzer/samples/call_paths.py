@@ -28,8 +28,8 @@ from tachograph.format.enumerations import NativePath
 from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
 from ..recording.tree import NOTHING, Tree
+from .accumulate import Numbers
 from .cells import STATES
-from .measures import distinct
 from .native_functions import NativeFunctions
 from .sites import state_label
 
@@ -76,11 +76,22 @@ class CallPaths:
         self._labels: list[int] = []
         self._children: dict[tuple[int, int], int] = {}
         self._placed: dict[int, tuple[int, int]] = {}
-        self._paths: dict[tuple[int, int, int, bool], int] = {}
+        # Where a path is cut it matters whether an interrupted frame, with no activation above it, is the loop itself.
+        loop, function = self.functions.loop, self.functions.of_frame
+        self._last: Ids = np.where(function == NOTHING, np.where(loop, -2, -1), function) + 2
+        self._lasts = len(self.functions) + 2
+        self._places = len(self._above) + STATES
+        self._inner, self._outer = Numbers(), Numbers()
+        self._nodes: list[int] = []
         self._extended: dict[tuple[int, int], int] = {}
 
     def __len__(self) -> int:
         return len(self._parent)
+
+    @property
+    def given(self) -> int:
+        """How many numbers were given."""
+        return len(self._outer.keys)
 
     def nodes(
         self,
@@ -91,16 +102,38 @@ class CallPaths:
         how: NDArray[np.integer],
     ) -> Ids:
         """The node of each row. Ids are NOTHING for none, ``how`` is one of ``native_path``."""
-        function = self.functions.of_frame[native]
-        cut = (how == NativePath.TRUNCATED) | (how == NativePath.TORN)
-        # Where a path is cut it matters whether an interrupted frame, with no activation above it, is the loop itself.
-        last = np.where(function == NOTHING, np.where(self.functions.loop[native], -2, -1), function)
-        place = np.where(stack == NOTHING, -1 - np.minimum(state, STATES - 1).astype(np.int64), stack)
-        outer, _ = distinct((place + STATES) * (len(self._caller) + 1) + native_stack + 1)
-        group, first = distinct(outer * 2 * (len(self.functions) + 2) + (last + 2) * 2 + cut)
-        rows = (values[first].tolist() for values in (place, native_stack, last, cut))
-        found = [self._path(*row) for row in zip(*rows, strict=True)]
-        return np.asarray(np.array(found, np.int64)[group])
+        number = self.numbers(stack, state, native, native_stack, how)
+        return np.take(self.numbered(), number)
+
+    def numbers(
+        self,
+        stack: NDArray[np.integer],
+        state: NDArray[np.integer],
+        native: NDArray[np.integer],
+        native_stack: NDArray[np.integer],
+        how: NDArray[np.integer],
+    ) -> Ids:
+        """A number for each row, the same for the same path; ``numbered`` has their nodes. Arguments: see ``nodes``."""
+        inner, count = np.take(self._last, native), self._lasts
+        if self.recorded:
+            cut = (how == NativePath.TRUNCATED) | (how == NativePath.TORN)
+            key = ((native_stack + 1) * self._lasts + inner) * 2 + cut
+            inner = self._inner.of(key, (len(self._caller) + 1) * self._lasts * 2)
+            count = len(self._inner.keys)
+        place = np.where(stack == NOTHING, STATES - 1 - np.minimum(state, STATES - 1), stack + STATES)
+        return self._outer.of(inner * self._places + place, count * self._places)
+
+    def numbered(self) -> Ids:
+        """The nodes of the numbers that were given so far."""
+        for key in self._outer.keys[len(self._nodes) :]:
+            inner, place = divmod(key, self._places)
+            native_stack, last, cut = NOTHING, inner, 0
+            if self.recorded:
+                outside, cut = divmod(self._inner.keys[inner], 2)
+                native_stack, last = divmod(outside, self._lasts)
+                native_stack -= 1
+            self._nodes.append(self._path(place - STATES, native_stack, last - 2, bool(cut)))
+        return np.array(self._nodes, np.int64)
 
     def of_stack(self, stack: int) -> int:
         """The node of a Python stack of which no native path is known."""
@@ -112,12 +145,8 @@ class CallPaths:
         return PathTree(*(np.array(values, np.int64) for values in columns))
 
     def _path(self, place: int, native_stack: int, last: int, cut: bool) -> int:
-        key = (place, native_stack, last, cut)
-        found = self._paths.get(key)
-        if found is None:
-            node = self._callers(place, native_stack, cut and last != -2)
-            found = self._paths[key] = node if last < 0 else self._called(node, last)
-        return found
+        node = self._callers(place, native_stack, cut and last != -2)
+        return node if last < 0 else self._called(node, last)
 
     def _callers(self, place: int, native_stack: int, inside: bool) -> int:
         """The node of the callers. ``inside``: natives without an activation were called by the innermost frame."""

@@ -15,8 +15,9 @@ from tachograph.format.enumerations import NativePath
 from ..recording.call_tree import CallTree
 from ..recording.filter import Mask
 from ..recording.tree import NOTHING
+from .accumulate import Accumulator
 from .call_paths import CallPaths, PathTree
-from .cells import unpacked
+from .cells import CELLS, unpacked
 from .measures import MEASURES
 from .native_functions import NativeFunctions
 from .stream import CPU, GPU, CpuBatch, Stream, WaitBatch
@@ -72,23 +73,27 @@ class PathSums:
         self.paths = CallPaths(stream.recording, calls)
         self._sums = np.zeros((len(PATH_MEASURES), 0))
         self._states = np.zeros(256)
+        self._cpu: list[Accumulator] = []
+        self._capacity = 0
         self._last: tuple[CpuBatch | WaitBatch | None, NDArray[np.int64]] = (None, np.zeros(0, np.int64))
 
     def cpu(self, batch: CpuBatch) -> None:
         """Takes some CPU samples."""
-        parts, how = batch.parts, batch.native_path
-        known = unpacked(batch.cell)["kernel_known"]
-        self._states += np.bincount(how, weights=batch.weight_ns, minlength=len(self._states))
-        weights = {
-            "samples": None,
-            "cpu_ns": batch.weight_ns,
-            "kernel_known_ns": batch.weight_ns if known.all() else np.where(known, batch.weight_ns, 0.0),
-            **{f"{name}_ns": values for name, values in parts._asdict().items()},
-        }
-        guessed = how == NativePath.GUESSED
-        if guessed.any():
-            weights[GUESSED] = np.where(guessed, batch.weight_ns, 0.0)
-        self._add(self.nodes(batch), weights)
+        if not len(batch):
+            return
+        number, cell = self._numbers(batch), batch.cell
+        if self.paths.recorded:
+            how = batch.native_path
+            self._states += np.bincount(how, weights=batch.weight_ns, minlength=len(self._states))
+            guessed = how == NativePath.GUESSED
+            if guessed.any():
+                cell = cell + np.where(guessed, np.uint16(CELLS), np.uint16(0))
+        else:
+            self._states[NativePath.UNRECORDED] += batch.weight_ns.sum()
+        if self.paths.given > self._capacity:
+            self._capacity = 2 * self.paths.given
+            self._cpu.append(Accumulator(self._capacity, 2 * CELLS, ("cpu_ns", "system_ns", "delay_ns")))
+        self._cpu[-1].add(number.copy(), cell, (batch.weight_ns, batch.system_ns, batch.delay_ns))
 
     def waits(self, batch: WaitBatch) -> None:
         """Takes some waits."""
@@ -103,21 +108,43 @@ class PathSums:
         self._add(self.nodes(batch), weights)
 
     def nodes(self, batch: CpuBatch | WaitBatch) -> NDArray[np.int64]:
-        """The node of each row's path; those of the last batch are kept for other sinks."""
-        if self._last[0] is batch:
-            return self._last[1]
-        stack = np.where(batch.stack == self._stream.nodes, NOTHING, batch.stack.astype(np.int64))
-        found = self.paths.nodes(stack, batch.state, batch.native, batch.native_stack, batch.native_path)
-        self._last = (batch, found)
-        return found
+        """The node of each row's path."""
+        number = self._numbers(batch)
+        return np.take(self.paths.numbered(), number)
 
     def facts(self) -> PathFacts:
         """What was taken."""
+        nodes = self.paths.numbered()
+        for accumulator in self._cpu:
+            number, cell, found = accumulator.sums()
+            self._add(np.take(nodes, number), self._cpu_weights(cell, found))
+        self._cpu.clear()
         tree = self.paths.tree()
         sums = np.zeros((len(tree), len(PATH_MEASURES)))
         sums[: self._sums.shape[1]] = self._sums.T
         seconds = {state.name.lower(): float(self._states[state]) / 1e9 for state in NativePath}
         return PathFacts(tree, self.paths.calls, self.paths.functions, sums, self.paths.recorded, seconds)
+
+    def _cpu_weights(self, cell: NDArray[np.integer], sums: Mapping[str, _Floats]) -> dict[str, _Floats]:
+        """The measures of sums of samples of one cell each, of guessed paths behind the others."""
+        guessed, cell = np.divmod(cell, CELLS)
+        parts = self._stream.division.parts(cell, sums["cpu_ns"], sums["system_ns"], sums["delay_ns"])
+        return {
+            "samples": sums["count"],
+            "cpu_ns": sums["cpu_ns"],
+            "kernel_known_ns": np.where(unpacked(cell)["kernel_known"], sums["cpu_ns"], 0.0),
+            **{f"{name}_ns": values for name, values in parts._asdict().items()},
+            GUESSED: np.where(guessed == 1, sums["cpu_ns"], 0.0),
+        }
+
+    def _numbers(self, batch: CpuBatch | WaitBatch) -> NDArray[np.int64]:
+        """The numbers of the rows' paths; those of the last batch are kept for other sinks."""
+        if self._last[0] is batch:
+            return self._last[1]
+        stack = np.where(batch.stack == self._stream.nodes, NOTHING, batch.stack.astype(np.int64))
+        found = self.paths.numbers(stack, batch.state, batch.native, batch.native_stack, batch.native_path)
+        self._last = (batch, found)
+        return found
 
     def _add(self, node: NDArray[np.int64], weights: Mapping[str, Any]) -> None:
         size = len(self.paths)

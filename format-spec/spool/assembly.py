@@ -194,7 +194,8 @@ class Assembled:
     def _final(self, kind: RowKind, raw: pa.Table, process: int, schema: pa.Schema) -> pa.Table:
         maps = self._maps[process]
         final = final_table(kind, raw, maps.ids, schema)
-        return _with_remapped(kind, raw, final, maps.remapped) if maps.remapped else final
+        has_address = "pc" in raw.column_names
+        return _with_remapped(kind, raw, final, maps.remapped) if maps.remapped and has_address else final
 
 
 def assemble(

@@ -172,7 +172,7 @@ def _exact(frame: pd.DataFrame) -> dict[str, list[Any]]:
     wanted = [name + end for name in MEMORY_COLUMNS for end in ("", "_low", "_high")]
     found = {name: frame[name] for name in wanted if name in frame and frame[name].notna().any()}
     if not (frame["pool_cpu_s"] > 0).any():
-        del found["pool_cpu_s"]
+        found.pop("pool_cpu_s", None)
     columns: dict[str, list[Any]] = {
         name: [number(float(value), 5) for value in values] for name, values in found.items()
     }

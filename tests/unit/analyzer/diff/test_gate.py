@@ -151,7 +151,7 @@ def test_without_arguments_it_is_the_two_newest(make: Make) -> None:
 
 
 def test_one_recording_is_not_enough(make: Make) -> None:
-    assert "there is no recording" in invoke().stderr
+    assert "there is no *.tacho recording" in invoke().stderr
     make("only", {WORK: 1})
     result = invoke()
     assert (result.exit_code, "there is only one" in result.stderr) == (2, True)
