@@ -82,7 +82,7 @@ class CallPaths:
         self._lasts = len(self.functions) + 2
         self._places = len(self._above) + STATES
         self._inner, self._outer = Numbers(), Numbers()
-        self._nodes: list[int] = []
+        self._nodes: Ids = np.zeros(0, np.int64)
         self._extended: dict[tuple[int, int], int] = {}
 
     def __len__(self) -> int:
@@ -125,6 +125,7 @@ class CallPaths:
 
     def numbered(self) -> Ids:
         """The nodes of the numbers that were given so far."""
+        found = []
         for key in self._outer.keys[len(self._nodes) :]:
             inner, place = divmod(key, self._places)
             native_stack, last, cut = NOTHING, inner, 0
@@ -132,8 +133,10 @@ class CallPaths:
                 outside, cut = divmod(self._inner.keys[inner], 2)
                 native_stack, last = divmod(outside, self._lasts)
                 native_stack -= 1
-            self._nodes.append(self._path(place - STATES, native_stack, last - 2, bool(cut)))
-        return np.array(self._nodes, np.int64)
+            found.append(self._path(place - STATES, native_stack, last - 2, bool(cut)))
+        if found:
+            self._nodes = np.append(self._nodes, found)
+        return self._nodes
 
     def of_stack(self, stack: int) -> int:
         """The node of a Python stack of which no native path is known."""
