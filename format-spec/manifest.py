@@ -11,7 +11,7 @@ from .atomic import write_bytes
 from .enumerations import FORMAT_VERSION
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
-from .spool.text import clean_text
+from .spool.arrow_columns import clean_text
 
 MAX_MANIFEST_SIZE = 16 << 20
 MANIFEST_NAME = "manifest.json"

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..recording.garbage import uncollected
 from ..recording.question_options import Attribution, LeakRule, PoolRule, Sort
-from .common import RECORDING_HELP, Failure, find_recording, loading, one_line_errors, process_option
+from .common import (
+    RECORDING_HELP,
+    Failure,
+    find_recording,
+    one_line_errors,
+    process_option,
+    thread_option,
+    window_options,
+)
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -89,7 +98,7 @@ class Options:
     help="How CPU time of native threads (of numerical libraries' pools) is charged to lines: by the positions of the"
     " Python threads at the time, or not at all ('none').",
 )
-@click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
+@thread_option
 @process_option
 @click.option("--processes", is_flag=True, help="Show the tree of processes instead.")
 @click.option("--tasks", is_flag=True, help="Show time by asyncio's tasks instead: by their coroutines and names.")
@@ -100,10 +109,7 @@ class Options:
     metavar="NAME[KEY=VALUE,...]",
     help="Only while a span of this name (a glob) lasted, in its thread; see tachograph.recorder.span.",
 )
-@click.option(
-    "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
-)
-@click.option("--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end.")
+@window_options
 @click.option(
     "--sort",
     type=click.Choice([*map(str, Sort)]),
@@ -139,7 +145,7 @@ def analyze(**typed: object) -> None:
 
 def run(options: Options) -> None:
     """Does what the options say."""
-    with loading():
+    with uncollected():
         from ..profile import build  # noqa: F401  # with pandas and pyarrow, once and for all that follow
         from ..profile.profile import Question
         from ..recording.opened import Recording

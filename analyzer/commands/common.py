@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -57,18 +55,6 @@ def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-@contextmanager
-def loading() -> Iterator[None]:
-    """No garbage collections while modules are loaded: they make many objects and no garbage."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def find_recording(given: str | None) -> Path:
     """The recording that was named, or the newest in the current folder.
 
@@ -118,3 +104,18 @@ process_option = click.option(
     help="Only this process: its id (here or the system's), or its name (a glob); may be repeated.",
 )
 """The option of all commands that can look at some processes only."""
+
+THREAD_HELP = "Only this thread: its name (a glob), its id, or 'main'"
+
+thread_option = click.option("--thread", metavar="NAME|TID", help=f"{THREAD_HELP}.")
+
+
+def window_options(command: Callable[P, R]) -> Callable[P, R]:
+    """Adds the options of a time window, ``--from`` and ``--to``."""
+    first = click.option(
+        "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
+    )
+    last = click.option(
+        "--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end."
+    )
+    return first(last(command))

@@ -12,7 +12,7 @@ import click
 from tachograph.format import FormatError
 
 from ..recording.question_options import Attribution
-from .common import Failure, one_line_errors
+from .common import Failure, one_line_errors, thread_option, window_options
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -134,11 +134,8 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
     show_default=True,
     help="How Python is told from native, as in 'analyze'.",
 )
-@click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
-@click.option(
-    "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
-)
-@click.option("--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end.")
+@thread_option
+@window_options
 @click.option("--json", metavar="FILE|-", help="Write everything as JSON to a file, or to standard output.")
 @click.option("--html", metavar="FILE", help="Write a report for browsers: one file that needs no network.")
 @click.option("--figures", metavar="DIR", help="Write figures (PNG and SVG) into a folder.")

@@ -14,7 +14,7 @@ import click
 from tachograph.format import FormatError
 
 from ..recording.question_options import ExportFormat, Metric
-from .common import RECORDING_HELP, find_recording, one_line_errors, process_option
+from .common import RECORDING_HELP, find_recording, one_line_errors, process_option, thread_option, window_options
 from .progress import progress
 
 
@@ -72,12 +72,9 @@ def _formats() -> str:
     metavar="project|all|GLOB",
     help="Whose frames are shown: what others do is on the nearest caller in scope, as in 'analyze'.",
 )
-@click.option("--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'.")
+@thread_option
 @process_option
-@click.option(
-    "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
-)
-@click.option("--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end.")
+@window_options
 @click.option("--lines", is_flag=True, help="Tell the lines of a function apart where FORMAT does not always do so.")
 @click.option("--native", is_flag=True, help="Show native functions as frames, where they stand in the calls.")
 @one_line_errors

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..recording.question_options import DROPPABLE, WITHOUT
-from .common import RECORDING_HELP, find_recording, one_line_errors, process_option
+from .common import RECORDING_HELP, THREAD_HELP, find_recording, one_line_errors, process_option, window_options
 from .progress import progress
 
 
@@ -37,14 +37,9 @@ from .progress import progress
     multiple=True,
     help="Leave out waiting, memory with its blocks and copies, or GPUs; may be repeated.",
 )
-@click.option(
-    "--thread", metavar="NAME|TID", help="Only this thread: its name (a glob), its id, or 'main'; without memory."
-)
+@click.option("--thread", metavar="NAME|TID", help=f"{THREAD_HELP}; without memory.")
 @process_option
-@click.option(
-    "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
-)
-@click.option("--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end.")
+@window_options
 @one_line_errors
 def scrub(
     recording: str | None,

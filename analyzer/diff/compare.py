@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pandas as pd
 from tachograph.format import FormatError
 
 from ..profile.profile import Question
+from ..recording.garbage import uncollected
 from ..recording.opened import Watcher
 from ..recording.text import printable
 from ..report_data.difference import DiffResult, Level
@@ -63,7 +62,7 @@ def diff(
     if not base or not new:
         raise FormatError("a diff needs at least one recording on each side")
     asked = question or Question()
-    with _uncollected():
+    with uncollected():
         runs: list[Run] = []
         for path in (*base, *new):
             if watcher is not None:
@@ -115,18 +114,6 @@ def diff_runs(
 
 def _refusal(reasons: Sequence[str]) -> FormatError:
     return FormatError(f"these recordings cannot be compared: {'; '.join(reasons)} (--anyway compares them)")
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Pauses the garbage collector: a diff makes many small objects without cycles, and all of them stay."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)

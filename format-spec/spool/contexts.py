@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from ..schema import Specification
 from ..validation import MAX_STACK_DEPTH
-from .arrow_columns import table_of
+from .arrow_columns import clean_text, table_of
 from .layout import NONE, Code, Stack
 from .line_table import reduce_line_table
 from .process_definitions import ProcessFacts
-from .text import clean_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from ..errors import FormatError
 from ..schema import Specification
-from .arrow_columns import column, scalar, table_of
+from .arrow_columns import clean_text, column, scalar, table_of
 from .directory import SpoolDirectory
 from .layout import GPU_ROWS, GpuDevice, LossCount
 from .process_definitions import ProcessFacts
 from .rows import mentioned, raw_table
 from .segment import Segment
-from .text import clean_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..schema import Specification
-from .arrow_columns import table_of
+from .arrow_columns import clean_text, table_of
 from .directory import SpoolProcess
 from .images import Image, Images
 from .layout import NameSource, Refusal, StateEvent
 from .process_definitions import ProcessFacts, ThreadFacts
-from .text import clean_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..schema import Specification
-from .arrow_columns import table_of
+from .arrow_columns import clean_text, table_of
 from .process_definitions import ProcessFacts
-from .text import clean_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

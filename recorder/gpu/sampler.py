@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from tachograph.recorder.gpu.driver import Device, Driver, UnreadError, open_driver
-from tachograph.recorder.gpu.pids import RecordedPids
 from tachograph.recorder.gpu.spool import GpuSpool, Reading
 
 INTERVAL_S = 0.1
@@ -30,6 +30,10 @@ LONGEST_SAMPLE_US = 1_000_000
 """The driver keeps samples for longer than they stand for: one that follows the last by more has no beginning."""
 
 OLDEST_SAMPLE_US = 60_000_000
+
+
+LOOK_AGAIN_S = 0.5
+"""How often the spool is asked at most which processes are recorded."""
 
 
 class Told(NamedTuple):
@@ -243,3 +247,29 @@ class _Clock:
     def monotonic(self, time_us: int) -> int:
         """The moment on the recording's clock, never later than now."""
         return min(time_us * 1000 + self._shift_ns, self._now_ns)
+
+
+class RecordedPids:
+    """The process ids of the recorded processes; the spool is looked at only when a new one is asked for."""
+
+    def __init__(self, spool: Path) -> None:
+        self._spool = spool
+        self._known: set[int] = set()
+        self._looked = -LOOK_AGAIN_S
+
+    def among(self, pids: Iterable[int]) -> list[int]:
+        """Those of ``pids`` that are recorded."""
+        asked = set(pids)
+        now = time.monotonic()
+        if not asked <= self._known and now - self._looked >= LOOK_AGAIN_S:
+            self._looked = now
+            self._look()
+        return sorted(asked & self._known)
+
+    def _look(self) -> None:
+        try:
+            names = os.listdir(self._spool)
+        except OSError:
+            return
+        prefixes = (name.partition("-")[0] for name in names if name.endswith(".ctl"))
+        self._known.update(int(prefix) for prefix in prefixes if prefix.isdecimal())

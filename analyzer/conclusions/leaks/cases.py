@@ -18,7 +18,7 @@ from ..memory import NEVER, Heap
 from ..memory.moments import highest
 from .evidence import Histories, Verdicts
 from .leak_definitions import LeakDefinition
-from .paths import CallPaths, importing
+from .site_paths import SitePaths, importing
 
 MIN_BLOCKS = 8
 """Call paths with fewer blocks that were kept are not judged by themselves."""
@@ -66,7 +66,7 @@ def judge(
     tree: CallTree,
     wanted: NDArray[np.bool_] | None,
     site_line: _Ids,
-    paths: CallPaths,
+    paths: SitePaths,
     threads: _Ids,
     definition: LeakDefinition,
 ) -> Iterator[Judged]:
@@ -90,7 +90,7 @@ def _judge(
     index: _Ids,
     site_line: _Ids,
     below: NDArray[np.bool_],
-    paths: CallPaths,
+    paths: SitePaths,
     threads: _Ids,
     definition: LeakDefinition,
 ) -> Judged:
@@ -181,7 +181,7 @@ def _growth(time_ns: _Ids, footprint: _Floats, start_ns: int, end_ns: int, peak:
     return float(slope * (time[-1] - time[0]) / peak)
 
 
-def _paths(heap: Heap, histories: Histories, index: _Ids, paths: CallPaths) -> tuple[_Ids, _Ids, _Ids]:
+def _paths(heap: Heap, histories: Histories, index: _Ids, paths: SitePaths) -> tuple[_Ids, _Ids, _Ids]:
     """The group of each block by call path (-1: none, or too few were kept), and the path and line of each group."""
     site = heap.blocks.site[index]
     found = np.full(len(index), -1, np.int64)

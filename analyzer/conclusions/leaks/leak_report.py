@@ -19,7 +19,7 @@ from ..memory import Heap
 from ..memory.memory_columns import site_rows
 from .cases import Case, Rate, judge
 from .leak_definitions import LeakDefinition
-from .paths import CallPaths
+from .site_paths import SitePaths
 
 COLUMNS = ("leak_likelihood", "leak_rate_bytes_per_s", "leak_rate_bytes_per_s_low", "leak_rate_bytes_per_s_high")
 LIST_COLUMNS = (
@@ -80,7 +80,7 @@ def find_leaks(
     ``placement`` and ``labels`` are those of the frame of lines.
     """
     lines = site_rows(placement, sums)
-    paths = CallPaths(tree, in_scope)
+    paths = SitePaths(tree, in_scope)
     owner = ids(recording.table("threads").column("process"))
     threads = np.bincount(owner, minlength=recording.rows("processes"))
     best = np.full(placement.rows, np.nan)
@@ -116,7 +116,7 @@ def _together(cases: list[Case]) -> Rate:
     return rate, low, high
 
 
-def _listed(heap: Heap, cases: list[Case], rate: Rate, place: Row, sources: Sources, paths: CallPaths) -> Row:
+def _listed(heap: Heap, cases: list[Case], rate: Rate, place: Row, sources: Sources, paths: SitePaths) -> Row:
     """A row of the list: a line that leaks, in as many processes as there are cases."""
     leaked = sum(case.leaked for case in cases)
     by_path: dict[int, float] = {}

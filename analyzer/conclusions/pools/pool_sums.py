@@ -27,11 +27,15 @@ from ...recording.tree import NOTHING
 from ...samples.nodes import NodeSums
 from ...samples.sites import state_label
 from ...samples.stream import CpuBatch, Stream, WaitBatch
+from ...samples.summary import Columns, Placement
 from .pool_frames import NO_LIBRARY, PoolFrames
 from .positions import PositionReader, Positions
 from .submitters import Submitters
 
 MEASURE = "pool_ns"
+
+COLUMNS = ("pool_cpu_s", "total_pool_cpu_s")
+"""CPU seconds that native threads spent for a line itself, and for all that it calls; no part of ``cpu_s``."""
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -87,6 +91,19 @@ class PoolSums:
         """What is charged, by node of the call tree; what is left stands with the threads without Python stacks."""
         left = np.array([[max(0.0, self._all - float(self._charged.sum()))]])
         return NodeSums((MEASURE,), self._charged[:, np.newaxis], [state_label(StackState.NONE)], left)
+
+
+@dataclass(frozen=True)
+class PoolColumns:
+    """Makes the columns from the measures ``names`` of a summary."""
+
+    names: tuple[str, ...]
+
+    def columns(self, placement: Placement, own: Floats, total: Floats) -> Columns:
+        """The columns, for every row of a frame."""
+        del placement
+        place = self.names.index(MEASURE)
+        return dict(zip(COLUMNS, (own[:, place] / 1e9, total[:, place] / 1e9), strict=True))
 
 
 def native_threads(recording: Recording) -> NDArray[np.bool_]:

@@ -7,9 +7,8 @@ from typing import Any
 
 from ...profile.profile import Profile
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
+from ...report_data.headline import first_waiting, pool_facts
 from ...report_data.numbers import percent, seconds, size
-from ...report_data.pool_facts import pool_facts
-from ...report_data.waiting import first_waiting
 from ..terminal.header import GC_SHARE, processes
 
 PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "not known"))

@@ -16,6 +16,7 @@ from ...recording.sources import is_generated
 from ...recording.text import printable
 from ...report_data.advice.rules import advise
 from ...report_data.flame import FOLDED, KERNEL, LABEL
+from ...report_data.headline import first_waiting
 from ...report_data.native_callees import Callee, native_callees
 from ...report_data.other_code import other_functions
 from ...report_data.report_data import Part, ReportData
@@ -23,7 +24,6 @@ from ...report_data.row_labels import MEANING, UNKNOWN_CODE
 from ...report_data.series import MEASURES
 from ...report_data.spans_over_time import SpanPart
 from ...report_data.views import View
-from ...report_data.waiting import first_waiting
 from .gpu import gpu_document
 from .head import summary
 from .pack import Packer, number

@@ -12,9 +12,8 @@ from rich.text import Text
 from ...profile.profile import Profile, Totals
 from ...recording.text import printable
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
+from ...report_data.headline import first_waiting, pool_facts
 from ...report_data.numbers import percent, seconds, size
-from ...report_data.pool_facts import pool_facts
-from ...report_data.waiting import first_waiting
 from .style import COLOURS, NAMES, Style
 
 FEW_SAMPLES = 100

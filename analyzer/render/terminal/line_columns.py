@@ -12,8 +12,8 @@ from ...profile.profile import Profile
 from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.frame import Row
 from ...recording.question_options import Sort
+from ...report_data.headline import charges_pools
 from ...report_data.numbers import margin, percent, short_seconds, short_size
-from ...report_data.pool_facts import charges_pools
 from .style import COLOURS, Style
 
 BAR_WIDTH = 10

@@ -9,9 +9,9 @@ import pytest
 from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.profile.build import build_profile
 from tachograph.analyzer.report_data import views
+from tachograph.analyzer.report_data.headline import first_waiting
 from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from tachograph.analyzer.report_data.views import build_views
-from tachograph.analyzer.report_data.waiting import first_waiting
 from unit.analyzer.recordings import Builder
 
 

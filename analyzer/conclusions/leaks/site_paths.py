@@ -12,7 +12,7 @@ from ...recording.tree import NOTHING
 _Ids = NDArray[np.int64]
 
 
-class CallPaths:
+class SitePaths:
     """Numbers call paths: nodes of equal paths (the same lines, in scope, from the root) have the same number."""
 
     def __init__(self, tree: CallTree, in_scope: NDArray[np.bool_]) -> None:
