@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SPOOL = "TACHOGRAPH_SPOOL"
 CONFIG = "TACHOGRAPH_CONFIG"
-ASK, TAKE = 0x54414348, 0x54414349
+ASK, TAKE, DECLINE = 0x54414348, 0x54414349, 0x5441434A
 """Numbers of errors that are none: os.strerror of them is answered by the preloaded library."""
 
 ERROR_FILE = "arm-error.txt"
@@ -35,11 +35,13 @@ def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> No
         from tachograph.recorder.inprocess.spool_layout import REFUSAL_EXCLUDED
 
         note_refusal(spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude")
+        os.strerror(DECLINE)
         return
     try:
         (begin or start)(spool, config)
     except (OSError, RuntimeError, ImportError, ValueError, KeyError) as error:
         leave_reason(spool, error)
+        os.strerror(DECLINE)
 
 
 def wanted(config: dict[str, str]) -> bool:

@@ -27,10 +27,15 @@ void* plain_move(void* to, const void* from, size_t size) {
     return result;
 }
 
+void* plain_move_behind(void* to, const void* from, size_t size) {
+    return static_cast<uint8_t*>(plain_move(to, from, size)) + size;
+}
+
 struct Real {
     // memmove for memcpy as well: on x86-64 they are the same code, and a program that was linked
     // against a memcpy of before 2.14 may count on its way with overlapping ranges.
     Move move = plain_move;
+    Move move_behind = plain_move_behind;
     Checked memcpy_checked = nullptr;
     Checked memmove_checked = nullptr;
     Checked mempcpy_checked = nullptr;
@@ -46,40 +51,48 @@ __attribute__((constructor)) void look_up() {
     find(&g.memcpy_checked, "__memcpy_chk");
     find(&g.memmove_checked, "__memmove_chk");
     find(&g.mempcpy_checked, "__mempcpy_chk");
+    find(&g.move_behind, "mempcpy");
     find(&g.move, "memmove");
+}
+
+// Apart, so that short copies, which are most of them, are passed on before a register is saved.
+__attribute__((noinline)) void* counted(Move move, void* to, const void* from, size_t size,
+                                        const void* caller) {
+    copies::count(size, caller);
+    return move(to, from, size);
+}
+
+inline __attribute__((always_inline)) void* pass(Move move, void* to, const void* from, size_t size,
+                                                 const void* caller) {
+    if (__builtin_expect(size < copies::kShortest, 1)) return move(to, from, size);
+    return counted(move, to, from, size, caller);
 }
 
 }  // namespace
 
 TG_EXPORT void* memcpy(void* to, const void* from, size_t size) {
-    copies::count(size, TG_CALLER);
-    return g.move(to, from, size);
+    return pass(g.move, to, from, size, TG_CALLER);
 }
 
 TG_EXPORT void* memmove(void* to, const void* from, size_t size) {
-    copies::count(size, TG_CALLER);
-    return g.move(to, from, size);
+    return pass(g.move, to, from, size, TG_CALLER);
 }
 
 TG_EXPORT void* mempcpy(void* to, const void* from, size_t size) {
-    copies::count(size, TG_CALLER);
-    return static_cast<uint8_t*>(g.move(to, from, size)) + size;
+    return pass(g.move_behind, to, from, size, TG_CALLER);
 }
 
 TG_EXPORT void* __memcpy_chk(void* to, const void* from, size_t size, size_t room) {
-    copies::count(size, TG_CALLER);
     if (size > room) return g.memcpy_checked(to, from, size, room);
-    return g.move(to, from, size);
+    return pass(g.move, to, from, size, TG_CALLER);
 }
 
 TG_EXPORT void* __memmove_chk(void* to, const void* from, size_t size, size_t room) {
-    copies::count(size, TG_CALLER);
     if (size > room) return g.memmove_checked(to, from, size, room);
-    return g.move(to, from, size);
+    return pass(g.move, to, from, size, TG_CALLER);
 }
 
 TG_EXPORT void* __mempcpy_chk(void* to, const void* from, size_t size, size_t room) {
-    copies::count(size, TG_CALLER);
     if (size > room) return g.mempcpy_checked(to, from, size, room);
-    return static_cast<uint8_t*>(g.move(to, from, size)) + size;
+    return pass(g.move_behind, to, from, size, TG_CALLER);
 }

@@ -76,17 +76,17 @@ __attribute__((noinline)) void counted_free(void* block) {
 }  // namespace
 
 TG_EXPORT void* malloc(size_t size) {
-    if (heap::off()) return g_real.malloc(size);
+    if (heap::passing()) return g_real.malloc(size);
     return counted_malloc(size, TG_CALLER);
 }
 
 TG_EXPORT void* calloc(size_t count, size_t size) {
-    if (heap::off()) return g_real.calloc(count, size);
+    if (heap::passing()) return g_real.calloc(count, size);
     return counted(g_real.calloc(count, size), count * size, TG_CALLER);
 }
 
 TG_EXPORT void* realloc(void* block, size_t size) {
-    if (heap::off() && !libc_allocators::lent(block)) return g_real.realloc(block, size);
+    if (heap::passing()) return g_real.realloc(block, size);
     return resize(block, size, TG_CALLER);
 }
 
@@ -100,8 +100,8 @@ TG_EXPORT void* reallocarray(void* block, size_t count, size_t size) {
 }
 
 TG_EXPORT void free(void* block) {
+    if (heap::passing()) return g_real.free(block);
     if (!block || libc_allocators::lent(block)) return;
-    if (heap::off()) return g_real.free(block);
     counted_free(block);
 }
 

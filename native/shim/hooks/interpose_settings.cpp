@@ -2,6 +2,7 @@
 // os.strerror and numbers that are no errors. It costs an interpreter that is not recorded nothing,
 // and shows in no environment.
 #include "hooks/interposed.h"
+#include "memory/heap.h"
 #include "spool/settings.h"
 
 #include <atomic>
@@ -14,6 +15,7 @@ namespace {
 // Known to recorder/tachograph.pth and recorder/arm.py.
 constexpr int kAsk = 0x54414348;  // "TACH"
 constexpr int kTake = kAsk + 1;
+constexpr int kDecline = kAsk + 2;  // they were taken, and this process is not recorded
 
 struct State {
     char* (*strerror)(int) = nullptr;
@@ -25,7 +27,8 @@ constinit State g;
 
 // To one of our numbers; null: to none.
 char* answer(int number) {
-    if (number != kAsk && number != kTake) return nullptr;
+    if (number < kAsk || number > kDecline) return nullptr;
+    if (number == kDecline && settings::taken()) heap::expect_nothing();
     if (!settings::known() || settings::taken()) return nullptr;
     static char yes[] = "tachograph";
     if (number == kAsk) return yes;

@@ -3,6 +3,7 @@
 #include "base/kernel.h"
 #include "base/mixing.h"
 #include "memory/footprint.h"
+#include "memory/import_tables.h"
 #include "memory/mappings.h"
 #include "memory/reserves.h"
 #include "spool/spool.h"
@@ -16,7 +17,8 @@ namespace tachograph::heap {
 
 __thread Local t_local __attribute__((tls_model("initial-exec")));
 std::atomic<Mode> g_mode{Mode::undecided};
-std::atomic<bool> g_needed{false};
+std::atomic<bool> g_passing{false};
+bool g_lent = false;
 bool g_operator_new_unseen = false;
 
 namespace {
@@ -46,6 +48,7 @@ struct State {
     int64_t adapted_ns = 0;
     bool begun = false;       // there was a first row
     bool incomplete = false;  // the hooks were off at first
+    bool needed = false;      // by the wrappers of the interpreter's allocators
     bool inherited = false;   // the first row of a forked child is due
 };
 constinit State g;
@@ -164,6 +167,24 @@ void sample_outside(const Sampled& sampled) {
     g.outside_busy.clear(std::memory_order_release);
 }
 
+// In signal handlers as well.
+void stop() {
+    if (g.needed) return;
+    g_mode.store(Mode::off, std::memory_order_relaxed);
+    g_passing.store(!g_lent, std::memory_order_relaxed);
+}
+
+void turn_off() {
+    stop();
+    if (g_passing.load(std::memory_order_relaxed)) import_tables::pass_hooks();
+}
+
+void turn_on() {
+    import_tables::meet_hooks();
+    g_passing.store(false, std::memory_order_relaxed);
+    g_mode.store(Mode::on, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void took_slowly(Counters* counters, const void* block, size_t size, size_t requested,
@@ -220,11 +241,12 @@ void gave_outside(size_t size) {
 }
 
 void expect_nothing() {
+    if (g.needed || g.begun) return;
     g.incomplete = true;
-    g_mode.store(Mode::off, std::memory_order_relaxed);
+    turn_off();
 }
 
-void keep_counting() { g_needed.store(true, std::memory_order_relaxed); }
+void keep_counting() { g.needed = true; }
 
 bool complete() { return !g.incomplete; }
 
@@ -243,7 +265,7 @@ bool prepare(const tg_options& options) {
     const bool ready = options.memory != 0 &&
                        footprint::open(static_cast<int64_t>(options.memory_threshold)) &&
                        blocks::open();
-    g_mode.store(ready ? Mode::on : Mode::off, std::memory_order_relaxed);
+    ready ? turn_on() : turn_off();
     return ready || options.memory == 0;
 }
 
@@ -335,11 +357,7 @@ constexpr Source kSource{
             blocks::write(kernel::monotonic_ns(), true);
             footprint::finish();
         },
-    .stop =
-        [] {
-            if (!g_needed.load(std::memory_order_relaxed))
-                g_mode.store(Mode::off, std::memory_order_relaxed);
-        },
+    .stop = stop,
     .enter = [](threads::Thread* own,
                 bool) { attach(threads::slot_of(own), own->id.load(std::memory_order_relaxed)); },
     .leave = [](threads::Thread*) { detach(); },

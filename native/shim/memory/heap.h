@@ -14,20 +14,22 @@
 namespace tachograph::heap {
 
 // Until the program is armed all is counted in one place; then by thread. Off: the program has no
-// Python in it, or is recorded without memory; then a hook costs one comparison.
+// Python in it, is not to be recorded, or is recorded without memory.
 enum class Mode : int { undecided, on, off };
 extern std::atomic<Mode> g_mode __attribute__((visibility("hidden")));
-extern std::atomic<bool> g_needed __attribute__((visibility("hidden")));
+// The hooks do nothing but call what is behind them: off, and all blocks are of what is behind
+// them. Only what was loaded since then still comes here (import_tables.h).
+extern std::atomic<bool> g_passing __attribute__((visibility("hidden")));
 // Whether `operator new` of C++ belongs to a preloaded allocator and does not go through malloc. It
 // is not hooked: a definition of ours would also stand in front of those that extension modules
 // bring for themselves, and blocks of one allocator would be given back to another.
 extern bool g_operator_new_unseen __attribute__((visibility("hidden")));
-inline bool off() {
-    return __builtin_expect(g_mode.load(std::memory_order_relaxed) == Mode::off, 0) &&
-           !g_needed.load(std::memory_order_relaxed);
-}
+// Blocks were lent to the program (libc_allocators.h): they come back to the hooks.
+extern bool g_lent __attribute__((visibility("hidden")));
+inline bool passing() { return __builtin_expect(g_passing.load(std::memory_order_relaxed), 0); }
 
-// This program will not be armed, as far as is known when it is loaded.
+// This program will not be armed, as far as is known now. It may be all the same, and then knows
+// less: its baseline is unknown.
 void expect_nothing();
 // The wrappers of the interpreter's allocators are in place, and stay: they ask the hooks below
 // them whether a block was their own. From now on the hooks are never off.

@@ -124,6 +124,7 @@ void* lend(size_t size) {
     uint8_t* block = g.pool + g.lent + kHeader;
     memcpy(block - kHeader, &size, sizeof size);
     g.lent += whole;
+    heap::g_lent = true;
     return block;
 }
 

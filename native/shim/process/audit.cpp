@@ -1,6 +1,7 @@
 #include "process/audit.h"
 
 #include "base/kernel.h"
+#include "memory/heap.h"
 #include "process/native_only.h"
 #include "process/python.h"
 #include "spool/process_log.h"
@@ -119,8 +120,10 @@ int arm() {
     globals.set("beside", beside);
     native_only::offer(python, &globals);
     const int failed = globals.run(kProgram, "<tachograph>");
-    if (failed > 0 && !settings::taken())
+    if (failed > 0 && !settings::taken()) {
         process_log::refused("this Python could not load the recorder's modules");
+        heap::expect_nothing();
+    }
     return failed < 0 ? -1 : 0;
 }
 
