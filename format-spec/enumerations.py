@@ -59,7 +59,7 @@ class Target(IntEnum):
     """Values of enumeration ``target``."""
 
     UNKNOWN = 0
-    """not known or not a file descriptor"""
+    """not known, or neither a file descriptor nor a futex"""
     FILE = 1
     """a regular file or directory"""
     SOCKET = 2
@@ -74,6 +74,10 @@ class Target(IntEnum):
     """another kind of descriptor"""
     CPU = 7
     """a processor: the thread was ready to run"""
+    GIL = 8
+    """a futex in the GIL of the thread's interpreter (since 1.4)"""
+    LOCK = 9
+    """another futex: a lock, a condition, the end of a thread (since 1.4)"""
 
 
 class MemoryEvent(IntEnum):

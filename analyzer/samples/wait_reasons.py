@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-UNKNOWN, LOCK = "unknown", "lock or GIL"
+UNKNOWN, LOCK, EITHER = "unknown", "lock", "lock or GIL"
 
 BY_TARGET: Mapping[str, str] = {
     "file": "file",
@@ -18,11 +18,14 @@ BY_TARGET: Mapping[str, str] = {
     "pipe": "pipe",
     "terminal": "terminal",
     "gpu": "GPU",
+    "gil": "GIL",
+    "lock": LOCK,
 }
 """By the names of the enumeration ``target``; these tell more than the call does."""
 
 BY_CALL: Mapping[str, tuple[int, ...]] = {
-    LOCK: (202, 449, 455),  # futex, futex_waitv, futex_wait: a lock of Python's looks the same as the GIL
+    # futex, futex_waitv, futex_wait: by the call alone, as before format 1.4, a lock looks the same as the GIL
+    EITHER: (202, 449, 455),
     "sleep": (35, 230),
     "child process": (58, 61, 247),  # vfork until the child has its program, wait4, waitid
     "socket": (42, 43, 44, 45, 46, 47, 288, 299, 307),

@@ -76,6 +76,12 @@ static struct tg_offsets offsets = {
     .interpreter_next = offsetof(PyInterpreterState, next),
     .interpreter_threads = offsetof(PyInterpreterState, threads.head),
     .runtime_interpreters = offsetof(_PyRuntimeState, interpreters.head),
+#if PY_VERSION_HEX >= 0x030C0000
+    .interpreter_gil = offsetof(PyInterpreterState, ceval.gil),
+#else
+    .runtime_gil = offsetof(_PyRuntimeState, ceval.gil),
+#endif
+    .gil_size = sizeof(struct _gil_runtime_state),
 #if PY_VERSION_HEX >= 0x030E0000
     .tstate_task = offsetof(_PyThreadStateImpl, asyncio_running_task),
 #endif
@@ -141,6 +147,7 @@ const struct tg_offsets* tg_offsets_of_runtime(void) {
     offsets.runtime_interpreters = published->runtime_state.interpreters_head;
     offsets.interpreter_modules = published->interpreter_state.imports_modules;
     offsets.tstate_interpreter = published->thread_state.interp;
+    offsets.interpreter_gil = published->interpreter_state.ceval_gil;
 #if PY_VERSION_HEX >= 0x030E0000
     offsets.coroutine_frame = published->gen_object.gi_iframe;
 #endif

@@ -30,6 +30,11 @@ struct tg_offsets {
     size_t interpreter_next;
     size_t interpreter_threads;
     size_t runtime_interpreters;
+    // The GIL: since 3.12 an interpreter points at it; up to 3.11 (where `interpreter_gil` is 0)
+    // there is one, in _PyRuntimeState
+    size_t interpreter_gil;
+    size_t runtime_gil;
+    size_t gil_size;
     // The task of asyncio that runs: in _PyThreadStateImpl, or (up to 3.13, where `tstate_task` is
     // 0) in a dict {loop: task} of the main interpreter's module _asyncio
     size_t tstate_task;

@@ -158,6 +158,8 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
             [](pid_t tid, void** hint, int (*stands)(void*), void* context, tg_walk* out) {
                 g_walker->other(tid, hint, {stands, context, stands == nullptr}, out);
             },
+        .is_gil = [](const void* hint,
+                     const void* address) { return g_walker->is_gil(hint, address) ? 1 : 0; },
         .position = [](tg_position* out) { return g_walker->position(out) ? 1 : 0; },
         .thread_name = name_of_starting_thread,
         .after_fork = after_fork,

@@ -287,6 +287,17 @@ const uint8_t* Walker::find_thread_state(pid_t tid) const {
     return nullptr;
 }
 
+bool Walker::is_gil(const void* tstate, const void* address) const {
+    if (!tstate) return false;
+    const auto* gil = static_cast<const uint8_t*>(tg_runtime()) + at_->runtime_gil;
+    const uint8_t* interpreter = nullptr;
+    if (at_->interpreter_gil != 0 &&
+        (!load(api_, static_cast<const uint8_t*>(tstate), at_->tstate_interpreter, &interpreter) ||
+         !plausible(interpreter) || !load(api_, interpreter, at_->interpreter_gil, &gil)))
+        return false;
+    return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(gil) < at_->gil_size;
+}
+
 void Walker::other(pid_t tid, void** hint, const Stands& stands, tg_walk* out) const {
     const auto* tstate = static_cast<const uint8_t*>(*hint);
     if (!belongs(tstate, tid)) {

@@ -59,6 +59,8 @@ class Walker {
         : api_(api), at_(offsets), code_type_(code_type) {}
 
     void self(tg_walk* out) const;
+    // Whether a futex is the GIL of the interpreter that a thread's state belongs to.
+    bool is_gil(const void* tstate, const void* address) const;
     void other(pid_t tid, void** hint, const Stands& stands, tg_walk* out) const;
 
     bool position(tg_position* out) const;

@@ -235,6 +235,8 @@ TARGET_TERMINAL = 4
 TARGET_GPU = 5
 TARGET_OTHER = 6
 TARGET_CPU = 7
+TARGET_GIL = 8
+TARGET_LOCK = 9
 
 # Values of enumeration memory_event.
 MEMORY_EVENT_START = 0

@@ -27,7 +27,7 @@ void need_proc_syscall() {
 
 // Runs `wait` in a thread until it is blocked as expected, then `wake`.
 template <typename Wait, typename Wake>
-void check_blocked(long number, Target target, Wait wait, Wake wake) {
+blocked::Call check_blocked(long number, Target target, Wait wait, Wake wake) {
     need_proc_syscall();
     std::atomic<pid_t> tid{0};
     std::thread thread([&] {
@@ -45,6 +45,7 @@ void check_blocked(long number, Target target, Wait wait, Wake wake) {
     CHECK(call.number == number);
     CHECK(call.target == target);
     CHECK(call.pc > 4096 && call.pc < uint64_t{1} << 47);
+    return call;
 }
 
 void read_byte(int fd) {
@@ -114,7 +115,8 @@ TEST(blocked_in_no_descriptor) {
     std::mutex mutex;
     mutex.lock();
     const auto lock = [&] { const std::lock_guard<std::mutex> hold(mutex); };
-    check_blocked(SYS_futex, Target::unknown, lock, [&] { mutex.unlock(); });
+    const auto waited = check_blocked(SYS_futex, Target::unknown, lock, [&] { mutex.unlock(); });
+    CHECK(waited.futex - reinterpret_cast<uintptr_t>(&mutex) < sizeof mutex);
 }
 
 TEST(blocked_not_at_all) {

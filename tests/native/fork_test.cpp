@@ -39,6 +39,7 @@ void found(tg_walk* out) {
 const tg_walker kWalker{
     .walk_self = found,
     .walk_other = [](pid_t, void**, int (*)(void*), void*, tg_walk* out) { found(out); },
+    .is_gil = [](const void*, const void*) { return 0; },
     .position = [](tg_position*) { return 0; },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork = lifecycle::restart_helper,

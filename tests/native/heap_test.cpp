@@ -32,6 +32,7 @@ const tg_walker kWalker{
             out->state = TG_STACK_WHOLE;
         },
     .walk_other = [](pid_t, void**, int (*)(void*), void*, tg_walk*) {},
+    .is_gil = [](const void*, const void*) { return 0; },
     .position = [](tg_position*) { return 0; },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork = [] {},

@@ -50,6 +50,7 @@ int threads_of_process() {
 const tg_walker kWalker{
     .walk_self = [](tg_walk* out) { found(out, 100 + g_turn.fetch_add(1) % 50); },
     .walk_other = [](pid_t, void**, int (*)(void*), void*, tg_walk* out) { found(out, 200); },
+    .is_gil = [](const void*, const void*) { return 0; },
     .position = [](tg_position*) { return 0; },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork =

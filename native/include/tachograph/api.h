@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 8u
+#define TG_API_VERSION 9u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -89,6 +89,9 @@ struct tg_walker {
     // is read twice, and has moved on if the two differ.
     void (*walk_other)(pid_t tid, void** hint, int (*stands)(void* context), void* context,
                        struct tg_walk* out);
+    // Whether a futex at `address` is the GIL that a thread waits for; `hint` as walk_other left it
+    // for that thread. Reads through guarded reads.
+    int (*is_gil)(const void* hint, const void* address);
     // Where the calling thread's innermost frame is; 0 if it has none.
     int (*position)(struct tg_position* out);
     // Writes the Python name of the thread that the caller is about to create (UTF-8, returns its

@@ -43,6 +43,7 @@ void not_read(tg_walk* out) { out->state = TG_STACK_UNSEEN; }
 constexpr tg_walker kWalker{
     .walk_self = not_read,
     .walk_other = [](pid_t, void**, int (*)(void*), void*, tg_walk* out) { not_read(out); },
+    .is_gil = [](const void*, const void*) { return 0; },
     .position = [](tg_position*) { return 0; },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork =

@@ -146,7 +146,7 @@ enum class Request : uint32_t { segment = 1, process = 2, log = 3 };
 
 enum class Origin : uint8_t { timer, remote, signal, signal_thread };
 
-enum class Target : uint8_t { unknown, file, socket, pipe, terminal, gpu, other, cpu };
+enum class Target : uint8_t { unknown, file, socket, pipe, terminal, gpu, other, cpu, gil, lock };
 
 enum class MemoryEvent : uint8_t { start, threshold, tick, end };
 

@@ -42,6 +42,12 @@ bool waits_for_descriptor(long number) {
     }
 }
 
+// Calls whose first argument is the address of a futex.
+bool waits_for_futex(long number) {
+    constexpr long kFutexWait = 455;  // SYS_futex_wait, since Linux 6.7
+    return number == SYS_futex || number == kFutexWait;
+}
+
 char* put(char* at, const char* text) {
     while (*text) *at++ = *text++;
     return at;
@@ -184,6 +190,7 @@ Call look(pid_t tid) {
     if (negative) return found;
     found.number = static_cast<int32_t>(number);
     if (waits_for_descriptor(number)) found.target = target_of(tid, hexadecimal(arguments));
+    if (waits_for_futex(number)) found.futex = hexadecimal(arguments);
     if (number == SYS_poll || number == SYS_ppoll)
         found.target =
             target_of_any(tid, hexadecimal(arguments), hexadecimal(skip_field(arguments)));

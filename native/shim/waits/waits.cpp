@@ -157,6 +157,12 @@ bool find_place(Thread* thread, Watched* watched, pid_t tid, int64_t cpu, Place*
     ++g.walks;
     place->call = blocked::look(tid);
     recorder().walker.walk_other(tid, &watched->walk_hint, stands, &standing, &place->walk);
+    if (place->call.futex != 0)
+        place->call.target =
+            recorder().walker.is_gil(watched->walk_hint,
+                                     reinterpret_cast<const void*>(place->call.futex))
+                ? Target::gil
+                : Target::lock;
     if (!stands(&standing)) return false;
     if (place->walk.state == TG_STACK_TORN) spool::count(Loss::waits_torn);
     if (place->walk.stack != kNone) thread->python.store(true, std::memory_order_relaxed);

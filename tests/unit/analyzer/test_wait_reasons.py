@@ -40,6 +40,7 @@ def test_descriptors_tell_more_than_calls() -> None:
     assert [named(0, target) for target in ("file", "socket", "pipe", "terminal", "gpu")] == [
         "file", "socket", "pipe", "terminal", "GPU",
     ]  # fmt: skip
+    assert [named(202, target) for target in ("gil", "lock")] == ["GIL", "lock"]
     assert named(45, "pipe") == "pipe"
     # A target of a newer format, and another machine whose numbers are others.
     assert REASONS[int(Reasons(TARGETS, None).of(np.array([202]), np.array([99]))[0])] == "lock or GIL"
