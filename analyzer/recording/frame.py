@@ -92,7 +92,7 @@ class Frame:
 
     def largest_first(self, *names: str) -> NDArray[np.int64]:
         """The numbers of the rows by these columns, NaN last; rows that are equal in all of them as they were."""
-        return np.lexsort([_falling(self.columns[name]) for name in reversed(names)]).astype(np.int64)
+        return np.lexsort([falling(self.columns[name]) for name in reversed(names)]).astype(np.int64)
 
     def row(self, number: int) -> Row:
         """One row."""
@@ -126,7 +126,7 @@ def _item(values: Column, number: int) -> Any:
     return values.item(number)
 
 
-def _falling(values: Any) -> NDArray[np.float64]:
+def falling(values: Any) -> NDArray[np.float64]:
     """Keys by which the largest comes first, and what is unknown last."""
     if isinstance(values, WholeNumbers):
         values = np.where(values.unknown, np.nan, values.values)

@@ -6,10 +6,14 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..profile.profile import Profile
-from ..recording.frame import Frame
+from ..recording.frame import Column, Frame, WholeNumbers, falling
 from ..recording.output_file import write_text
 from ..recording.question_options import Sort
 from ..report_data.profile_columns import COLUMNS
@@ -21,8 +25,33 @@ VERSION = 1
 """Version of the document; names are only ever added to a version."""
 
 
+class Records:
+    """Rows of frames below one another, as a list of objects with the same names; a frame may lack some of them."""
+
+    def __init__(self, names: Sequence[str], *frames: Frame, order: NDArray[np.int64] | None = None) -> None:
+        self._names = names
+        self._frames = frames
+        self._order = order
+
+    def __bool__(self) -> bool:
+        return any(map(len, self._frames))
+
+    def texts(self) -> Iterator[str]:
+        """Each as JSON, in one line, in ``order`` (as they are, if that is None).
+
+        They are made by column: what is unknown is so in a whole column as a rule, and names of files come again.
+        """
+        template = "{" + ", ".join(f"{json.dumps(name)}: %s" for name in self._names) + "}"
+        columns = ([_column_texts(frame, name) for name in self._names] for frame in self._frames)
+        rows = chain.from_iterable(zip(*each, strict=True) for each in columns)
+        if self._order is None:
+            return map(template.__mod__, rows)
+        found = list(rows)
+        return (template % found[row] for row in self._order.tolist())
+
+
 def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> dict[str, Any]:
-    """The document as Python objects.
+    """The document as Python objects; a list of objects may be ``Records``.
 
     ``top`` limits lines, files and the functions of each language, which are sorted by ``sort``.
     """
@@ -32,8 +61,9 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
     def first(frame: Frame) -> Frame:
         return frame.take(frame.largest_first(column)[:top] if column in frame else slice(top))
 
-    functions = [*first(frames.functions).rows(), *first(frames.native_functions).rows()]
-    functions.sort(key=lambda row: _falling(row.get(column)))
+    functions = [first(frames.functions), first(frames.native_functions)]
+    keys = [falling(frame[column]) if column in frame else np.full(len(frame), np.nan) for frame in functions]
+    order = np.argsort(np.concatenate(keys), kind="stable")
     return {
         "tachograph": {"document": "profile", "version": VERSION},
         "recording": asdict(profile.metadata),
@@ -49,15 +79,15 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
             "recorder_bytes": profile.quality.recorder_bytes,
             "notes": profile.quality.notes,
         },
-        "lines": _records(first(frames.lines), COLUMNS["lines"]),
-        "functions": [{name: row.get(name) for name in COLUMNS["functions"]} for row in functions],
-        "files": _records(first(frames.files), COLUMNS["files"]),
-        "threads": _records(frames.threads, COLUMNS["threads"]),
-        "tasks": _records(frames.tasks, COLUMNS["tasks"]),
-        "processes": _records(frames.processes, COLUMNS["processes"]),
+        "lines": Records(COLUMNS["lines"], first(frames.lines)),
+        "functions": Records(COLUMNS["functions"], *functions, order=order),
+        "files": Records(COLUMNS["files"], first(frames.files)),
+        "threads": Records(COLUMNS["threads"], frames.threads),
+        "tasks": Records(COLUMNS["tasks"], frames.tasks),
+        "processes": Records(COLUMNS["processes"], frames.processes),
         "memory": _memory(profile),
-        "leaks": None if frames.leaks is None else _records(frames.leaks, COLUMNS["leaks"]),
-        "spans": None if frames.spans is None else _records(frames.spans, COLUMNS["spans"]),
+        "leaks": None if frames.leaks is None else Records(COLUMNS["leaks"], frames.leaks),
+        "spans": None if frames.spans is None else Records(COLUMNS["spans"], frames.spans),
         "gpu": _gpu(profile),
     }
 
@@ -72,7 +102,7 @@ def _memory(profile: Profile) -> dict[str, Any] | None:
         if field.name == "frames":
             for frame in fields(memory.frames):
                 rows: Frame = getattr(memory.frames, frame.name)
-                document[frame.name] = _records(rows, list(rows.columns))
+                document[frame.name] = list(rows.rows())
         else:
             document[field.name] = getattr(memory, field.name)
     return document
@@ -110,25 +140,48 @@ def pieces(value: Mapping[str, Any]) -> Iterator[str]:
     for key, entry in value.items():
         yield f"{before}{json.dumps(str(key))}: "
         before = ",\n "
-        if not isinstance(entry, list) or not entry:
+        if not isinstance(entry, (list, Records)) or not entry:
             # Line breaks in strings are escaped, so all that are left are those between lines.
-            yield json.dumps(_plain(entry), indent=1, allow_nan=False).replace("\n", "\n ")
+            plain = [] if isinstance(entry, Records) else _plain(entry)
+            yield json.dumps(plain, indent=1, allow_nan=False).replace("\n", "\n ")
             continue
         between = "["
-        for record in entry:
-            yield f"{between}\n  {json.dumps(_plain(record), allow_nan=False)}"
+        for record in _lines(entry):
+            yield f"{between}\n  {record}"
             between = ","
         yield "\n ]"
     yield "\n}\n"
 
 
-def _records(frame: Frame, columns: Sequence[str]) -> list[dict[str, Any]]:
-    return list(frame.select(columns).rows())
+def _lines(entries: list[Any] | Records) -> Iterator[str]:
+    """Each entry as JSON, in one line."""
+    if isinstance(entries, Records):
+        return entries.texts()
+    return (json.dumps(_plain(entry), allow_nan=False) for entry in entries)
 
 
-def _falling(value: float | None) -> float:
-    """A key by which the largest comes first, and what is unknown last."""
-    return math.inf if value is None or math.isnan(value) else -value
+def _column_texts(frame: Frame, name: str) -> list[str]:
+    """A column's values as JSON; null if the frame lacks the column."""
+    texts = ["null"] * len(frame)
+    column: Column | None = frame.columns.get(name)
+    if column is None:
+        return texts
+    values: NDArray[Any]
+    if isinstance(column, WholeNumbers):
+        rows, values = np.flatnonzero(~column.unknown), column.values
+    elif column.dtype.kind == "f":
+        rows, values = np.flatnonzero(np.isfinite(column)), column + 0.0  # no zero is negative
+    else:
+        rows, values = np.arange(len(column)), column
+    made: dict[str | float, str] = {}
+    for row, value in zip(rows.tolist(), values[rows].tolist(), strict=True):
+        text = made.get(value) if isinstance(value, (str, float)) else None
+        if text is None:
+            text = json.dumps(_plain(value), allow_nan=False)
+            if isinstance(value, (str, float)):
+                made[value] = text
+        texts[row] = text
+    return texts
 
 
 def _of_pandas(frame: pd.DataFrame) -> list[dict[str, Any]]:

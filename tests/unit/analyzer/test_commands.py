@@ -158,7 +158,7 @@ def test_documented_names(builder: Builder) -> None:
     builder.cpu(builder.stack((builder.code(0, "serve", flags=0x80), 0)))
     builder.gpu(100, 50, 0, memory_bytes=1, power_mw=1, users=1)
     with Recording(small(builder).write()) as recording:
-        found = document(build_profile(recording, Question()))
+        found = json.loads(dumps(document(build_profile(recording, Question()))))
     assert all(found[name] for name in ("lines", "functions", "files", "threads", "leaks", "memory", "spans", "tasks"))
     text = (Path(__file__).parents[3] / "docs" / "reference" / "json.md").read_text("utf-8")
     documented = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
