@@ -8,7 +8,7 @@ from typing import NoReturn
 
 
 def run() -> NoReturn:
-    """Run the command and leave: without taking pyarrow down in good order, which is slow and can abort."""
+    """Run the command and leave: without pyarrow's orderly shutdown, which is slow and can abort."""
     try:
         _run(sys.argv[1:])
     except SystemExit as end:

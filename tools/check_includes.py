@@ -24,7 +24,7 @@ MAY_INCLUDE: Mapping[str, frozenset[str]] = {
     "copies": frozenset({"base", "spool", "stacks", "memory"}),
     # It starts and stops the sources through their table in stacks/; what is not a source is used by name.
     "process": frozenset({"base", "spool", "unwind", "stacks", "waits", "memory"}),
-    # A hook calls whatever it stands in front of something for; nothing calls a hook.
+    # A hook may call any room; nothing calls a hook.
     "hooks": frozenset({"base", "spool", "unwind", "stacks", "cpu", "waits", "memory", "copies", "process"}),
 }
 """Each room of the shim, and the others that its files may include. ``tachograph/api.h`` is open to all."""

@@ -54,7 +54,7 @@ class GroupedCommand(click.Command):
 
 
 def spread_groups(arguments: list[str]) -> Iterator[str]:
-    """The arguments with the name of a group in front of each of its values."""
+    """The arguments with the name of a group before each of its values."""
     group: str | None = None
     taken = 0
     for argument in arguments:

@@ -1,7 +1,7 @@
 """The Firefox Profiler's processed format, version 48.
 
 docs-developer/CHANGELOG-formats.md of firefox-devtools/profiler says what is in which version. The profiler upgrades
-older ones when it loads them, so the version stands still here while its own moves on.
+older ones when it loads them, so this one need not follow the profiler's own.
 """
 
 from __future__ import annotations

@@ -68,11 +68,13 @@ def recorder_cost(profile: Profile) -> str | None:
     if own is None:
         return None
     whole = question.thread is None and question.span is None and (question.start_s, question.end_s) == (None, None)
-    share = f" ({percent(own / cpu) or '<0.1'} %)" if cpu > 0 and whole else ""
+    share = [f"{percent(own / cpu) or '<0.1'} %"] if cpu > 0 and whole else []
+    hooks = ["hooks of memory not counted"] if profile.memory is not None else []
+    known = f" ({'; '.join([*share, *hooks])})" if share or hooks else ""
     held = profile.quality.recorder_bytes
     memory = "" if held is None else f" and at most {size(held)} of memory"
     several = " in a process" if memory and len(profile.quality.labels) > 1 else ""
-    return f"sampling took {seconds(own)} of CPU{share}{memory}{several}"
+    return f"recording overhead: {seconds(own)} of CPU{known}{memory}{several}"
 
 
 def unsampled_share(profile: Profile) -> float:

@@ -35,7 +35,7 @@ class Row:
 
 @dataclass(slots=True)
 class Block:
-    """The shown lines of one file, in its order; ``gaps`` holds the rows in front of which lines are left out."""
+    """The shown lines of one file, in its order; ``gaps`` holds the rows before which lines are left out."""
 
     file: str | None
     file_id: int

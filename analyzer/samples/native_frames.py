@@ -67,7 +67,7 @@ HOOKED = re.compile(
     r"(malloc|calloc|realloc|reallocarray|free|free_sized|free_aligned_sized|posix_memalign|aligned_alloc|memalign"
     r"|valloc|pvalloc|mmap|mmap64|munmap|mremap|(__)?mem(cpy|move|pcpy)(_chk)?)$"
 )
-"""Functions of the C library that the recorder's library stands in front of."""
+"""Functions of the C library that the recorder's library interposes."""
 
 GPU_DRIVER = re.compile(r"lib(cuda|nvidia-|amdhip64|hsa-runtime64|ze_)")
 """Names of the user-space drivers through which a thread waits for a GPU."""

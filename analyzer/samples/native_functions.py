@@ -6,7 +6,7 @@ what they did counts as their caller's. Folded are
 - the evaluation loop (in its place stand the Python frames that it ran) and the functions that make a call of any
   callable (``native_frames.LOOP``, ``MACHINERY``, and ``PLUMBING`` here),
 - functions of the interpreter that have no name, where it is stripped,
-- the recorder's own functions, which stand in front of the C library's.
+- the recorder's own functions, which interpose the C library's.
 
 Everything else is shown: built-in functions and types, the garbage collector, extension modules, the C library.
 """

@@ -2,4 +2,4 @@
 
 
 class BenchmarkError(Exception):
-    """Something that the person at the keyboard has to mend; the message is one line and says how."""
+    """Something that the user has to correct; the message is one line and says how."""

@@ -1,5 +1,5 @@
 // Walks CPython's frames through guarded reads: in a signal handler for the thread that was
-// interrupted, or from the helper thread for one that stands still.
+// interrupted, or from the helper thread for one that does not run.
 #pragma once
 
 #include "compat.h"

@@ -296,7 +296,7 @@ def end_like(code: int) -> None:
             continue  # its reader has gone
     if code < 0:
         _die_of(-code)
-    # Not sys.exit: taking pyarrow down in good order costs more time than all the rest of the end.
+    # Not sys.exit: an orderly shutdown of pyarrow takes longer than all other steps of the end.
     os._exit(code if code >= 0 else 128 - code)
 
 

@@ -1,4 +1,4 @@
-// Standing in front of the program's SIGSEGV and SIGBUS handlers without being seen.
+// Handlers of SIGSEGV and SIGBUS before the program's own, which does not see them.
 #include "base/fault.h"
 #include "base/safe_read.h"
 #include "check.h"

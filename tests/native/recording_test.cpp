@@ -9,6 +9,7 @@
 #include "spool/spool.h"
 #include "stacks/contexts.h"
 #include "stacks/recorder.h"
+#include "stacks/sources.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -115,7 +116,24 @@ TEST(recording_threads_come_and_go) {
     print_threads(1 + 60 * 6);
 }
 
-// Threads that were there before arming are found at once; they end without a word.
+// What sources say of themselves is what the control file has of all of them.
+TEST(recording_sources_tell_their_cost) {
+    arm();
+    CHECK(sources::cost("cpu").handlers_ns == 0 || spool::control()->samples > 0);
+    wait_for_helper();
+    spend(40 * kMillisecond);
+    for (int tries = 0; sources::cost("waits").ticks_ns == 0; ++tries, usleep(1000))
+        CHECK(tries < 5000);
+    lifecycle::finish();
+    const Cost cpu = sources::cost("cpu"), waits = sources::cost("waits"), all = sources::cost();
+    CHECK(spool::control()->samples > 0 && cpu.handlers_ns > 0);
+    CHECK(cpu.handlers_ns == spool::control()->handler_cpu_ns && cpu.ticks_ns == 0);
+    CHECK(waits.handlers_ns == 0 && all.handlers_ns == cpu.handlers_ns);
+    CHECK(all.ticks_ns >= waits.ticks_ns && all.ticks_ns < spool::control()->helper_cpu_ns);
+    CHECK(sources::cost("no such source").ticks_ns == 0);
+}
+
+// Threads that were there before arming are found at once; no hook sees their end.
 TEST(recording_threads_from_before) {
     constexpr int kThreads = 5;
     std::atomic<bool> done{false};

@@ -44,7 +44,8 @@ TEST(threads_slots_are_used_again) {
     threads::end(first, self, 201);  // once only
     threads::Thread* third = threads::add(kNobody + 1, false, 300);
     CHECK(third == first && third->id == 2 && threads::high_water() == 2);
-    // Gone without a word: its clock is gone too, and the last value that was seen has to do.
+    // Gone, and no hook saw its end: its clock is gone too, and the last value that was seen
+    // counts.
     threads::end(second, kNobody, 400, 4000);
     threads::end(third, kNobody + 1, 401);  // nothing is known
 }

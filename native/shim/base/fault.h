@@ -1,7 +1,7 @@
-// Our place in front of the program's SIGSEGV and SIGBUS handlers.
+// Handlers of SIGSEGV and SIGBUS that run before the program's own.
 //
-// A fault of one of our guarded instructions is mended; every other goes to the program exactly as
-// if we were not there. What the program sets and asks through sigaction is what it sees.
+// A fault of one of our guarded instructions is handled here; every other goes to the program
+// exactly as if we were not there. What the program sets through sigaction is what it reads back.
 #pragma once
 
 #include <csignal>
@@ -12,7 +12,7 @@ void install();
 // Puts the program's own actions back (in a forked child).
 void remove();
 
-// True if `signal` is one that we stand in front of; then set_program_action is its sigaction.
+// True if `signal` is one of these two; then set_program_action is its sigaction.
 bool fronts(int signal);
 int set_program_action(int signal, const struct sigaction* action, struct sigaction* old);
 

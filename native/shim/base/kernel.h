@@ -50,6 +50,20 @@ inline int64_t monotonic_ns() {
 // CPU clock of a thread of this process (see clock_getcpuclockid in the kernel's posix-timers.h).
 inline clockid_t thread_clock(pid_t tid) { return static_cast<clockid_t>((~tid << 3) | 6); }
 
+// A thread and its CPU clock: as long as that is the same, the thread has not run.
+struct ThreadCpu {
+    pid_t tid;
+    int64_t cpu_ns;
+};
+
+inline ThreadCpu read_cpu(pid_t tid) { return {tid, clock_ns(thread_clock(tid))}; }
+
+// As tg_walker::walk_other asks for it; `context` is a ThreadCpu.
+inline int has_not_run(void* context) {
+    const auto* seen = static_cast<const ThreadCpu*>(context);
+    return read_cpu(seen->tid).cpu_ns == seen->cpu_ns;
+}
+
 inline int64_t own_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 // Zeroed memory of our own, given back never; pages cost nothing before they are touched.

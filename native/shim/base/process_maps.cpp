@@ -1,7 +1,7 @@
 #include "base/process_maps.h"
 
-#include "base/digits.h"
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 
 #include <fcntl.h>
 #include <cstring>

@@ -21,26 +21,16 @@ struct State {
 };
 constinit State g;
 
-struct Standing {
-    pid_t tid;
-    int64_t cpu;
-};
-
-int stands(void* context) {
-    const auto* standing = static_cast<const Standing*>(context);
-    return kernel::clock_ns(kernel::thread_clock(standing->tid)) == standing->cpu;
-}
-
 // No file of /proc is opened to learn more: its descriptor would be one of the program's.
 void look(const Thread& sampled, int64_t time_ns, Thread* thread, pid_t tid) {
-    Standing standing{tid, kernel::clock_ns(kernel::thread_clock(tid))};
-    if (standing.cpu < 0) return;
+    kernel::ThreadCpu seen = kernel::read_cpu(tid);
+    if (seen.cpu_ns < 0) return;
     void* hint = thread->walk_hint.load(std::memory_order_relaxed);
-    bool running = !stands(&standing);
+    bool running = !kernel::has_not_run(&seen);
     tg_walk found = kNotWalked;
     if (!running) {
-        recorder().walker.walk_other(tid, &hint, stands, &standing, &found);
-        running = !stands(&standing);
+        recorder().walker.walk_other(tid, &hint, kernel::has_not_run, &seen, &found);
+        running = !kernel::has_not_run(&seen);
     }
     if (running) {
         found = kNotWalked;
@@ -53,7 +43,7 @@ void look(const Thread& sampled, int64_t time_ns, Thread* thread, pid_t tid) {
     if (!ticket.record) return;
     auto* record = reinterpret_cast<PositionRecord*>(ticket.record);
     record->time_ns = time_ns;
-    record->cpu_ns = standing.cpu;
+    record->cpu_ns = seen.cpu_ns;
     record->sampled = sampled.id;
     record->thread = id;
     record->stack = found.stack;

@@ -143,6 +143,7 @@ constexpr Source kSource{
     .prepare = [](const tg_options&) { return own_stack::open(); },
     .start = [] { return timers::install(on_timer); },
     .stop = timers::disarm_all,
+    .cost = [] { return __atomic_load_n(&spool::control()->handler_cpu_ns, __ATOMIC_RELAXED); },
     .watch = timers::arm,
     .unwatch = timers::disarm,
     .enter = enter,

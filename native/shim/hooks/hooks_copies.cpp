@@ -1,4 +1,4 @@
-// What stands in front of memcpy and its kin: libc's own code does the copying, always.
+// Hooks of memcpy and its relatives: libc's own code does the copying, always.
 // Compiled so that nothing in here becomes a call of memcpy again.
 #include "copies/copies.h"
 #include "hooks/interposed.h"

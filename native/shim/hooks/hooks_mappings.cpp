@@ -1,4 +1,4 @@
-// What stands in front of mmap, munmap, mremap and madvise: anonymous memory that the program maps
+// Hooks of mmap, munmap, mremap and madvise: anonymous memory that the program maps
 // itself is counted like a block. Of address space that was only reserved (PROT_NONE,
 // MAP_NORESERVE) what is in use is counted (reserves.h): allocators take a gigabyte of it to begin
 // with.
@@ -127,7 +127,7 @@ TG_EXPORT void* mremap(void* at, size_t old_size, size_t size, int flags, ...) {
 TG_EXPORT int madvise(void* at, size_t size, int advice) {
     const auto address = reinterpret_cast<uintptr_t>(at);
     // Not MADV_FREE: those pages stay until the kernel needs them, and the program may use them
-    // again without a word.
+    // again, and tell the kernel nothing.
     const bool gives = advice == MADV_DONTNEED || advice == MADV_REMOVE;
     if (gives && reserves::any() && counting() && address % kPage == 0)
         reserves::give_back(address, address + whole_pages(size));

@@ -1,9 +1,9 @@
-// What stands in front of malloc and its kin. The rule: the program gets the very block that it
+// Hooks of malloc and its relatives. The rule: the program gets the very block that it
 // would have got, and the same errno.
 //
 // A block is counted by what it occupies (malloc_usable_size), so that what is counted when it is
 // freed is what was counted when it was allocated. It is counted after it was got and before it is
-// given back: in between it is no one else's.
+// given back: in between no other thread has it.
 #include "hooks/interposed.h"
 #include "memory/heap.h"
 #include "memory/libc_allocators.h"

@@ -1,5 +1,6 @@
-// What the preloaded library stands in front of, and the rule for each: the program must see what
-// it would have seen without us. Before arming, and in unrecorded children, all pass straight on.
+// Functions of libc's that the preloaded library interposes. The rule for each: the program must
+// see what it would have seen without us. Before arming, and in unrecorded children, all of them
+// call libc's at once.
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/libc.h"

@@ -1,4 +1,4 @@
-// Stands in front of dlclose, so that no call path is unwound with the rows of code that is gone.
+// Interposes dlclose, so that no call path is unwound with the rows of code that is gone.
 #include "base/libc.h"
 #include "hooks/interposed.h"
 #include "stacks/modules.h"

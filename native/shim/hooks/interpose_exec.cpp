@@ -78,7 +78,7 @@ int replace_found(const char* file, Strings arguments, Strings environment) {
                            [=](Strings e) { return TG_REAL(execvpe)(file, arguments, e); });
 }
 
-// Arguments of execl and its kin, `first` and those that follow it up to a NULL.
+// Arguments of execl and its relatives, `first` and those that follow it up to a NULL.
 size_t count_arguments(const char* first, va_list list) {
     size_t count = 1;
     if (first)

@@ -1,6 +1,6 @@
 // popen(3). glibc's own starts the shell with the program's environment, through a function that
-// nothing can stand in front of, and its stream is known to its pclose and fclose alone. So it is
-// glibc's own that runs, with a command that gives our variables to a shell in its own place.
+// cannot be interposed, and its stream is known to its pclose and fclose alone. So it is glibc's
+// own that runs, with a command that gives our variables to a shell in its own place.
 #include "hooks/interposed.h"
 #include "memory/libc_allocators.h"
 #include "spool/settings.h"

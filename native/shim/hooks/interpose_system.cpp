@@ -1,5 +1,5 @@
-// system(3). glibc's own starts the shell through a function that nothing can stand in front of, so
-// it is done here as there: the shell is started with our variables, all else is as POSIX says.
+// system(3). glibc's own starts the shell through a function that cannot be interposed, so it is
+// done here as there: the shell is started with our variables, all else is as POSIX says.
 #include "hooks/interposed.h"
 #include "spool/settings.h"
 

@@ -1,4 +1,4 @@
-// For functions that stand in front of libc's: how they are seen, and the ones behind them.
+// For functions that interpose libc's: how they are exported, and how the next ones are found.
 #pragma once
 
 #include "base/libc.h"

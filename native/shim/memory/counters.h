@@ -64,7 +64,7 @@ struct Local {
     bool ended = false;             // its slot is given back
     bool uncounted = false;         // mappings of this moment are an allocator's own
     uint32_t outside = 0;           // calls without counters
-    Recent allocated;               // what malloc and its kin gave to this thread
+    Recent allocated;               // what malloc and its relatives gave to this thread
     Recent freed;                   // what they took back
     void* waiting_arena = nullptr;  // of the interpreter's: about to be released
     int64_t moved_ns = 0;           // when a followed block was freed that goes on elsewhere

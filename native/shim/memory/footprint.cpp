@@ -1,7 +1,7 @@
 #include "memory/footprint.h"
 
-#include "base/digits.h"
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
@@ -242,14 +242,8 @@ bool open(int64_t threshold) {
 }
 
 int64_t resident_bytes() {
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/statm"),
-                                 O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
     char text[128];
-    const long got =
-        kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(sizeof text - 1));
-    kernel::call(SYS_close, fd);
-    text[got > 0 ? got : 0] = 0;
+    read_text("/proc/self/statm", text, sizeof text);
     // "size resident shared ...", in pages
     const char* resident = strchr(text, ' ');
     if (!resident) return -1;

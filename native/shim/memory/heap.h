@@ -21,8 +21,8 @@ extern std::atomic<Mode> g_mode __attribute__((visibility("hidden")));
 // them. Only what was loaded since then still comes here (import_tables.h).
 extern std::atomic<bool> g_passing __attribute__((visibility("hidden")));
 // Whether `operator new` of C++ belongs to a preloaded allocator and does not go through malloc. It
-// is not hooked: a definition of ours would also stand in front of those that extension modules
-// bring for themselves, and blocks of one allocator would be given back to another.
+// is not hooked: a definition of ours would also interpose those that extension modules bring for
+// themselves, and blocks of one allocator would be given back to another.
 extern bool g_operator_new_unseen __attribute__((visibility("hidden")));
 // Blocks were lent to the program (libc_allocators.h): they come back to the hooks.
 extern bool g_lent __attribute__((visibility("hidden")));

@@ -31,7 +31,7 @@ void find(F* place, const char* name) {
     if (void* symbol = dlsym(RTLD_NEXT, name)) *place = reinterpret_cast<F>(symbol);
 }
 
-// An allocator that is not libc's maps its memory through the functions that we stand in front of:
+// An allocator that is not libc's maps its memory through the functions that we interpose:
 // those mappings are not the program's, they hold its blocks.
 template <typename F, typename... A>
 auto uncounted(F function, A... arguments) {
@@ -104,7 +104,7 @@ bool look_up() {
     find(&f.munmap, "munmap");
     find(&f.mremap, "mremap");
     find(&f.madvise, "madvise");
-    // A function of libc's that no library has a reason to stand in front of.
+    // A function of libc's that no library has a reason to interpose.
     if (!same_library(reinterpret_cast<void*>(f.malloc),
                       reinterpret_cast<void*>(&gnu_get_libc_version)))
         stand_before_foreign(&f);

@@ -356,16 +356,6 @@ void hurry(heap::Counters* counters) {
     __atomic_store_n(&counters->free_budget, 0, __ATOMIC_RELAXED);
 }
 
-struct Standing {
-    pid_t tid;
-    int64_t cpu;
-};
-
-int stands(void* context) {
-    const auto* standing = static_cast<const Standing*>(context);
-    return kernel::clock_ns(kernel::thread_clock(standing->tid)) == standing->cpu;
-}
-
 // Where the thread that ran Python last stands, if it stands.
 bool charge_latest(Charge* charge) {
     const uint32_t index = g.latest.load(std::memory_order_relaxed);
@@ -375,10 +365,10 @@ bool charge_latest(Charge* charge) {
     if (tid <= 0) return false;
     if (tid != g.walk_hint_tid) g.walk_hint = nullptr;
     g.walk_hint_tid = tid;
-    Standing standing{tid, kernel::clock_ns(kernel::thread_clock(tid))};
+    kernel::ThreadCpu seen = kernel::read_cpu(tid);
     tg_walk found = kNotWalked;
-    recorder().walker.walk_other(tid, &g.walk_hint, stands, &standing, &found);
-    if (!stands(&standing) || found.stack == kNone) return false;
+    recorder().walker.walk_other(tid, &g.walk_hint, kernel::has_not_run, &seen, &found);
+    if (!kernel::has_not_run(&seen) || found.stack == kNone) return false;
     charge->way = Charge::Way::given;
     charge->ready = true;
     charge->page.thread = thread->id.load(std::memory_order_relaxed);

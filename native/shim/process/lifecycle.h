@@ -27,8 +27,8 @@ void begin_thread(const char* python_name, size_t length);
 bool before_exec(const char* program);
 void after_failed_exec();
 
-// Ends recording for good, in good order, before the program does something (`error` stands for
-// it) that the recorder could not go on under.
+// Ends recording for good, with its last rows, before the program does something (`error` stands
+// for it) that the recorder could not go on under.
 void end_early(int error);
 
 // Around a call that the kernel refuses to a process of several threads: our own is not there.

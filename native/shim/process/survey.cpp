@@ -1,7 +1,7 @@
 #include "process/survey.h"
 
-#include "base/digits.h"
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
 #include "stacks/threads.h"

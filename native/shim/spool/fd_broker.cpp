@@ -104,7 +104,7 @@ class Line {
             return 0;
         }
         for (uint32_t i = 0; i < number; ++i) kernel::call(SYS_close, received[i]);
-        // Cut off without a word: it does not take us for one of the recording.
+        // Closed without an answer: the broker does not know us as a process of the recording.
         return whole && answer.error != 0 ? static_cast<long>(answer.error) : ECONNREFUSED;
     }
 

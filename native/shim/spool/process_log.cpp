@@ -1,7 +1,7 @@
 #include "spool/process_log.h"
 
-#include "base/digits.h"
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 #include "base/sandbox.h"
 #include "spool/fd_broker.h"
 #include "spool/layout.h"
@@ -74,14 +74,8 @@ void list(ProcessRecord* record) {
 // The largest resident set of this program. getrusage's is of the process, and a child of vfork has
 // its parent's in it.
 int64_t most_resident() {
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address("/proc/self/status"),
-                                 O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
     char text[2048];
-    const long got =
-        kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(sizeof text - 1));
-    kernel::call(SYS_close, fd);
-    text[got > 0 ? got : 0] = 0;
+    read_text("/proc/self/status", text, sizeof text);
     const char* at = strstr(text, "VmHWM:");
     if (!at) return -1;
     at += strcspn(at, "0123456789\n");

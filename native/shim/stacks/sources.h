@@ -34,10 +34,14 @@ struct Source {
     bool (*keep)() = nullptr;
     // Writes what was counted and not written yet: another program may take this one's place.
     void (*flush)() = nullptr;
-    // The last rows of a recording that ends in good order.
+    // The last rows of a recording that is not cut off.
     void (*finish)() = nullptr;
     // Nothing is recorded any more, whatever the reason, and nothing can be written.
     void (*stop)() = nullptr;
+    // CPU ns that its handlers have taken of the program's threads in this process. What its hooks
+    // take is unknown: reading a clock takes longer than a hook. What its ticks take is measured
+    // by the table.
+    int64_t (*cost)() = nullptr;
 
     // From `watch` to `unwatch` the thread is one of the program's; any thread may say so.
     void (*watch)(threads::Thread* thread) = nullptr;
@@ -58,6 +62,12 @@ struct Source {
     [[maybe_unused]] const ::tachograph::Source* const g_registered \
         __attribute__((section("tg_sources"), used)) = &(source)
 
+// CPU ns that sources have taken in this process.
+struct Cost {
+    int64_t handlers_ns = 0;  // of the program's threads
+    int64_t ticks_ns = 0;     // of the recorder's own
+};
+
 // Each calls the same of every source.
 namespace sources {
 
@@ -70,6 +80,8 @@ bool keep();
 void flush();
 void finish();
 void stop();
+// Of the source with this name, or of all.
+Cost cost(const char* name = nullptr);
 void watch(threads::Thread* thread);
 void unwatch(threads::Thread* thread);
 void enter(threads::Thread* own, bool known);

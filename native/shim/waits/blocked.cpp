@@ -1,7 +1,7 @@
 #include "waits/blocked.h"
 
-#include "base/digits.h"
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 #include "base/safe_read.h"
 
 #include <fcntl.h>
@@ -135,14 +135,7 @@ bool read_task_file(pid_t tid, const char* name, char* text, size_t size) {
     at = put(at, static_cast<uint64_t>(tid));
     at = put(at, name);
     *at = 0;
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(path), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const long length =
-        kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(size) - 1);
-    kernel::call(SYS_close, fd);
-    if (length <= 0) return false;
-    text[length] = 0;
-    return true;
+    return read_text(path, text, size) > 0;
 }
 
 }  // namespace

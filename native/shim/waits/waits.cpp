@@ -139,31 +139,22 @@ void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, cons
     spool::count(Loss::samples_remote);
 }
 
-struct Standing {
-    pid_t tid;
-    int64_t cpu;
-};
-
-int stands(void* context) {
-    const auto* standing = static_cast<const Standing*>(context);
-    return kernel::clock_ns(kernel::thread_clock(standing->tid)) == standing->cpu;
-}
-
 // Where the thread stands, if it stands: its clock is the same before and after the walk.
 bool find_place(Thread* thread, Watched* watched, pid_t tid, int64_t cpu, Place* place) {
-    Standing standing{tid, cpu};
+    kernel::ThreadCpu seen{tid, cpu};
     // Most of those that do not stand are found out by this one call, without a look at /proc.
-    if (!stands(&standing) || g.walks >= kWalksPerTick) return false;
+    if (!kernel::has_not_run(&seen) || g.walks >= kWalksPerTick) return false;
     ++g.walks;
     place->call = blocked::look(tid);
-    recorder().walker.walk_other(tid, &watched->walk_hint, stands, &standing, &place->walk);
+    recorder().walker.walk_other(tid, &watched->walk_hint, kernel::has_not_run, &seen,
+                                 &place->walk);
     if (place->call.futex != 0)
         place->call.target =
             recorder().walker.is_gil(watched->walk_hint,
                                      reinterpret_cast<const void*>(place->call.futex))
                 ? Target::gil
                 : Target::lock;
-    if (!stands(&standing)) return false;
+    if (!kernel::has_not_run(&seen)) return false;
     if (place->walk.state == TG_STACK_TORN) spool::count(Loss::waits_torn);
     if (place->walk.stack != kNone) thread->python.store(true, std::memory_order_relaxed);
     if (place->walk.state == TG_STACK_LOST) spool::count(Loss::stacks_lost);
@@ -225,7 +216,8 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
         watched->unobserved.begin(tid);
     }
     if (look.cpu < 0)
-        return threads::end(thread, tid, now, watched->seen_cpu_ns);  // gone without a word
+        return threads::end(thread, tid, now,
+                            watched->seen_cpu_ns);  // gone, and no hook saw its end
     const int64_t wall = now - watched->seen_ns;
     if (wall <= 0) return;
     const int64_t ran = look.cpu - watched->seen_cpu_ns;

@@ -1,9 +1,26 @@
-// Numbers in the kernel's texts.
+// The kernel's texts, as those in /proc: reading a small one, and the numbers in it.
 #pragma once
 
+#include "base/kernel.h"
+
+#include <fcntl.h>
+#include <cstddef>
 #include <cstdint>
 
 namespace tachograph {
+
+// Reads the beginning of a file, what fits, and ends it with 0. Returns its length; 0 or a negative
+// errno if there is none, and then `text` is empty.
+inline long read_text(const char* path, char* text, size_t size) {
+    text[0] = 0;
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(path), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fd;
+    const long length =
+        kernel::call(SYS_read, fd, kernel::address(text), static_cast<long>(size) - 1);
+    kernel::call(SYS_close, fd);
+    text[length > 0 ? length : 0] = 0;
+    return length;
+}
 
 // The number that begins at `at`, 0 if none does; returns the place behind its last digit.
 inline const char* read_decimal(const char* at, int64_t* value) {
