@@ -12,6 +12,7 @@ What is unknown is null, never 0. Columns that come from the tables are describe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 
 from tachograph.format import ColumnSpec, FormatError
 
+from .advice.suggestion import Suggestion
+from .advice.table import suggestions
 from .profile.build import build_profile
 from .profile.path_frame import path_frame
 from .profile.profile import Profile, Question
@@ -194,6 +197,21 @@ class Recording(Reader):
         """
         profile = self.profile(scope="all", window=window, thread=thread, process=process)
         return path_frame(profile.paths, waits_known=profile.totals.wait_s is not None)
+
+    def suggestions(
+        self,
+        *,
+        window: Window | None = None,
+        thread: str | None = None,
+        process: Which | None = None,
+    ) -> pd.DataFrame:
+        """Suggestions by rule, what most of the run is about first: the columns of ``Suggestion``.
+
+        rule, file, line, function (null for the whole program), figure, text, instead, link.
+        """
+        found = suggestions(self.profile(window=window, thread=thread, process=process))
+        frame = pd.DataFrame([asdict(each) for each in found], columns=[each.name for each in fields(Suggestion)])
+        return frame.astype({"line": "Int64"})
 
     def files(
         self,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..advice.table import suggestions
 from ..profile.profile import Profile
 from ..recording.frame import Column, Frame, WholeNumbers, falling
 from ..recording.output_file import write_text
@@ -89,6 +90,7 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
         "leaks": None if frames.leaks is None else Records(COLUMNS["leaks"], frames.leaks),
         "spans": None if frames.spans is None else Records(COLUMNS["spans"], frames.spans),
         "gpu": _gpu(profile),
+        "suggestions": [asdict(each) for each in suggestions(profile)],
     }
 
 

@@ -254,7 +254,7 @@ def test_a_leak_is_shown_with_its_call_path(pages: Pages, visit: Visit) -> None:
     assert page.locator("#lines .badge").count() == 1
     row.click()
     assert "cache" in page.locator("#memory .callpath").inner_text()
-    assert "cache keeps what it allocates" in page.locator("#advice").inner_text()
+    assert "cache keeps what it allocates" in page.locator("#suggestions").inner_text()
 
 
 def test_threads_are_listed(pages: Pages, visit: Visit) -> None:

@@ -38,6 +38,7 @@ SCRIPTS = (
     "flame_tree.js",
     "flame.js",
     "memory.js",
+    "suggestions.js",
     "processes.js",
     "threads.js",
     "spans.js",

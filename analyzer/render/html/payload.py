@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...advice.table import suggestions
 from ...profile.profile import Profile
 from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.native_names import short_library
 from ...recording.sources import is_generated
 from ...recording.text import printable
-from ...report_data.advice.rules import advise
 from ...report_data.flame import FOLDED, KERNEL, LABEL
 from ...report_data.headline import first_waiting
 from ...report_data.native_callees import Callee, native_callees
@@ -124,7 +124,7 @@ def _document(picture: ReportData, packer: Packer, names: Names) -> dict[str, An
         "memory": memory_document(picture),
         "gpu": gpu_document(picture),
         "leaks": leaks_document(picture, names),
-        "advice": advise(profile),
+        "suggestions": [asdict(each) for each in suggestions(profile)],
     }
 
 

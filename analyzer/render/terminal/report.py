@@ -12,12 +12,12 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from ...advice.table import suggestions
 from ...profile.profile import Profile
 from ...recording.frame import Row as Values
 from ...recording.question_options import Sort
 from ...recording.sources import is_generated
 from ...recording.text import shorten_left
-from ...report_data.advice.rules import advise
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
 from ...report_data.other_code import other_functions
@@ -28,6 +28,7 @@ from .line_columns import Columns
 from .native_functions import native_lines
 from .span_section import span_lines
 from .style import COLOURS, Style
+from .suggestions import suggestion_lines
 
 if TYPE_CHECKING:
     from rich.syntax import Syntax
@@ -68,12 +69,12 @@ class Report:
         """All lines of the report, each at most as wide as the console once it is cut there."""
         yield from header(self._profile, self._style, self._width)
         yield Text()
-        yield from self._advice()
         found = blocks(self._profile, self._sort, self._top, beside=self._columns.beside)
         if found:
             yield from self._lines(found)
         else:
             yield Text(f" {self._nothing()}")
+        yield from suggestion_lines(suggestions(self._profile), self._style, self._width, self._title)
         yield from leak_lines(self._profile, self._style, self._width)
         if found:
             yield from self._functions()
@@ -82,21 +83,6 @@ class Report:
         yield from span_lines(self._profile, self._style, self._width)
         if found:
             yield from self._threads()
-
-    def _advice(self) -> Iterator[Text]:
-        """What to do next, where a rule is sure; leaks have a section of their own."""
-        told = [each for each in advise(self._profile) if each["kind"] != "leak"]
-        if not told:
-            return
-        yield self._title("What to do next", "only where a rule is sure")
-        for each in told:
-            text = Text(self._style.plain(" → ")).append(self._style.plain(each["title"]), "bold")
-            if each["file"] is not None:
-                room = max(20, self._width - text.cell_len - 3)
-                text.append("  ").append(shorten_left(f"{each['file']}:{each['line']}", room), "dim")
-            yield text
-            yield from indented(Text(self._style.plain(each["text"])), self._width, "   ")
-        yield Text()
 
     def _nothing(self) -> str:
         """Why there are no lines."""

@@ -98,3 +98,16 @@ def test_archives_are_opened_too(recording: Recording, tmp_path: Path) -> None:
     archive = shutil.make_archive(str(tmp_path / "packed"), "zip", recording.path.parent, recording.path.name)
     with tachograph.analyzer.open(archive) as packed:
         assert packed.cpu["cpu_ns"].sum() == 45 * MS
+
+
+def test_suggestions_are_a_frame(builder: Builder) -> None:
+    source = "import pandas\ndef work(table):\n    for i, row in table.iterrows():\n        print(row)\n"
+    library = builder.file("/usr/lib/python3/site-packages/pandas/core/frame.py")
+    frames = (builder.code(builder.file("/srv/a.py", source), "work"), 2), (builder.code(library, "iterrows"), 0)
+    for number in range(100):
+        builder.cpu(builder.stack(*frames), time_ns=START + number * MS)
+    with tachograph.analyzer.open(builder.write()) as opened:
+        (row,) = opened.suggestions().to_dict("records")
+        assert opened.suggestions(window=(0.5, None)).empty
+    assert (row["rule"], row["file"], row["line"], row["function"]) == ("iterrows", "/srv/a.py", 3, "work")
+    assert row["link"] == "docs/how-to/suggestions.md#iterrows"

@@ -154,7 +154,7 @@ class Places {
       whole.textContent = all ? "Only around the line" : "Whole file";
     } }, "Whole file");
     const link = el("a", { class: "quiet", href: address(row.file, row.line, this.state) }, "Link to this line");
-    const side = el("div", {}, this.exactTable(row), this.nativeTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
+    const side = el("div", {}, suggestionsAt(this.state, row.file, row.line), this.exactTable(row), this.nativeTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
     return el("div", { class: "detailbox" }, holder, side);
   }
 

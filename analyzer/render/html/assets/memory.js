@@ -1,13 +1,4 @@
-// Leaks and domains of memory, and advice.
-
-function showAdvice(state) {
-  if (!state.data.advice.length) return;
-  const box = section("advice", "What to do next", "Only where a rule is sure.");
-  box.append(el("div", { class: "advice" }, state.data.advice.map((each) =>
-    el("article", { class: each.kind }, el("h3", {}, each.title),
-      each.file && placeLink(each.file, each.line, state, { class: "code" }),
-      el("p", {}, each.text)))));
-}
+// Leaks and domains of memory.
 
 function showMemory(state) {
   const { memory, leaks } = state.data;

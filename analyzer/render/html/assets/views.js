@@ -30,7 +30,7 @@ class Views {
     for (const part of ["processes", "spans"]) byId(part).hidden = true;
     if (before) showHead(this.state.data.head);
     new Timeline(this.state);
-    showAdvice(this.state);
+    showSuggestions(this.state);
     this.places = new Places(this.state);
     new FlameGraph(this.state);
     showMemory(this.state);

@@ -1,0 +1,5 @@
+"""Suggestions by rule: what to write instead, where what was measured and the source text leave no doubt.
+
+``table`` lists the rules and asks them, ``facts`` has what was measured, ``source`` and ``names`` what the text says.
+A source that is missing, or cannot be parsed, is silence.
+"""

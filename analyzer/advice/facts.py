@@ -1,0 +1,213 @@
+"""What was measured at each line of the user's own code, and what it called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..profile.profile import Profile
+from ..recording.tree import NOTHING, Tree
+from ..samples.intervals import poisson_sums, wilson
+from ..samples.measures import rank
+from ..samples.native_frames import COLLECTOR
+from ..samples.path_sums import PATH_MEASURES
+from ..samples.scope import PROJECT, Scope
+
+_CPU = PATH_MEASURES.index("cpu_ns")
+_Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function below a line: ``where`` is its file or library, seconds of CPU time with (and without) its calls."""
+
+    name: str
+    where: str
+    total_s: float
+    own_s: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """What was measured at a line; libraries' time is that of the line that called them. Unknown is NaN."""
+
+    file_id: int
+    line: int
+    cpu_s: float
+    share: float
+    low: float
+    """The low end of the share's interval."""
+    python_s: float
+    copied_bytes: float
+    copied_low: float
+
+
+@dataclass(frozen=True)
+class Below:
+    """What one line called."""
+
+    python: tuple[Callee, ...]
+    """Python functions that are not the user's own."""
+    native: tuple[Callee, ...]
+    packages: Mapping[str, float]
+    """Seconds of CPU time by the top-level package whose Python code was innermost; ``""`` is the user's own."""
+
+    def native_s(self, *names: str) -> float:
+        """CPU time in native functions of these names, with all that they called; they must not call each other."""
+        return sum(each.total_s for each in self.native if each.name in names)
+
+    def python_own_s(self, name: str, *files: str) -> float:
+        """CPU time of a Python function itself, in a file whose path ends so."""
+        return sum(each.own_s for each in self.python if each.name == name and each.where.endswith(files))
+
+    def python_s(self, folder: str, *names: str) -> float:
+        """The most that any function of these names (none: of any name) below ``folder`` has, with its calls."""
+        return max(
+            (each.total_s for each in self.python if folder in each.where and (not names or each.name in names)),
+            default=0.0,
+        )
+
+
+class Facts:
+    """The lines of a profile, charged for what they called, whatever the scope of the question."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        calls = profile.calls
+        self._tree = calls.tree
+        own = Scope(PROJECT)
+        mine = np.array([*map(own.includes, self._tree.paths), False], np.bool_)
+        self._inside: NDArray[np.bool_] = mine[self._tree.file] & calls.in_scope
+        self._charged = self._tree.nearest(self._inside)
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The lines that have CPU time or copies, most CPU time first."""
+        tree, sums, totals = self._tree, self.profile.calls.sums, self.profile.totals
+        placed = np.flatnonzero(self._charged != NOTHING)
+        at = self._charged[placed]
+        placed, at = placed[tree.line[at] != NOTHING], at[tree.line[at] != NOTHING]
+        if not len(placed):
+            return []
+        group, count = rank([tree.file[at], tree.line[at]])
+        first = np.zeros(count, np.int64)
+        first[group[::-1]] = at[::-1]
+
+        def summed(name: str) -> NDArray[np.float64]:
+            if name not in sums.names:
+                return np.full(count, np.nan)
+            return _bincount(group, sums.nodes[placed, sums.column(name)], count)
+
+        cpu, python, copied = summed("cpu_ns") / 1e9, summed("python_ns") / 1e9, summed("copied_bytes")
+        rest, variance = summed("copied_beyond"), summed("copied_variance")
+        copied_low = poisson_sums(copied - rest, rest, variance)[0]
+        share = cpu / totals.cpu_s if totals.cpu_s > 0 else np.zeros(count)
+        low = wilson(share, totals.effective_samples)[0]
+        columns = (tree.file[first], tree.line[first], cpu, share, np.nan_to_num(low), python, copied, copied_low)
+        rows = zip(*(each.tolist() for each in columns), strict=True)
+        return sorted((Line(*row) for row in rows), key=lambda line: (-line.cpu_s, line.file_id, line.line))
+
+    @cached_property
+    def by_place(self) -> dict[tuple[int, int], Line]:
+        """The lines by file and number."""
+        return {(line.file_id, line.line): line for line in self.lines}
+
+    def low(self, cpu_s: float) -> tuple[float, float]:
+        """The share of the CPU time that some seconds are, and the low end of its interval."""
+        totals = self.profile.totals
+        share = cpu_s / totals.cpu_s if totals.cpu_s > 0 else 0.0
+        return share, float(np.nan_to_num(wilson(np.array([share]), totals.effective_samples)[0][0]))
+
+    def collecting_s(self) -> float:
+        """CPU time in the garbage collector on lines of the user's own: not in imports, nor at the end."""
+        facts = self.profile.paths
+        inside = np.array([COLLECTOR.match(name) is not None for name in facts.functions.names] + [False], np.bool_)
+        keys = np.where(inside[facts.tree.native], 0, NOTHING)
+        importing = np.array([path.startswith("<frozen importlib") for path in self._tree.paths] + [False], np.bool_)
+        by_stack = np.append(importing[self._tree.file], False)[facts.tree.stack]
+        own = (self._paths[0] != NOTHING) & (facts.tree.nearest(by_stack) == NOTHING)
+        counted = facts.tree.outermost(keys.astype(np.int64)) & own
+        return float(facts.below[counted, _CPU].sum()) / 1e9
+
+    def function(self, file: int, line: int) -> str | None:
+        """The name of the function that most of a line's time belongs to."""
+        tree, sums = self._tree, self.profile.calls.sums
+        cpu = sums.nodes[:, sums.column("cpu_ns")]
+        nodes = np.flatnonzero((tree.file == file) & (tree.line == line) & (tree.function != NOTHING))
+        if not len(nodes):
+            return None
+        functions = tree.function[nodes]
+        by_function = _bincount(functions, cpu[nodes], len(tree.function_names))
+        return tree.function_names[int(functions[np.argmax(by_function[functions])])]
+
+    @cached_property
+    def _paths(self) -> tuple[_Ids, _Ids]:
+        """By node of the call paths the file and the line that it is charged to."""
+        paths, tree = self.profile.paths.tree, self._tree
+        inside = (paths.stack != NOTHING) & np.append(self._inside, False)[paths.stack]
+        at = np.append(paths.stack, NOTHING)[paths.nearest(inside)]
+        return np.append(tree.file, NOTHING)[at], np.append(tree.line, NOTHING)[at]
+
+    def below(self, line: Line) -> Below:
+        """What a line called, with the CPU time."""
+        facts, tree = self.profile.paths, self._tree
+        files, lines = self._paths
+        nodes = np.flatnonzero((files == line.file_id) & (lines == line.line))
+        place = np.full(len(facts.tree) + 1, NOTHING, np.int64)
+        place[nodes] = np.arange(len(nodes))
+        paths = Tree(place[facts.tree.parent[nodes]])
+        stack, native = facts.tree.stack[nodes], facts.tree.native[nodes]
+        cpu = facts.sums[nodes, _CPU] / 1e9
+        # A Python function's own time includes that of the native ones that it called.
+        is_python = stack != NOTHING
+        innermost = paths.nearest(is_python)
+        python_own = _bincount(innermost[innermost != NOTHING], cpu[innermost != NOTHING], len(nodes))
+        theirs = is_python & ~np.append(self._inside, False)[stack]
+        function = np.where(theirs, np.append(tree.function, NOTHING)[stack], NOTHING)
+        names, where = tree.function_names, tree.function_files
+        python = [
+            Callee(names[each].rpartition(".")[2], _path(tree.paths, int(where[each])), total, own)
+            for each, total, own in _summed(paths, function, cpu, python_own)
+        ]
+        libraries = facts.functions.libraries
+        natives = [
+            Callee(facts.functions.names[each], libraries[each] or "", total, own)
+            for each, total, own in _summed(paths, native, cpu, cpu)
+        ]
+        packages: dict[str, float] = {}
+        for each in np.flatnonzero(python_own > 0).tolist():
+            package = _package(_path(tree.paths, int(tree.file[stack[each]]))) if theirs[each] else ""
+            packages[package] = packages.get(package, 0.0) + float(python_own[each])
+        return Below(tuple(python), tuple(natives), packages)
+
+
+def _bincount(keys: _Ids, weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    return np.asarray(np.bincount(keys, weights=weights, minlength=size), np.float64)
+
+
+def _path(paths: list[str], file: int) -> str:
+    return paths[file].replace("\\", "/") if file != NOTHING else ""
+
+
+def _summed(
+    paths: Tree, keys: _Ids, cpu: NDArray[np.float64], own: NDArray[np.float64]
+) -> list[tuple[int, float, float]]:
+    """For each key its CPU time with all below it, each sample once, and its own."""
+    size = int(keys.max(initial=-1)) + 1
+    outermost, placed = paths.outermost(keys), keys != NOTHING
+    below = paths.below(cpu[:, np.newaxis])[:, 0]
+    total = _bincount(keys[outermost], below[outermost], size)
+    alone = _bincount(keys[placed], own[placed], size)
+    return [(key, float(total[key]), float(alone[key])) for key in np.flatnonzero(total > 0).tolist()]
+
+
+def _package(path: str) -> str:
+    """The top-level package of a library's file."""
+    for folder in ("/site-packages/", "/dist-packages/"):
+        if folder in path:
+            return path.rpartition(folder)[2].partition("/")[0].removesuffix(".py")
+    return path.rpartition("/")[2].removesuffix(".py") if "/" in path else path

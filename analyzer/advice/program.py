@@ -1,0 +1,132 @@
+"""What rules look at: the facts of a profile, and its sources parsed where they are needed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..profile.profile import Profile
+from ..report_data.numbers import percent, seconds, size
+from .facts import Below, Facts, Line
+from .names import Names
+from .source import LoopNode, Module, parse
+from .suggestion import SHARE, Finding
+
+MAX_LINES = 60
+"""Lines that are looked at: more than 20 cannot have 5 % of the CPU time each, the others have copies."""
+
+COPY_RATE = 250e6
+"""Bytes per second of CPU time that a line has to copy, at the low end of its interval: a copy of 5 GB/s has 5 %."""
+
+COPY_SHARE = 0.10
+"""And that part of all that was copied."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A line that matters, with its source."""
+
+    program: Program
+    line: Line
+    names: Names
+
+    @property
+    def module(self) -> Module:
+        """The parsed file."""
+        return self.names.module
+
+    @cached_property
+    def below(self) -> Below:
+        """What the line called."""
+        return self.program.facts.below(self.line)
+
+    @property
+    def busy(self) -> bool:
+        """Whether the line has enough of the CPU time."""
+        return self.line.low >= SHARE
+
+    @property
+    def copies(self) -> bool:
+        """Whether the line certainly copies much."""
+        return self.program.copies(self.line)
+
+    def expressions(self) -> Iterator[ast.expr]:
+        """The expressions on the line."""
+        return self.module.expressions(self.line.line)
+
+    def loop(self, node: ast.AST) -> LoopNode | None:
+        """The innermost loop that runs a node."""
+        loops = self.module.loops(node)
+        return loops[0] if loops else None
+
+    def part(self, cpu_s: float) -> float:
+        """What part of the line's CPU time some seconds are."""
+        return cpu_s / self.line.cpu_s if self.line.cpu_s > 0 else 0.0
+
+    def time_figure(self) -> str:
+        """The line's CPU time, as people read it."""
+        return time_figure(self.line.share, self.line.cpu_s)
+
+    def copy_figure(self) -> str:
+        """What the line copied, as people read it."""
+        copied, totals = self.line.copied_bytes, self.program.profile.totals
+        rate = copied / totals.cpu_s if totals.cpu_s > 0 else 0.0
+        return f"{size(round(copied))} copied ({size(round(rate))} per second of CPU time)"
+
+    def finding(self, text: str, instead: str, figure: str | None = None, weight: float | None = None) -> Finding:
+        """A finding about this line."""
+        return Finding(
+            self.line.share if weight is None else weight,
+            figure or self.time_figure(),
+            text,
+            instead,
+            self.line.file_id,
+            self.line.line,
+            self.program.facts.function(self.line.file_id, self.line.line),
+        )
+
+
+class Program:
+    """A profile, as rules look at it."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.facts = Facts(profile)
+        self._names: dict[int, Names | None] = {}
+
+    @cached_property
+    def spots(self) -> list[Spot]:
+        """The lines that matter and whose source can be parsed, most CPU time first."""
+        found: list[Spot] = []
+        for line in self.facts.lines:
+            spot = self._spot(line)
+            if spot is not None and len(found) < MAX_LINES:
+                found.append(spot)
+        return found
+
+    def _spot(self, line: Line) -> Spot | None:
+        if line.low < SHARE and not self.copies(line):
+            return None
+        names = self.names(line.file_id)
+        return None if names is None else Spot(self, line, names)
+
+    def copies(self, line: Line) -> bool:
+        """Whether a line certainly copies much."""
+        totals = self.profile.totals
+        least = max(COPY_RATE * totals.cpu_s, COPY_SHARE * (totals.copied_bytes or 0.0))
+        return least > 0 and line.copied_low >= least
+
+    def names(self, file: int) -> Names | None:
+        """The parsed source of a file; None if it is not in the recording or cannot be parsed."""
+        if file not in self._names:
+            known = self.profile.sources.count(file) > 0
+            module = parse(self.profile.sources.text(file)) if known else None
+            self._names[file] = None if module is None else Names(module)
+        return self._names[file]
+
+
+def time_figure(share: float, cpu_s: float) -> str:
+    """CPU time, as people read it."""
+    return f"{percent(share)} % of the CPU time ({seconds(cpu_s)})"

@@ -1,0 +1,1 @@
+"""The rules by theme. Each is a generator of findings, and a row in ``table.RULES``."""

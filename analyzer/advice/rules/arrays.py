@@ -1,0 +1,254 @@
+"""Rules about arrays: loops over elements, arrays that are made anew to add to them, and mixed precision."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...report_data.numbers import percent, seconds
+from ..facts import Line
+from ..names import ARRAYS, DOUBLE, SINGLE, Names
+from ..program import Program, Spot
+from ..source import Module, dotted, short
+from ..suggestion import MOSTLY, SHARE, Finding, Rule
+
+PYTHON_PART = 0.40
+"""Where the interpreter has so much of a loop's time, what native code does each time round is tiny."""
+
+LOOP_SHARE = 0.10
+"""The part of the CPU time that a whole loop has to have: more than a line, as the edit is larger."""
+
+_JOINING = {f"numpy.{name}" for name in ("concatenate", "append", "vstack", "hstack", "row_stack", "column_stack")}
+
+
+@dataclass(slots=True)
+class ElementLoop:
+    """A loop that counts up to the size of an array; ``elements`` are its lines that index by its counters.
+
+    ``certain`` says that single elements are meant: an index has counters of two loops, and no slice.
+    """
+
+    first: int
+    last: int
+    elements: set[int] = field(default_factory=set)
+    certain: bool = False
+    recurrent: bool = False
+    """Whether an element is made of an earlier one of the same array: then no expression does it."""
+
+
+def element_by_element(program: Program) -> Iterator[Finding]:
+    """Loops that go through arrays one element at a time, with all the time of their lines."""
+    by_file: dict[int, list[Line]] = {}
+    for line in program.facts.lines:
+        if line.cpu_s > 0:
+            by_file.setdefault(line.file_id, []).append(line)
+    for file, lines in by_file.items():
+        if program.facts.low(sum(line.cpu_s for line in lines))[1] < LOOP_SHARE:
+            continue
+        names = program.names(file)
+        if names is None or not names.imports("numpy", "pandas", "torch"):
+            continue
+        for loop in _outermost(names.module, names):
+            inside = [line for line in lines if loop.first <= line.line <= loop.last]
+            cpu = sum(line.cpu_s for line in inside)
+            share, low = program.facts.low(cpu)
+            if not low >= LOOP_SHARE:
+                continue
+            python = float(np.nansum([line.python_s for line in inside]))
+            tiny = python >= PYTHON_PART * cpu and any(line.line in loop.elements for line in inside)
+            if not (loop.certain or tiny):
+                continue
+            top = max(inside, key=lambda line: line.cpu_s)
+            yield Finding(
+                share,
+                f"{percent(share)} % of the CPU time ({seconds(cpu)})",
+                f"The loop of lines {loop.first} to {loop.last} goes through an array one element at a time.",
+                "each element needs one before it, so compile the loop (Numba, Cython), or look for a library's filter"
+                if loop.recurrent
+                else "an expression over the whole array, which does the same in native code",
+                file,
+                top.line,
+                program.facts.function(file, top.line),
+            )
+
+
+def _outermost(module: Module, names: Names) -> Iterator[ElementLoop]:
+    """Loops that count and index, without those inside of others."""
+    waiting: list[ast.AST] = [module.tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.For) and _counts(node, names):
+            yield _loop(node)
+        else:
+            waiting += reversed(list(ast.iter_child_nodes(node)))
+
+
+def _loop(outer: ast.For) -> ElementLoop:
+    found = ElementLoop(outer.lineno, outer.end_lineno or outer.lineno)
+    counted_by = _counters(outer)
+    stored = {
+        ast.unparse(node.value)
+        for node in ast.walk(outer)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    }
+    for node in ast.walk(outer):
+        if not isinstance(node, ast.Subscript):
+            continue
+        used = {name.id for name in ast.walk(node.slice) if isinstance(name, ast.Name)}
+        by = len(set().union(*(counted_by.get(name, ()) for name in used)))
+        if by:
+            found.elements.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        found.recurrent |= isinstance(node.ctx, ast.Load) and _earlier(node) and ast.unparse(node.value) in stored
+        found.certain |= by >= 2 and bool(parts) and not any(isinstance(part, ast.Slice) for part in parts)
+    return found
+
+
+def _counters(outer: ast.For) -> dict[str, list[int]]:
+    """The names that count in a loop and those inside of it, each with the first two loops (numbers) that it counts."""
+    counted_by: dict[str, list[int]] = {}
+    for number, node in enumerate(ast.walk(outer)):
+        if isinstance(node, ast.For) and _is_range(node):
+            for name in {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}:
+                loops = counted_by.setdefault(name, [])
+                if len(loops) < 2:
+                    loops.append(number)
+    return counted_by
+
+
+def _earlier(node: ast.Subscript) -> bool:
+    """Whether an index has something taken off: ``a[i - 1]``."""
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) for part in ast.walk(node.slice))
+
+
+def _is_range(loop: ast.For) -> bool:
+    return isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "range"
+
+
+def _counts(loop: ast.For, names: Names) -> bool:
+    """Whether a loop counts up to the size of an array."""
+    if not _is_range(loop):
+        return False
+    for node in ast.walk(loop.iter):
+        if isinstance(node, ast.Attribute) and node.attr in ("shape", "size"):
+            return True
+        if (
+            isinstance(node, ast.Call)
+            and names.called(node) == "len"
+            and node.args
+            and names.kind(node.args[0]) in ARRAYS
+        ):
+            return True
+    return False
+
+
+def _any_array(nodes: list[ast.expr], names: Names) -> bool:
+    return any(names.kind(each) in ARRAYS for each in nodes)
+
+
+def array_grown_in_loop(program: Program) -> Iterator[Finding]:
+    """Arrays and frames that are made anew, with all that is in them, for each piece that is added."""
+    for spot in program.spots:
+        for statement in spot.module.statements.get(spot.line.line, ()):
+            name = _grown(statement, spot.names)
+            if name is None or not isinstance(statement, ast.Assign):
+                continue
+            loop = spot.loop(statement.value)
+            if loop is None or not spot.names.grows_only(name, loop, statement):
+                continue
+            joins = spot.names.called(statement.value) or "concat"
+            frame = joins.startswith("pandas")
+            instead = (
+                f"append the parts to a list, and call {joins.rpartition('.')[2]} once after the loop"
+                if frame or not joins.endswith(".append")
+                else "append the parts to a list, and make one array of it after the loop"
+            )
+            yield spot.finding(
+                f"“{name}” is copied whole each time something is joined to it.",
+                instead,
+                spot.time_figure() if spot.busy else spot.copy_figure(),
+                spot.line.share if spot.busy else _copied_share(spot),
+            )
+            break
+
+
+def _copied_share(spot: Spot) -> float:
+    whole = spot.program.profile.totals.copied_bytes
+    return SHARE * spot.line.copied_bytes / whole if whole else 0.0
+
+
+def _grown(statement: ast.stmt, names: Names) -> str | None:
+    """The name that a statement makes anew of itself and more, by joining arrays or frames."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    name, value = dotted(statement.targets[0]), statement.value
+    if name is None or not isinstance(value, ast.Call) or not value.args:
+        return None
+    called = names.called(value)
+    if called not in _JOINING and called != "pandas.concat":
+        return None
+    first = value.args[0]
+    parts = first.elts if isinstance(first, ast.List | ast.Tuple) else value.args[:1]
+    return name if any(dotted(part) == name for part in parts) else None
+
+
+def mixed_precision(program: Program) -> Iterator[Finding]:
+    """Products of a 32-bit with a 64-bit array: the smaller one is converted whole each time."""
+    for spot in program.spots:
+        if not spot.busy:
+            continue
+        for node in spot.expressions():
+            pair = _product(node, spot.names)
+            if pair is None:
+                continue
+            kinds = [spot.names.kind(each) for each in pair]
+            loop = spot.loop(node)
+            if sorted(map(str, kinds)) != sorted((SINGLE, DOUBLE)) or loop is None:
+                continue
+            converted = pair[kinds.index(SINGLE)]
+            if not spot.names.fixed(converted, loop) or spot.part(_numeric(spot)) < MOSTLY:
+                continue
+            text = short(converted)
+            yield spot.finding(
+                f"{text} is float32 and the other factor float64: {text} is converted whole each time round.",
+                "give both the same dtype before the loop",
+            )
+            break
+
+
+def _product(node: ast.expr, names: Names) -> tuple[ast.expr, ast.expr] | None:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return node.left, node.right
+    if isinstance(node, ast.Call) and names.called(node) in ("numpy.dot", "numpy.matmul") and len(node.args) == 2:
+        return node.args[0], node.args[1]
+    return None
+
+
+def _numeric(spot: Spot) -> float:
+    """CPU time in native code below a line."""
+    return max(0.0, spot.line.cpu_s - float(np.nan_to_num(spot.line.python_s)))
+
+
+RULES = (
+    Rule(
+        "element-by-element",
+        "CPU time by line; the source imports numpy, pandas or torch",
+        "10 % of the CPU time in the loop: with less the edit is not worth it",
+        element_by_element,
+    ),
+    Rule(
+        "array-grown-in-loop",
+        "CPU time or copies by line",
+        "5 % of the CPU time, or 250 MB copied per second of CPU time and 10 % of all copies",
+        array_grown_in_loop,
+    ),
+    Rule(
+        "mixed-precision",
+        "CPU time by line, both arrays made in the same file with a dtype",
+        "5 % of the CPU time, most of it in native code",
+        mixed_precision,
+    ),
+)

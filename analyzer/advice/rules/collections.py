@@ -1,0 +1,182 @@
+"""Rules about lists and conversions: searches from the front, and conversions that are the same each time round."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..names import BYTEARRAY, LIST, PURE, PURE_METHODS, TUPLE
+from ..program import Program, Spot
+from ..source import LoopNode, dotted, parts_of, short
+from ..suggestion import MOSTLY, Finding, Rule
+
+_UNHASHABLE = ("list_richcompare", "dict_richcompare", "set_richcompare", "bytearray_richcompare", "array_richcompare")
+_CONVERSIONS = frozenset(
+    [f"numpy.{name}" for name in ("array", "asarray", "ascontiguousarray", "asfortranarray")]
+    + ["list", "tuple", "set", "frozenset", "sorted", "bytes", "bytearray"]
+)
+_METHODS = frozenset({"astype", "tolist", "tobytes", "to_numpy", "decode", "encode", "copy", "flatten", "splitlines"})
+
+
+def in_list(program: Program) -> Iterator[Finding]:
+    """``value in values``, where values is a list that is searched from its front."""
+    for spot in program.spots:
+        if not spot.busy:
+            continue
+        for node in spot.expressions():
+            searched = _searched(node)
+            if searched is None or spot.names.kind(searched) not in (LIST, TUPLE):
+                continue
+            name, loop = dotted(searched), spot.loop(node)
+            if name is None or not _stays(searched, name, loop, spot):
+                continue
+            looking = spot.below.native_s("list_contains", "tuplecontains", "tuple_contains")
+            if looking < MOSTLY * spot.line.cpu_s or spot.below.native_s(*_UNHASHABLE) > 0:
+                continue
+            yield spot.finding(
+                f"“in” goes through the list “{name}” from its front.",
+                "keep a set of the same values beside it, or in place of it: “in” finds them at once",
+            )
+            break
+
+
+def _searched(node: ast.expr) -> ast.expr | None:
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+        return node.comparators[0]
+    return None
+
+
+def _stays(searched: ast.expr, name: str, loop: LoopNode | None, spot: Spot) -> bool:
+    """Whether the list is not made anew for each search: then a set would have to be, too."""
+    if loop is not None:
+        return not _bound_in(loop, name)
+    # Outside of a loop: one that the function itself did not make.
+    return isinstance(searched, ast.Attribute) or name not in spot.names.bindings(spot.module.scope(searched))
+
+
+def _bound_in(loop: LoopNode, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load) and dotted(node) == name
+        for node in ast.walk(loop)
+    )
+
+
+def converted_in_loop(program: Program) -> Iterator[Finding]:
+    """Conversions in a loop of something that the loop does not change, to something that it only reads."""
+    for spot in program.spots:
+        for node in spot.expressions():
+            source = _converted(node, spot)
+            loop = spot.loop(node) if source is not None else None
+            if source is None or loop is None or isinstance(loop, ast.While):
+                continue
+            assert isinstance(node, ast.Call)
+            if not (spot.copies or (spot.busy and _alone(node, spot))):
+                continue
+            if not all(spot.names.fixed(each, loop) for each in (source, *node.args)) or not _only_read(
+                node, loop, spot
+            ):
+                continue
+            yield spot.finding(
+                f"{short(node)} gives the same each time round the loop.",
+                "convert once, before the loop",
+                spot.time_figure() if spot.busy else spot.copy_figure(),
+            )
+            break
+
+
+def _converted(node: ast.expr, spot: Spot) -> ast.expr | None:
+    """What is converted, if a node is a conversion."""
+    if not isinstance(node, ast.Call) or any(keyword.arg is None for keyword in node.keywords):
+        return None
+    if spot.names.called(node) in _CONVERSIONS:
+        return node.args[0] if len(node.args) == 1 and isinstance(node.args[0], ast.Name | ast.Attribute) else None
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+        return node.func.value if isinstance(node.func.value, ast.Name | ast.Attribute) else None
+    return None
+
+
+def _alone(node: ast.Call, spot: Spot) -> bool:
+    """Whether the conversion is the only call of its statement: then the line's time is its own."""
+    statement = spot.module.statement(node)
+    calls = [each for each in parts_of(statement) if isinstance(each, ast.Call)] if statement is not None else []
+    return all(each is node or spot.names.called(each) in ("len", "range") for each in calls)
+
+
+def _only_read(node: ast.Call, loop: LoopNode, spot: Spot) -> bool:
+    """Whether what a conversion makes is only read: used at once, or bound to a name that the loop does not change."""
+    parent = spot.module.parent[node]
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
+        return _reads(parent.targets[0].id, parent, loop, spot)
+    return _reading(node, spot)
+
+
+def _reads(name: str, made: ast.Assign, loop: LoopNode, spot: Spot) -> bool:
+    for node in ast.walk(loop):
+        if not isinstance(node, ast.Name) or node.id != name or node is made.targets[0]:
+            continue
+        if not isinstance(node.ctx, ast.Load) or not _reading(node, spot):
+            return False
+    return True
+
+
+def _reading(node: ast.expr, spot: Spot) -> bool:
+    """Whether the place where an object is used changes nothing in it, and keeps it nowhere."""
+    parent = spot.module.parent[node]
+    if isinstance(parent, ast.Compare | ast.BinOp | ast.UnaryOp):
+        return True
+    if isinstance(parent, ast.Subscript):
+        return parent.value is not node or isinstance(parent.ctx, ast.Load)
+    if isinstance(parent, ast.For | ast.comprehension):
+        return parent.iter is node
+    if isinstance(parent, ast.Call) and node in parent.args:
+        called = spot.names.called(parent)
+        return called in PURE or (
+            (called or "").startswith("numpy.") and not any(keyword.arg == "out" for keyword in parent.keywords)
+        )
+    if isinstance(parent, ast.Attribute) and isinstance(parent.ctx, ast.Load):
+        above = spot.module.parent.get(parent)
+        return isinstance(above, ast.Call) and above.func is parent and parent.attr in PURE_METHODS
+    return False
+
+
+def bytes_of_slice(program: Program) -> Iterator[Finding]:
+    """``bytes(buffer[a:b])`` of a bytearray, which copies the piece twice."""
+    for spot in program.spots:
+        if not (spot.copies or spot.busy):
+            continue
+        for node in spot.expressions():
+            if not isinstance(node, ast.Call) or spot.names.called(node) != "bytes" or len(node.args) != 1:
+                continue
+            piece = node.args[0]
+            if not isinstance(piece, ast.Subscript) or not isinstance(piece.slice, ast.Slice):
+                continue
+            if spot.names.kind(piece.value) != BYTEARRAY or not (spot.copies or _alone(node, spot)):
+                continue
+            yield spot.finding(
+                f"{short(node)} copies the piece twice: into a bytearray, and from there into bytes.",
+                f"bytes(memoryview({short(piece.value)})[…]), which copies once",
+                spot.copy_figure() if spot.copies else spot.time_figure(),
+            )
+            break
+
+
+RULES = (
+    Rule(
+        "in-list",
+        "CPU time by line, with the interpreter's own functions below it by name",
+        "5 % of the CPU time, most of it in searching",
+        in_list,
+    ),
+    Rule(
+        "bytes-of-slice",
+        "copies by line, or CPU time",
+        "250 MB copied per second of CPU time and 10 % of all copies, or 5 % of the CPU time",
+        bytes_of_slice,
+    ),
+    Rule(
+        "converted-in-loop",
+        "copies by line, or CPU time",
+        "250 MB copied per second of CPU time and 10 % of all copies, or 5 % of it with no other call on the line",
+        converted_in_loop,
+    ),
+)

@@ -1,0 +1,169 @@
+"""Rules about memory: what is kept for ever, by what keeps it, and the garbage collector."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...recording.frame import Row
+from ...report_data.numbers import percent, seconds, size
+from ..names import DICT, LIST, QUEUE, SET, Names
+from ..program import Program
+from ..source import Scope, dotted
+from ..suggestion import Finding, Rule
+
+GC_SHARE = 0.10
+MIN_SAMPLES = 100
+MAX_LEAKS = 5
+
+_ADDING = frozenset({"append", "appendleft", "add", "extend", "insert", "setdefault", "put", "put_nowait", "update"})
+_REMOVING = frozenset({"pop", "popleft", "popitem", "clear", "remove", "discard", "get_nowait"})
+_CACHES = ("functools.cache", "functools.lru_cache")
+
+
+def collector(program: Program) -> Iterator[Finding]:
+    """The garbage collector has much of the CPU time."""
+    totals = program.profile.totals
+    if not totals.gc_s or totals.samples < MIN_SAMPLES:
+        return
+    collecting = min(totals.gc_s, program.facts.collecting_s())
+    share, low = program.facts.low(collecting)
+    if low >= GC_SHARE:
+        yield Finding(
+            share,
+            f"{percent(share)} % of the CPU time ({seconds(collecting)})",
+            "The garbage collector looks through containers again and again.",
+            "gc.freeze() once data that stays is loaded, and a higher gc.set_threshold()",
+        )
+
+
+def leaks(program: Program) -> Iterator[Finding]:
+    """Lines whose blocks are not given back, with what the source says about what keeps them."""
+    found = program.profile.frames.leaks
+    if found is None:
+        return
+    for row in found.take(slice(MAX_LEAKS)).rows():
+        if row["line"] is None:
+            continue
+        names = program.names(row["file_id"])
+        text, instead = _kept(names, row)
+        yield Finding(
+            1.0,  # ahead of what costs time: it ends the program
+            f"{size(round(row['rate_bytes_per_s']))}/s not given back, likelihood {row['likelihood'] * 100:.0f} %",
+            text,
+            instead,
+            row["file_id"],
+            row["line"],
+            row["function"],
+        )
+
+
+def _kept(source: Names | None, row: Row) -> tuple[str, str]:
+    """What keeps the blocks of a line, and what to do about it."""
+    function = row["function"]
+    told = None if source is None else _keeper(source, row["line"])
+    if told is not None:
+        return told
+    if isinstance(row["native"], str) and row["native"]:
+        return (
+            f"{function} keeps what {row['native']} allocates in native code.",
+            "give it back: close, free or release what the library made, or use it in a with statement",
+        )
+    return (
+        f"{function} keeps what it allocates.",
+        "find what still refers to it: a cache without a limit, a list that only grows, a forgotten callback",
+    )
+
+
+def _keeper(names: Names, line: int) -> tuple[str, str] | None:
+    """What the source says: a cache, or a container that is only added to."""
+    for statement in names.module.statements.get(line, []):
+        cached = _cached(names, names.module.scope(statement))
+        if cached:
+            return (
+                f"{cached} is cached without a limit: each new argument stays for ever.",
+                "lru_cache(maxsize=…) with as many entries as are used again",
+            )
+        name, kind = _container(names, statement)
+        if name is None or kind is None or _removed(names, name):
+            continue
+        if kind == DICT:
+            return (
+                f"“{name}” is a dict that this line adds to, and nothing in the file removes from it.",
+                "a cache with a limit (functools.lru_cache), or remove entries that are done with",
+            )
+        if kind == QUEUE:
+            return (
+                f"“{name}” has no limit, and more is put into it than taken out.",
+                "a queue with a limit (maxsize=, maxlen=), so that who fills it waits or drops",
+            )
+        return (
+            f"“{name}” is a {kind} that this line adds to, and nothing in the file removes from it.",
+            "keep what is needed of each entry, or only the last ones (collections.deque(maxlen=…))",
+        )
+    return None
+
+
+def _cached(names: Names, scope: Scope) -> str | None:
+    """The name of a function whose results are cached without a limit."""
+    if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+        return None
+    for each in scope.decorator_list:
+        if names.called(ast.Call(each, [], [])) == _CACHES[0]:
+            return scope.name
+        if isinstance(each, ast.Call) and names.called(each) == _CACHES[1]:
+            limits = [*each.args[:1], *(keyword.value for keyword in each.keywords if keyword.arg == "maxsize")]
+            if any(isinstance(limit, ast.Constant) and limit.value is None for limit in limits):
+                return scope.name
+    return None
+
+
+def _container(names: Names, statement: ast.stmt) -> tuple[str | None, str | None]:
+    """The container that a statement adds to, and its kind; only one that outlives the call."""
+    for node in ast.walk(statement) if not hasattr(statement, "body") else ():
+        target: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            target = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING:
+            target = node.func.value
+        name = None if target is None else dotted(target)
+        if target is None or name is None:
+            continue
+        scope = names.module.scope(target)
+        local = (
+            isinstance(target, ast.Name) and not isinstance(scope, ast.Module) and target.id in names.bindings(scope)
+        )
+        kind = names.kind(target)
+        if not local and kind in (DICT, LIST, SET, QUEUE):
+            return name, kind
+    return None, None
+
+
+def _removed(names: Names, name: str) -> bool:
+    """Whether anything in the file removes from a container."""
+    last = name.rpartition(".")[2]
+    for node in names.module.parent:
+        if isinstance(node, ast.Delete):
+            below = (each.value if isinstance(each, ast.Subscript) else each for each in node.targets)
+            if any((dotted(each) or "").rpartition(".")[2] == last for each in below):
+                return True
+        removes = isinstance(node, ast.Attribute) and node.attr in _REMOVING
+        if removes and (dotted(node.value) or "").rpartition(".")[2] == last:  # type: ignore[attr-defined]
+            return True
+    return False
+
+
+RULES = (
+    Rule(
+        "leak",
+        "memory; the source text says what keeps it",
+        "those of docs/explanation/leaks.md: a likelihood above 95 %, and growth to the end",
+        leaks,
+    ),
+    Rule(
+        "garbage-collector",
+        "program counters in the interpreter",
+        "10 % of the CPU time: a collector that is not in the way has 1 to 3 %",
+        collector,
+    ),
+)

@@ -1,0 +1,45 @@
+"""All rules, in one table, and what they say about a profile."""
+
+from __future__ import annotations
+
+from ..profile.profile import Profile
+from ..recording.text import printable
+from ..recording.tree import NOTHING
+from .program import Program
+from .rules import arrays, collections, frames, memory, text
+from .suggestion import PAGE, Finding, Rule, Suggestion
+
+RULES: tuple[Rule, ...] = (*frames.RULES, *arrays.RULES, *text.RULES, *collections.RULES, *memory.RULES)
+"""The more special ones first: a line has one suggestion."""
+
+MAX_PER_RULE = 3
+
+
+def suggestions(profile: Profile) -> list[Suggestion]:
+    """What the rules are sure of, what most of the run is about first; a line has at most one."""
+    program = Program(profile)
+    found: list[tuple[Finding, Rule]] = []
+    taken: set[tuple[int, int | None]] = set()
+    for rule in RULES:
+        of_rule = sorted(rule.find(program), key=lambda finding: -finding.weight)
+        for finding in of_rule[:MAX_PER_RULE]:
+            place = (finding.file_id, finding.line)
+            if finding.line is not None and place in taken:
+                continue
+            taken.add(place)
+            found.append((finding, rule))
+    found.sort(key=lambda each: -each[0].weight)
+    paths = profile.calls.tree.paths
+    return [
+        Suggestion(
+            rule.id,
+            None if finding.file_id == NOTHING else printable(paths[finding.file_id], 4096),
+            finding.line,
+            None if finding.function is None else printable(finding.function),
+            printable(finding.figure, 200),
+            printable(finding.text, 400),
+            printable(finding.instead, 400),
+            f"{PAGE}#{rule.id}",
+        )
+        for finding, rule in found
+    ]

@@ -1,1 +1,0 @@
-"""Suggestions by rule: what to do next, where a rule is sure."""

@@ -1,0 +1,48 @@
+"""The page of suggestions: under each rule's heading, what stands under *after* has the same result as *before*."""
+
+from __future__ import annotations
+
+import gc
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "suggestions.md"
+SECTION = re.compile(
+    r"^### (?P<rule>[a-z-]+)$(?P<text>.*?)(?=^##|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+BLOCK = re.compile(r"^<!-- (setup|before|after) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLES = {
+    match["rule"]: dict(BLOCK.findall(match["text"])) for match in SECTION.finditer(PAGE.read_text(encoding="utf-8"))
+}
+
+
+@pytest.fixture(autouse=True)
+def _collector() -> Iterator[None]:
+    """The collector is left as it was found."""
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+def outcome(program: Path, *texts: str) -> Any:
+    """What the blocks have in ``result``, one after the other."""
+    program.write_text("\n".join(texts), encoding="utf-8")
+    result = runpy.run_path(str(program))["result"]
+    return result.tolist() if hasattr(result, "tolist") else result
+
+
+@pytest.mark.parametrize("rule", EXAMPLES)
+def test_both_forms_have_the_same_result(rule: str, tmp_path: Path) -> None:
+    blocks = EXAMPLES[rule]
+    if "numpy" in blocks["setup"] or "pandas" in blocks["setup"]:
+        pytest.importorskip("pandas")
+    before, after = (outcome(tmp_path / f"{name}.py", blocks["setup"], blocks[name]) for name in ("before", "after"))
+    assert before == after
+    assert before not in (None, 0, [])

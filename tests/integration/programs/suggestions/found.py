@@ -1,0 +1,177 @@
+"""Programs with one thing each that a rule is certain about. Arguments are names of functions; each runs for a while.
+
+The line that the suggestion belongs to is marked with the function's name, ``# @name``.
+"""
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+
+SECONDS = 0.3
+
+
+def rounds(seconds: float = SECONDS) -> Iterator[int]:
+    """Counts until so much CPU time of this thread is spent."""
+    end, number = time.thread_time() + seconds, 0
+    while time.thread_time() < end:
+        yield number
+        number += 1
+
+
+def apply_rows() -> None:
+    import pandas as pd
+
+    table = pd.DataFrame({"price": range(3000), "count": range(3000)})
+    for _ in rounds():
+        table.apply(lambda row: row["price"] * row["count"], axis=1)  # @apply_rows
+
+
+def iterrows() -> None:
+    import pandas as pd
+
+    table = pd.DataFrame({"price": range(3000), "count": range(3000)})
+    for _ in rounds():
+        total = 0
+        for _index, row in table.iterrows():  # @iterrows
+            total += row["price"]
+
+
+def chained_indexing() -> None:
+    import pandas as pd
+
+    table = pd.DataFrame({(a, b): range(2000) for a in "xyz" for b in "uvw"})
+    for _ in rounds():
+        total = 0
+        for number in range(300):
+            total += table["x"]["v"][number]  # @chained_indexing
+
+
+def element_by_element() -> None:
+    import numpy as np
+
+    image = np.zeros((200, 200))
+    for _ in rounds():
+        for y in range(image.shape[0]):
+            for x in range(image.shape[1]):
+                image[y, x] = image[y, x] * 0.5 + 1.0  # @element_by_element
+
+
+def array_grown() -> None:
+    import numpy as np
+
+    for _ in rounds():
+        collected = np.zeros(0)
+        for number in range(3000):
+            collected = np.append(collected, number)  # @array_grown
+
+
+def frame_grown() -> None:
+    import pandas as pd
+
+    part = pd.DataFrame({"price": range(10), "count": range(10)})
+    for _ in rounds():
+        table = part
+        for _number in range(50):
+            table = pd.concat([table, part])  # @frame_grown
+
+
+def mixed_precision() -> None:
+    import numpy as np
+
+    weights = np.ones((1000, 1000), dtype=np.float32)
+    values = np.ones(1000)
+    for _ in rounds():
+        weights @ values  # @mixed_precision
+
+
+class Log:
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, lines: int) -> None:
+        for number in range(lines):
+            self.text = self.text + f"line {number}\n"  # @text_grown
+
+
+def text_grown() -> None:
+    for _ in rounds():
+        Log().write(4000)
+
+
+def bytes_grown() -> None:
+    for _ in rounds():
+        body = b""
+        for number in range(10_000):
+            body += b"%08d" % number  # @bytes_grown
+
+
+def cut_from_front() -> None:
+    for _ in rounds():
+        data = bytes(1_000_000)
+        while data:
+            data = data[1000:]  # @cut_from_front
+
+
+def pattern_in_loop() -> None:
+    lines = [f"{number} GET /index.html" for number in range(1000)]
+    for _ in rounds():
+        for line in lines:
+            re.match(r"\d+ GET", line)  # @pattern_in_loop
+
+
+def pattern_compiled_again() -> None:
+    words = [f"word{number}" for number in range(600)]
+    lines = ["a line with word17 in it", "another one"]
+    for _ in rounds():
+        for line in lines:
+            for word in words:
+                re.search(rf"\b{word}\b", line)  # @pattern_compiled_again
+
+
+def in_list() -> None:
+    seen = []
+    for number in range(2000):
+        seen.append(str(number))
+    for _ in rounds():
+        for number in range(100):
+            if str(number + 1950) in seen:  # @in_list
+                pass
+
+
+def converted() -> None:
+    import numpy as np
+
+    table = [float(number) for number in range(20_000)]
+    for _ in rounds():
+        values = np.array(table)  # @converted
+        values.sum()
+
+
+def bytes_of_slice() -> None:
+    buffer = bytearray(4_000_000)
+    for _ in rounds():
+        for start in range(0, len(buffer), 1_000_000):
+            bytes(buffer[start : start + 1_000_000])  # @bytes_of_slice
+
+
+class Node:
+    def __init__(self) -> None:
+        self.me = self
+
+
+def collector() -> None:
+    import gc
+
+    kept = [[number] for number in range(300_000)]
+    gc.set_threshold(200, 2, 1)
+    for _ in rounds(0.8):
+        for _number in range(1000):
+            Node()
+    gc.set_threshold(700, 10, 10)
+    assert kept
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        globals()[name]()

@@ -1,0 +1,52 @@
+"""Suggestions about real programs: each rule finds its pattern on the line that has it, and finds nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from integration import support
+from oracle.support import marked
+
+pytestmark = pytest.mark.native
+
+FOUND = support.PROGRAMS / "suggestions" / "found.py"
+
+GROUPS = (
+    ("apply_rows", "iterrows", "chained_indexing", "frame_grown"),
+    ("element_by_element", "array_grown", "mixed_precision", "converted"),
+    ("text_grown", "bytes_grown", "in_list", "cut_from_front"),
+    ("pattern_in_loop", "pattern_compiled_again", "bytes_of_slice"),
+    ("collector",),
+)
+"""Functions of the program that run in one process: so few that each has enough of its time."""
+
+RULES = {
+    "apply_rows": "apply-rows",
+    "iterrows": "iterrows",
+    "chained_indexing": "chained-indexing",
+    "frame_grown": "array-grown-in-loop",
+    "element_by_element": "element-by-element",
+    "array_grown": "array-grown-in-loop",
+    "mixed_precision": "mixed-precision",
+    "converted": "converted-in-loop",
+    "text_grown": "text-grown-in-loop",
+    "bytes_grown": "text-grown-in-loop",
+    "in_list": "in-list",
+    "cut_from_front": "cut-from-front",
+    "pattern_in_loop": "pattern-in-loop",
+    "pattern_compiled_again": "pattern-compiled-again",
+    "bytes_of_slice": "bytes-of-slice",
+    "collector": "garbage-collector",
+}
+
+
+@pytest.mark.parametrize("functions", GROUPS, ids=lambda functions: functions[0])
+def test_each_rule_finds_its_pattern_and_nothing_else(tmp_path: Path, functions: tuple[str, ...]) -> None:
+    pytest.importorskip("pandas")
+    run = support.record([FOUND, *functions], tmp_path, "--interval", "2")
+    assert run.status == 0, run.stderr
+    said = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["suggestions"]
+    expected = {(RULES[name], None if name == "collector" else marked(FOUND, name).pop()) for name in functions}
+    assert {(each["rule"], each["line"]) for each in said} == expected
