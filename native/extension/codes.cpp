@@ -15,6 +15,7 @@ constexpr size_t kCodeHeader = 40;  // bytes before the texts
 constexpr size_t kMostCharacters = 4096;
 constexpr size_t kMostLineTable = 256 * 1024;
 constexpr size_t kMostCopy = 512;
+constexpr uint64_t kMostEnd = 64;  // bytes of a line table
 
 constexpr size_t kGenerations = 1 << 16;
 constexpr size_t kRemembered = 1 << 13;
@@ -96,12 +97,38 @@ bool Codes::identity(const uint8_t* code, const uint8_t* copy, uint64_t* found) 
     const auto* line_table = field<const uint8_t*>(copy, at_->code_line_table);
     h = mix(h, reinterpret_cast<uint64_t>(line_table));
     *found = h;
-    if (at_->code_deaths_told) return true;
-    uint64_t content[4] = {};
-    if (!api_->read(content, line_table + at_->bytes_data - sizeof(uint64_t), sizeof content))
-        return false;
-    for (const uint64_t part : content) *found = mix(*found, part);
+    return deaths_told_ || (add_text(field<const uint8_t*>(copy, at_->code_filename), found) &&
+                            add_text(field<const uint8_t*>(copy, at_->code_qualname), found) &&
+                            add_line_table(line_table, found));
+}
+
+bool Codes::add_text(const uint8_t* string, uint64_t* h) const {
+    Text text;
+    if (!find_text(api_, string, kMostCharacters, &text)) return false;
+    if (text.shape.hash == -1) return hash_bytes(text.data, text.bytes(), h);
+    *h = mix(*h, static_cast<uint64_t>(text.shape.hash));
     return true;
+}
+
+// Both ends of it: functions that differ have lines that differ.
+bool Codes::add_line_table(const uint8_t* bytes, uint64_t* h) const {
+    uint64_t size = 0;
+    if (!api_->read(&size, bytes + at_->bytes_size, sizeof size)) return false;
+    const uint64_t first = size < kMostEnd ? size : kMostEnd;
+    const uint64_t last = size - first < kMostEnd ? size - first : kMostEnd;
+    *h = mix(*h, size);
+    return hash_bytes(bytes + at_->bytes_data, first, h) &&
+           hash_bytes(bytes + at_->bytes_data + size - last, last, h);
+}
+
+// The list of interpreters may change under us; a new one runs nothing before it is in it.
+bool Codes::deaths_are_told() const {
+    const uint8_t* interpreter = nullptr;
+    const uint8_t* next = nullptr;
+    return at_->code_deaths_told &&
+           load(api_, static_cast<const uint8_t*>(tg_runtime()), at_->runtime_interpreters,
+                &interpreter) &&
+           plausible(interpreter) && load(api_, interpreter, at_->interpreter_next, &next) && !next;
 }
 
 bool Codes::find_content(const uint8_t* copy, Content* found) const {

@@ -175,6 +175,7 @@ int tg_unicode_shape_of(const void* header, struct tg_unicode_shape* shape) {
     if (!copy.state.compact || copy.length < 0) return 0;
     shape->length = (size_t)copy.length;
     shape->width = copy.state.kind;
+    shape->hash = copy.hash;
     shape->data = copy.state.ascii ? sizeof(PyASCIIObject) : sizeof(PyCompactUnicodeObject);
     return shape->width == 1 || shape->width == 2 || shape->width == 4;
 }

@@ -91,6 +91,7 @@ struct tg_unicode_shape {
     size_t length;  // characters
     size_t width;   // bytes per character
     size_t data;    // offset of the first
+    int64_t hash;   // of the characters; -1: not known
 };
 int tg_unicode_shape_of(const void* header, struct tg_unicode_shape* shape);
 

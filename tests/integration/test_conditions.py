@@ -203,6 +203,26 @@ def test_interpreters_in_the_interpreter(tmp_path: Path) -> None:
     assert len(seen) == 5
 
 
+@pytest.mark.parametrize("where", ["main", "sub"])
+def test_a_function_where_another_one_lay_has_its_own_name(tmp_path: Path, where: str) -> None:
+    """In CPython 3.11, and in subinterpreters of all versions, it had the first one's."""
+    output = support.record([support.PROGRAMS / "code_churn.py", where], tmp_path, "--interval", "1").stdout
+    ran = [(name, int(begin), int(end)) for name, begin, end, _ in map(str.split, output.splitlines())]
+    assert len(set(output.split()[3::4])) < len(ran) / 2, "hardly any code object lay where another one had"
+    recording = tmp_path / "run.tacho"
+    names = {row["code"]: row["qualname"] for row in support.rows(recording, "codes")}
+    stacks = {row["stack"]: row for row in support.rows(recording, "stacks")}
+    seen = 0
+    for sample in support.rows(recording, "cpu"):
+        leaf = stacks.get(sample["stack"])
+        found = names.get(leaf["code"], "") if leaf else ""
+        there = [name for name, begin, end in ran if begin < sample["time_ns"] < end]
+        if there and found.startswith("made"):
+            assert found == there[0]
+            seen += 1
+    assert seen > len(ran) / 10
+
+
 BLOCKING = """
 import ctypes, sys, threading
 library = ctypes.CDLL(sys.argv[1])

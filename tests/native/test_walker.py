@@ -108,7 +108,7 @@ NOTHING_OF = ("records_dropped", "stacks_lost", "timers_refused", "threads_misse
 
 def test_under_one_percent_is_torn(stress: Stress) -> None:
     samples = stress.rows(layout.CPU)
-    assert len(samples) > 300
+    assert sum(1 + sample.overruns for sample in samples) > 300, "too few ticks of the clock"
     states = Counter(sample.stack_state for sample in samples)
     assert states[TORN] <= 0.01 * states.total()
     assert states[LOST] == 0

@@ -86,6 +86,41 @@ TEST(threads_no_slot_left) {
 }
 
 // Every thread that was added has one id, one start and one end (test_segments.py counts them).
+namespace {
+
+// The least CPU time of a look for so many threads that are in no slot, as a survey does it.
+int64_t look_for(pid_t first, int count) {
+    int64_t least = INT64_MAX;
+    for (int round = 0; round < 7; ++round) {
+        const int64_t begin = kernel::own_cpu_ns();
+        for (int i = 0; i < count; ++i) CHECK(!threads::find(first + i));
+        const int64_t took = kernel::own_cpu_ns() - begin;
+        if (took < least) least = took;
+    }
+    return least;
+}
+
+}  // namespace
+
+// It was a walk through all slots for each: 800 times as long.
+TEST(threads_are_found_without_a_search) {
+    open();
+    constexpr int kMany = 8000;
+    constexpr int kMost = 20;  // times: caches may count, and a walk through slots may not
+    for (int i = 0; i < 10; ++i) CHECK(threads::add(kNobody + i, false, 100));
+    const int64_t few = look_for(kNobody + kMany, kMany);
+    for (int i = 10; i < kMany; ++i) CHECK(threads::add(kNobody + i, false, 100));
+    for (int i = 0; i < kMany; ++i) CHECK(threads::find(kNobody + i) == threads::at(i));
+    const int64_t many = look_for(kNobody + kMany, kMany);
+    CHECK(many <= kMost * few);
+    // Ids that share a place: all are found, and the others as well when one has ended.
+    threads::Thread* shares = threads::add(kNobody + 65536, false, 100);
+    CHECK(shares && threads::find(kNobody + 65536) == shares &&
+          threads::find(kNobody) == threads::at(0));
+    threads::end(shares, kNobody + 65536, 200, 0);
+    CHECK(threads::find(kNobody) == threads::at(0) && !threads::find(kNobody + 65536));
+}
+
 TEST(threads_come_and_go) {
     constexpr uint32_t kThreads = 8;
     constexpr uint32_t kLives = 1500;

@@ -16,8 +16,19 @@ namespace {
 constexpr uint32_t kMissedPlaces = 16384;
 constexpr uint32_t kMissedProbes = 64;
 
+// Where a thread is looked for first, by the last bits of its id: the kernel gives ids in turn, so
+// two threads seldom share a place. Where none is counted, none is in any slot.
+constexpr uint32_t kPlaces = 65536;
+struct Place {
+    std::atomic<uint16_t> count;
+    std::atomic<uint16_t> slot;  // of the thread that came last
+};
+
 struct State {
     Thread* slots = nullptr;
+    Place* places = nullptr;
+    std::atomic<uint32_t> used{0};
+    std::atomic<uint32_t> first_free{0};  // none before it, as far as is known
     std::atomic<uint32_t> high_water{0};
     std::atomic<uint32_t> next_id{0};
     std::atomic<bool> any_missed{false};
@@ -44,17 +55,48 @@ void count_missed(pid_t tid) {
     spool::count(Loss::threads_missed);
 }
 
+Place& place_of(pid_t tid) { return g.places[static_cast<uint32_t>(tid) % kPlaces]; }
+
+// The number of a slot that is the caller's from now on; kMostThreads: there is none.
+uint32_t reserve() {
+    if (g.used.load(std::memory_order_relaxed) >= kMostThreads) return kMostThreads;
+    const uint32_t first = g.first_free.load(std::memory_order_relaxed);
+    for (uint32_t tried = 0; tried < kMostThreads; ++tried) {
+        const uint32_t index = (first + tried) % kMostThreads;
+        std::atomic<pid_t>& tid = g.slots[index].tid;
+        pid_t free = 0;
+        if (tid.load(std::memory_order_relaxed) != 0 ||
+            !tid.compare_exchange_strong(free, kReserved, std::memory_order_acq_rel))
+            continue;
+        g.used.fetch_add(1, std::memory_order_relaxed);
+        uint32_t expected = first;
+        g.first_free.compare_exchange_strong(expected, index + 1, std::memory_order_relaxed);
+        return index;
+    }
+    return kMostThreads;
+}
+
+void release(Thread* thread, pid_t tid) {
+    const uint32_t index = slot_of(thread);
+    thread->tid.store(0, std::memory_order_release);
+    place_of(tid).count.fetch_sub(1, std::memory_order_release);
+    g.used.fetch_sub(1, std::memory_order_relaxed);
+    uint32_t first = g.first_free.load(std::memory_order_relaxed);
+    while (index < first &&
+           !g.first_free.compare_exchange_weak(first, index, std::memory_order_relaxed)) {
+    }
+}
+
 }  // namespace
 
-bool open() { return g.slots || own_memory::map(&g.slots, sizeof(Thread) * kMostThreads); }
+bool open() {
+    return (g.slots || own_memory::map(&g.slots, sizeof(Thread) * kMostThreads)) &&
+           (g.places || own_memory::map(&g.places, sizeof(Place) * kPlaces));
+}
 
 Thread* add(pid_t tid, bool main, int64_t time_ns) {
-    for (uint32_t index = 0; index < kMostThreads; ++index) {
+    if (const uint32_t index = reserve(); index < kMostThreads) {
         Thread& thread = g.slots[index];
-        pid_t free = 0;
-        if (thread.tid.load(std::memory_order_relaxed) != 0 ||
-            !thread.tid.compare_exchange_strong(free, kReserved, std::memory_order_acq_rel))
-            continue;
         uint32_t high = g.high_water.load(std::memory_order_relaxed);
         while (high < index + 1 &&
                !g.high_water.compare_exchange_weak(high, index + 1, std::memory_order_release)) {
@@ -85,6 +127,9 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
             record->flags = main ? 1 : 0;
             spool::commit(ticket);
         }
+        Place& place = place_of(tid);
+        place.slot.store(static_cast<uint16_t>(index), std::memory_order_relaxed);
+        place.count.fetch_add(1, std::memory_order_release);
         thread.tid.store(tid, std::memory_order_release);
         return &thread;
     }
@@ -114,11 +159,14 @@ void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns) {
             spool::commit(ticket);
         }
     }
-    thread->tid.store(0, std::memory_order_release);
+    release(thread, tid);
 }
 
 void forget() {
     kernel::clear(g.slots, sizeof(Thread) * kMostThreads);
+    kernel::clear(g.places, sizeof(Place) * kPlaces);
+    g.used.store(0);
+    g.first_free.store(0);
     g.high_water.store(0);
     g.next_id.store(0);
     if (g.any_missed.exchange(false, std::memory_order_relaxed))
@@ -168,6 +216,11 @@ bool any() {
 }
 
 Thread* find(pid_t tid) {
+    if (!g.places) return nullptr;
+    const Place& place = place_of(tid);
+    if (place.count.load(std::memory_order_acquire) == 0) return nullptr;
+    Thread& likely = g.slots[place.slot.load(std::memory_order_relaxed)];
+    if (likely.tid.load(std::memory_order_acquire) == tid) return &likely;
     for (uint32_t index = 0; index < high_water(); ++index)
         if (g.slots[index].tid.load(std::memory_order_acquire) == tid) return &g.slots[index];
     return nullptr;
