@@ -373,3 +373,32 @@ def test_limits_on_address_space(tmp_path: Path) -> None:
     assert found.status == 0, found.stderr
     assert int(found.stdout) >= min(int(bare.stdout), 400) - 100
     counters(tmp_path / "run.tacho")
+
+
+SMALL_PAGES = r"""
+import os, re
+def large():
+    text = open("/proc/self/smaps").read()
+    found = []
+    for mapping in re.split(r"\n(?=[0-9a-f]+-[0-9a-f]+ )", text):
+        flags = mapping.partition("VmFlags:")[2].split()
+        size = int(re.search(r"Size: +(\d+) kB", mapping)[1])
+        if "rw-p 00000000 00:00 0" in mapping and "nr" in flags and size >= 2048:
+            found.append("nh" in flags)
+    return found
+child = os.fork()
+os.write(1, f"{child == 0} {large()}\n".encode())
+if child: os.waitpid(child, 0)
+"""
+
+
+def test_tables_never_take_huge_pages(tmp_path: Path) -> None:
+    """Where they are always given, a worker that a server forks would hold megabytes of nothing."""
+    if not Path("/sys/kernel/mm/transparent_hugepage/enabled").exists():
+        pytest.skip("this kernel has no huge pages")
+    assert sorted(support.bare(["-c", SMALL_PAGES], tmp_path).stdout.splitlines()) == ["False []", "True []"]
+    lines = support.record(["-c", SMALL_PAGES], tmp_path).stdout.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "True" in line.partition("[")[2], "no table of ours was found"
+        assert "False" not in line.partition("[")[2]

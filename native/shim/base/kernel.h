@@ -66,12 +66,19 @@ inline int has_not_run(void* context) {
 
 inline int64_t own_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
+// Of tables most pages are never touched. Where huge pages are always given, one touch would take
+// 512 of them, in each forked worker anew. Kernels without huge pages refuse, and all is well.
+inline void keep_pages_small(long at, size_t bytes) {
+    call(SYS_madvise, at, static_cast<long>(bytes), MADV_NOHUGEPAGE);
+}
+
 // Zeroed memory of our own, given back never; pages cost nothing before they are touched.
 template <typename T>
 bool map(T** to, size_t bytes) {
     const long got = call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got < 0 && got > -4096) return false;
+    keep_pages_small(got, bytes);
     *to = reinterpret_cast<T*>(got);
     return true;
 }
@@ -83,7 +90,9 @@ bool clear(T* at, size_t bytes) {
     if (!at) return true;
     const long got = call(SYS_mmap, address(at), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    return got >= 0 || got <= -4096;
+    const bool cleared = got >= 0 || got <= -4096;
+    if (cleared) keep_pages_small(got, bytes);
+    return cleared;
 }
 
 inline timespec to_timespec(int64_t ns) {
