@@ -193,7 +193,7 @@ def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:
     """All measures of every node of the call tree."""
     facts, gpu = measured.facts, measured.gpu
     rows = prepared(facts.cpu, facts.waits, main_threads(asked.recording.table("threads")))
-    effective = effective_samples(float(facts.cpu["cpu_ns"].sum()), float(facts.cpu["weight_squared"].sum()))
+    effective = effective_samples(float(facts.cpu["cpu_ns"].sum()), facts.weight_squared)
     waited = [] if facts.waits is None else [reason_sums(facts.waits, len(tree))]
     more = [*waited, measured.pools.sums(), *measured.held.sums, *([] if gpu is None else [gpu.sums])]
     sums = joined([time_sums(rows, len(tree)), *more])

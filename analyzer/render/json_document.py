@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,11 @@ class Records:
         They are made by column: what is unknown is so in a whole column as a rule, and names of files come again.
         """
         template = "{" + ", ".join(f"{json.dumps(name)}: %s" for name in self._names) + "}"
-        columns = ([_column_texts(frame, name) for name in self._names] for frame in self._frames)
+        made = _Made(json.dumps), _Made(lambda number: repr(_rounded(number)))
+        columns = (
+            [_column_texts(frame.columns.get(name), len(frame), *made) for name in self._names]
+            for frame in self._frames
+        )
         rows = chain.from_iterable(zip(*each, strict=True) for each in columns)
         if self._order is None:
             return map(template.__mod__, rows)
@@ -162,28 +166,33 @@ def _lines(entries: list[Any] | Records) -> Iterator[str]:
     return (json.dumps(_plain(entry), allow_nan=False) for entry in entries)
 
 
-def _column_texts(frame: Frame, name: str) -> list[str]:
-    """A column's values as JSON; null if the frame lacks the column."""
-    texts = ["null"] * len(frame)
-    column: Column | None = frame.columns.get(name)
+class _Made(dict[Any, str]):
+    """Values as JSON, each made once: names of files and small numbers come again and again."""
+
+    def __init__(self, make: Callable[[Any], str]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, value: Any) -> str:
+        text = self[value] = self._make(value)
+        return text
+
+
+def _column_texts(column: Column | None, rows: int, texts: _Made, numbers: _Made) -> list[str]:
+    """A column's values as JSON; null for all ``rows`` if there is none."""
     if column is None:
-        return texts
-    values: NDArray[Any]
+        return ["null"] * rows
     if isinstance(column, WholeNumbers):
-        rows, values = np.flatnonzero(~column.unknown), column.values
-    elif column.dtype.kind == "f":
-        rows, values = np.flatnonzero(np.isfinite(column)), column + 0.0  # no zero is negative
-    else:
-        rows, values = np.arange(len(column)), column
-    made: dict[str | float, str] = {}
-    for row, value in zip(rows.tolist(), values[rows].tolist(), strict=True):
-        text = made.get(value) if isinstance(value, (str, float)) else None
-        if text is None:
-            text = json.dumps(_plain(value), allow_nan=False)
-            if isinstance(value, (str, float)):
-                made[value] = text
-        texts[row] = text
-    return texts
+        return ["null" if value is None else str(value) for value in column.tolist()]
+    if column.dtype.kind in "iu":
+        return [str(value) for value in column.tolist()]
+    if column.dtype.kind != "f":
+        return [texts[each] if type(each) is str else json.dumps(_plain(each)) for each in column.tolist()]
+    found = ["null"] * rows
+    known = np.flatnonzero(np.isfinite(column))
+    for row, value in zip(known.tolist(), (column[known] + 0.0).tolist(), strict=True):  # no zero is negative
+        found[row] = numbers[value]
+    return found
 
 
 def _of_pandas(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -199,5 +208,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, float):
-        return float(f"{value:.9g}")
+        return _rounded(value)
     return value.item() if hasattr(value, "item") else value
+
+
+def _rounded(value: float) -> float:
+    """The digits that are shown."""
+    return float(f"{value:.9g}")

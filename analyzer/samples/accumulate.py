@@ -1,126 +1,193 @@
-"""Sums by index: of the rows of a long table by (place, cell), the inner loop of reading 10^8 samples; of any array.
+"""Sums by number: the inner loop of reading 10^8 samples.
 
-A *place* is a stack in a thread, a *cell* one combination of the small columns that attribution looks at. As a rule
-there are few of both, and then the sums are arrays that are indexed directly; else Arrow keeps them in hash tables.
+Rows of a long table that are equal in their ids and in their small columns are one *group*. ``Keys`` numbers the groups
+with a hash table in arrays, ``Totals`` adds up by these numbers; what is known of a group is then asked once for it,
+and not once for each of its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from .measures import distinct
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
-MAX_DENSE = 4_000_000
-"""Sums that are kept in arrays at most (32 MB each)."""
+_MAX_KEY = 1 << 62
+_MAX_NUMBERS = 1 << 31
+_BLOCK = 1 << 15
+"""Rows that are looked up at a time: their keys stay in the processor's cache."""
 
-_COMPACT_ROWS = 4_000_000
-
-Key = NDArray[np.int64]
-Weights = NDArray[np.float64]
-
-
-class Accumulator:
-    """Adds up a count and some weights by key; ``cells`` is the number of cells that are possible."""
-
-    def __init__(self, places: int, cells: int, weights: Sequence[str]) -> None:
-        self._places = places
-        self._cells = cells
-        self._names = ("count", *weights)
-        self._cell_index = np.full(cells, -1, np.int64)
-        self._known: list[int] = []
-        self._dense = np.zeros((len(self._names), 0))
-        self._sparse: list[pa.Table] = []
-        self._sparse_rows = 0
-
-    def add(self, place: Key, cell: NDArray[np.integer], weights: Sequence[Weights | None]) -> None:
-        """Adds rows; None stands for weights that are all zero. ``place`` is used up."""
-        index = np.take(self._cell_index, cell)
-        if len(index) and index.min() < 0:
-            for new in np.unique(cell[index < 0]).tolist():
-                self._cell_index[new] = len(self._known)
-                self._known.append(new)
-            index = np.take(self._cell_index, cell)
-        size = len(self._known) * self._places
-        if size > MAX_DENSE:
-            self._add_sparse(place, cell, weights)
-            return
-        index *= self._places
-        index += place
-        if self._dense.shape[1] < size:
-            grown = np.zeros((len(self._names), size))
-            grown[:, : self._dense.shape[1]] = self._dense
-            self._dense = grown
-        self._dense[0] += np.bincount(index, minlength=size)
-        for row, values in enumerate(weights, 1):
-            if values is not None:
-                self._dense[row] += np.bincount(index, weights=values, minlength=size)
-
-    def sums(self) -> tuple[Key, Key, dict[str, Weights]]:
-        """Places, cells and their sums by name, for the keys that have rows."""
-        used = np.flatnonzero(self._dense[0])
-        cell_number, place = np.divmod(used, self._places)
-        cell = np.array(self._known, np.int64)[cell_number]
-        columns = {name: self._dense[row, used] for row, name in enumerate(self._names)}
-        if not self._sparse:
-            return place, cell, columns
-        dense = pa.table({"key": place * self._cells + cell, **columns})
-        merged = self._merge([dense, *self._sparse])
-        place, cell = np.divmod(merged.column("key").to_numpy(), self._cells)
-        return place, cell, {name: merged.column(name).to_numpy() for name in self._names}
-
-    def _add_sparse(self, place: Key, cell: NDArray[np.integer], weights: Sequence[Weights | None]) -> None:
-        place *= self._cells
-        place += cell
-        columns = {
-            name: np.zeros(len(place)) if values is None else values
-            for name, values in zip(self._names[1:], weights, strict=True)
-        }
-        part = self._merge([pa.table({"key": place, "count": np.ones(len(place)), **columns})])
-        self._sparse.append(part)
-        self._sparse_rows += part.num_rows
-        if self._sparse_rows > _COMPACT_ROWS:
-            self._sparse = [self._merge(self._sparse)]
-            self._sparse_rows = self._sparse[0].num_rows
-
-    def _merge(self, tables: Sequence[pa.Table]) -> pa.Table:
-        grouped = pa.concat_tables(tables).group_by("key").aggregate([(name, "sum") for name in self._names])
-        return grouped.rename_columns([name.removesuffix("_sum") for name in grouped.column_names])
+_NONE = -1
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 divided by the golden ratio: the upper bits of a product are the hash (Knuth, The Art of Computer Programming,
+volume 3, section 6.4)."""
 
 
 class Numbers:
-    """Numbers 0, 1 ... for keys, in the order in which they first come; by an array where few keys are possible."""
+    """Numbers 0, 1 ... for whole numbers that are not negative (keys), in the order in which they first come.
+
+    A hash table with open addressing and linear probing. At most half of its slots are used.
+    """
 
     def __init__(self) -> None:
-        self.keys: list[int] = []
+        self._count = 0
+        self._keys: Ids = np.full(1, _NONE, np.int64)  # the last one is what an empty slot points to
+        self._slots: Ids = np.full(0, _NONE, np.int64)
+        self._shift = np.uint64(64)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def keys(self) -> Ids:
         """By number."""
-        self._known: dict[int, int] = {}
-        self._table = np.zeros(0, np.int32)
+        return self._keys[: self._count]
 
-    def of(self, keys: Key, size: int) -> Key:
-        """The number of each key; they are below ``size``, which may grow from call to call."""
-        if size > MAX_DENSE:
-            group, first = distinct(keys)
-            return np.array([self._number(key) for key in keys[first].tolist()], np.int64)[group]
-        if len(self._table) < size:
-            self._table = np.append(self._table, np.full(size - len(self._table), -1, np.int32))
-        found = np.take(self._table, keys)
-        if len(found) and found.min() < 0:
-            new = keys[found < 0]
-            for key in new[distinct(new)[1]].tolist():
-                self._table[key] = self._number(key)
-            found = np.take(self._table, keys)
-        return found.astype(np.int64)
-
-    def _number(self, key: int) -> int:
-        number = self._known.get(key)
-        if number is None:
-            number = self._known[key] = len(self.keys)
-            self.keys.append(key)
+    def of(self, keys: Ids) -> Ids:
+        """The number of each key."""
+        number = np.empty(len(keys), np.int64)
+        for start in range(0, len(keys), _BLOCK):
+            block = keys[start : start + _BLOCK]
+            found, new = self._find(block)
+            if len(new):
+                self._add(block[new])
+                found[new] = self._find(block[new])[0]
+            number[start : start + _BLOCK] = found
         return number
+
+    def _find(self, keys: Ids) -> tuple[Ids, NDArray[np.intp]]:
+        """The number of each key, and the rows of those that have none yet."""
+        if not self._count:
+            return np.full(len(keys), _NONE, np.int64), np.arange(len(keys))
+        slot = self._hash(keys)
+        number = np.take(self._slots, slot)
+        rows = np.flatnonzero(np.take(self._keys, number) != keys)
+        new = [rows[number[rows] == _NONE]]
+        while len(rows):
+            rows = rows[number[rows] != _NONE]
+            slot[rows] = (slot[rows] + 1) & (len(self._slots) - 1)
+            number[rows] = self._slots[slot[rows]]
+            rows = rows[self._keys[number[rows]] != keys[rows]]
+            new.append(rows[number[rows] == _NONE])
+        return number, np.sort(np.concatenate(new))
+
+    def _add(self, keys: Ids) -> None:
+        """Gives numbers to keys that have none; they may come several times."""
+        keys = keys[np.sort(np.unique(keys, return_index=True)[1])]
+        first, self._count = self._count, self._count + len(keys)
+        if self._count >= len(self._keys):
+            grown = np.full(2 * self._count + 1, _NONE, np.int64)
+            grown[:first] = self._keys[:first]
+            self._keys = grown
+        self._keys[first : self._count] = keys
+        if 2 * self._count > len(self._slots):
+            bits = (4 * self._count).bit_length()
+            self._slots = np.full(1 << bits, _NONE, np.int64)
+            self._shift = np.uint64(64 - bits)
+            first = 0
+        self._place(np.arange(first, self._count))
+
+    def _place(self, number: Ids) -> None:
+        """Puts numbers into slots."""
+        slot = self._hash(self._keys[number])
+        while len(number):
+            free = self._slots[slot] == _NONE
+            self._slots[slot[free]] = number[free]  # of several that want one slot the last gets it
+            left = self._slots[slot] != number
+            number, slot = number[left], (slot[left] + 1) & (len(self._slots) - 1)
+
+    def _hash(self, keys: Ids) -> Ids:
+        product = keys.view(np.uint64) * _MULTIPLIER
+        product >>= self._shift
+        return product.view(np.int64)
+
+
+class Keys:
+    """Numbers 0, 1 ... for combinations of the values of columns, in the order in which they first come.
+
+    ``sizes`` says of each column how many values there may be, from 0 on.
+    """
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        # Packed into one whole number; where that would be too large, what was packed before is numbered first.
+        self._parts: list[tuple[list[tuple[str, int]], Numbers]] = [([], Numbers())]
+        room = _MAX_KEY
+        for name, size in sizes.items():
+            if size > room:
+                self._parts.append(([], Numbers()))
+                room = _MAX_KEY // _MAX_NUMBERS
+            self._parts[-1][0].append((name, size))
+            room //= max(size, 1)
+
+    def __len__(self) -> int:
+        return len(self._parts[-1][1])
+
+    def of(self, columns: Mapping[str, NDArray[Any]]) -> Ids:
+        """The number of each row."""
+        rows = len(next(iter(columns.values())))
+        number = np.empty(rows, np.int64)
+        for start in range(0, rows, _BLOCK):
+            number[start : start + _BLOCK] = self._block(columns, slice(start, start + _BLOCK))
+        return number
+
+    def columns(self, since: int = 0) -> dict[str, Ids]:
+        """The values of each column by number, from one number on."""
+        keys = self._parts[-1][1].keys[since:]
+        found: dict[str, Ids] = {}
+        for place in range(len(self._parts) - 1, -1, -1):
+            for name, size in reversed(self._parts[place][0]):
+                keys, found[name] = np.divmod(keys, max(size, 1))
+            if place:
+                keys = self._parts[place - 1][1].keys[keys]
+        return found
+
+    def _block(self, columns: Mapping[str, NDArray[Any]], rows: slice) -> Ids:
+        key: Ids | None = None
+        for part, numbers in self._parts:
+            for name, size in part:
+                values = columns[name][rows]
+                if key is None:
+                    key = values.astype(np.int64)
+                    continue
+                key *= size
+                # Of the small columns most have one value alone.
+                key += int(values[0]) if values.itemsize == 1 and values.min() == values.max() else values
+            assert key is not None
+            key = numbers.of(key)
+        assert key is not None
+        return key
+
+
+class Totals:
+    """A count and sums of weights by number; there may be more numbers from call to call."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._sums = {name: np.zeros(0) for name in ("count", *names)}
+
+    def __getitem__(self, name: str) -> Floats:
+        return self._sums[name]
+
+    def add(self, number: Ids, size: int, weights: Mapping[str, Floats | None]) -> None:
+        """Adds rows with numbers below ``size``; None stands for weights that are all zero."""
+        self.grow(size)
+        where: Ids | slice = slice(size)
+        if size > 4 * len(number):  # few of many: only they are touched
+            where, number = np.unique(number, return_inverse=True)
+            size = len(where)
+        self._sums["count"][where] += np.bincount(number, minlength=size)
+        for name, values in weights.items():
+            if values is not None:
+                self._sums[name][where] += np.bincount(number, weights=values, minlength=size)
+
+    def grow(self, size: int) -> None:
+        """Makes room for numbers below ``size``."""
+        if len(self._sums["count"]) < size:
+            for name, sums in self._sums.items():
+                self._sums[name] = np.append(sums, np.zeros(size - len(sums)))
 
 
 def summed(index: NDArray[np.integer], weights: NDArray[np.floating], size: int) -> NDArray[np.float64]:

@@ -28,7 +28,7 @@ from tachograph.format.enumerations import NativePath
 from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
 from ..recording.tree import NOTHING, Tree
-from .accumulate import Numbers
+from .accumulate import Keys
 from .cells import STATES
 from .native_functions import NativeFunctions
 from .sites import state_label
@@ -79,19 +79,15 @@ class CallPaths:
         # Where a path is cut it matters whether an interrupted frame, with no activation above it, is the loop itself.
         loop, function = self.functions.loop, self.functions.of_frame
         self._last: Ids = np.where(function == NOTHING, np.where(loop, -2, -1), function) + 2
-        self._lasts = len(self.functions) + 2
-        self._places = len(self._above) + STATES
-        self._inner, self._outer = Numbers(), Numbers()
+        sizes = {"place": len(self._above) + STATES, "last": len(self.functions) + 2}
+        if self.recorded:
+            sizes |= {"native_stack": len(self._caller) + 1, "cut": 2}
+        self._numbers = Keys(sizes)
         self._nodes: Ids = np.zeros(0, np.int64)
         self._extended: dict[tuple[int, int], int] = {}
 
     def __len__(self) -> int:
         return len(self._parent)
-
-    @property
-    def given(self) -> int:
-        """How many numbers were given."""
-        return len(self._outer.keys)
 
     def nodes(
         self,
@@ -114,28 +110,24 @@ class CallPaths:
         how: NDArray[np.integer],
     ) -> Ids:
         """A number for each row, the same for the same path; ``numbered`` has their nodes. Arguments: see ``nodes``."""
-        inner, count = np.take(self._last, native), self._lasts
+        columns = {
+            "place": np.where(stack == NOTHING, STATES - 1 - np.minimum(state, STATES - 1), stack + STATES),
+            "last": np.take(self._last, native),
+        }
         if self.recorded:
-            cut = (how == NativePath.TRUNCATED) | (how == NativePath.TORN)
-            key = ((native_stack + 1) * self._lasts + inner) * 2 + cut
-            inner = self._inner.of(key, (len(self._caller) + 1) * self._lasts * 2)
-            count = len(self._inner.keys)
-        place = np.where(stack == NOTHING, STATES - 1 - np.minimum(state, STATES - 1), stack + STATES)
-        return self._outer.of(inner * self._places + place, count * self._places)
+            columns["native_stack"] = native_stack + 1
+            columns["cut"] = (how == NativePath.TRUNCATED) | (how == NativePath.TORN)
+        return self._numbers.of(columns)
 
     def numbered(self) -> Ids:
         """The nodes of the numbers that were given so far."""
-        found = []
-        for key in self._outer.keys[len(self._nodes) :]:
-            inner, place = divmod(key, self._places)
-            native_stack, last, cut = NOTHING, inner, 0
-            if self.recorded:
-                outside, cut = divmod(self._inner.keys[inner], 2)
-                native_stack, last = divmod(outside, self._lasts)
-                native_stack -= 1
-            found.append(self._path(place - STATES, native_stack, last - 2, bool(cut)))
-        if found:
-            self._nodes = np.append(self._nodes, found)
+        new = self._numbers.columns(since=len(self._nodes))
+        if len(new["place"]):
+            nothing = np.zeros(len(new["place"]), np.int64)
+            native_stack, cut = new.get("native_stack", nothing) - 1, new.get("cut", nothing)
+            columns = (new["place"] - STATES, native_stack, new["last"] - 2, cut)
+            found = map(self._path, *(column.tolist() for column in columns))
+            self._nodes = np.append(self._nodes, np.fromiter(found, np.int64))
         return self._nodes
 
     def of_stack(self, stack: int) -> int:
@@ -147,8 +139,8 @@ class CallPaths:
         columns = (self._parent, self._stack, self._native, self._labels)
         return PathTree(*(np.array(values, np.int64) for values in columns))
 
-    def _path(self, place: int, native_stack: int, last: int, cut: bool) -> int:
-        node = self._callers(place, native_stack, cut and last != -2)
+    def _path(self, place: int, native_stack: int, last: int, cut: int) -> int:
+        node = self._callers(place, native_stack, bool(cut) and last != -2)
         return node if last < 0 else self._called(node, last)
 
     def _callers(self, place: int, native_stack: int, inside: bool) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..recording.frame import Frame
+from .accumulate import Numbers
 
 CPU_MEASURES = ("samples", "cpu_ns", "python_ns", "native_ns", "kernel_ns", "unknown_ns", "kernel_known_ns")
 WAIT_MEASURES = ("wait_ns", "main_wait_ns", "gpu_wait_ns", "cpu_wait_ns")
@@ -27,9 +28,6 @@ SECONDS = (
     "cpu_wait_s",
 )
 """The columns that frames show, in seconds."""
-
-MANY = 200_000
-"""Numbers that are sorted to find equal ones; where there are more, it is worth the time to load pandas for them."""
 
 
 def prepared(cpu: Frame, waits: Frame | None, main_threads: NDArray[np.bool_]) -> Frame:
@@ -98,14 +96,8 @@ def rank(columns: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], int]:
 
 def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each key its number, in the order in which they first come, and for each number the place where it does."""
-    if len(keys) > MANY:
-        import pandas as pd  # finds many numbers in a hash table, numpy sorts them: that takes five times as long
-
-        group, found = pd.factorize(keys)
-        first = np.zeros(len(found), np.int64)
-        first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
-        return group.astype(np.int64), first
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    place = np.empty(len(first), np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    return place[group], np.sort(first)
+    numbers = Numbers()
+    group = numbers.of(keys)
+    first = np.zeros(len(numbers), np.int64)
+    first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
+    return group, first

@@ -15,9 +15,9 @@ from tachograph.format.enumerations import NativePath
 from ..recording.call_tree import CallTree
 from ..recording.filter import Mask
 from ..recording.tree import NOTHING
-from .accumulate import Accumulator
+from .accumulate import Totals, summed
 from .call_paths import CallPaths, PathTree
-from .cells import CELLS, unpacked
+from .cells import unpacked
 from .measures import MEASURES
 from .native_functions import NativeFunctions
 from .stream import CPU, GPU, CpuBatch, Stream, WaitBatch
@@ -72,28 +72,10 @@ class PathSums:
         self._main = main
         self.paths = CallPaths(stream.recording, calls)
         self._sums = np.zeros((len(PATH_MEASURES), 0))
-        self._states = np.zeros(256)
-        self._cpu: list[Accumulator] = []
-        self._capacity = 0
-        self._last: tuple[CpuBatch | WaitBatch | None, NDArray[np.int64]] = (None, np.zeros(0, np.int64))
+        self._of_group = np.zeros(0, np.int64)
 
     def cpu(self, batch: CpuBatch) -> None:
-        """Takes some CPU samples."""
-        if not len(batch):
-            return
-        number, cell = self._numbers(batch), batch.cell
-        if self.paths.recorded:
-            how = batch.native_path
-            self._states += np.bincount(how, weights=batch.weight_ns, minlength=len(self._states))
-            guessed = how == NativePath.GUESSED
-            if guessed.any():
-                cell = cell + np.where(guessed, np.uint16(CELLS), np.uint16(0))
-        else:
-            self._states[NativePath.UNRECORDED] += batch.weight_ns.sum()
-        if self.paths.given > self._capacity:
-            self._capacity = 2 * self.paths.given
-            self._cpu.append(Accumulator(self._capacity, 2 * CELLS, ("cpu_ns", "system_ns", "delay_ns")))
-        self._cpu[-1].add(number.copy(), cell, (batch.weight_ns, batch.system_ns, batch.delay_ns))
+        """CPU samples are added up by group."""
 
     def waits(self, batch: WaitBatch) -> None:
         """Takes some waits."""
@@ -109,42 +91,45 @@ class PathSums:
 
     def nodes(self, batch: CpuBatch | WaitBatch) -> NDArray[np.int64]:
         """The node of each row's path."""
-        number = self._numbers(batch)
-        return np.take(self.paths.numbered(), number)
+        of_group = self._nodes_of_groups()
+        if isinstance(batch, CpuBatch):
+            return np.take(of_group, batch.group)
+        stack = np.where(batch.stack == self._stream.nodes, NOTHING, batch.stack)
+        return self.paths.nodes(stack, batch.state, batch.native, batch.native_stack, batch.native_path)
 
     def facts(self) -> PathFacts:
         """What was taken."""
-        nodes = self.paths.numbered()
-        for accumulator in self._cpu:
-            number, cell, found = accumulator.sums()
-            self._add(np.take(nodes, number), self._cpu_weights(cell, found))
-        self._cpu.clear()
+        node, totals = self._nodes_of_groups(), self._stream.sums.totals
+        totals.grow(len(node))
+        guessed = self._stream.groups.columns["native_path"] == NativePath.GUESSED
+        self._add(node, self._cpu_weights(self._stream.groups.cell, totals, guessed))
         tree = self.paths.tree()
         sums = np.zeros((len(tree), len(PATH_MEASURES)))
         sums[: self._sums.shape[1]] = self._sums.T
-        seconds = {state.name.lower(): float(self._states[state]) / 1e9 for state in NativePath}
+        states = summed(self._stream.groups.columns["native_path"], totals["cpu_ns"], len(NativePath))
+        seconds = {state.name.lower(): float(states[state]) / 1e9 for state in NativePath}
         return PathFacts(tree, self.paths.calls, self.paths.functions, sums, self.paths.recorded, seconds)
 
-    def _cpu_weights(self, cell: NDArray[np.integer], sums: Mapping[str, _Floats]) -> dict[str, _Floats]:
-        """The measures of sums of samples of one cell each, of guessed paths behind the others."""
-        guessed, cell = np.divmod(cell, CELLS)
+    def _nodes_of_groups(self) -> NDArray[np.int64]:
+        """The node of the path of each group of samples."""
+        since, groups = len(self._of_group), self._stream.groups
+        if since < len(groups):
+            names = ("stack", "stack_state", "native", "native_stack", "native_path")
+            self._of_group = np.append(
+                self._of_group, self.paths.nodes(*(groups.columns[name][since:] for name in names))
+            )
+        return self._of_group
+
+    def _cpu_weights(self, cell: NDArray[np.integer], sums: Totals, guessed: Mask) -> dict[str, _Floats]:
+        """The measures of groups."""
         parts = self._stream.division.parts(cell, sums["cpu_ns"], sums["system_ns"], sums["delay_ns"])
         return {
             "samples": sums["count"],
             "cpu_ns": sums["cpu_ns"],
             "kernel_known_ns": np.where(unpacked(cell)["kernel_known"], sums["cpu_ns"], 0.0),
             **{f"{name}_ns": values for name, values in parts._asdict().items()},
-            GUESSED: np.where(guessed == 1, sums["cpu_ns"], 0.0),
+            GUESSED: np.where(guessed, sums["cpu_ns"], 0.0),
         }
-
-    def _numbers(self, batch: CpuBatch | WaitBatch) -> NDArray[np.int64]:
-        """The numbers of the rows' paths; those of the last batch are kept for other sinks."""
-        if self._last[0] is batch:
-            return self._last[1]
-        stack = np.where(batch.stack == self._stream.nodes, NOTHING, batch.stack.astype(np.int64))
-        found = self.paths.numbers(stack, batch.state, batch.native, batch.native_stack, batch.native_path)
-        self._last = (batch, found)
-        return found
 
     def _add(self, node: NDArray[np.int64], weights: Mapping[str, Any]) -> None:
         size = len(self.paths)

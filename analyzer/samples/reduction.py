@@ -1,7 +1,6 @@
 """Reduces the stream to facts: one row for each distinct combination of stack, thread and what attribution looks at.
 
-Time grows with the number of samples and memory with the number of distinct stacks: the rule divides sums, which is the
-same as the sums of what it would divide.
+CPU samples come as the sums of their groups.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..recording.frame import Frame
-from .accumulate import Accumulator
+from ..recording.tree import NOTHING
+from .accumulate import Keys, Totals, summed
 from .cells import CELLS, STATES, unpacked
 from .stream import CpuBatch, Stream, WaitBatch
 from .wait_reasons import REASONS
@@ -26,13 +25,14 @@ class Facts:
     """What was sampled, reduced.
 
     ``cpu`` has the columns stack, thread (ids; stack -1 is none), frame_class, opcode_class, origin, stack_state,
-    kernel_known, samples, cpu_ns, weight_squared, and the parts by the rule: python_ns, native_ns, kernel_ns,
-    unknown_ns. Where the kernel's part was not recorded kernel_ns is 0 and the others hold all of the time. ``waits``
-    has stack, thread, stack_state, kind (world, gpu, cpu), reason (``wait_reasons``), spans, wait_ns, or is None where
-    waiting was not recorded.
+    kernel_known, samples, cpu_ns, and the parts by the rule: python_ns, native_ns, kernel_ns, unknown_ns. Where the
+    kernel's part was not recorded kernel_ns is 0 and the others hold all of the time. ``weight_squared`` is that of all
+    samples (``CpuBatch.squared``). ``waits`` has stack, thread, stack_state, kind (world, gpu, cpu), reason
+    (``wait_reasons``), spans, wait_ns, or is None where waiting was not recorded.
     """
 
     cpu: Frame
+    weight_squared: float
     waits: Frame | None
 
 
@@ -44,53 +44,54 @@ class Reduction:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._threads = max(stream.recording.rows("threads"), 1)
-        places = (stream.nodes + 1) * self._threads
-        self._cpu = Accumulator(places, CELLS, ("cpu_ns", "system_ns", "delay_ns", "weight_squared"))
-        self._waits = Accumulator(places, len(REASONS) * len(_KINDS) * STATES, ("wait_ns",))
+        sizes = {"stack": stream.nodes + 1, "thread": self._threads, "reason": len(REASONS), "kind": len(_KINDS)}
+        self._wait_keys = Keys({**sizes, "stack_state": STATES})
+        self._waits = Totals(("wait_ns",))
 
     def cpu(self, batch: CpuBatch) -> None:
-        """Takes some CPU samples."""
-        place = np.multiply(batch.stack, self._threads, dtype=np.int64)
-        place += batch.thread
-        self._cpu.add(place, batch.cell, (batch.weight_ns, batch.system_ns, batch.delay_ns, batch.squared))
+        """CPU samples are added up by group."""
 
     def waits(self, batch: WaitBatch) -> None:
         """Takes some waits."""
-        place = batch.stack * self._threads + batch.thread
-        cell = (batch.reason * len(_KINDS) + batch.kind) * STATES + batch.state
-        self._waits.add(place, cell, (batch.weight_ns,))
+        columns = {"stack": batch.stack, "thread": batch.thread, "reason": batch.reason, "kind": batch.kind}
+        number = self._wait_keys.of({**columns, "stack_state": batch.state})
+        self._waits.add(number, len(self._wait_keys), {"wait_ns": batch.weight_ns})
 
     def facts(self) -> Facts:
         """What was taken."""
-        return Facts(self._cpu_facts(), self._wait_facts() if self._stream.waits_known else None)
+        waits = self._wait_facts() if self._stream.waits_known else None
+        return Facts(self._cpu_facts(), self._stream.sums.weight_squared, waits)
 
     def _cpu_facts(self) -> Frame:
-        place, cell, sums = self._cpu.sums()
+        groups, totals = self._stream.groups, self._stream.sums.totals
+        totals.grow(len(groups))
+        place = groups.columns["stack"] * self._threads + groups.columns["thread"]
+        key, number = np.unique(place * CELLS + groups.cell, return_inverse=True)
+        place, cell = np.divmod(key, CELLS)
+        sums = {name: summed(number, totals[name], len(key)) for name in ("count", "cpu_ns", "system_ns", "delay_ns")}
         parts = self._stream.division.parts(cell, sums["cpu_ns"], sums["system_ns"], sums["delay_ns"])
+        stack, thread = np.divmod(place, self._threads)
         return Frame(
             {
-                **self._ids(place),
+                "stack": stack,
+                "thread": thread,
                 **unpacked(cell),
                 "samples": sums["count"].astype(np.int64),
                 "cpu_ns": sums["cpu_ns"],
-                "weight_squared": sums["weight_squared"],
                 **{f"{name}_ns": values for name, values in parts._asdict().items()},
             }
         )
 
     def _wait_facts(self) -> Frame:
-        place, cell, sums = self._waits.sums()
+        found = self._wait_keys.columns()
         return Frame(
             {
-                **self._ids(place),
-                "stack_state": cell % STATES,
-                "kind": np.array(_KINDS, object)[cell // STATES % len(_KINDS)],
-                "reason": cell // (STATES * len(_KINDS)),
-                "spans": sums["count"].astype(np.int64),
-                "wait_ns": sums["wait_ns"],
+                "stack": np.where(found["stack"] == self._stream.nodes, NOTHING, found["stack"]),
+                "thread": found["thread"],
+                "stack_state": found["stack_state"],
+                "kind": np.array(_KINDS, object)[found["kind"]],
+                "reason": found["reason"],
+                "spans": self._waits["count"].astype(np.int64),
+                "wait_ns": self._waits["wait_ns"],
             }
         )
-
-    def _ids(self, place: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-        stack, thread = np.divmod(place, self._threads)
-        return {"stack": np.where(stack == self._stream.nodes, -1, stack), "thread": thread}

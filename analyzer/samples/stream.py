@@ -27,7 +27,8 @@ from ..recording.question_options import Attribution
 from ..recording.tables import BATCH_ROWS
 from ..recording.time_window import Window
 from .attribution import Division, Parts
-from .cells import STATES, CellPacker
+from .cells import STATES
+from .groups import PATH_COLUMNS, CpuSums, SampleGroups
 from .native_frames import gpu_frames
 from .wait_reasons import REASONS, Reasons
 from .weights import share_ticks, weighted_batches, whole_ticks
@@ -50,9 +51,6 @@ _WAIT_COLUMNS = (
     "target",
     "stack_state",
 )
-_PATH_COLUMNS = ("native_stack", "native_path")
-"""Read where there are native call paths, of CPU samples and of waits."""
-
 _Ids = NDArray[np.int64]
 _Floats = NDArray[np.float64]
 
@@ -64,7 +62,7 @@ class Sink(Protocol):
     """Whether ``CpuBatch.time_ns`` is looked at."""
 
     def cpu(self, batch: CpuBatch) -> None:
-        """Takes some CPU samples."""
+        """Takes some CPU samples; what is added up by group comes from ``Stream.sums`` instead."""
         ...
 
     def waits(self, batch: WaitBatch) -> None:
@@ -93,6 +91,9 @@ class Stream:
         self._signals = has_signals(recording)
         self.has_paths = recording.rows("native_stacks") > 0
         """Whether there are native call paths."""
+        self.groups = SampleGroups(recording)
+        self.sums = CpuSums(self.groups)
+        """Sums of the CPU samples by group: what does not look at single samples takes them from here."""
 
     @cached_property
     def waits_known(self) -> bool:
@@ -102,14 +103,11 @@ class Stream:
             self.recording.manifest.parameters.get("waits") is True and samplers <= {"native", None}
         )
 
-    @cached_property
-    def cells(self) -> CellPacker:
-        """Packs the small columns of samples."""
-        return CellPacker(self.recording)
-
     def feed(self, *sinks: Sink) -> None:
-        """Reads both tables once, for all of the sinks."""
+        """Reads both tables once, for all of the sinks; ``sums`` are those of this pass then."""
+        self.sums = CpuSums(self.groups)
         for batch in self.cpu(times=any(sink.times for sink in sinks)):
+            self.sums.add(batch)
             for sink in sinks:
                 sink.cpu(batch)
         if self.waits_known:
@@ -119,7 +117,7 @@ class Stream:
 
     def cpu(self, *, times: bool) -> Iterator[CpuBatch]:
         """The CPU samples; ``times`` says whether their times are needed."""
-        columns = [*_CPU_COLUMNS, *(_PATH_COLUMNS if self.has_paths else ())]
+        columns = [*_CPU_COLUMNS, *(PATH_COLUMNS if self.has_paths else ())]
         if times or self._signals or not self.window.whole:
             columns.append("time_ns")
         # A sink that looks at times makes a dozen numbers of each row.
@@ -139,7 +137,7 @@ class Stream:
         targets = [value.name for value in self.recording.specification.enums["target"]]
         reasons = Reasons(targets, self.recording.manifest.machine)
         drivers = gpu_frames(self.recording.table("native_frames"), self.recording.table("modules"))
-        for batch in self.recording.batches("waits", [*_WAIT_COLUMNS, *(_PATH_COLUMNS if self.has_paths else ())]):
+        for batch in self.recording.batches("waits", [*_WAIT_COLUMNS, *(PATH_COLUMNS if self.has_paths else ())]):
             start_ns, end_ns = (numbers(batch.column(name)) for name in ("start_ns", "end_ns"))
             thread, target = numbers(batch.column("thread")), numbers(batch.column("target"))
             native = filled(batch.column("native_frame"), len(drivers) - 1)
@@ -269,9 +267,14 @@ class CpuBatch:
         return _ids_of(self._rows, "native_path", NativePath.UNRECORDED)
 
     @cached_property
+    def group(self) -> _Ids:
+        """Numbers of ``groups.SampleGroups``."""
+        return self._stream.groups.of(self._rows, self.state)
+
+    @cached_property
     def cell(self) -> NDArray[np.uint16]:
         """What attribution looks at (``cells.unpacked``)."""
-        return self._stream.cells.pack(self._rows, self.thread, self.state)
+        return np.take(self._stream.groups.cell, self.group)
 
     @cached_property
     def system_ns(self) -> _Floats | None:

@@ -10,33 +10,55 @@ import pytest
 from tachograph.analyzer import Recording
 from tachograph.analyzer.recording.long_reads import prefetched
 from tachograph.analyzer.samples import accumulate
-from tachograph.analyzer.samples.accumulate import Accumulator
+from tachograph.analyzer.samples.accumulate import Keys, Numbers, Totals
 from tachograph.analyzer.samples.reduction import Reduction
 from tachograph.analyzer.samples.stream import Stream
 from tachograph.analyzer.samples.weights import share_ticks, whole_ticks
 from unit.analyzer.recordings import Builder
 
 
-@pytest.mark.parametrize("limit", [10**6, 700, 0])
-def test_accumulator_against_a_dictionary(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr(accumulate, "MAX_DENSE", limit)
+@pytest.mark.parametrize("block", [1, 7, 10**6])
+@pytest.mark.parametrize("size", [10, 1000, 1 << 40])
+def test_numbers_against_a_dictionary(monkeypatch: pytest.MonkeyPatch, block: int, size: int) -> None:
+    """In the order in which keys first come; the table grows, and few slots make for many collisions."""
+    monkeypatch.setattr(accumulate, "_BLOCK", block)
+    random = np.random.default_rng(size)
+    subject, expected = Numbers(), dict[int, int]()
+    for rows in (0, 1, 50, 500, 500):
+        keys = random.integers(0, size, rows)
+        numbers = [expected.setdefault(key, len(expected)) for key in keys.tolist()]
+        assert subject.of(keys).tolist() == numbers
+    assert subject.keys.tolist() == list(expected)
+    assert len(subject) == len(expected)
+
+
+@pytest.mark.parametrize("sizes", [(7, 3, 256), (1 << 31, 1 << 31, 256), (1 << 31, 1 << 40, 1 << 20)])
+def test_combinations_of_columns_are_told_apart(sizes: tuple[int, ...]) -> None:
+    """However many there might be: those of the last are packed in two steps or three."""
     random = np.random.default_rng(1)
-    subject = Accumulator(100, 50, ("a", "b"))
-    expected: dict[tuple[int, int], tuple[int, float]] = {}
-    for _ in range(10):
-        place, cell = random.integers(0, 100, 500), random.choice([0, 3, 7, 8, 20, 21, 49], 500).astype(np.uint16)
-        a = random.integers(0, 1000, 500).astype(np.float64)
-        for key in zip(place.tolist(), cell.tolist(), a.tolist(), strict=True):
-            count, total = expected.get(key[:2], (0, 0.0))
-            expected[key[:2]] = (count + 1, total + key[2])
-        subject.add(place, cell, (a, None))
-    places, cells, sums = subject.sums()
-    found = {
-        (place, cell): (count, total)
-        for place, cell, count, total in zip(places, cells, sums["count"], sums["a"], strict=True)
-    }
-    assert found == expected
-    assert not sums["b"].any()
+    values = [np.concatenate([random.integers(0, size, 20), [size - 1, 0, size - 1]]) for size in sizes]
+    columns = {f"c{place}": random.choice(each, 2000) for place, each in enumerate(values)}
+    columns["c2"] = columns["c2"].astype(np.uint8) if sizes[2] == 256 else columns["c2"]
+    subject, expected = Keys({f"c{place}": size for place, size in enumerate(sizes)}), dict[tuple[int, ...], int]()
+    rows = list(zip(*(column.tolist() for column in columns.values()), strict=True))
+    numbers = [expected.setdefault(row, len(expected)) for row in rows]
+    assert subject.of(columns).tolist() == numbers
+    found = subject.columns()
+    assert list(zip(*(found[name].tolist() for name in columns), strict=True)) == list(expected)
+    assert subject.columns(since=len(subject) - 1)["c0"].tolist() == [list(expected)[-1][0]]
+
+
+def test_totals_of_few_and_of_many_numbers() -> None:
+    random = np.random.default_rng(1)
+    subject, counts, sums = Totals(("a", "b")), np.zeros(5000), np.zeros(5000)
+    for rows, size in ((4000, 1000), (10, 5000), (0, 5000), (4000, 5000)):
+        number, a = random.integers(0, size, rows), random.integers(0, 1000, rows).astype(np.float64)
+        np.add.at(counts, number, 1)
+        np.add.at(sums, number, a)
+        subject.add(number, size, {"a": a, "b": None})
+    assert subject["count"].tolist() == counts.tolist()
+    assert subject["a"].tolist() == sums.tolist()
+    assert not subject["b"].any()
 
 
 def test_batches_do_not_matter(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
