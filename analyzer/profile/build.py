@@ -141,7 +141,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
     """Draws the conclusions from what was measured: scope, lines, functions, threads, leaks, totals."""
     recording, question, held = asked.recording, asked.question, measured.held
     threads = recording.table("threads")
-    tree, sources = measured.paths.calls, Sources(recording.table("files"))
+    tree, sources = measured.paths.calls, Sources(recording.table("files"), recording.table("codes"))
     summary = _summary(asked, measured, tree)
     scope, widened = choose_scope(question.scope, recording, summary)
     in_scope = summary.in_scope(scope)

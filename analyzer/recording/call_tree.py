@@ -11,6 +11,7 @@ from tachograph.format.arrays import ids
 
 from .compat.linetable import NO_INSTRUCTION, lines_of
 from .opened import Recording
+from .template_lines import TemplateLines
 from .tree import NOTHING, Tree
 
 
@@ -23,7 +24,7 @@ class CallTree(Tree):
     function: NDArray[np.int64]
     """Function: equal for all code objects of the same file, name and first line; NOTHING where unknown."""
     line: NDArray[np.int64]
-    """Line number, NOTHING where it is not known."""
+    """Line number, NOTHING where it is not known; of generated code that of its template."""
     function_names: list[str]
     function_files: NDArray[np.int64]
     function_lines: NDArray[np.int64]
@@ -41,13 +42,16 @@ def load_tree(recording: Recording) -> CallTree:
     keys = zip(code_file.tolist(), codes.column("qualname").to_pylist(), first_line.tolist(), strict=True)
     function_of_code = [numbers.setdefault(key, len(numbers)) for key in keys]
     files_of, names, lines_of_functions = zip(*numbers, strict=True) if numbers else ((), (), ())
+    lines = lines_of(codes.column("line_table"), first_line, code, ids(stacks.column("instruction"), NO_INSTRUCTION))
+    templates = TemplateLines(codes)
+    _, function_code = np.unique(np.array(function_of_code, np.int64), return_index=True)
     return CallTree(
         parent=parent,
         file=np.append(code_file, NOTHING)[code],
         function=np.array([*function_of_code, NOTHING], np.int64)[code],
-        line=lines_of(codes.column("line_table"), first_line, code, ids(stacks.column("instruction"), NO_INSTRUCTION)),
+        line=templates.of(code, lines),
         function_names=list(names),
         function_files=np.array(files_of, np.int64),
-        function_lines=np.array(lines_of_functions, np.int64),
+        function_lines=templates.of(function_code, np.array(lines_of_functions, np.int64)),
         paths=files.column("path").to_pylist(),
     )

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 import pyarrow as pa
 
+from .template_lines import TemplateLines
 from .text import source_line
 
 PYTHON = frozenset({"", ".py", ".pyw", ".pyi", ".pyx", ".pxd", ".pxi", ".ipynb"})
@@ -16,17 +17,21 @@ PYTHON = frozenset({"", ".py", ".pyw", ".pyi", ".pyx", ".pxd", ".pxi", ".ipynb"}
 def is_generated(path: str) -> bool:
     """Whether code that names this file was generated from it, as template engines do: its lines are not the file's.
 
-    Jinja and others keep the way back to the template's lines in variables of their own, which are not recorded.
+    The way back to the template's lines is in ``codes.template_lines``, where the engine tells it.
     """
     return not path.startswith("<") and PurePosixPath(path.replace("\\", "/")).suffix.lower() not in PYTHON
 
 
 class Sources:
-    """The lines of the recorded files, by file id."""
+    """The lines of the recorded files, by file id; ``codes`` tells which lines of templates are known."""
 
-    def __init__(self, files: pa.Table) -> None:
+    def __init__(self, files: pa.Table, codes: pa.Table) -> None:
         self._texts = files.column("source")
-        self._generated = [is_generated(path or "") for path in files.column("path").to_pylist()]
+        paths = [path or "" for path in files.column("path").to_pylist()]
+        known = TemplateLines(codes).files
+        self._generated = [is_generated(path) and file not in known for file, path in enumerate(paths)]
+        self.generated = frozenset(path for path, without in zip(paths, self._generated, strict=True) if without)
+        """Paths of files that code was generated from whose lines are not known."""
         self._lines = lru_cache(maxsize=64)(self._split)
 
     def line(self, file: int, number: int) -> str | None:

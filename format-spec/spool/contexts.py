@@ -27,7 +27,7 @@ class ContextTree:
 
     def __init__(self) -> None:
         self._files: dict[str, int] = {}
-        self._codes: dict[tuple[str, str, int, int, bytes | None], int] = {}
+        self._codes: dict[tuple[str, str, int, int, bytes | None, str], int] = {}
         self._nodes: dict[_Node, int] = {}
         self._depths: list[int] = []
 
@@ -81,7 +81,7 @@ class ContextTree:
     def _code(self, code: Code | None) -> int | None:
         if code is None:
             return None
-        key = (code.filename, code.qualname, code.first_line, code.flags, code.line_table)
+        key = (code.filename, code.qualname, code.first_line, code.flags, code.line_table, code.template_lines)
         return self._codes.setdefault(key, len(self._codes))
 
     def _instructions_seen(self) -> dict[int, set[int]]:
@@ -103,8 +103,11 @@ class ContextTree:
                 line,
                 flags - (flags >> 31 << 32),
                 None if table is None else reduce_line_table(table, seen.get(code, ())),
+                clean_text(template_lines) or None,
             )
-            for code, file, (_, qualname, line, flags, table) in zip(range(len(files)), files, self._codes, strict=True)
+            for code, file, (_, qualname, line, flags, table, template_lines) in zip(
+                range(len(files)), files, self._codes, strict=True
+            )
         ]
         sources = [_source(path, read_source, store_sources) for path in self._files]
         nodes = [

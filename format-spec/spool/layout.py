@@ -227,6 +227,7 @@ class Code(NamedTuple):
     filename: str
     qualname: str
     line_table: bytes | None
+    template_lines: str
 
 
 class Stack(NamedTuple):
@@ -364,7 +365,9 @@ SHAPES = {
     THREAD_START: Shape(ThreadStart, struct.Struct("<IiqI4x"), (0, 1, 2, 3), (), array=False),
     THREAD_NAME: Shape(ThreadName, struct.Struct("<IHH"), (0, 1), ((2, "utf8"),), array=False),
     THREAD_END: Shape(ThreadEnd, struct.Struct("<I4xqq"), (0, 1, 2), (), array=False),
-    CODE: Shape(Code, struct.Struct("<IiIIIBB2xI4x"), (0, 1, 2), ((4, 5), (7, 6), (3, "bytes")), array=False),
+    CODE: Shape(
+        Code, struct.Struct("<IiIIIBB2xII"), (0, 1, 2), ((4, 5), (7, 6), (3, "bytes"), (8, "utf8")), array=False
+    ),
     STACK: Shape(Stack, struct.Struct("<IIIi"), (0, 1, 2, 3), (), array=False),
     MODULE: Shape(Module, struct.Struct("<IIQQQqHH4x"), (0, 1, 2, 3, 4, 5), ((6, "hex"), (7, "utf8")), array=False),
     STATE: Shape(State, struct.Struct("<qII"), (0, 1, 2), (), array=False),

@@ -1,5 +1,6 @@
 #include "codes.h"
 
+#include "dicts.h"
 #include "reading.h"
 
 #include <Python.h>
@@ -16,6 +17,9 @@ constexpr size_t kMostCharacters = 4096;
 constexpr size_t kMostLineTable = 256 * 1024;
 constexpr size_t kMostCopy = 512;
 constexpr uint64_t kMostEnd = 64;  // bytes of a line table
+constexpr size_t kMostTemplateLines = 64 * 1024;
+constexpr char kTemplateLines[] = "debug_info";  // Jinja's name for them
+constexpr char kPythonFile[] = ".py";
 
 constexpr size_t kGenerations = 1 << 16;
 constexpr size_t kRemembered = 1 << 13;
@@ -66,7 +70,7 @@ struct Codes::Content {
     size_t stored_bytes() const { return stored() ? line_bytes : 0; }
 };
 
-bool Codes::intern(const uint8_t* code, uint32_t* id) const {
+bool Codes::intern(const uint8_t* code, const uint8_t* frame, uint32_t* id) const {
     uint8_t copy[kMostCopy];
     uint64_t here;
     if (at_->code_instructions > sizeof copy || !api_->read(copy, code, at_->code_instructions) ||
@@ -82,7 +86,7 @@ bool Codes::intern(const uint8_t* code, uint32_t* id) const {
     int emit = 0;
     *id = api_->intern_code(content, &emit);
     if (!emit) return true;
-    const bool written = write(*id, copy);
+    const bool written = write(*id, copy, find_template_lines(code, copy, frame));
     api_->code_written(*id, written ? 1 : 0);
     return true;
 }
@@ -169,14 +173,59 @@ bool Codes::hash_bytes(const uint8_t* data, size_t length, uint64_t* h) const {
     return true;
 }
 
-bool Codes::write(uint32_t id, const uint8_t* copy) const {
+// Lines of a template as pairs of numbers, "1=12&3=14". Frames of another thread may have gone
+// since they were collected: what is not in a frame of this code belongs to another.
+Text Codes::find_template_lines(const uint8_t* code, const uint8_t* copy,
+                                const uint8_t* frame) const {
+    constexpr size_t kSuffix = sizeof kPythonFile - 1;
+    Text file;
+    if (!find_text(api_, field<const uint8_t*>(copy, at_->code_filename), kMostCharacters, &file))
+        return {};
+    char suffix[kSuffix];
+    if (file.shape.width == 1 && file.shape.length >= kSuffix &&
+        api_->read(suffix, file.data + file.shape.length - kSuffix, kSuffix) &&
+        memcmp(suffix, kPythonFile, kSuffix) == 0)
+        return {};
+    const uint8_t* globals = nullptr;
+    uintptr_t runs = 0;
+    if (!load(api_, frame, at_->frame_globals, &globals) ||
+        !load(api_, frame, at_->frame_code, &runs) ||
+        (runs & ~at_->code_tag_mask) != reinterpret_cast<uintptr_t>(code))
+        return {};
+    size_t place = 0;
+    const uint8_t* value = Dict(api_, at_, globals).find(kTemplateLines, &place);
+    const void* type = nullptr;
+    Text found;
+    if (!plausible(value) || !load(api_, value, at_->object_type, &type) ||
+        type != &PyUnicode_Type || !find_text(api_, value, kMostTemplateLines + 1, &found) ||
+        !are_template_lines(found))
+        return {};
+    return found;
+}
+
+bool Codes::are_template_lines(const Text& text) const {
+    if (text.shape.width != 1 || text.shape.length > kMostTemplateLines) return false;
+    uint8_t part[64];
+    for (size_t at = 0; at < text.shape.length; at += sizeof part) {
+        const size_t rest = text.shape.length - at;
+        const size_t length = rest < sizeof part ? rest : sizeof part;
+        if (!api_->read(part, text.data + at, length)) return false;
+        for (size_t i = 0; i < length; ++i)
+            if ((part[i] < '0' || part[i] > '9') && part[i] != '=' && part[i] != '&') return false;
+    }
+    return true;
+}
+
+bool Codes::write(uint32_t id, const uint8_t* copy, const Text& template_lines) const {
     Content content;
     if (!find_content(copy, &content)) return false;
     const Text &filename = content.filename, &qualname = content.qualname;
     const size_t lines = content.stored_bytes();
     uint64_t ticket = 0;
     uint8_t* record = api_->reserve(
-        kCodeRecord, kCodeHeader + filename.bytes() + qualname.bytes() + lines, &ticket);
+        kCodeRecord,
+        kCodeHeader + filename.bytes() + qualname.bytes() + lines + template_lines.bytes(),
+        &ticket);
     if (!record) return false;
     put(record, 8, id);
     put(record, 12, field<int32_t>(copy, at_->code_first_line));
@@ -186,12 +235,16 @@ bool Codes::write(uint32_t id, const uint8_t* copy) const {
     put(record, 28, static_cast<uint8_t>(filename.shape.width));
     put(record, 29, static_cast<uint8_t>(qualname.shape.width));
     put(record, 32, static_cast<uint32_t>(qualname.shape.length));
+    put(record, 36, static_cast<uint32_t>(template_lines.bytes()));
     uint8_t* at = record + kCodeHeader;
     bool whole = api_->read(at, filename.data, filename.bytes()) != 0;
     at += filename.bytes();
     whole = whole && api_->read(at, qualname.data, qualname.bytes()) != 0;
     at += qualname.bytes();
     whole = whole && (lines == 0 || api_->read(at, content.lines, lines) != 0);
+    at += lines;
+    whole = whole && (template_lines.bytes() == 0 ||
+                      api_->read(at, template_lines.data, template_lines.bytes()) != 0);
     api_->commit(record, ticket, whole ? 1 : 0);
     return whole;
 }

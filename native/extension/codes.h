@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compat.h"
+#include "reading.h"
 #include "tachograph/api.h"
 
 #include <cstdint>
@@ -19,8 +20,9 @@ class Codes {
         : api_(api), at_(offsets), deaths_told_(deaths_are_told()) {}
 
     // False if the object could not be read. The id is TG_NONE if the table is full. Objects that
-    // say the same have one id, so that a program may make one function again and again.
-    bool intern(const uint8_t* code, uint32_t* id) const;
+    // say the same have one id, so that a program may make one function again and again. `frame` is
+    // one that runs the code.
+    bool intern(const uint8_t* code, const uint8_t* frame, uint32_t* id) const;
 
   private:
     struct Content;
@@ -35,7 +37,10 @@ class Codes {
     // Of all that its record holds.
     bool hash_content(const uint8_t* copy, uint64_t* found) const;
     bool hash_bytes(const uint8_t* data, size_t length, uint64_t* h) const;
-    bool write(uint32_t id, const uint8_t* copy) const;
+    bool write(uint32_t id, const uint8_t* copy, const Text& template_lines) const;
+    // What the module of generated code says of the template's lines; empty if it says nothing.
+    Text find_template_lines(const uint8_t* code, const uint8_t* copy, const uint8_t* frame) const;
+    bool are_template_lines(const Text& text) const;
 
     const tg_api* api_;
     const tg_offsets* at_;

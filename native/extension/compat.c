@@ -99,6 +99,7 @@ static struct tg_offsets offsets = {
     .keys_indices = offsetof(PyDictKeysObject, dk_indices),
     .frame_size = offsetof(_PyInterpreterFrame, owner) + 1,
     .frame_code = offsetof(_PyInterpreterFrame, TG_FRAME_CODE),
+    .frame_globals = offsetof(_PyInterpreterFrame, f_globals),
     .frame_previous = offsetof(_PyInterpreterFrame, previous),
     .frame_instruction = offsetof(_PyInterpreterFrame, TG_FRAME_INSTRUCTION),
     .frame_owner = offsetof(_PyInterpreterFrame, owner),

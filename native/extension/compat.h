@@ -54,6 +54,7 @@ struct tg_offsets {
     // _PyInterpreterFrame
     size_t frame_size;  // bytes to read, up to and with `owner`
     size_t frame_code;
+    size_t frame_globals;
     size_t frame_previous;
     size_t frame_instruction;
     size_t frame_owner;

@@ -205,7 +205,7 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
     const Codes codes(api_, at_);
     bool nameless = false;
     for (size_t i = 0; i < count; ++i) {
-        if (!codes.intern(frames[i].code, &frames[i].id)) {
+        if (!codes.intern(frames[i].code, frames[i].frame, &frames[i].id)) {
             out->state = TG_STACK_TORN;
             count = 0;
         } else if (frames[i].id == TG_NONE) {

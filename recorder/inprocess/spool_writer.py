@@ -68,7 +68,7 @@ def code_body(number: int, code: CodeType) -> bytes:
     (file_width, file), (name_width, name) = text_bytes(code.co_filename), text_bytes(code.co_qualname)
     table = code.co_linetable
     head = (number, code.co_firstlineno, code.co_flags, len(table), len(code.co_filename), file_width, name_width)
-    return struct.pack(CODE_BODY, *head, len(code.co_qualname)) + file + name + table
+    return struct.pack(CODE_BODY, *head, len(code.co_qualname), 0) + file + name + table
 
 
 def meta_body(key: str, value: str) -> bytes:

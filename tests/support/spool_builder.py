@@ -69,16 +69,24 @@ class SegmentBuilder:
         self.add(4, struct.pack("<IIqq", thread, 0, time_ns, cpu_ns))
 
     def code(
-        self, code: int, filename: str, qualname: str, first_line: int, line_table: bytes | None, flags: int = 3
+        self,
+        code: int,
+        filename: str,
+        qualname: str,
+        first_line: int,
+        line_table: bytes | None,
+        flags: int = 3,
+        template_lines: str = "",
     ) -> None:
         file_width, file = text_width(filename)
         name_width, name = text_width(qualname)
         table_length = NONE if line_table is None else len(line_table)
         head = struct.pack(
             "<IiIIIBBHII",
-            *(code, first_line, flags, table_length, len(filename), file_width, name_width, 0, len(qualname), 0),
+            *(code, first_line, flags, table_length, len(filename), file_width, name_width, 0, len(qualname)),
+            len(template_lines),
         )
-        self.add(5, head + file + name + (line_table or b""))
+        self.add(5, head + file + name + (line_table or b"") + template_lines.encode())
 
     def stack(self, stack: int, parent: int, code: int, instruction: int) -> None:
         self.add(6, struct.pack("<IIIi", stack, parent, code, instruction))

@@ -13,7 +13,6 @@ from ...advice.table import suggestions
 from ...profile.profile import Profile
 from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.native_names import short_library
-from ...recording.sources import is_generated
 from ...recording.text import printable
 from ...report_data.flame import FOLDED, KERNEL, LABEL
 from ...report_data.headline import first_waiting
@@ -271,9 +270,10 @@ def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
 
 
 def _generated(pictures: Sequence[ReportData], names: Names) -> list[int]:
-    """The numbers of the files that code was generated from."""
+    """The numbers of the files that code was generated from, and whose lines are not known."""
     paths = {path for picture in pictures for path in picture.lines.frame["file"].dropna()}
-    return sorted(names.number(path) for path in paths if is_generated(path))
+    generated = frozenset[str]().union(*(picture.profile.sources.generated for picture in pictures))
+    return sorted(names.number(path) for path in paths & generated)
 
 
 def _sources(pictures: Sequence[ReportData], texts: Texts, names: Names) -> list[list[Any]]:

@@ -16,7 +16,6 @@ from ...advice.table import suggestions
 from ...profile.profile import Profile
 from ...recording.frame import Row as Values
 from ...recording.question_options import Sort
-from ...recording.sources import is_generated
 from ...recording.text import shorten_left
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
@@ -187,7 +186,7 @@ class Report:
     def _source(self, source: str | None, values: Values | None, room: int, *, dim: bool) -> Text:
         if source is None:
             name = "" if values is None else f"in {values['function']}"
-            if values is not None and isinstance(values["file"], str) and is_generated(values["file"]):
+            if values is not None and values["file"] in self._profile.sources.generated:
                 name += ", generated code"
             text = Text(name, "dim italic")
         elif self._syntax is not None and not dim:

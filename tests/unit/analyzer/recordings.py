@@ -123,10 +123,12 @@ class Builder:
         first_line: int = 1,
         line_table: bytes | None = None,
         flags: int = 3,
+        template_lines: str | None = None,
     ) -> int:
         """A code object; without a table of its own, instruction 2 * n is on line first_line + n (up to 100 lines)."""
         table = lines_table(100) if line_table is None else line_table
-        return self._add("codes", file=file, qualname=qualname, first_line=first_line, flags=flags, line_table=table)
+        told = {"file": file, "qualname": qualname, "first_line": first_line, "template_lines": template_lines}
+        return self._add("codes", **told, flags=flags, line_table=table)
 
     def compiled(self, file: int, function: Callable[..., Any] | CodeType) -> int:
         """A code object of the interpreter that runs the test."""

@@ -195,6 +195,36 @@ def test_generated_code_is_known_by_its_file(path: str, generated: bool) -> None
     assert is_generated(path) is generated
 
 
+def test_generated_code_that_tells_its_lines_is_on_those_of_its_template(builder: Builder) -> None:
+    """Jinja's pairs, of line 2 of the template and line 5 of what was generated; what comes before is on line 1."""
+    template = builder.file("/srv/templates/page.html", "<html>\n{{ row }}\n\n{{ end }}\n</html>\n")
+    root = builder.code(template, "root", first_line=3, template_lines="2=5&4=9")
+    for generated in (3, 5, 5, 8, 9, 30):
+        builder.cpu(builder.stack((root, generated - 3)))
+    silent = builder.code(template, "<module>")
+    builder.cpu(builder.stack((silent, 2)))
+    with Recording.open(builder.write()) as recording:
+        profile = build_profile(recording, Question())
+        out = io.StringIO()
+        show(profile, Console(file=out, width=100, color_system=None))
+    lines = profile.lines[profile.lines["line"].notna()]
+    assert dict(zip(lines["line"], lines["samples"], strict=True)) == {1: 1, 2: 3, 4: 2}
+    assert list(lines.sort_values("line")["source"]) == ["<html>", "{{ row }}", "{{ end }}"]
+    functions = profile.functions.set_index("function")["line"]
+    assert functions["root"] == 1
+    assert "generated code" not in out.getvalue()
+
+
+@pytest.mark.parametrize("text", ["", "2", "2=", "a=5", "2=5&", "2=5&3=4", "2=5;4=9", "99999999999=1"])
+def test_lines_of_a_template_that_are_none(builder: Builder, text: str) -> None:
+    template = builder.file("/srv/page.html", "{{ one }}\n{{ two }}\n")
+    builder.cpu(builder.stack((builder.code(template, "root", template_lines=text), 1)))
+    with Recording.open(builder.write()) as recording:
+        profile = build_profile(recording, Question())
+    assert profile.lines["line"].tolist() == [2]
+    assert profile.sources.generated == {"/srv/page.html"}
+
+
 def test_generated_code_has_no_lines_of_its_template(builder: Builder) -> None:
     """Line 2 of what Jinja made of a template is not line 2 of the template."""
     template = builder.file("/srv/templates/page.html", "<html>\n{{ row }}\n</html>\n")

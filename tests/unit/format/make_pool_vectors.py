@@ -3,7 +3,7 @@
 Run ``python -m unit.format.make_pool_vectors`` in tests.
 
 It is as those of ``make_vectors.py``: a pool's thread is sampled while Python threads wait, run and move on; one row is
-damaged, and one names a thread that is not known.
+damaged, and one names a thread that is not known. Two threads wait, for the GIL and for a lock; one runs a template.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from support.vectors import MS, T0, expect, fresh, make, manifest, write_json
 
 NO, YES, UNKNOWN = 0, 1, 2
 TORN = 2
+GIL, LOCK = 8, 9
 UNREAD = 37  # place of the loss positions_unread
 
 
@@ -32,6 +33,10 @@ def program() -> SegmentBuilder:
     segment.cpu(T0 + 20 * MS, thread=2, state=1)
     segment.position(T0 + 20 * MS, 2, 1, cpu_ns=8 * MS, running=UNKNOWN, state=TORN)
     segment.position(T0 + 20 * MS, 2, 9, stack=1, cpu_ns=8 * MS)
+    segment.code(0, "/srv/page.html", "root", 4, b"\xe8\x01", template_lines="2=27&4=29")
+    segment.stack(2, NONE, 0, 0)
+    segment.wait(T0, T0 + 5 * MS, thread=0, stack=2, syscall=202, target=GIL)
+    segment.wait(T0 + 5 * MS, T0 + 9 * MS, thread=1, stack=0, syscall=202, target=LOCK)
     return segment
 
 
@@ -41,14 +46,19 @@ def make_pools() -> None:
     write_spool(path / "spool", [program().to_bytes()], control(start_ns=T0, state=1, losses={UNREAD: 3}), f"4242-{T0}")
     changes: dict[str, Any] = {"state": "recording", "clock": None, "ended_ns": None, "quality": [], "sampler_cost": {}}
     write_json(path / "manifest.json", manifest(format_version="1.4", **changes))
-    counts = {"processes": 1, "threads": 4, "files": 0, "codes": 0, "stacks": 2, "modules": 0, "native_frames": 0}
-    counts |= {"cpu": 2, "waits": 0, "positions": 4}
+    counts = {"processes": 1, "threads": 4, "files": 1, "codes": 1, "stacks": 3, "modules": 0, "native_frames": 0}
+    counts |= {"cpu": 2, "waits": 2, "positions": 4}
     expect(
         "pools",
         state="recording",
         rows=counts,
-        sums={"cpu_ns": 20 * MS, "off_cpu_ns": None},
+        sums={"cpu_ns": 20 * MS, "off_cpu_ns": 9 * MS},
         values={
+            "codes": [{"row": 0, "qualname": "root", "first_line": 4, "template_lines": "2=27&4=29"}],
+            "waits": [
+                {"row": 0, "thread": 0, "stack": 2, "target": GIL},
+                {"row": 1, "thread": 1, "stack": 0, "target": LOCK},
+            ],
             "positions": [
                 {"row": 0, "sampled": 2, "thread": 0, "stack": 1, "cpu_ns": 3 * MS, "running": False, "stack_state": 0},
                 {"row": 1, "sampled": 2, "thread": 1, "stack": 0, "cpu_ns": 0, "running": True, "stack_state": 0},

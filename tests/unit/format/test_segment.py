@@ -34,7 +34,7 @@ def full_segment(size: int = 2048) -> SegmentBuilder:
     segment.thread_start(0, 77, 5, main=True)
     segment.thread_name(0, "Main\u00e9", source=1)
     segment.code(0, "a.py", "f", 1, b"\x80\0")
-    segment.code(1, "\u4e2d.py", "\U0001f40d.g", -1, None)
+    segment.code(1, "\u4e2d.py", "\U0001f40d.g", -1, None, template_lines="2=5&4=9")
     segment.stack(0, NONE, 0, 10)
     segment.module(0, "/lib/x.so", 0x1000, 0x2000, 0x10, build_id=b"\xab\xcd", interpreter=True)
     segment.cpu(100, 0, 0, pc=0x1100, system_ns=-1, overruns=3, gil=2, opcode=4, origin=1, state=2)
@@ -59,8 +59,8 @@ def test_every_kind_of_record() -> None:
         Meta("executable", "/usr/bin/python"),
         ThreadStart(0, 77, 5, 1),
         ThreadName(0, 1, "Main\u00e9"),
-        Code(0, 1, 3, "a.py", "f", b"\x80\0"),
-        Code(1, -1, 3, "\u4e2d.py", "\U0001f40d.g", None),
+        Code(0, 1, 3, "a.py", "f", b"\x80\0", ""),
+        Code(1, -1, 3, "\u4e2d.py", "\U0001f40d.g", None, "2=5&4=9"),
         Stack(0, NONE, 0, 10),
         Module(0, 1, 0x1000, 0x2000, 0x10, 0, "abcd", "/lib/x.so"),
         ROWS[CPU](100, 10_000_000, -1, 0x1100, 0, 0, 3, 2, 4, 1, 2, 0, 0),
