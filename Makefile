@@ -30,6 +30,8 @@ test: lint ## lint, then the tests (about ten minutes on two cores); installs De
 	@$(BIN)/python tests/browser/chromium.py --bring || true
 	$(BIN)/pytest -m 'not slow and not quiet' -n 2 --dist loadfile
 	$(BIN)/pytest -m 'not slow and quiet' tests/oracle tests/integration
+	@$(BIN)/python tests/browser/chromium.py > /dev/null || \
+		echo "the HTML report was not tested: $$($(BIN)/python tests/browser/chromium.py)"
 
 test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
 	$(BIN)/pytest -m slow
@@ -62,7 +64,7 @@ generate: $(VENV)/.with-dev ## make what follows from tables.toml and records.to
 dev: $(BIN)/pip ## an editable install with all tools: edits to Python sources are live
 	@echo "installing tachograph, editable, and its tools into $(VENV) ..."
 	@$(PIP) --editable '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
-	@touch $(VENV)/.with-dev $(VENV)/.with-analyze
+	@touch $(VENV)/.editable $(VENV)/.with-dev $(VENV)/.with-analyze
 
 bench: $(VENV)/.with-dev ## all benchmarks, beside other profilers, and docs/benchmarks.md (about 70 minutes on a quiet machine)
 	$(BIN)/python benchmarks/bench.py $(ARGS)
@@ -95,12 +97,15 @@ $(BIN)/pip:
 	@$(PYTHON) tools/check_python.py
 	@$(PYTHON) -m venv $(VENV)
 
+# An editable install stays one, and is made anew only for what is built: edits of Python are live.
+BUILT_FROM := pyproject.toml CMakeLists.txt native cmake
+IS_LIVE = [ -e $(VENV)/.editable ] && [ -e $@ ] && [ -z "$$(find $(BUILT_FROM) -type f -newer $@)" ]
+
 $(VENV)/.with-analyze: $(SOURCES) | $(BIN)/pip
-	@echo "building tachograph and installing it into $(VENV) ..."
-	@$(PIP) '.[analyze]'
-	@touch $@
+	@if $(IS_LIVE); then touch $@; elif [ -e $(VENV)/.editable ]; then $(MAKE) --no-print-directory dev; else \
+		echo "building tachograph and installing it into $(VENV) ..." && $(PIP) '.[analyze]' && touch $@; fi
 
 $(VENV)/.with-dev: $(SOURCES) | $(BIN)/pip
-	@echo "building tachograph and installing it, with its tools, into $(VENV) ..."
-	@$(PIP) '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
-	@touch $@ $(VENV)/.with-analyze
+	@if $(IS_LIVE); then touch $@; elif [ -e $(VENV)/.editable ]; then $(MAKE) --no-print-directory dev; else \
+		echo "building tachograph and installing it, with its tools, into $(VENV) ..." && \
+		$(PIP) '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON && touch $@ $(VENV)/.with-analyze; fi
