@@ -52,7 +52,7 @@ def test_frames_keep_what_is_unknown_apart_from_nothing(recording: Recording) ->
     assert cpu["stack"].isna().tolist() == [False, False, True]
     assert cpu["stack_state"].tolist() == ["whole", "whole", "none"]
     assert list(recording.waits["target"].cat.categories) == [
-        "unknown", "file", "socket", "pipe", "terminal", "gpu", "other", "cpu",
+        "unknown", "file", "socket", "pipe", "terminal", "gpu", "other", "cpu", "gil", "lock",
     ]  # fmt: skip
 
 
