@@ -43,7 +43,7 @@ class Records:
         They are made by column: what is unknown is so in a whole column as a rule, and names of files come again.
         """
         template = "{" + ", ".join(f"{json.dumps(name)}: %s" for name in self._names) + "}"
-        made = _Made(json.dumps), _Made(lambda number: repr(_rounded(number)))
+        made = _Made(json.dumps), _Made(_number_text)
         columns = (
             [_column_texts(frame.columns.get(name), len(frame), *made) for name in self._names]
             for frame in self._frames
@@ -208,10 +208,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, float):
-        return _rounded(value)
+        return float(f"{value:.9g}")
     return value.item() if hasattr(value, "item") else value
 
 
-def _rounded(value: float) -> float:
-    """The digits that are shown."""
-    return float(f"{value:.9g}")
+def _number_text(value: float) -> str:
+    """A finite number as JSON."""
+    text = f"{value:.9g}"
+    # Else Python would write it in another way.
+    return text if "." in text and "e" not in text else repr(float(text))

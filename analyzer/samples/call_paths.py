@@ -71,9 +71,7 @@ class CallPaths:
         self._start, self._end = start.tolist(), end.tolist()
         self._above: list[int] = calls.parent.tolist()
         self._parent: list[int] = []
-        self._stack: list[int] = []
-        self._native: list[int] = []
-        self._labels: list[int] = []
+        self._key: list[int] = []
         self._children: dict[tuple[int, int], int] = {}
         self._placed: dict[int, tuple[int, int]] = {}
         # Where a path is cut it matters whether an interrupted frame, with no activation above it, is the loop itself.
@@ -136,8 +134,14 @@ class CallPaths:
 
     def tree(self) -> PathTree:
         """The tree as it is now."""
-        columns = (self._parent, self._stack, self._native, self._labels)
-        return PathTree(*(np.array(values, np.int64) for values in columns))
+        key = np.array(self._key, np.int64)
+        native, label = np.divmod(-2 - key, 2)
+        return PathTree(
+            np.array(self._parent, np.int64),
+            np.maximum(key, NOTHING),
+            np.where((key < 0) & (label == 0), native, NOTHING),
+            np.where((key < 0) & (label == 1), native, NOTHING),
+        )
 
     def _path(self, place: int, native_stack: int, last: int, cut: int) -> int:
         node = self._callers(place, native_stack, bool(cut) and last != -2)
@@ -194,13 +198,14 @@ class CallPaths:
 
     def _python(self, node: int, above: int, stack: int) -> int:
         """The node of a Python frame and its callers up to, and without, ``above``, below ``node``."""
+        known = self._extended
         waiting = []
-        while stack not in (above, NOTHING) and (node, stack) not in self._extended:
+        while stack not in (above, NOTHING) and (node, stack) not in known:
             waiting.append(stack)
             stack = self._above[stack]
-        found = node if stack in (above, NOTHING) else self._extended[node, stack]
+        found = node if stack in (above, NOTHING) else known[node, stack]
         for each in reversed(waiting):
-            found = self._extended[node, each] = self._child(found, each)
+            found = known[node, each] = self._child(found, each)
         return found
 
     def _below(self, stack: int, above: int) -> bool:
@@ -209,18 +214,16 @@ class CallPaths:
 
     def _called(self, node: int, function: int) -> int:
         """The node of a native function that was called at ``node``; calls within a library without names are one."""
-        again = node >= 0 and self._native[node] == function and self.functions.nameless[function]
-        return node if again else self._child(node, -2 - 2 * function)
+        key = -2 - 2 * function
+        again = self.functions.nameless[function] and node >= 0 and self._key[node] == key
+        return node if again else self._child(node, key)
 
     def _child(self, parent: int, key: int) -> int:
         node = self._children.get((parent, key))
         if node is None:
             node = self._children[parent, key] = len(self._parent)
-            native, label = divmod(-2 - key, 2) if key < 0 else (NOTHING, 0)
             self._parent.append(parent)
-            self._stack.append(max(key, NOTHING))
-            self._native.append(native if key < 0 and not label else NOTHING)
-            self._labels.append(native if label else NOTHING)
+            self._key.append(key)
         return node
 
 
