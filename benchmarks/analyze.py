@@ -4,8 +4,9 @@
     python benchmarks/analyze.py --samples 1e8            # the bar: 10 s and 2 GB on two cores (1 GB of disk)
     python benchmarks/analyze.py --samples 1e7 --stacks 100000 --files 2000 --task html --task diff   # 10 s and 1 GB
 
-Time is that of the whole command, from start to exit; memory is its largest resident set. Recordings are written
-through the format's own writer, a piece at a time, and removed when they were measured unless `--keep` names a folder.
+Time is that of the whole command, from start to exit; memory is its largest resident set. Samples have native call
+paths unless `--no-paths` is given. Recordings are written through the format's own writer, a piece at a time, and
+removed when they were measured unless `--keep` names a folder.
 """
 
 import json
@@ -51,6 +52,8 @@ class Shape:
     files: int = 200
     frames: int = 2_000
     depth: int = 40
+    paths: bool = True
+    """Whether samples have native call paths, as they do unless the recorder is told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Result:
 @click.option("--stacks", default=Shape.stacks, show_default=True, help="Nodes of the calling context tree.")
 @click.option("--threads", default=Shape.threads, show_default=True)
 @click.option("--files", default=Shape.files, show_default=True, help="Source files of the program.")
+@click.option("--paths/--no-paths", default=Shape.paths, show_default=True, help="With native call paths.")
 @click.option("--task", "tasks", multiple=True, type=click.Choice(list(TASKS)), default=("json",), show_default=True)
 @click.option("--repeat", default=3, show_default=True, help="Analyses of each recording; the median is shown.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Leave the recordings in this folder.")
@@ -79,13 +83,14 @@ def main(
     stacks: int,
     threads: int,
     files: int,
+    paths: bool,
     tasks: tuple[str, ...],
     repeat: int,
     keep: Path | None,
     results: Path | None,
 ) -> None:
     """Measure what analyzing costs."""
-    shape = Shape(stacks=stacks, threads=threads, files=files)
+    shape = Shape(stacks=stacks, threads=threads, files=files, paths=paths)
     figures = []
     click.echo(
         f"{'task':>10} {'samples':>12} {'recording':>11} {'time':>9} {'CPU':>9} {'ns/sample':>10} {'peak memory':>12}"
@@ -224,6 +229,7 @@ def definitions(spec: Specification, shape: Shape) -> Iterator[tuple[str, pa.Tab
                 "_PyEval_EvalFrameDefault" if number % 3 == 0 else f"symbol_{number}" for number in range(shape.frames)
             ],
         },
+        "native_stacks": native_stacks(shape),
         "waits": {
             "start_ns": [START_NS],
             "end_ns": [START_NS + 10**9],
@@ -235,6 +241,8 @@ def definitions(spec: Specification, shape: Shape) -> Iterator[tuple[str, pa.Tab
         },
     }
     for name, values in columns.items():
+        if not values:
+            continue
         schema = spec.tables[name].schema
         rows = len(next(iter(values.values())))  # type: ignore[arg-type]
         arrays = [
@@ -242,6 +250,23 @@ def definitions(spec: Specification, shape: Shape) -> Iterator[tuple[str, pa.Tab
             for field in schema
         ]
         yield name, pa.table(arrays, schema=schema)
+
+
+CALLS = 3
+
+
+def native_stacks(shape: Shape) -> dict[str, object]:
+    """Of each node of the calling context tree, the evaluation loop that runs it and two functions that it calls."""
+    if not shape.paths:
+        return {}
+    row = np.arange(CALLS * shape.stacks)
+    outermost = row % CALLS == 0
+    return {
+        "native_stack": row,
+        "parent": [None if root else number - number % CALLS for number, root in enumerate(outermost.tolist())],
+        "native_frame": np.where(outermost, 0, row % shape.frames),
+        "stack": [number // CALLS if root else None for number, root in enumerate(outermost.tolist())],
+    }
 
 
 def cpu_pieces(spec: Specification, count: int, shape: Shape, run: int) -> Iterator[pa.Table]:
@@ -254,11 +279,12 @@ def cpu_pieces(spec: Specification, count: int, shape: Shape, run: int) -> Itera
         stack = order[np.minimum(random.zipf(1.3, rows), shape.stacks) - 1]
         weight = np.maximum(random.normal(INTERVAL_NS, INTERVAL_NS / 20, rows), 1).astype(np.int64)
         tick = START_NS + (start + np.arange(rows)) * (INTERVAL_NS // shape.threads)
+        called = random.integers(0, 5, rows)
         values = {
             "time_ns": tick + random.integers(0, 1000, rows),
             "thread": (start + np.arange(rows)) % shape.threads,
             "stack": stack,
-            "native_frame": (stack * 7 + random.integers(0, 5, rows)) % shape.frames,
+            "native_frame": (stack * 7 + called) % shape.frames,
             "cpu_ns": weight,
             "system_ns": np.where(random.random(rows) < 0.03, weight // 2, 0),
             "overruns": np.zeros(rows, np.int64),
@@ -267,8 +293,14 @@ def cpu_pieces(spec: Specification, count: int, shape: Shape, run: int) -> Itera
             "origin": np.zeros(rows, np.int64),
             "stack_state": np.zeros(rows, np.int64),
         }
+        if shape.paths:
+            values |= {"native_stack": stack * CALLS + called % CALLS, "native_path": np.ones(rows, np.int64)}
         schema = spec.tables["cpu"].schema
-        yield pa.table([pa.array(values[field.name], field.type, safe=False) for field in schema], schema=schema)
+        arrays = [
+            pa.array(values[field.name], field.type, safe=False) if field.name in values else pa.nulls(rows, field.type)
+            for field in schema
+        ]
+        yield pa.table(arrays, schema=schema)
 
 
 if __name__ == "__main__":
