@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..profile.profile import Profile
+from ..profile.wait_columns import wait_measure
 from ..recording.tree import NOTHING, Tree
 from ..samples.intervals import poisson_sums, wilson
 from ..samples.measures import rank
@@ -121,6 +122,47 @@ class Facts:
         totals = self.profile.totals
         share = cpu_s / totals.cpu_s if totals.cpu_s > 0 else 0.0
         return share, float(np.nan_to_num(wilson(np.array([share]), totals.effective_samples)[0][0]))
+
+    def waiting(self, reason: str) -> dict[tuple[int, int], float]:
+        """Seconds that all threads waited for a reason, by file and line."""
+        tree, sums = self._tree, self.profile.calls.sums
+        name = wait_measure(reason)
+        if name not in sums.names:
+            return {}
+        waited = sums.nodes[:, sums.column(name)]
+        found: dict[tuple[int, int], float] = {}
+        for node in np.flatnonzero((waited > 0) & (self._charged != NOTHING)).tolist():
+            at = self._charged[node]
+            place = int(tree.file[at]), int(tree.line[at])
+            if place[1] != NOTHING:
+                found[place] = found.get(place, 0.0) + float(waited[node]) / 1e9
+        return found
+
+    def total_waiting(self, reason: str) -> float:
+        """Seconds that all threads waited for a reason, also where no Python line is known."""
+        sums = self.profile.calls.sums
+        return sums.total(wait_measure(reason)) / 1e9 if wait_measure(reason) in sums.names else 0.0
+
+    def spent_within(self, file: int, first: int, last: int) -> float:
+        """Seconds that threads ran or waited in a range of lines, with all that these called."""
+        tree, sums = self._tree, self.profile.calls.sums
+        inside = (tree.file == file) & (tree.line >= first) & (tree.line <= last)
+        outermost = tree.outermost(np.where(inside, 0, NOTHING).astype(np.int64))
+        columns = [sums.column("cpu_ns"), sums.column("wait_ns")]
+        return float(tree.below(sums.nodes[:, columns])[outermost].sum()) / 1e9
+
+    def cpu_below(self, functions: Sequence[tuple[str, str]]) -> float:
+        """CPU seconds in some functions, each a name and the end of a file's path, with all that they called."""
+        tree, sums = self._tree, self.profile.calls.sums
+        files = (_path(tree.paths, file) for file in tree.function_files.tolist())
+        named = zip(tree.function_names, files, strict=True)
+        wanted = np.array(
+            [any(name == each and file.endswith(end) for each, end in functions) for name, file in named] + [False],
+            np.bool_,
+        )
+        outermost = tree.outermost(np.where(wanted[tree.function], 0, NOTHING).astype(np.int64))
+        cpu = sums.nodes[:, [sums.column("cpu_ns")]]
+        return float(tree.below(cpu)[outermost].sum()) / 1e9
 
     def collecting_s(self) -> float:
         """CPU time in the garbage collector on lines of the user's own: not in imports, nor at the end."""

@@ -6,10 +6,10 @@ from ..profile.profile import Profile
 from ..recording.text import printable
 from ..recording.tree import NOTHING
 from .program import Program
-from .rules import arrays, collections, frames, memory, text
+from .rules import arrays, collections, frames, memory, text, threads
 from .suggestion import PAGE, Finding, Rule, Suggestion
 
-RULES: tuple[Rule, ...] = (*frames.RULES, *arrays.RULES, *text.RULES, *collections.RULES, *memory.RULES)
+RULES: tuple[Rule, ...] = (*frames.RULES, *arrays.RULES, *text.RULES, *collections.RULES, *memory.RULES, *threads.RULES)
 """The more special ones first: a line has one suggestion."""
 
 MAX_PER_RULE = 3

@@ -25,6 +25,11 @@ _NAMES = tuple(f"wait_for_{number}_ns" for number in range(len(REASONS)))
 _Floats = NDArray[np.float64]
 
 
+def wait_measure(reason: str) -> str:
+    """The name of the measure, in nanoseconds by node, of the waits for a reason."""
+    return _NAMES[REASONS.index(reason)]
+
+
 def reason_sums(waits: Frame, nodes: int) -> NodeSums:
     """Waits (``Facts.waits``) by node or stack state, and by reason; those for a processor left out."""
     waits = waits.take(waits["kind"] != "cpu")

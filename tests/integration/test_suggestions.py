@@ -19,6 +19,8 @@ GROUPS = (
     ("text_grown", "bytes_grown", "in_list", "cut_from_front"),
     ("pattern_in_loop", "pattern_compiled_again", "bytes_of_slice"),
     ("collector",),
+    ("python_threads",),
+    ("held_lock",),
 )
 """Functions of the program that run in one process: so few that each has enough of its time."""
 
@@ -39,6 +41,8 @@ RULES = {
     "pattern_compiled_again": "pattern-compiled-again",
     "bytes_of_slice": "bytes-of-slice",
     "collector": "garbage-collector",
+    "python_threads": "python-threads",
+    "held_lock": "held-lock",
 }
 
 

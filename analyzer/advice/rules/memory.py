@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
 
 from ...recording.frame import Row
 from ...report_data.numbers import percent, seconds, size
@@ -15,6 +18,15 @@ from ..suggestion import Finding, Rule
 GC_SHARE = 0.10
 MIN_SAMPLES = 100
 MAX_LEAKS = 5
+
+GROWTH_SECONDS = 60.0
+GROWTH_FROM = 0.2
+"""The first part of the time is that in which a program loads what it needs."""
+GROWTH_PARTS = 5
+GROWTH_STRAIGHT = 0.95
+"""The correlation of memory with time."""
+GROWTH_SHARE = 0.25
+GROWTH_BYTES = 50e6
 
 _ADDING = frozenset({"append", "appendleft", "add", "extend", "insert", "setdefault", "put", "put_nowait", "update"})
 _REMOVING = frozenset({"pop", "popleft", "popitem", "clear", "remove", "discard", "get_nowait"})
@@ -153,12 +165,47 @@ def _removed(names: Names, name: str) -> bool:
     return False
 
 
+def growing_process(program: Program) -> Iterator[Finding]:
+    """A program that had not ended, and whose memory grew from the first to the last minute."""
+    profile = program.profile
+    memory, wall = profile.memory, profile.totals.wall_s
+    ended = profile.quality.state == "complete" and profile.metadata.rotated is None
+    leaking = profile.frames.leaks is not None and len(profile.frames.leaks) > 0
+    if memory is None or not wall or wall < GROWTH_SECONDS or ended or leaking:
+        return
+    points = memory.frames.footprint_sum
+    if len(points) < 2:
+        return
+    times = np.linspace(wall * GROWTH_FROM, wall, 50)
+    held = np.interp(times + float(points["time_s"].min()), points["time_s"], points["bytes"])
+    lowest = [float(part.min()) for part in np.array_split(held, GROWTH_PARTS)]
+    grown = lowest[-1] - lowest[0]
+    straight = float(np.corrcoef(times, held)[0, 1]) if grown > 0 else 0.0
+    if any(one >= two for one, two in pairwise(lowest)) or straight < GROWTH_STRAIGHT:
+        return
+    if grown < max(GROWTH_BYTES, GROWTH_SHARE * lowest[0]):
+        return
+    rate = float(np.polyfit(times, held, 1)[0])
+    yield Finding(
+        0.9,
+        f"{size(round(rate))}/s for {seconds(wall)}: {size(round(lowest[0]))} became {size(round(held[-1]))}",
+        "The memory of a program that goes on has grown from the beginning to the end, and never came back.",
+        "a limit for what is kept (analyze --sort live has the lines that hold it)",
+    )
+
+
 RULES = (
     Rule(
         "leak",
         "memory; the source text says what keeps it",
         "those of docs/explanation/leaks.md: a likelihood above 95 %, and growth to the end",
         leaks,
+    ),
+    Rule(
+        "growing-process",
+        "memory; a recording that was rotated, is still written, or never finished: the program goes on",
+        "a minute in which memory grew in each fifth, in a line, by a quarter and by 50 MB; no line is known to leak",
+        growing_process,
     ),
     Rule(
         "garbage-collector",

@@ -40,6 +40,7 @@ class Builder:
     parameters: dict[str, Any] = field(default_factory=dict)
     quality: list[dict[str, Any]] = field(default_factory=list)
     end_ns: int | None = START + 10_000 * MS
+    cpu_count: int | None = None
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -254,6 +255,7 @@ class Builder:
             quality=self.quality,
             tables=sizes,
             ended_ns=self.end_ns,
+            cpu_count=self.cpu_count,
         ).write(self.path / "manifest.json")
         return self.path
 

@@ -12,14 +12,14 @@ import pytest
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.advice.suggestion import PAGE, Suggestion
 from tachograph.analyzer.advice.table import RULES, suggestions
-from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, START, Builder
+from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, SPEC, START, Builder
 
-Picture = Callable[..., Profile]
+Answer = Callable[..., Profile]
 SITE = "/usr/lib/python3/site-packages"
 
 
 @pytest.fixture
-def answer(builder: Builder) -> Picture:
+def answer(builder: Builder) -> Answer:
     """Writes what was built, and answers a question about it."""
 
     def of(**question: Any) -> Profile:
@@ -45,11 +45,11 @@ def library(builder: Builder, path: str, name: str) -> int:
     return builder.code(builder.file(path), name)
 
 
-def found(answer: Picture, **question: Any) -> list[Suggestion]:
+def found(answer: Answer, **question: Any) -> list[Suggestion]:
     return suggestions(answer(**question))
 
 
-def rules(answer: Picture, **question: Any) -> list[tuple[str, int | None]]:
+def rules(answer: Answer, **question: Any) -> list[tuple[str, int | None]]:
     return [(each.rule, each.line) for each in found(answer, **question)]
 
 
@@ -62,7 +62,7 @@ def smooth(a, b):
 """
 
 
-def test_a_loop_over_an_array(builder: Builder, answer: Picture) -> None:
+def test_a_loop_over_an_array(builder: Builder, answer: Answer) -> None:
     hot(builder, LOOP, 5)
     assert rules(answer) == [("element-by-element", 5)]
 
@@ -79,7 +79,7 @@ def test_a_loop_over_an_array(builder: Builder, answer: Picture) -> None:
     ],
 )
 def test_no_suggestion_where_it_is_not_certain(
-    builder: Builder, answer: Picture, source: str, line: int, native: bool
+    builder: Builder, answer: Answer, source: str, line: int, native: bool
 ) -> None:
     hot(builder, source, line, **({"native_frame": NATIVE_FRAME} if native else {}))
     assert rules(answer) == []
@@ -98,7 +98,7 @@ def smooth(image, out):
     ("source", "expected"), [(NESTED, [("element-by-element", 6)]), (NESTED.replace("y, x]", "y, :]"), [])]
 )
 def test_single_elements_are_slow_in_native_code_too(
-    builder: Builder, answer: Picture, source: str, expected: list[Any]
+    builder: Builder, answer: Answer, source: str, expected: list[Any]
 ) -> None:
     hot(builder, source, 6, native_frame=NATIVE_FRAME)
     assert rules(answer) == expected
@@ -106,14 +106,14 @@ def test_single_elements_are_slow_in_native_code_too(
 
 @pytest.mark.parametrize(("source", "said"), [(LOOP, "Numba"), (LOOP.replace("b[i - 1]", "a[i - 1]"), "an expression")])
 def test_what_needs_the_element_before_cannot_be_an_expression(
-    builder: Builder, answer: Picture, source: str, said: str
+    builder: Builder, answer: Answer, source: str, said: str
 ) -> None:
     hot(builder, source, 5)
     (suggestion,) = found(answer)
     assert said in suggestion.instead
 
 
-def test_the_time_of_a_loop_is_that_of_all_its_lines(builder: Builder, answer: Picture) -> None:
+def test_the_time_of_a_loop_is_that_of_all_its_lines(builder: Builder, answer: Answer) -> None:
     body = "".join(f"            out[y, x] += image[y, x] * {number}\n" for number in range(15))
     for number in range(300):
         hot(builder, NESTED + body, 6 + number % 15, samples=1)
@@ -148,7 +148,7 @@ GROWING = "def collect(pieces, {name}):\n    {made}\n    for piece in pieces:\n 
     ],
 )
 def test_what_is_copied_whole_again_and_again(
-    builder: Builder, answer: Picture, made: str, statement: str, rule: str | None
+    builder: Builder, answer: Answer, made: str, statement: str, rule: str | None
 ) -> None:
     f = builder.code(builder.file("/srv/a.py", GROWING.format(made=made, statement=statement, name="end")), "collect")
     for number in range(100):
@@ -156,7 +156,7 @@ def test_what_is_copied_whole_again_and_again(
     assert rules(answer) == ([(rule, 4)] if rule else [])
 
 
-def test_little_is_copied(builder: Builder, answer: Picture) -> None:
+def test_little_is_copied(builder: Builder, answer: Answer) -> None:
     """A tenth of what is copied is not enough where hardly anything is."""
     source = GROWING.format(made="lines = ''", statement="lines = lines + piece", name="end")
     f = builder.code(builder.file("/srv/a.py", source), "collect")
@@ -179,12 +179,12 @@ APPLY = "import pandas as pd\ndef work(table, f):\n    return table.apply(f, axi
         (APPLY.replace("import pandas as pd", "import polars"), "pandas/core/apply.py", []),
     ],
 )
-def test_rows_by_apply(builder: Builder, answer: Picture, source: str, inside: str, expected: list[Any]) -> None:
+def test_rows_by_apply(builder: Builder, answer: Answer, source: str, inside: str, expected: list[Any]) -> None:
     hot(builder, source, 3, library(builder, f"{SITE}/{inside}", "FrameApply.apply_standard"))
     assert rules(answer) == expected
 
 
-def test_the_applied_function_has_the_time(builder: Builder, answer: Picture) -> None:
+def test_the_applied_function_has_the_time(builder: Builder, answer: Answer) -> None:
     """What is slow is not that rows are made."""
     apply = library(builder, f"{SITE}/pandas/core/apply.py", "FrameApply.apply_standard")
     loads = library(builder, "/usr/lib/python3.13/json/decoder.py", "JSONDecoder.decode")
@@ -194,7 +194,7 @@ def test_the_applied_function_has_the_time(builder: Builder, answer: Picture) ->
 
 
 @pytest.mark.parametrize(("name", "expected"), [("DataFrame.iterrows", [("iterrows", 3)]), ("DataFrame.merge", [])])
-def test_rows_by_iterrows(builder: Builder, answer: Picture, name: str, expected: list[Any]) -> None:
+def test_rows_by_iterrows(builder: Builder, answer: Answer, name: str, expected: list[Any]) -> None:
     source = "import pandas\ndef work(table):\n    for i, row in table.iterrows():\n        print(row)\n"
     hot(builder, source, 3, library(builder, f"{SITE}/pandas/core/frame.py", name))
     assert rules(answer) == expected
@@ -217,7 +217,7 @@ CHAIN = (
         (CHAIN.replace("print(", "table.update("), []),
     ],
 )
-def test_chained_indexing(builder: Builder, answer: Picture, source: str, expected: list[Any]) -> None:
+def test_chained_indexing(builder: Builder, answer: Answer, source: str, expected: list[Any]) -> None:
     hot(builder, source, 4, library(builder, f"{SITE}/pandas/core/frame.py", "DataFrame.__getitem__"))
     assert rules(answer) == expected
 
@@ -236,7 +236,7 @@ SEARCH = "import re\ndef work(lines):\n    for line in lines:\n        re.search
     ],
 )
 def test_patterns_that_are_looked_up(
-    builder: Builder, answer: Picture, source: str, samples: int, expected: list[Any] | None
+    builder: Builder, answer: Answer, source: str, samples: int, expected: list[Any] | None
 ) -> None:
     line = 5 if expected is None else 4
     hot(builder, source, line, samples=300)
@@ -261,7 +261,7 @@ def work(lines, words):
         (WORDS.replace("    for line in lines:\n", "    if True:\n"), []),  # each once
     ],
 )
-def test_patterns_that_are_compiled_again(builder: Builder, answer: Picture, source: str, expected: list[Any]) -> None:
+def test_patterns_that_are_compiled_again(builder: Builder, answer: Answer, source: str, expected: list[Any]) -> None:
     hot(builder, source, 5, library(builder, "/usr/lib/python3.13/re/_compiler.py", "compile"))
     assert rules(answer) == expected
 
@@ -286,9 +286,7 @@ SEEN = """def work(lines):
         (SEEN.replace("        if line not in seen", "        if line not in line.split()"), ["list_contains"], []),
     ],
 )
-def test_in_on_a_list(
-    builder: Builder, answer: Picture, source: str, functions: list[str], expected: list[Any]
-) -> None:
+def test_in_on_a_list(builder: Builder, answer: Answer, source: str, functions: list[str], expected: list[Any]) -> None:
     at = builder.stack((builder.code(builder.file("/srv/a.py", source), "work"), 3))
     path = builder.native_stack(None, PYTHON_FRAME, at)
     for name in functions[:-1]:
@@ -320,19 +318,19 @@ CONVERTED = (
     ],
 )
 def test_conversions_that_are_the_same_each_time(
-    builder: Builder, answer: Picture, made: str, used: str, expected: bool
+    builder: Builder, answer: Answer, made: str, used: str, expected: bool
 ) -> None:
     hot(builder, CONVERTED.format(made=made, used=used), 4, native_frame=NATIVE_FRAME)
     assert rules(answer) == ([("converted-in-loop", 4)] if expected else [])
 
 
-def test_bytes_of_a_piece_of_a_bytearray(builder: Builder, answer: Picture) -> None:
+def test_bytes_of_a_piece_of_a_bytearray(builder: Builder, answer: Answer) -> None:
     source = "buffer = bytearray(9)\ndef work():\n    return bytes(buffer[1:])\n"
     hot(builder, source, 3)
     assert rules(answer) == [("bytes-of-slice", 3)]
 
 
-def test_bytes_of_a_piece_of_something_else(builder: Builder, answer: Picture) -> None:
+def test_bytes_of_a_piece_of_something_else(builder: Builder, answer: Answer) -> None:
     hot(builder, "buffer = memoryview(b'')\ndef work():\n    return bytes(buffer[1:])\n", 3)
     assert rules(answer) == []
 
@@ -357,7 +355,7 @@ def work():
         (FACTORS.format(dtype="").replace("c = a", "a = a"), []),
     ],
 )
-def test_mixed_precision(builder: Builder, answer: Picture, source: str, expected: list[Any]) -> None:
+def test_mixed_precision(builder: Builder, answer: Answer, source: str, expected: list[Any]) -> None:
     hot(builder, source, 7, native_frame=NATIVE_FRAME)
     assert rules(answer) == expected
 
@@ -397,9 +395,7 @@ def keep(key, value):
         (19, "", "keeps what it allocates"),
     ],
 )
-def test_what_keeps_the_blocks_of_a_leak(
-    builder: Builder, answer: Picture, line: int, removing: str, said: str
-) -> None:
+def test_what_keeps_the_blocks_of_a_leak(builder: Builder, answer: Answer, line: int, removing: str, said: str) -> None:
     stack = builder.stack((builder.code(builder.file("/srv/a.py", KEEPING + removing), "keep"), line - 1))
     footprint = 0
     for number in range(100):
@@ -413,14 +409,14 @@ def test_what_keeps_the_blocks_of_a_leak(
     assert "/s not given back" in suggestion.figure
 
 
-def test_the_collector(builder: Builder, answer: Picture) -> None:
+def test_the_collector(builder: Builder, answer: Answer) -> None:
     frame = builder.native_frame(0, "visit_reachable")
     hot(builder, "x = []\n", 1, samples=200)
     hot(builder, "x = []\n", 1, samples=100, native_frame=frame)
     assert rules(answer) == [("garbage-collector", None)]
 
 
-def test_the_collector_while_modules_are_imported(builder: Builder, answer: Picture) -> None:
+def test_the_collector_while_modules_are_imported(builder: Builder, answer: Answer) -> None:
     """What an import allocates is looked through as well, once: nothing is to be done about it."""
     frame = builder.native_frame(0, "visit_reachable")
     hot(builder, "import pandas\n", 1, samples=200)
@@ -429,25 +425,174 @@ def test_the_collector_while_modules_are_imported(builder: Builder, answer: Pict
     assert rules(answer) == []
 
 
-def test_the_same_whatever_the_scope(builder: Builder, answer: Picture) -> None:
+TARGETS = {"GIL": 8, "lock": 9, "socket": 2}
+
+
+def test_target_numbers() -> None:
+    names = [value.name for value in SPEC.enums["target"]]
+    assert {name: names.index(name.lower()) for name in TARGETS} == TARGETS
+
+
+@pytest.mark.parametrize(
+    ("cpu_ms", "gil_ms", "same_process", "expected"),
+    [
+        (3000, 2500, True, [("python-threads", 1)]),
+        (3000, 500, True, []),  # hardly waited
+        (3000, 2500, False, []),  # two interpreters
+        (600, 600, True, []),  # the program mostly rests
+    ],
+)
+def test_threads_that_take_turns(
+    builder: Builder, answer: Answer, cpu_ms: int, gil_ms: int, same_process: bool, expected: list[Any]
+) -> None:
+    process = 0 if same_process else builder.process(200, 0, 10_000)[0]
+    threads = [0, builder.thread("worker", process=process)]
+    at = builder.stack((builder.code(builder.file("/srv/a.py", "x = 1\n"), "work"), 0))
+    for thread in threads:
+        for number in range(cpu_ms // 10):
+            builder.cpu(at, time_ns=START + number * MS, thread=thread)
+        builder.wait(at, 100, 100 + gil_ms, thread=thread, target=TARGETS["GIL"])
+    assert rules(answer) == expected
+
+
+WITH = """import threading
+LOCK = threading.{kind}()
+def work():
+    with LOCK:
+        step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "waited_ms", "held_ms", "expected"),
+    [
+        ("Lock", 6000, 9000, [("held-lock", 4)]),
+        ("RLock", 6000, 9000, [("held-lock", 4)]),
+        ("Condition", 6000, 9000, []),  # to wait for one is what it is for
+        ("Lock", 1000, 9000, []),
+        ("Lock", 6000, 1000, []),  # not held by this line's body
+    ],
+)
+def test_a_lock_that_is_held(
+    builder: Builder, answer: Answer, kind: str, waited_ms: int, held_ms: int, expected: list[Any]
+) -> None:
+    f = builder.code(builder.file("/srv/a.py", WITH.format(kind=kind)), "work")
+    other = builder.thread("other")
+    builder.wait(builder.stack((f, 3)), 0, waited_ms, target=TARGETS["lock"])
+    builder.wait(builder.stack((f, 4)), 0, held_ms, thread=other, target=TARGETS["socket"])
+    assert rules(answer) == expected
+
+
+REQUESTS = """from urllib.request import urlopen
+import time
+def work(base, pages):
+    found = []
+    for page in pages:
+        found.append(urlopen(base + page))
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", True),
+        ("base + page", "f'{base}/{page}'", True),
+        ("base + page", "base", False),  # the same again: it waits for a change
+        ("found.append(urlopen(base + page))", "base = urlopen(base + page)", False),  # leads to the next
+        ("return found", "    time.sleep(1)", False),  # it was asked to
+        ("return found", "    if found: break", False),  # until it is found
+        ("for page in pages", "while pages", False),
+        ("from urllib.request", "from tools", False),
+    ],
+)
+def test_requests_in_series(builder: Builder, answer: Answer, old: str, new: str, expected: bool) -> None:
+    f = builder.code(builder.file("/srv/a.py", REQUESTS.replace(old, new) if old else REQUESTS), "work")
+    builder.wait(builder.stack((f, 5)), 0, 6000, target=TARGETS["socket"])
+    assert rules(answer) == ([("waits-in-series", 6)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("pool", "spent", "expected"),
+    [
+        (("concurrent/futures/process.py", "_process_worker"), (1000, 50, 50, 50), True),
+        (("multiprocessing/pool.py", "worker"), (1000, 50, 50, 50), True),
+        (("multiprocessing/pool.py", "worker"), (400, 300, 300, 300), False),
+        (("multiprocessing/pool.py", "worker"), (1000, 50), False),
+        (("socketserver.py", "serve_forever"), (1000, 50, 50, 50), False),  # one client, for all that is known
+    ],
+)
+def test_one_busy_worker(
+    builder: Builder, answer: Answer, pool: tuple[str, str], spent: tuple[int, ...], expected: bool
+) -> None:
+    worker = library(builder, f"/usr/lib/python3.13/{pool[0]}", pool[1])
+    at = builder.stack((worker, 0), (builder.code(builder.file("/srv/a.py", "x = 1\n"), "work"), 0))
+    for number, milliseconds in enumerate(spent):
+        main = builder.process(200 + number, 0, 5000)[1]
+        for _ in range(milliseconds // 10):
+            builder.cpu(at, thread=main)
+    assert rules(answer) == ([("one-busy-worker", None)] if expected else [])
+
+
+@pytest.mark.parametrize(("threads", "waited_ms", "expected"), [(8, 900, True), (8, 100, False), (4, 900, False)])
+def test_more_threads_than_processors(
+    builder: Builder, answer: Answer, threads: int, waited_ms: int, expected: bool
+) -> None:
+    builder.cpu_count = 4
+    for _ in range(threads):
+        thread = builder.thread(None)
+        for _sample in range(100):
+            builder.cpu(None, thread=thread, native_frame=NATIVE_FRAME)
+        builder.wait(None, 0, waited_ms, thread=thread, target=7)
+    found_rules = rules(answer)
+    assert found_rules == ([("too-many-threads", None)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("state", "megabytes", "expected"),
+    [
+        ("recovered", lambda second: 100 + 2 * second, True),
+        ("complete", lambda second: 100 + 2 * second, False),  # it ended, and may have meant to
+        ("recovered", lambda second: 100 + min(2 * second, 60), False),
+        ("recovered", lambda second: 100 + 20 * (second % 20), False),
+        ("recovered", lambda second: 1000 + second / 10, False),
+    ],
+)
+def test_a_program_that_goes_on_and_grows(
+    builder: Builder, answer: Answer, state: str, megabytes: Callable[[int], float], expected: bool
+) -> None:
+    builder.state = state
+    builder.end_ns = START + 120_000 * MS
+    builder.rows["processes"][0]["end_ns"] = builder.end_ns
+    before = 0.0
+    for second in range(120):
+        now = megabytes(second) * 1e6
+        flow = {f"obj_{'allocated' if now >= before else 'freed'}_bytes": abs(round(now) - round(before))}
+        builder.memory("tick" if second else "start", 1000 * second, round(now), **flow)
+        before = now
+    builder.memory("end", 120_000, round(before))
+    assert rules(answer) == ([("growing-process", None)] if expected else [])
+
+
+def test_the_same_whatever_the_scope(builder: Builder, answer: Answer) -> None:
     hot(builder, APPLY, 3, library(builder, f"{SITE}/pandas/core/apply.py", "FrameApply.apply_standard"))
     assert found(answer) == found(answer, scope="all") != []
 
 
-def test_what_most_of_the_time_is_about_comes_first(builder: Builder, answer: Picture) -> None:
+def test_what_most_of_the_time_is_about_comes_first(builder: Builder, answer: Answer) -> None:
     source = APPLY + "def rows(table):\n    for i, row in table.iterrows():\n        print(row)\n"
     hot(builder, source, 5, library(builder, f"{SITE}/pandas/core/frame.py", "DataFrame.iterrows"), samples=200)
     hot(builder, source, 3, library(builder, f"{SITE}/pandas/core/apply.py", "FrameApply.apply"), samples=100)
     assert rules(answer) == [("iterrows", 5), ("apply-rows", 3)]
 
 
-def test_less_than_a_twentieth_is_not_worth_an_edit(builder: Builder, answer: Picture) -> None:
+def test_less_than_a_twentieth_is_not_worth_an_edit(builder: Builder, answer: Answer) -> None:
     hot(builder, APPLY + "x = 1\n", 4, samples=285)
     hot(builder, APPLY + "x = 1\n", 3, library(builder, f"{SITE}/pandas/core/apply.py", "apply"), samples=15)
     assert rules(answer) == []
 
 
-def test_a_source_that_is_not_in_the_recording_is_silence(builder: Builder, answer: Picture) -> None:
+def test_a_source_that_is_not_in_the_recording_is_silence(builder: Builder, answer: Answer) -> None:
     apply = library(builder, f"{SITE}/pandas/core/apply.py", "apply")
     f = builder.code(builder.file("/srv/b.py"), "work")
     for number in range(300):

@@ -5,8 +5,9 @@ The line that the suggestion belongs to is marked with the function's name, ``# 
 
 import re
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 SECONDS = 0.3
 
@@ -170,6 +171,36 @@ def collector() -> None:
             Node()
     gc.set_threshold(700, 10, 10)
     assert kept
+
+
+def together(work: Callable[[], None], threads: int = 3) -> None:
+    """Runs work in several threads."""
+    started = [threading.Thread(target=work) for _ in range(threads)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+
+
+def python_threads() -> None:
+    def spin() -> None:
+        total = 0
+        for _ in rounds(0.4):
+            total += sum(number * number for number in range(1000))  # @python_threads
+
+    together(spin)
+
+
+LOCK = threading.Lock()
+
+
+def held_lock() -> None:
+    def guarded() -> None:
+        for _ in range(20):
+            with LOCK:  # @held_lock
+                time.sleep(0.03)
+
+    together(guarded)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,246 @@
+"""Rules about threads and processes: what they take turns in, wait for in series, or share unevenly."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+
+from ...recording.frame import Row
+from ...report_data.numbers import percent, seconds
+from ..names import LOCK, Names
+from ..program import Program
+from ..source import Module, dotted, parts_of, short
+from ..suggestion import MOSTLY, Finding, Rule
+
+GIL_PART = 0.5
+"""Waiting for the GIL, as a part of the threads' Python CPU time: half a second for each second of work."""
+
+THREAD_SHARE = 0.10
+"""A thread that counts has this part of all Python CPU time."""
+
+LOCK_PART = 0.20
+"""Waiting for a lock at one line, all threads together, as a part of the time that the program ran."""
+
+SERIES_PART = 0.30
+"""Waiting for answers, one after the other, as a part of the time that the program ran."""
+
+BUSY_PART = 0.70
+"""The part of all workers' CPU time that one of them has."""
+
+POOL_PART = 0.8
+"""The part of the workers' CPU time that was spent below the functions of a pool."""
+
+MIN_WORKERS = 3
+TOO_MANY = 1.5
+"""Busy threads for each processor, from which on they are too many."""
+
+STARVED = 0.5
+"""Waiting for a processor, as a part of the CPU time."""
+
+MIN_SECONDS = 0.3
+
+_REQUESTS = frozenset(
+    {"urllib.request.urlopen", "requests.get", "requests.head", "httpx.get", "httpx.head", "urllib3.request"}
+)
+_WORKERS = (("_process_worker", "/concurrent/futures/process.py"), ("worker", "/multiprocessing/pool.py"))
+"""The functions that run the workers of Python's pools of processes, and their files."""
+
+
+def python_threads(program: Program) -> Iterator[Finding]:
+    """Threads that run Python code and wait for each other to let go of the interpreter."""
+    profile, facts = program.profile, program.facts
+    waited, wall = facts.total_waiting("GIL"), profile.totals.wall_s
+    rows = list(profile.frames.threads.rows())
+    python = sum(_known(row["python_s"]) for row in rows)
+    busy = [row for row in rows if _known(row["python_s"]) >= max(THREAD_SHARE * python, 1e-9)]
+    at_work = sum(row["cpu_s"] + _known(row["cpu_wait_s"]) for row in busy)
+    if not wall or len(busy) < 2 or waited < max(MIN_SECONDS, GIL_PART * python) or at_work < MOSTLY * wall:
+        return
+    if len({row["process"] for row in busy}) > 1:
+        return  # each process has an interpreter of its own, and which of them was waited for is not known
+    by_line = facts.waiting("GIL")
+    (file, line) = max(by_line, key=lambda place: by_line[place]) if by_line else (-1, None)
+    yield Finding(
+        min(1.0, waited / (waited + python)),
+        f"{len(busy)} threads waited {seconds(waited)} for the GIL, for {seconds(python)} of Python",
+        "The threads run Python code in turns: one interpreter runs one of them at a time.",
+        "processes (concurrent.futures.ProcessPoolExecutor), or a library whose native code works on all of it at once",
+        file,
+        line,
+        None if line is None else facts.function(file, line),
+    )
+
+
+def held_lock(program: Program) -> Iterator[Finding]:
+    """A lock that is held for most of the time, while other threads wait for it."""
+    wall, facts = program.profile.totals.wall_s, program.facts
+    if not wall:
+        return
+    for (file, line), waited in facts.waiting("lock").items():
+        names = program.names(file) if waited >= max(MIN_SECONDS, LOCK_PART * wall) else None
+        held = None if names is None else _held(names, line)
+        if held is None:
+            continue
+        name, first, last = held
+        spent = facts.spent_within(file, first, last)
+        if spent >= MOSTLY * wall:
+            yield Finding(
+                min(1.0, waited / wall / 2),
+                f"threads waited {seconds(waited)} for “{name}”, held for {seconds(spent)} of {seconds(wall)}",
+                f"The lock is held while lines {first} to {last} run.",
+                "prepare what needs no lock before taking it, and hold it only for what other threads must not see"
+                " half done",
+                file,
+                line,
+                facts.function(file, line),
+            )
+
+
+def _held(names: Names, line: int) -> tuple[str, int, int] | None:
+    """The lock that a ``with`` statement on a line takes, and the lines that it is held for."""
+    for statement in names.module.statements.get(line, ()):
+        if isinstance(statement, ast.With):
+            for item in statement.items:
+                name = dotted(item.context_expr)
+                if name is not None and names.kind(item.context_expr) == LOCK:
+                    last = statement.body[-1]
+                    return name, statement.body[0].lineno, last.end_lineno or last.lineno
+    return None
+
+
+def waits_in_series(program: Program) -> Iterator[Finding]:
+    """Requests in a loop, none of which needs the answer of another."""
+    wall, facts = program.profile.totals.wall_s, program.facts
+    if not wall:
+        return
+    for (file, line), waited in facts.waiting("socket").items():
+        if waited < max(MIN_SECONDS, SERIES_PART * wall):
+            continue
+        names = program.names(file)
+        node = None if names is None else _request(names, line)
+        if node is not None:
+            yield Finding(
+                waited / wall,
+                f"{seconds(waited)} of {seconds(wall)} waiting for answers",
+                f"{short(node)} waits for one answer after the other.",
+                "several at once: concurrent.futures.ThreadPoolExecutor().map(), or asyncio.gather()",
+                file,
+                line,
+                facts.function(file, line),
+            )
+
+
+def _request(names: Names, line: int) -> ast.Call | None:
+    """A request on a line, in a loop whose rounds do not depend on each other."""
+    for node in names.module.expressions(line):
+        if not isinstance(node, ast.Call) or names.called(node) not in _REQUESTS or not node.args:
+            continue
+        loops = names.module.loops(node)
+        if not loops or isinstance(loops[0], ast.While | ast.AsyncFor) or _stops(names.module, loops[0], names):
+            continue
+        targets = {each.id for each in ast.walk(loops[0].target) if isinstance(each, ast.Name)}
+        asked = [each for each in parts_of(node.args[0]) if isinstance(each, ast.Name)]
+        others = [each for each in asked if each.id not in targets and each.id not in names.modules]
+        if len(others) < len(asked) and all(names.fixed(each, loops[0]) for each in others):
+            return node
+    return None
+
+
+def _stops(module: Module, loop: ast.AST, names: Names) -> bool:
+    """Whether a loop may end early, or pauses between its rounds: then they are meant to follow each other."""
+    body = module.parent[loop] if isinstance(loop, ast.comprehension) else loop
+    for count, node in enumerate(ast.walk(body)):
+        if count > 5_000 or isinstance(node, ast.Break | ast.Return | ast.Yield | ast.YieldFrom | ast.Await):
+            return True
+        if isinstance(node, ast.Call) and names.called(node) == "time.sleep":
+            return True
+    return False
+
+
+def one_busy_worker(program: Program) -> Iterator[Finding]:
+    """A pool of workers of which one has nearly all of the work."""
+    totals = program.profile.totals
+    whole, wall = totals.cpu_s, totals.wall_s
+    if not wall or whole <= 0:
+        return
+    groups: dict[tuple[int, str, str], list[Row]] = {}
+    for row in program.profile.frames.processes.rows():
+        if row["parent"] is not None:
+            groups.setdefault((row["parent"], str(row["origin"]), row["name"]), []).append(row)
+    in_pools = program.facts.cpu_below(_WORKERS) if groups else 0.0
+    for rows in groups.values():
+        spent = sorted((_known(row["cpu_s"]) for row in rows), reverse=True)
+        together = sum(spent)
+        if len(rows) < MIN_WORKERS or together < MOSTLY * whole or in_pools < POOL_PART * together:
+            continue
+        if spent[0] < max(BUSY_PART * together, MIN_SECONDS):
+            continue
+        yield Finding(
+            spent[0] / whole,
+            f"one of {len(rows)} workers has {percent(spent[0] / together)} % of their CPU time ({seconds(spent[0])})",
+            "The work is not divided: one worker is busy while the others are done.",
+            "more and smaller pieces (a smaller chunksize=), the largest first",
+        )
+
+
+def too_many_threads(program: Program) -> Iterator[Finding]:
+    """More busy threads of native libraries than processors, waiting for a processor."""
+    totals, processors = program.profile.totals, program.profile.metadata.cpu_count
+    starved = totals.cpu_wait_s
+    if not processors or starved is None or starved < max(MIN_SECONDS, STARVED * totals.cpu_s):
+        return
+    rows = list(program.profile.frames.threads.rows())
+    native = [row for row in rows if not row["main"] and not _known(row["python_s"]) and row["cpu_s"] > 0]
+    together = sum(row["cpu_s"] for row in native)
+    # A thread counts if it had a fair part of the work: those that only started do not compete.
+    busy = [row for row in native if row["cpu_s"] >= 0.2 * together / len(native)]
+    waiting = sum(_known(row["cpu_wait_s"]) for row in busy)
+    if len(busy) <= TOO_MANY * processors or together < MOSTLY * totals.cpu_s or waiting < STARVED * together:
+        return
+    processes = len({row["process"] for row in busy})
+    yield Finding(
+        together / totals.cpu_s,
+        f"{len(busy)} busy native threads in {processes} process{'es' * (processes > 1)} on {processors} CPUs waited"
+        f" {seconds(waiting)} for a CPU",
+        "Numerical libraries start a thread for each CPU in each process: together they are more than the machine has.",
+        f"OMP_NUM_THREADS={max(1, processors // processes)} (or OPENBLAS_NUM_THREADS, MKL_NUM_THREADS) in each process",
+    )
+
+
+def _known(value: float | None) -> float:
+    return 0.0 if value is None or math.isnan(value) else value
+
+
+RULES = (
+    Rule(
+        "python-threads",
+        "waits with their reasons (recordings from format 1.4 on), CPU time by thread",
+        "half a second for the GIL for each second of Python, in a program that is at work half of the time",
+        python_threads,
+    ),
+    Rule(
+        "held-lock",
+        "waits with their reasons (recordings from format 1.4 on); the lock is made in the same file",
+        "waiting for it, in all threads, a fifth of the time, and it is held for half of the time",
+        held_lock,
+    ),
+    Rule(
+        "waits-in-series",
+        "waits with their reasons; the request is made in the loop itself",
+        "30 % of the time waiting for sockets at one line",
+        waits_in_series,
+    ),
+    Rule(
+        "one-busy-worker",
+        "CPU time by process, and of the functions that run the workers of Python's pools",
+        "70 % of the CPU time of three workers or more, which have half of all of it",
+        one_busy_worker,
+    ),
+    Rule(
+        "too-many-threads",
+        "CPU time by thread, time in which threads were ready and no processor was free, the number of processors",
+        "1.5 busy native threads for each processor, which wait half a second for one for each second of work",
+        too_many_threads,
+    ),
+)
