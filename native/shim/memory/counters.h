@@ -17,9 +17,10 @@ struct alignas(128) Counters {
     int64_t allocation_budget;  // bytes until the slow way
     int64_t allocation_refill;
     int64_t free_budget;
-    int64_t published;  // how much of the net is in the process's total
-    Points points;      // of the blocks that are sampled
-    int64_t mean;       // that the next point was drawn with
+    int64_t python_floor;  // of both budgets, for Python's own allocations: 0, or more than any
+    int64_t published;     // how much of the net is in the process's total
+    Points points;         // of the blocks that are sampled
+    int64_t mean;          // that the next point was drawn with
     int64_t copied;
     int64_t copied_recorded;
     int64_t copy_budget;
@@ -28,6 +29,9 @@ struct alignas(128) Counters {
     int64_t faults;  // minor page faults when it last looked at reserves
     uint32_t thread;
     uint32_t visits;  // times that it still looks at reserves when it allocates or releases
+    uint32_t passes;  // times that malloc still asks whether it is where it looked last
+    int32_t looked_instruction;  // where that was
+    const void* looked_frame;
 };
 
 // The first and the last few blocks of a call: which of an interpreter's blocks came through malloc

@@ -118,9 +118,17 @@ void sample(const Sampled& sampled) {
     blocks::follow(sampled.block, block);
 }
 
+// Whether the thread looks for the end of a line that has touched reserved memory.
+bool looks(const Counters* counters) {
+    return reserves::any() && counters->visits > 0 && live() &&
+           !recorder().paused.load(std::memory_order_relaxed);
+}
+
 void refill(Counters* counters) {
     int64_t more = counters->points.next < kBudget ? counters->points.next : kBudget;
-    if (footprint::looking(counters) || counters->visits > 0) more = 0;
+    const bool visits = looks(counters);
+    if (footprint::looking(counters) || (visits && counters->passes > 0)) more = 0;
+    counters->python_floor = visits ? INT64_MAX : 0;
     counters->allocation_budget = counters->allocation_refill = more;
 }
 
@@ -208,8 +216,8 @@ void took_slowly(Counters* counters, const void* block, size_t size, size_t requ
 }
 
 void gave_slowly(Counters* counters) {
-    const bool visits = reserves::any() && counters->visits > 0;
-    counters->free_budget = visits ? 0 : kBudget;
+    const bool visits = looks(counters);
+    counters->free_budget = visits && counters->passes > 0 ? 0 : kBudget;
     const bool due = footprint::publish(counters);
     if (!due && !visits) return;
     const Busy busy;

@@ -45,6 +45,13 @@ void gave_outside(size_t size);
 
 inline constexpr int kCurrent = -1;  // the domain that the thread is in
 
+// Below which budget a thread goes the slow way. Python's own allocations do so at once where the
+// end of a line is waited for: native code that calls malloc all the time need not.
+template <int kDomain>
+__attribute__((always_inline)) inline int64_t floor_of(const Counters* counters) {
+    return kDomain == kCurrent ? 0 : counters->python_floor;
+}
+
 // A block of `size` bytes was allocated.
 template <int kDomain = kCurrent>
 __attribute__((always_inline)) inline void took(Local& local, const void* block, size_t size,
@@ -54,7 +61,7 @@ __attribute__((always_inline)) inline void took(Local& local, const void* block,
     const auto bytes = static_cast<int64_t>(size);
     add(&counters->flows[kDomain == kCurrent ? local.domain : kDomain].allocated, bytes);
     counters->allocation_budget -= bytes;
-    if (__builtin_expect(counters->allocation_budget < 0, 0))
+    if (__builtin_expect(counters->allocation_budget < floor_of<kDomain>(counters), 0))
         took_slowly(counters, block, size, requested, caller);
 }
 
@@ -66,7 +73,8 @@ __attribute__((always_inline)) inline void gave(Local& local, size_t size) {
     const auto bytes = static_cast<int64_t>(size);
     add(&counters->flows[kDomain == kCurrent ? local.domain : kDomain].freed, bytes);
     counters->free_budget -= bytes;
-    if (__builtin_expect(counters->free_budget < 0, 0)) gave_slowly(counters);
+    if (__builtin_expect(counters->free_budget < floor_of<kDomain>(counters), 0))
+        gave_slowly(counters);
 }
 
 // To be called before a block is given back: afterwards its address may be another's.

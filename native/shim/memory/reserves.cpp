@@ -1,20 +1,16 @@
 #include "memory/reserves.h"
 
 #include "base/kernel.h"
-#include "base/mixing.h"
-#include "memory/blocks.h"
 #include "memory/footprint.h"
-#include "memory/points.h"
+#include "memory/page_samples.h"
 #include "memory/resident_pages.h"
-#include "spool/own_memory.h"
 #include "spool/spool.h"
-#include "stacks/modules.h"
 #include "stacks/recorder.h"
 #include "stacks/stack_capture.h"
 #include "stacks/threads.h"
 
 #include <sys/resource.h>
-#include <cstring>
+#include <cstdint>
 
 namespace tachograph::reserves {
 
@@ -22,16 +18,23 @@ std::atomic<bool> g_any{false};
 
 namespace {
 
+using reserved_ranges::Range;
 using resident_pages::kPage;
 using resident_pages::kRegion;
 using resident_pages::region_of;
 
-constexpr size_t kMostRanges = 16 * 1024;
 constexpr int kTries = 10'000;
 constexpr int kVisitTries = 200;
+constexpr int kSampleTries = 20;
+// The answer of the kernel is of no use if the pages have been compared meanwhile.
+constexpr int kAnswers = 8;
 constexpr uint32_t kActive = 8;
 // A thread that has grown looks again at its next allocations: where the line ends that grew.
 constexpr uint32_t kVisits = 64;
+// Native code may call malloc all the time: so often it asks whether the line goes on.
+constexpr uint32_t kPasses = 256;
+// The first of them look at all, as the line may end at any.
+constexpr uint32_t kWholeVisits = 8;
 constexpr uint32_t kFewThreads = 256;
 constexpr size_t kNoticeable = 64;                  // pages
 constexpr size_t kWorthTelling = size_t{1} << 20;   // not what an allocator only prepares
@@ -44,37 +47,20 @@ constexpr int64_t kEndCost = 10;
 constexpr int64_t kPatienceNs = 200'000'000;
 constexpr int64_t kEndOfPatienceNs = 1'000'000'000;
 
-// Samples are followed, and there is room for some ten thousand; per second.
-constexpr int64_t kFinestMean = 512 * 1024;
-constexpr int64_t kCoarsestMean = int64_t{1} << 34;
-constexpr uint32_t kMostSamples = 1200;
-constexpr uint32_t kFewSamples = 300;
-constexpr int64_t kAdaptNs = 1'000'000'000;
-
-struct Range {
-    uintptr_t begin;
-    uintptr_t end;
-    Owner owner{};
-};
-
 struct State {
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
     // Held by the thread that has `busy`.
-    Range* ranges = nullptr;  // sorted, apart from each other
-    size_t count = 0;
-    uintptr_t span = 0;              // of all of them
+    bool open = false;
+    uint64_t changes = 0;            // of the ranges, or of what is known of their pages
     uintptr_t active[kActive] = {};  // regions that grew lately
     uint32_t next_active = 0;
-    Points points{};
-    int64_t mean = kFinestMean;
-    uint32_t samples = 0;  // since `adapted_ns`
-    int64_t adapted_ns = 0;
-    uint64_t random = 0;
     bool told_full = false;
     size_t used = 0;  // bytes that came, until they are told of
     bool told_used = false;
 
+    std::atomic<uintptr_t> span{0};       // of all ranges
     std::atomic<uint32_t> latest{kNone};  // slot of the thread that ran Python last
+    std::atomic<int64_t> nudged_at{0};    // page faults when it was last told to look
     std::atomic<int64_t> own_sweep_ns{0};
     std::atomic<int64_t> own_sweep_took_ns{0};
     // The recorder's own thread's.
@@ -87,19 +73,27 @@ struct State {
 };
 constinit State g;
 
-// Not waited for by those who may look another time, nor without end by those who may not: a signal
-// handler may have interrupted the holder on this very thread.
+__thread bool t_holds __attribute__((tls_model("initial-exec"))) = false;
+
+// Held for some microseconds only: the kernel is asked without it, so a thread that has to wait for
+// a processor seldom has it. Not waited for without end, as the holder may have been killed, nor at
+// all by a signal handler that has interrupted the holder.
 class Hold {
   public:
     explicit Hold(int tries) {
+        if (t_holds) return;
+        t_holds = true;
         for (; tries > 0; --tries) {
             held_ = !g.busy.test_and_set(std::memory_order_acquire);
             if (held_) return;
             kernel::call(SYS_sched_yield);
         }
+        t_holds = false;
     }
     ~Hold() {
-        if (held_) g.busy.clear(std::memory_order_release);
+        if (!held_) return;
+        g.busy.clear(std::memory_order_release);
+        t_holds = false;
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -108,67 +102,6 @@ class Hold {
   private:
     bool held_ = false;
 };
-
-// ------------------------------------------------------------------ ranges
-
-size_t first_behind(uintptr_t address) {
-    size_t low = 0;
-    size_t high = g.count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (g.ranges[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-bool insert(size_t at, const Range& range) {
-    if (g.count >= kMostRanges) {
-        spool::count(Loss::mappings_untracked);
-        return false;
-    }
-    memmove(g.ranges + at + 1, g.ranges + at, (g.count - at) * sizeof(Range));
-    g.ranges[at] = range;
-    ++g.count;
-    return true;
-}
-
-void cut(uintptr_t begin, uintptr_t end) {
-    size_t at = first_behind(begin);
-    while (at < g.count && g.ranges[at].begin < end) {
-        Range& range = g.ranges[at];
-        const Range before{range.begin, begin, range.owner};
-        const Range behind{end, range.end, range.owner};
-        g.span -= (behind.begin < behind.end ? end : range.end) -
-                  (before.begin < before.end ? begin : range.begin);
-        if (before.begin < before.end) {
-            range = before;
-            ++at;
-            if (behind.begin < behind.end && !insert(at, behind)) g.span -= behind.end - end;
-        } else if (behind.begin < behind.end) {
-            range = behind;
-        } else {
-            --g.count;
-            memmove(g.ranges + at, g.ranges + at + 1, (g.count - at) * sizeof(Range));
-            continue;
-        }
-        ++at;
-    }
-}
-
-// The first part of a range, within one region, that is not before `address`; false: none.
-bool part_from(uintptr_t address, Range* part) {
-    const size_t at = first_behind(address);
-    if (at >= g.count) return false;
-    const Range& range = g.ranges[at];
-    part->owner = range.owner;
-    part->begin = range.begin > address ? range.begin : address;
-    const uintptr_t next = region_of(part->begin) + kRegion;
-    part->end = range.end < next ? range.end : next;
-    return true;
-}
 
 void activate(uintptr_t region) {
     for (const uintptr_t known : g.active)
@@ -196,47 +129,11 @@ struct Charge {
     }
 };
 
-void follow(uintptr_t address, const Page& page) {
-    blocks::Block block{};
-    block.time_ns = kernel::monotonic_ns();
-    block.size = block.requested = static_cast<int64_t>(kPage);
-    block.mean = g.mean;
-    block.pc = page.pc;
-    block.thread = page.thread;
-    block.stack = page.stack;
-    block.domain = TG_DOMAIN_MAPPED;
-    block.stack_state = page.stack_state;
-    block.page = true;
-    if (block.pc != 0) modules::saw(block.pc);
-    blocks::follow(reinterpret_cast<const void*>(address), block);
-}
-
-// Fewer samples where there are too many in a second, more where there are few.
-void adapt(int64_t now_ns) {
-    const bool many = g.samples > kMostSamples;
-    if (!many && now_ns - g.adapted_ns < kAdaptNs) return;
-    if (many && g.mean < kCoarsestMean) g.mean *= 2;
-    if (g.samples < kFewSamples && g.mean > kFinestMean) g.mean /= 2;
-    g.samples = 0;
-    g.adapted_ns = now_ns;
-}
-
 void came(void* context, uintptr_t page) {
-    auto* charge = static_cast<Charge*>(context);
-    g.points.next -= static_cast<int64_t>(kPage);
-    if (g.points.next >= 0) return;
-    if (charge->way != Charge::Way::none) {
-        if (!charge->ready) charge->prepare();
-        follow(page, charge->page);
-        ++g.samples;
-        adapt(kernel::monotonic_ns());
-    }
-    g.points = points_after(g.points, &g.random, g.mean);
-}
-
-void went(uintptr_t page) {
-    const auto* block = reinterpret_cast<const void*>(page);
-    if (blocks::maybe_followed(block)) blocks::died(block);
+    const auto* charge = static_cast<const Charge*>(context);
+    if (!page_samples::draw()) return;
+    if (charge->way != Charge::Way::none) page_samples::follow(page, charge->page);
+    page_samples::next();
 }
 
 void count(const resident_pages::Change& change, bool learned) {
@@ -248,68 +145,132 @@ void count(const resident_pages::Change& change, bool learned) {
     spool::count(Loss::mappings_untracked);
 }
 
+// What is there of [begin, end) is gone, or about to go.
+void forget(uintptr_t begin, uintptr_t end) {
+    Charge unclaimed;
+    ++g.changes;
+    count({.went = resident_pages::forget(begin, end, {came, page_samples::went, &unclaimed})},
+          false);
+}
+
 struct Found {
     size_t came = 0;
-    bool whole = false;  // all that was asked for was looked at
+    bool whole = true;  // all that was asked for was looked at
 };
 
-resident_pages::Change compare(const Range& part, bool learn, Charge& charge) {
+// Which pages a look asks for: also those that are in memory, or what may have come.
+enum class Seeks : uint8_t { all, growth };
+
+struct Look {
+    Charge* charge;
+    bool learn;
+    Seeks seeks;
+    int tries;
+};
+
+enum class Step : uint8_t { done, again, nothing_there };
+
+void compare(const Range& part, const resident_pages::Answer& answer, const Look& look,
+             Found* found) {
     Charge owner;
     if (part.owner.known) {
         owner.way = Charge::Way::given;
-        owner.ready = true;
         owner.page = part.owner.page;
     }
-    const auto change = resident_pages::compare(part.begin, part.end, learn,
-                                                {came, went, part.owner.known ? &owner : &charge});
-    count(change, learn);
-    if (learn && !part.owner.known) g.used += change.came * kPage;
+    const auto change = resident_pages::compare(
+        part.begin, part.end, answer, look.learn,
+        {came, page_samples::went, part.owner.known ? &owner : look.charge});
+    if (change.went > 0 || (look.learn && change.came > 0)) ++g.changes;
+    count(change, look.learn);
+    if (look.learn && !part.owner.known) g.used += change.came * kPage;
     if (g.used >= kWorthTelling && !g.told_used && recording()) {
         g.told_used = true;
         spool::count(Loss::allocator_pages);
     }
     if (change.came > 0) activate(region_of(part.begin));
-    return change;
+    found->came += change.came;
 }
 
-// Which pages of all reserves a look asks for: also those that are in memory, or what may have
-// come.
-enum class Seeks : uint8_t { all, growth };
-
-// Part by part, so that no other thread waits for long.
-Found look_at_all(Charge& charge, bool learn, Seeks seeks, int tries) {
-    Found found;
-    for (uintptr_t address = 0;;) {
-        const Hold hold(tries);
-        if (!hold) return found;
-        Range part;
-        if (!part_from(address, &part)) {
-            found.whole = true;
-            return found;
+// Looks at the first part that is not before `*at` and begins before `end`; `*at` is its end then.
+Step try_next_part(uintptr_t* at, uintptr_t end, const Look& look, Found* found) {
+    Range part;
+    uint64_t changes;
+    {
+        const Hold hold(look.tries);
+        if (!hold) return Step::again;
+        if (!reserved_ranges::part_from(*at, &part) || part.begin >= end)
+            return Step::nothing_there;
+        if (part.end > end) part.end = end;
+        changes = g.changes;
+        if (look.seeks == Seeks::growth && resident_pages::full(part.begin, part.end)) {
+            *at = part.end;
+            return Step::done;
         }
-        address = part.end;
-        if (seeks == Seeks::growth && resident_pages::full(part.begin, part.end)) continue;
-        found.came += compare(part, learn, charge).came;
+    }
+    const resident_pages::Answer answer = resident_pages::ask(part.begin, part.end);
+    Charge& charge = *look.charge;
+    for (;;) {
+        {
+            const Hold hold(look.tries);
+            if (!hold || g.changes != changes) return Step::again;
+            if (!look.learn || charge.ready || part.owner.known ||
+                resident_pages::news(part.begin, part.end, answer) == 0) {
+                compare(part, answer, look, found);
+                *at = part.end;
+                return Step::done;
+            }
+        }
+        charge.prepare();
     }
 }
 
-// Where it grew lately, and behind what is full.
-Found look_at_active(Charge& charge, int tries) {
+// Looks at what is reserved of [begin, end).
+void look_between(uintptr_t begin, uintptr_t end, const Look& look, Found* found) {
+    int answers = 0;
+    for (uintptr_t at = begin; at < end;) {
+        const Step step = try_next_part(&at, end, look, found);
+        if (step == Step::nothing_there) return;
+        answers = step == Step::again ? answers + 1 : 0;
+        if (answers == kAnswers) {
+            found->whole = false;
+            return;
+        }
+    }
+}
+
+Found look_at_all(const Look& look) {
     Found found;
-    const Hold hold(tries);
-    if (!hold) return found;
-    found.whole = true;
+    look_between(0, ~uintptr_t{0}, look, &found);
+    return found;
+}
+
+// Whether nothing more can come of a region, and what lies behind it may be next.
+bool full(uintptr_t region) {
+    Range part;
+    uintptr_t at = region;
+    while (reserved_ranges::part_from(at, &part) && region_of(part.begin) == region) {
+        if (!resident_pages::full(part.begin, part.end)) return false;
+        at = part.end;
+    }
+    return at == region + kRegion;
+}
+
+// Where it grew lately, and behind what is full.
+Found look_at_active(const Look& look) {
+    Found found;
     for (uint32_t i = 0; i < kActive; ++i) {
-        uintptr_t region = g.active[i];
-        if (region == 0) continue;
-        bool full = true;
-        Range part;
-        for (uintptr_t at = region; part_from(at, &part) && region_of(part.begin) == region;) {
-            at = part.end;
-            if (!resident_pages::full(part.begin, part.end))
-                found.came += compare(part, true, charge).came;
-            full = full && resident_pages::full(part.begin, part.end);
-            if (full && at == region + kRegion) g.active[i] = region += kRegion;
+        uintptr_t region;
+        {
+            const Hold hold(look.tries);
+            if (!hold) return {found.came, false};
+            region = g.active[i];
+        }
+        while (region != 0) {
+            look_between(region, region + kRegion, look, &found);
+            const Hold hold(look.tries);
+            if (!hold) return {found.came, false};
+            if (g.active[i] != region || !full(region)) break;
+            g.active[i] = region += kRegion;
         }
     }
     return found;
@@ -328,20 +289,32 @@ uint32_t index_of(const heap::Counters* counters) {
     return static_cast<uint32_t>(counters - footprint::counters(0));
 }
 
-// At the end of a line that grew all is looked at; else what lies where nothing grew lately is
-// looked at now and then. Not if it costs more than a part of the time.
+// The thread has visits again. Of another thread only if it has run Python last.
+void watch(heap::Counters* counters) {
+    __atomic_store_n(&counters->visits, kVisits, __ATOMIC_RELAXED);
+    __atomic_store_n(&counters->passes, kPasses, __ATOMIC_RELAXED);
+}
+
+// Where a line may end that grew all is looked at; else what lies where nothing grew lately is
+// looked at now and then. Not if it costs more than a part of the time: of this thread's, as others
+// may run meanwhile.
 Found look_as(Charge& charge, heap::Counters* counters, bool ends, int tries) {
-    Found found = look_at_active(charge, tries);
+    const Look look{&charge, true, Seeks::growth, tries};
+    Found found = look_at_active(look);
     const int64_t now = kernel::monotonic_ns();
     const int64_t rest = now - g.own_sweep_ns.load(std::memory_order_relaxed);
     const int64_t cost = g.own_sweep_took_ns.load(std::memory_order_relaxed);
-    if (found.whole && g.span <= kOwnSpan && rest > (ends ? kEndCost : kOwnCost) * cost) {
-        found.came += look_at_all(charge, true, Seeks::growth, tries).came;
-        const int64_t after = kernel::monotonic_ns();
-        g.own_sweep_ns.store(after, std::memory_order_relaxed);
-        g.own_sweep_took_ns.store(after - now, std::memory_order_relaxed);
+    if (found.whole && g.span.load(std::memory_order_relaxed) <= kOwnSpan &&
+        rest > (ends ? kEndCost : kOwnCost) * cost) {
+        const int64_t began = kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        const Found all = look_at_all(look);
+        found.came += all.came;
+        found.whole = all.whole;
+        g.own_sweep_took_ns.store(kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID) - began,
+                                  std::memory_order_relaxed);
+        g.own_sweep_ns.store(kernel::monotonic_ns(), std::memory_order_relaxed);
     }
-    if (found.came >= kNoticeable) counters->visits = kVisits;
+    if (found.came >= kNoticeable) watch(counters);
     return found;
 }
 
@@ -354,6 +327,17 @@ void hurry(heap::Counters* counters) {
         heap::add(&counters->allocation_budget, -left);
     }
     __atomic_store_n(&counters->free_budget, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&counters->python_floor, INT64_MAX, __ATOMIC_RELAXED);
+}
+
+// The thread that ran Python last looks at what came: probably it waits for those that touch it.
+void hurry_latest() {
+    const uint32_t latest = g.latest.load(std::memory_order_relaxed);
+    if (latest == kNone) return;
+    heap::Counters* counters = footprint::counters(latest);
+    __atomic_store_n(&counters->faults, -1, __ATOMIC_RELAXED);
+    watch(counters);
+    hurry(counters);
 }
 
 // Where the thread that ran Python last stands, if it stands.
@@ -389,12 +373,17 @@ bool may_charge(Page* page) {
 }
 
 bool ready() {
-    if (g.ranges) return true;
-    if (!resident_pages::open() || !own_memory::map(&g.ranges, sizeof(Range) * kMostRanges))
-        return false;
-    g.random = mix(static_cast<uint64_t>(kernel::monotonic_ns()));
-    g.points = first_points(&g.random, g.mean);
+    if (g.open) return true;
+    if (!resident_pages::open() || !reserved_ranges::open()) return false;
+    page_samples::open();
+    g.open = true;
     return true;
+}
+
+void cut(uintptr_t begin, uintptr_t end) {
+    reserved_ranges::cut(begin, end);
+    g.span.store(reserved_ranges::span(), std::memory_order_relaxed);
+    ++g.changes;
 }
 
 }  // namespace
@@ -405,22 +394,9 @@ void add(uintptr_t begin, uintptr_t end, const Owner& owner) {
     const Hold hold(kTries);
     if (!hold || !ready()) return spool::count(Loss::mappings_untracked);
     cut(begin, end);
-    Charge unclaimed;
-    count({.went = resident_pages::forget(begin, end, {came, went, &unclaimed})}, false);
-    size_t at = first_behind(begin);
-    // Neighbours are one range: reserves grow, and are taken in pieces.
-    const auto joins = [&](size_t other) { return !owner.known && !g.ranges[other].owner.known; };
-    if (at > 0 && g.ranges[at - 1].end == begin && joins(at - 1)) {
-        g.ranges[--at].end = end;
-    } else if (!insert(at, {begin, end, owner})) {
-        return;
-    }
-    g.span += end - begin;
-    if (at + 1 < g.count && g.ranges[at + 1].begin == end && joins(at + 1)) {
-        g.ranges[at].end = g.ranges[at + 1].end;
-        --g.count;
-        memmove(g.ranges + at + 1, g.ranges + at + 2, (g.count - at - 1) * sizeof(Range));
-    }
+    forget(begin, end);
+    if (!reserved_ranges::add({begin, end, owner})) return;
+    g.span.store(reserved_ranges::span(), std::memory_order_relaxed);
     activate(region_of(begin));
     g_any.store(true, std::memory_order_relaxed);
 }
@@ -431,7 +407,7 @@ void remove(uintptr_t begin, uintptr_t end) {
     const Hold hold(kTries);
     if (!hold) return spool::count(Loss::mappings_untracked);
     cut(begin, end);
-    if (g.count == 0) g_any.store(false, std::memory_order_relaxed);
+    if (reserved_ranges::count() == 0) g_any.store(false, std::memory_order_relaxed);
 }
 
 Owner caller_of(const void* caller) {
@@ -450,25 +426,23 @@ bool holds(uintptr_t begin, uintptr_t end, Owner* owner) {
     if (!any()) return false;
     const Hold hold(kTries);
     if (!hold) return false;
-    const size_t at = first_behind(begin);
-    if (at >= g.count || g.ranges[at].begin > begin || end > g.ranges[at].end) return false;
-    *owner = g.ranges[at].owner;
-    return true;
+    const Range* range = reserved_ranges::holding(begin, end);
+    if (range) *owner = range->owner;
+    return range != nullptr;
 }
 
 void look_at(uintptr_t begin, uintptr_t end) {
     if (!any() || end - begin > kGivenSpan) return;
-    const Hold hold(kTries);
-    Range part;
-    if (!hold || !part_from(begin, &part) || part.begin >= end) return;
     Charge charge;
-    const bool mine = may_charge(&charge.page);
-    if (mine) charge.way = Charge::Way::own;
-    if (!mine && !part.owner.known) return;
-    for (uintptr_t at = begin; part_from(at, &part) && part.begin < end; at = part.end) {
-        if (part.end > end) part.end = end;
-        compare(part, true, charge);
+    if (may_charge(&charge.page)) {
+        charge.way = Charge::Way::own;
+    } else {
+        const Hold hold(kTries);
+        Range part;
+        if (!hold || !reserved_ranges::part_from(begin, &part) || !part.owner.known) return;
     }
+    Found found;
+    look_between(begin, end, {&charge, true, Seeks::all, kTries}, &found);
 }
 
 void give_back(uintptr_t begin, uintptr_t end) {
@@ -476,8 +450,7 @@ void give_back(uintptr_t begin, uintptr_t end) {
     if (!any()) return;
     const Hold hold(kTries);
     if (!hold) return;  // the next look will find that they are gone
-    Charge unclaimed;
-    count({.went = resident_pages::forget(begin, end, {came, went, &unclaimed})}, false);
+    forget(begin, end);
 }
 
 bool keep_stacks() {
@@ -485,8 +458,8 @@ bool keep_stacks() {
     const Hold hold(kTries);
     if (!hold) return false;
     uint32_t latest = kNone;
-    for (size_t at = 0; at < g.count; ++at) {
-        const Owner& owner = g.ranges[at].owner;
+    for (size_t at = 0; at < reserved_ranges::count(); ++at) {
+        const Owner& owner = reserved_ranges::at(at).owner;
         if (!owner.known || owner.page.stack == kNone || owner.page.stack == latest) continue;
         latest = owner.page.stack;
         const spool::Ticket ticket = spool::reserve(Kind::kept, sizeof(KeptRecord));
@@ -504,12 +477,20 @@ void visit(heap::Counters* counters, const void* caller) {
     const bool python = local.domain >= TG_DOMAIN_RAW;
     if (python) g.latest.store(index_of(counters), std::memory_order_relaxed);
     if (counters->visits == 0) return;
-    const bool ends = counters->visits == kVisits;
+    tg_position here{};
+    const bool known = recorder().walker.position(&here) != 0;
+    // Still in the call of native code in which it looked last: the line has not ended.
+    if (!python && (!known || (here.frame == counters->looked_frame &&
+                               here.instruction == counters->looked_instruction))) {
+        if (counters->passes > 0) --counters->passes;
+        return;
+    }
+    const bool ends = counters->visits > kVisits - kWholeVisits;
     --counters->visits;
+    counters->looked_frame = here.frame;
+    counters->looked_instruction = here.instruction;
     const int64_t faults = page_faults();
     if (faults == counters->faults) return;
-    tg_position here{};
-    if (!python && !recorder().walker.position(&here)) return;
     Charge charge;
     charge.way = Charge::Way::own;
     charge.caller = caller;
@@ -520,18 +501,28 @@ void visit(heap::Counters* counters, const void* caller) {
 
 void sampled(const tg_walk& found, uint64_t pc) {
     heap::Counters* counters = heap::t_local.counters;
-    if (!counters || found.stack == kNone) return;
+    if (!counters) return;
+    const int64_t faults = page_faults();
+    if (found.stack == kNone) {
+        // A thread of a library: what it touches, it touches for the thread that waits for it.
+        const int64_t nudged = g.nudged_at.load(std::memory_order_relaxed);
+        if (faults - nudged < static_cast<int64_t>(kNoticeable)) return;
+        g.nudged_at.store(faults, std::memory_order_relaxed);
+        return hurry_latest();
+    }
     if (found.gil == static_cast<uint8_t>(Gil::yes))
         g.latest.store(index_of(counters), std::memory_order_relaxed);
-    const int64_t faults = page_faults();
     if (faults == counters->faults) return;
     Charge charge;
     charge.way = Charge::Way::given;
     charge.ready = true;
     charge.page = {counters->thread, found.stack, found.state, pc};
-    const Found seen = look_as(charge, counters, false, 1);
-    if (seen.whole) counters->faults = faults;
-    if (seen.came >= kNoticeable) hurry(counters);
+    const Found seen = look_as(charge, counters, false, kSampleTries);
+    if (seen.whole)
+        counters->faults = faults;
+    else
+        watch(counters);  // it is looked at where the line ends, at the latest
+    if (seen.came >= kNoticeable || !seen.whole) hurry(counters);
     if (footprint::due()) footprint::cross(counters, nullptr);
 }
 
@@ -539,7 +530,7 @@ void settle(bool charged) {
     if (!any()) return;
     Charge charge;
     if (charged && may_charge(&charge.page)) charge.way = Charge::Way::own;
-    look_at_all(charge, true, Seeks::all, kTries);
+    look_at_all({&charge, true, Seeks::all, kTries});
 }
 
 void tick(int64_t now_ns) {
@@ -559,7 +550,7 @@ void tick(int64_t now_ns) {
         charge.ready = true;
         charge.page = {kNone, kNone, TG_STACK_UNSEEN, 0};
     }
-    const Found found = look_at_all(charge, learn, Seeks::all, kTries);
+    const Found found = look_at_all({&charge, learn, Seeks::all, kTries});
     g.swept_ns = kernel::monotonic_ns();
     g.sweep_took_ns = g.swept_ns - now_ns;
     if (found.came < kNoticeable || learn) {
@@ -568,18 +559,15 @@ void tick(int64_t now_ns) {
         return;
     }
     if (g.pending_ns == 0) g.pending_ns = now_ns;
-    const uint32_t latest = g.latest.load(std::memory_order_relaxed);
-    if (latest == kNone) return;
-    heap::Counters* counters = footprint::counters(latest);
-    __atomic_store_n(&counters->faults, -1, __ATOMIC_RELAXED);
-    __atomic_store_n(&counters->visits, kVisits, __ATOMIC_RELAXED);
-    hurry(counters);
+    hurry_latest();
 }
 
 void after_fork_in_child() {
     g.busy.clear();
+    t_holds = false;
     g.told_full = g.told_used = false;
     g.latest.store(kNone);
+    g.nudged_at.store(0);
     g.pending_ns = g.swept_ns = 0;
     g.walk_hint = nullptr;
     g.walk_hint_tid = 0;

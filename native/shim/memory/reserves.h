@@ -10,6 +10,7 @@
 #pragma once
 
 #include "memory/counters.h"
+#include "memory/reserved_ranges.h"
 #include "tachograph/api.h"
 
 #include <atomic>
@@ -22,19 +23,8 @@ extern std::atomic<bool> g_any __attribute__((visibility("hidden")));
 // Whether the program has ever reserved some.
 inline bool any() { return __builtin_expect(g_any.load(std::memory_order_relaxed), 0); }
 
-// A page that has come into memory, and who is charged with it.
-struct Page {
-    uint32_t thread = kNone;
-    uint32_t stack = kNone;
-    uint8_t stack_state = TG_STACK_UNSEEN;
-    uint64_t pc = 0;
-};
-
-// Who is charged with all of a mapping's pages: where that is not known, it is who looks.
-struct Owner {
-    bool known = false;
-    Page page{};
-};
+using reserved_ranges::Owner;
+using reserved_ranges::Page;
 
 // Mappings from this size on are seen as reserved: much of them may never be touched.
 inline constexpr size_t kLarge = size_t{32} << 20;

@@ -13,8 +13,6 @@ constexpr size_t kPages = kRegion / kPage;
 constexpr size_t kWords = kPages / 64;
 constexpr size_t kWays = 8;
 constexpr size_t kSets = 2048;
-// A part of it may be no mapping any more, which the kernel does not tell apart.
-constexpr size_t kPart = 512;
 
 struct Region {
     uintptr_t base;
@@ -24,7 +22,6 @@ struct Region {
 struct State {
     Region* regions = nullptr;  // kWays that share a set
     uint64_t* bits = nullptr;   // kWords for each region
-    uint8_t* answer = nullptr;  // the kernel's, a byte for each page
 };
 constinit State g;
 
@@ -49,31 +46,6 @@ uint64_t packed(const uint8_t* bytes) {
     return (eight & 0x0101010101010101ull) * 0x0102040810204080ull >> 56;
 }
 
-// The pages that are in memory, of 64 from `page` on.
-uint64_t word_of(size_t page) {
-    uint64_t word = 0;
-    for (size_t byte = 0; byte < 8; ++byte) word |= packed(g.answer + page + 8 * byte) << 8 * byte;
-    return word;
-}
-
-bool ask(uintptr_t at, size_t pages, uint8_t* answer) {
-    return kernel::call(SYS_mincore, static_cast<long>(at), static_cast<long>(pages * kPage),
-                        kernel::address(answer)) == 0;
-}
-
-// Fills the answers of a region; what is outside of [begin, end) is not in memory.
-void ask_all(uintptr_t base, uintptr_t begin, uintptr_t end) {
-    const size_t first = (begin - base) / kPage;
-    const size_t last = (end - base) / kPage;
-    memset(g.answer, 0, kPages);
-    if (ask(begin, last - first, g.answer + first)) return;
-    for (size_t page = first; page < last;) {
-        const size_t part = last - page < kPart ? last - page : kPart;
-        if (!ask(base + page * kPage, part, g.answer + page)) memset(g.answer + page, 0, part);
-        page += part;
-    }
-}
-
 // Bits of the pages of word `word` that lie in [first, last).
 uint64_t mask_of(size_t word, size_t first, size_t last) {
     uint64_t mask = ~uint64_t{0};
@@ -81,6 +53,21 @@ uint64_t mask_of(size_t word, size_t first, size_t last) {
     if (last < word * 64 + 64) mask &= ~(~uint64_t{0} << (last - word * 64));
     return mask;
 }
+
+// Where [begin, end), of one part, lies in its region, in pages.
+struct Place {
+    uintptr_t base;
+    size_t first;
+    size_t last;
+
+    Place(uintptr_t begin, uintptr_t end)
+        : base(region_of(begin)), first((begin - base) / kPage), last((end - base) / kPage) {}
+    // The pages of an answer that are in memory, of the region's word `word`.
+    uint64_t of(const Answer& answer, size_t word) const {
+        const size_t in_part = word % (kPartPages / 64);
+        return answer.words[in_part] & mask_of(word, first, last);
+    }
+};
 
 template <typename F>
 void each(uintptr_t base, size_t word, uint64_t bits, F told) {
@@ -94,49 +81,66 @@ size_t count_of(uint64_t bits) { return static_cast<size_t>(__builtin_popcountll
 
 bool open() {
     return (g.regions || own_memory::map(&g.regions, sizeof(Region) * kSets * kWays)) &&
-           (g.bits || own_memory::map(&g.bits, sizeof(uint64_t) * kWords * kSets * kWays)) &&
-           (g.answer || own_memory::map(&g.answer, kPages));
+           (g.bits || own_memory::map(&g.bits, sizeof(uint64_t) * kWords * kSets * kWays));
+}
+
+Answer ask(uintptr_t begin, uintptr_t end) {
+    uint8_t pages[kPartPages] = {};  // a byte for each
+    const size_t first = (begin - part_of(begin)) / kPage;
+    // Where a part of it is no mapping any more there is nothing that belongs to the program.
+    if (kernel::call(SYS_mincore, static_cast<long>(begin), static_cast<long>(end - begin),
+                     kernel::address(pages + first)) != 0)
+        memset(pages, 0, sizeof pages);
+    Answer answer{};
+    for (size_t eight = 0; eight < kPartPages / 8; ++eight)
+        answer.words[eight / 8] |= packed(pages + 8 * eight) << 8 * (eight % 8);
+    return answer;
 }
 
 bool full(uintptr_t begin, uintptr_t end) {
-    const uintptr_t base = region_of(begin);
-    const Region* region = find(base, false);
+    const Place place{begin, end};
+    const Region* region = find(place.base, false);
     if (!region || region->known < (end - begin) / kPage) return false;
-    const size_t first = (begin - base) / kPage;
-    const size_t last = (end - base) / kPage;
-    for (size_t word = first / 64; word < (last + 63) / 64; ++word) {
-        const uint64_t mask = mask_of(word, first, last);
+    for (size_t word = place.first / 64; word < (place.last + 63) / 64; ++word) {
+        const uint64_t mask = mask_of(word, place.first, place.last);
         if ((bits_of(region)[word] & mask) != mask) return false;
     }
     return true;
 }
 
-Change compare(uintptr_t begin, uintptr_t end, bool learn, const Visitor& visitor) {
-    const uintptr_t base = region_of(begin);
+size_t news(uintptr_t begin, uintptr_t end, const Answer& answer) {
+    const Place place{begin, end};
+    const Region* region = find(place.base, false);
+    size_t came = 0;
+    for (size_t word = place.first / 64; word < (place.last + 63) / 64; ++word)
+        came += count_of(place.of(answer, word) & ~(region ? bits_of(region)[word] : 0));
+    return came;
+}
+
+Change compare(uintptr_t begin, uintptr_t end, const Answer& answer, bool learn,
+               const Visitor& visitor) {
+    const Place place{begin, end};
     Change change;
-    ask_all(base, begin, end);
-    Region* region = find(base, false);
-    const size_t first = (begin - base) / kPage;
-    const size_t last = (end - base) / kPage;
-    for (size_t word = first / 64; word < (last + 63) / 64; ++word) {
-        const uint64_t mask = mask_of(word, first, last);
-        const uint64_t is = word_of(word * 64) & mask;
+    Region* region = find(place.base, false);
+    for (size_t word = place.first / 64; word < (place.last + 63) / 64; ++word) {
+        const uint64_t mask = mask_of(word, place.first, place.last);
+        const uint64_t is = place.of(answer, word);
         const uint64_t was = region ? bits_of(region)[word] & mask : 0;
         if (is == was) continue;
         const uint64_t came = is & ~was;
         const uint64_t went = was & ~is;
         change.came += count_of(came);
         change.went += count_of(went);
-        if (came != 0 && learn && !region) region = find(base, true);
+        if (came != 0 && learn && !region) region = find(place.base, true);
         if (!region) {
             change.known = change.known && (came == 0 || !learn);
             continue;
         }
-        each(base, word, went, [&](uintptr_t page) { visitor.went(page); });
+        each(place.base, word, went, [&](uintptr_t page) { visitor.went(page); });
         bits_of(region)[word] &= ~went;
         region->known -= count_of(went);
         if (!learn) continue;
-        each(base, word, came, [&](uintptr_t page) { visitor.came(visitor.context, page); });
+        each(place.base, word, came, [&](uintptr_t page) { visitor.came(visitor.context, page); });
         bits_of(region)[word] |= came;
         region->known += count_of(came);
     }

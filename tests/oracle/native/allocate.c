@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -145,4 +146,46 @@ EXPORT void oracle_worker_end(void* handle, int by_itself) {
     if (!by_itself) free_blocks(self);
     oracle_free(self->blocks);
     oracle_free(self);
+}
+
+/* Address space of an allocator of its own: reserved, and usable without another call. */
+EXPORT void* oracle_reserve(size_t size) {
+    void* base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) abort();
+    return base;
+}
+
+/* Touches each page of some of it; between two pages it uses malloc so many times, and takes a
+ * while. The bytes. */
+EXPORT int64_t oracle_touch(char* base, size_t size, int mallocs) {
+    for (size_t at = 0; at < size; at += 4096) {
+        base[at] = 1;
+        for (int i = 0; i < mallocs; i++) {
+            void* volatile block = malloc(100);
+            free(block);
+        }
+        for (volatile int i = 0; i < 2000; i++) continue;
+    }
+    return (int64_t)size;
+}
+
+struct touching {
+    char* base;
+    size_t size;
+};
+
+static void* touch_all(void* argument) {
+    struct touching* all = (struct touching*)argument;
+    oracle_touch(all->base, all->size, 0);
+    return NULL;
+}
+
+/* The same by a thread that never meets Python; the caller waits for it. */
+EXPORT int64_t oracle_touch_beside(char* base, size_t size) {
+    struct touching all = {base, size};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, touch_all, &all)) abort();
+    pthread_join(thread, NULL);
+    return (int64_t)size;
 }
