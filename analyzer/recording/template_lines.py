@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import ids
+
 from .compat.linetable import NO_LINE
 
 FIRST = 1
@@ -30,7 +32,7 @@ class TemplateLines:
         files = codes.column("file")
         self.files = frozenset(files[code].as_py() for code in self._known)
         """The files that such code names."""
-        self._lost = np.isin(np.asarray(files.to_numpy(), np.int64), list(self.files))
+        self._lost = np.isin(ids(files), list(self.files))
         self._lost[list(self._known)] = False
 
     def of(self, code: _Ids, line: _Ids) -> _Ids:
