@@ -82,7 +82,7 @@ def defaults(found: tuple[str, bytes] | None) -> dict[str, dict[str, Any]]:
     tool = document.get("tool")
     table = tool.get("tachograph", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
-        raise Refused(f"{path}: tool.tachograph is no table")
+        raise Refused(f"{path}: tool.tachograph is not a table")
     by_command: dict[str, dict[str, Any]] = {}
     for key, value in table.items():
         name, commands = checked(path, key, value)

@@ -19,11 +19,11 @@ MAX_IN_MEMORY = 64 << 20
 
 
 def read_regular_file(path: Path, limit: int) -> bytes:
-    """The bytes of a file that is no link, pipe or device and not larger than ``limit``.
+    """The bytes of a file that is not a link, pipe or device and not larger than ``limit``.
 
     Errors:
         OSError: it cannot be read.
-        FormatError: it is no regular file, or larger.
+        FormatError: it is not a regular file, or larger.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
@@ -40,7 +40,7 @@ def arrow_file(file: IO[bytes], size: int) -> pa.NativeFile:
     """The same file, of ``size`` bytes, with nothing of Python in it; ``file`` can be closed.
 
     Errors:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
     """
     import pyarrow as pa
 

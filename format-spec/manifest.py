@@ -51,7 +51,7 @@ class Manifest:
         """Read a manifest file.
 
         Errors:
-            FormatError: it cannot be read, is no manifest, or is of a newer major version.
+            FormatError: it cannot be read, is not a manifest, or is of a newer major version.
         """
         path = Path(path)
         try:
@@ -70,14 +70,16 @@ class Manifest:
         try:
             document = _clean(json.loads(data.decode("utf-8"), parse_int=_integer))
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"{where} is no manifest ({error}): this is no recording, or a damaged one") from None
+            raise FormatError(
+                f"{where} is not a manifest ({error}): this is not a recording, or a damaged one"
+            ) from None
         if not isinstance(document, dict):
-            raise FormatError(f"{where} is not a JSON object: this is no recording")
+            raise FormatError(f"{where} is not a JSON object: this is not a recording")
         _check_version(document.get("format_version"), where)
         known = {each.name for each in fields(cls)} - {"extra"}
         for name in ("uuid", "state"):
             if name not in document:
-                raise FormatError(f"{where} has no {name!r}: this is no recording, or a damaged one")
+                raise FormatError(f"{where} has no {name!r}: this is not a recording, or a damaged one")
         for name, value in document.items():
             if name in known:
                 _check_value(name, value, where)
@@ -127,7 +129,7 @@ def _integer(digits: str) -> int:
 
 def _check_version(version: object, where: str) -> None:
     if not isinstance(version, str):
-        raise FormatError(f"{where} has no format_version: this is no tachograph recording")
+        raise FormatError(f"{where} has no format_version: this is not a tachograph recording")
     major, dot, minor = version.partition(".")
     if not (dot and major.isdecimal() and minor.isdecimal() and version.isascii() and len(version) < 20):
         raise FormatError(f"{where}: format_version is {version[:40]!r}, not MAJOR.MINOR")

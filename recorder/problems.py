@@ -6,7 +6,7 @@ No click here: `record` starts its program before it would be imported.
 from __future__ import annotations
 
 
-class Refused(Exception):  # noqa: N818 - it is no error of ours
+class Refused(Exception):  # noqa: N818 - it is not an error of ours
     """Bad input. ``message`` is one line that names what was wrong and what to do."""
 
     def __init__(self, message: str) -> None:

@@ -51,7 +51,7 @@ def forbidden(includes: Mapping[str, set[str]]) -> Iterator[str]:
             continue
         for name in sorted(names):
             if name not in includes:
-                yield f'{path}: "{name}" is no file of the shim'
+                yield f'{path}: "{name}" is not a file of the shim'
             elif name.partition("/")[0] not in {room, *MAY_INCLUDE[room]}:
                 yield f'{path}: {room} must not include "{name}"'
 

@@ -46,7 +46,7 @@ def parse_condition(text: str) -> Condition:
     shown = printable(text, 100)
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise FormatError(f"--fail-if {shown!r} is no condition: {FORM}")
+        raise FormatError(f"--fail-if {shown!r} is not a condition: {FORM}")
     level, name, unit = match["level"], match["metric"], match["unit"]
     metrics = OVERALL if level is None else SELF if level == "thread" else (*SELF, *TOTAL)
     known = {metric.name: metric for metric in metrics}

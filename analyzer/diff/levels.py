@@ -83,7 +83,7 @@ def test(
 ) -> Rows:
     """Asks of each row and metric how likely its difference is by chance.
 
-    ``pseudo`` are rows that are no code of the program, such as ``<before recording>``: they are shown, not judged.
+    ``pseudo`` are rows that are not code of the program, such as ``<before recording>``: they are shown, not judged.
     """
     unfollowed = (places["status"] == Status.NOT_FOLLOWED).to_numpy(np.bool_)
     tested = []

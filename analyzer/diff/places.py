@@ -45,7 +45,7 @@ class Rows:
     of_base: list[_Ids] = field(default_factory=list)
     of_new: list[_Ids] = field(default_factory=list)
     pseudo: list[bool] = field(default_factory=list)
-    """Whether each row is no code of the program, such as what ran before the recording."""
+    """Whether each row is not code of the program, such as what ran before the recording."""
     _columns: dict[str, list[Any]] = field(default_factory=dict)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
 

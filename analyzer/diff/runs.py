@@ -51,7 +51,7 @@ def read_run(path: Path, question: Question, watcher: Watcher | None = None) -> 
     """Reads a recording and answers ``question``; ``watcher`` is told how far it is.
 
     Errors:
-        FormatError: it is no recording or is damaged, or the question does not fit it.
+        FormatError: it is not a recording or is damaged, or the question does not fit it.
     """
     with Recording.open(path) as recording:
         recording.watcher = watcher

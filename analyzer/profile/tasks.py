@@ -104,7 +104,7 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
     named = (recorded != NOTHING).tolist()
     functions = _Functions(tree)
     kind, root = [Kind.NONE] * len(tree), [NOTHING] * len(tree)
-    # The nearest frame that is no generator: a coroutine is awaited through generators (``__await__``), too.
+    # The nearest frame that is not a generator: a coroutine is awaited through generators (``__await__``), too.
     over = [NOTHING] * len(tree)
     for node, (parent, function) in enumerate(zip(tree.parent.tolist(), tree.function.tolist(), strict=True)):
         below, caller = (Kind.NONE, NOTHING) if parent < 0 else (kind[parent], over[parent])
@@ -181,7 +181,7 @@ def sum_tasks(recording: Recording, tree: CallTree, sums: NodeSums, effective: f
     keys, group = np.unique(key, return_inverse=True)
     values = np.zeros((len(keys), sums.nodes.shape[1]))
     np.add.at(values, group, sums.nodes)
-    # What has no Python stack is in no step; it goes with the rest.
+    # What has not Python stack is in no step; it goes with the rest.
     rest = np.flatnonzero(keys // (count * tasks) == Kind.NONE)
     if not len(rest):
         keys, values = np.append(keys, (count - 1) * tasks), np.vstack([values, np.zeros(values.shape[1])])

@@ -24,7 +24,7 @@ _Ids = NDArray[np.int64]
 class InterpreterPhases:
     """By thread, the first and the last sample with a Python stack: row numbers in ``cpu``, and times.
 
-    Of threads that are no main thread, or have no such sample, the first is -1 and the last is beyond everything.
+    Of threads that are not the main thread, or have no such sample, the first is -1 and the last is beyond everything.
     """
 
     first_row: _Ids

@@ -124,7 +124,7 @@ def _sweep(spans: Spans) -> tuple[TimeRanges, TimeRanges]:
     time = np.concatenate([spans.start_ns, spans.end_ns])
     kind = np.repeat([0, 1], len(spans))
     row = np.concatenate([number, number])
-    # At one moment beginnings come first, so that one span after another is no gap.
+    # At one moment beginnings come first, so that one span right after another leaves no gap.
     order = np.lexsort((row, kind, time, spans.thread[row]))
     thread_of, name_of = spans.thread.tolist(), spans.name.tolist()
     thread, before, open_rows = -1, 0, dict[int, None]()

@@ -1,4 +1,4 @@
-"""The places that are no nodes of the call tree: labels for what has no stack."""
+"""The places that are not nodes of the call tree: labels for what has no stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for rows that are no line, and for scopes."""
+"""Words for rows that are not a line, and for scopes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEANING: Mapping[str, str] = {
 
 
 def off_line_title(scope: str) -> str:
-    """The title of the rows that are no line."""
+    """The title of the rows that are not a line."""
     return "not on a line" if scope == ALL else "not on a line in scope"
 
 

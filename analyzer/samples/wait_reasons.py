@@ -54,7 +54,7 @@ class Reasons:
             self._by_call[list(numbers)] = REASONS.index(name)
 
     def of(self, syscall: NDArray[np.int64], target: NDArray[np.integer]) -> NDArray[np.int64]:
-        """The reason of each wait; -1 is no system call."""
+        """The reason of each wait; -1 is not a system call."""
         known = (syscall >= 0) & (syscall < len(self._by_call))
         by_call = np.where(known, self._by_call[np.where(known, syscall, 0)], 0)
         # A target that this version does not know tells nothing.

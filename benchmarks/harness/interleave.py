@@ -57,7 +57,7 @@ class Plan:
                         yield number, name, arm
 
     def compared(self) -> tuple[list[str], dict[str, str]]:
-        """The names of the arms that are no bare ones; what those are compared with that have another than `BARE`."""
+        """The names of the arms that are not bare; what those are compared with that have another than `BARE`."""
         shown = [arm for arm in self.arms if not is_bare(arm.name)]
         return [arm.name for arm in shown], {arm.name: arm.against for arm in shown if arm.against != BARE}
 

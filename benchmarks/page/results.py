@@ -42,7 +42,7 @@ class Results:
         return Store(self.folder / name).rows()
 
     def arms(self, name: str) -> list[str]:
-        """The arms of a comparison that are no bare ones."""
+        """The arms of a comparison that are not bare."""
         summary = self.summary(name)
         return [] if summary is None else [arm for arm in summary["ratios"] if not is_bare(arm)]
 

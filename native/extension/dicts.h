@@ -16,7 +16,7 @@ class Dict {
         const uint8_t* value;  // NULL where an entry was removed
     };
 
-    // What is no dict, or none that keeps its values beside its keys, has no entries.
+    // What is not a dict, or not one that keeps its values beside its keys, has no entries.
     Dict(const tg_api* api, const tg_offsets* offsets, const uint8_t* dict);
 
     bool readable() const { return keys_ != nullptr; }

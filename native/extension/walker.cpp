@@ -196,7 +196,7 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
     TaskName name;
     const bool named = found.generators && Tasks(api_, at_).find(tstate, frames, count, &name);
     const tg_text task = named ? tg_text{name.data, name.length, name.width} : tg_text{};
-    // What was read of a thread that ran meanwhile is no stack: none of it may enter the tables.
+    // What was read of a thread that ran meanwhile is not a stack: none of it may enter the tables.
     if (!stands.still() ||
         (stands.twice && !same_again(tstate, frames, found, frames + room, most))) {
         out->state = TG_STACK_TORN;

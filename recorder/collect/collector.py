@@ -36,7 +36,7 @@ class Rotation(Protocol):
         """Whether the spool still has what belongs to a closed window: then no segments may be put together."""
 
     def wait_s(self) -> float | None:
-        """Seconds until the next window is due; None if that is no question of time."""
+        """Seconds until the next window is due; None if that does not depend on time."""
 
     def due(self, written: int) -> bool:
         """Whether the present window is to be closed, in which ``written`` bytes were written."""

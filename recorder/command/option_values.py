@@ -30,7 +30,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 def parse_threshold(text: str) -> int:
     """The bytes that ``--memory-threshold`` means: ``10485767``, ``64K``, ``1M``, ``2G`` (units of 1024).
 
-    Raises ValueError, with one line for the user, if it is no size or none that can be used.
+    Raises ValueError, with one line for the user, if it is not a size, or not one that can be used.
     """
     match = re.fullmatch(_SIZE, text.strip())
     if match is None:
@@ -60,7 +60,7 @@ def parse_interval(text: str) -> float:
 
 
 def parse_native_depth(text: str) -> int:
-    """Frames of a native call path. Raises ValueError, one line for the user, if it is no number from 0 to 1000."""
+    """Frames of a native call path. Raises ValueError, one line for the user, if it is not a number from 0 to 1000."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 4 and int(text) <= DEEPEST_NATIVE):
         raise ValueError(f"{text!r} is not a number of frames from 0 (no native call paths) to {DEEPEST_NATIVE}")
     return int(text)

@@ -130,7 +130,7 @@ def looks_like_python(path: Path, head: bytes) -> bool:
     first_line = head.partition(b"\n")[0]
     if not first_line.startswith(b"#!") or b"python" in first_line:
         return True
-    # "#!/bin/sh" may still be a file that is both; only a text that is no Python either is refused.
+    # "#!/bin/sh" may still be a file that is both; only a text that is not Python either is refused.
     try:
         compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError):

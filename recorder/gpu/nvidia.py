@@ -165,7 +165,7 @@ class Device:
     def process_samples(self, after_us: int, pids: Sequence[int]) -> list[tuple[int, Busy]]:
         """How busy some processes kept the GPU since ``after_us``; those that did not use it are not there.
 
-        The driver fills up its answer with what is no process, and with percentages beyond 100.
+        The driver fills up its answer with entries that are not processes, and with percentages beyond 100.
         """
         answer = self._ask("nvmlDeviceGetProcessUtilization", after_us) or ()
         latest: dict[int, Busy] = {}

@@ -141,7 +141,7 @@ def plain(value: object) -> str | float | bool | None:
 
 
 def number_text(value: float | bool | None) -> str:
-    """The JSON of what is no text."""
+    """The JSON of what is not text."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)

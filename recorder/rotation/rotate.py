@@ -115,7 +115,7 @@ class Rotation:
         self._write_manifest()
 
     def wait_s(self) -> float | None:
-        """Seconds until the next window is due; None if that is no question of time."""
+        """Seconds until the next window is due; None if that does not depend on time."""
         if self._when.seconds is None:
             return None
         return max(0.0, max(self._began + self._when.seconds, self._not_before) - time.monotonic())

@@ -28,7 +28,7 @@ def test_the_shim() -> None:
         ({"base/a.h": "spool/b.h", "spool/b.h": ""}, 'base/a.h: base must not include "spool/b.h"'),
         ({"base/a.h": "base/b.h", "base/b.h": "", "base/b.cpp": "base/a.h"}, "circle: base/a -> base/b -> base/a"),
         ({"attic/a.h": ""}, "attic/a.h: the room attic is not in the table"),
-        ({"base/a.h": "b.h", "base/b.h": ""}, 'base/a.h: "b.h" is no file of the shim'),
+        ({"base/a.h": "b.h", "base/b.h": ""}, 'base/a.h: "b.h" is not a file of the shim'),
     ],
 )
 def test_what_is_wrong(tmp_path: Path, files: dict[str, str], said: str) -> None:

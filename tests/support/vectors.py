@@ -221,6 +221,12 @@ def manifest(**changes: Any) -> dict[str, Any]:
     }
 
 
+def unfinished(**changes: Any) -> dict[str, Any]:
+    """The manifest of a recording whose program, or recording command, was killed."""
+    open_end: dict[str, Any] = {"clock": None, "ended_ns": None, "quality": [], "sampler_cost": {}}
+    return manifest(state="recording", **open_end, **changes)
+
+
 def fresh(name: str) -> Path:
     path = VECTORS / f"{name}.tacho"
     shutil.rmtree(path, ignore_errors=True)

@@ -124,8 +124,8 @@ def load_layouts(path: Path, columns: Mapping[str, Sequence[str]], domains: Sequ
     """Read records.toml; ``columns`` are those of each table, ``domains`` the values of the enumeration.
 
     Errors:
-        ValueError: a field is not aligned, a record's length is no multiple of 8, or a row has a field of a type that
-            no table has.
+        ValueError: a field is not aligned, a record's length is not a multiple of 8, or a row has a field of a
+            type that no table has.
     """
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     records: dict[str, Layout] = {}
@@ -163,7 +163,7 @@ def _record(
         for text in each.get("texts", ())
     )
     if size % 8:
-        raise ValueError(f"{name}: {size} bytes are no multiple of 8")
+        raise ValueError(f"{name}: {size} bytes are not a multiple of 8")
     if "rows" in each and any(field.type == "u16" and not field.reserved for field in fields):
         raise ValueError(f"{name}: no column of a table is u16, so no field of a row can be")
     more = {key: each[key] for key in ("kind", "by", "rows", "time", "completes", "extends", "least") if key in each}

@@ -58,7 +58,7 @@ class Counters:
         return Counters(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def since_start(self, flows: Floats) -> Floats:
-        """``flows`` without what start rows say, which is no flow."""
+        """``flows`` without what start rows say, which is not a flow."""
         return np.where((self.event == MemoryEvent.START)[:, None], 0.0, flows)
 
     def before(self) -> dict[int, float]:

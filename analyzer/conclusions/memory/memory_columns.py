@@ -49,7 +49,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HeapColumns:
-    """Makes the columns from the sums (``names`` are the summary's measures) and, for what is no sum, from blocks."""
+    """Makes the columns from the sums (``names`` are the summary's measures), and from blocks where it is not a sum."""
 
     names: tuple[str, ...]
     heap: Heap | None

@@ -27,7 +27,7 @@ _SETTINGS: dict[Any, Any] = {
     "font.monospace": ["DejaVu Sans Mono"],
     "font.size": 9.0,
     "text.color": INK,
-    "text.parse_math": False,  # names in a recording are no formulas
+    "text.parse_math": False,  # names in a recording are not formulas
     "axes.titlesize": 11.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",

@@ -112,7 +112,7 @@ class Report:
             yield Text()
 
     def _meanings(self, block: Block) -> Iterator[Text]:
-        """What the rows mean that are no line."""
+        """What the rows that are not a line mean."""
         if block.file is None:
             names = [self._profile.frames.lines["function"][row.index] for row in block.rows]
             told = "; ".join(f"{name}: {MEANING[name]}" for name in names if name in MEANING)

@@ -1,6 +1,6 @@
 // How Python code of ours asks, at an interpreter's start, whether it is recorded and how: with
-// os.strerror and numbers that are no errors. It costs an interpreter that is not recorded nothing,
-// and shows in no environment.
+// os.strerror and numbers that are not errors. It costs an interpreter that is not recorded
+// nothing, and shows in no environment.
 #include "hooks/interposed.h"
 #include "memory/heap.h"
 #include "spool/settings.h"

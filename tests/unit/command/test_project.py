@@ -96,7 +96,7 @@ def test_bad_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str,
 def test_no_table_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text("[tool]\ntachograph = 3\n", encoding="utf-8")
-    with pytest.raises(Refused, match=r"tool\.tachograph is no table"):
+    with pytest.raises(Refused, match=r"tool\.tachograph is not a table"):
         project.defaults(project.candidate())
 
 

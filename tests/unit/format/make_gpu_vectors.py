@@ -5,10 +5,8 @@ It is as those of ``make_vectors.py``, with readings of two GPUs.
 
 from __future__ import annotations
 
-from typing import Any
-
 from support.spool_builder import NONE, SegmentBuilder, control, write_spool
-from support.vectors import MS, T0, expect, fresh, make, manifest, write_json
+from support.vectors import MS, T0, expect, fresh, make, manifest, unfinished, write_json
 
 GIB = 1 << 30
 PARAMETERS = {**manifest()["parameters"], "memory": False, "gpu": True}
@@ -51,8 +49,7 @@ def make_gpu() -> None:
     write_spool(spool, [program().to_bytes()], control(start_ns=T0, state=1), f"4242-{T0}")
     for seq, segment in enumerate(readings()):
         (spool / f"gpu.{seq:06}.seg").write_bytes(bytes(segment.data))  # it grows: there is no unused tail
-    changes: dict[str, Any] = {"state": "recording", "clock": None, "ended_ns": None, "quality": [], "sampler_cost": {}}
-    write_json(path / "manifest.json", manifest(format_version="1.1", parameters=PARAMETERS, **changes))
+    write_json(path / "manifest.json", unfinished(format_version="1.1", parameters=PARAMETERS))
     unknown = {"since_ns": None, "memory_bytes": None, "power_mw": None, "temperature_c": None, "users": None}
     idle = {"busy_percent": None, "memory_busy_percent": None}
     counts = dict.fromkeys(("files", "codes", "modules", "native_frames", "waits"), 0)

@@ -24,6 +24,7 @@ from support.vectors import (
     make,
     manifest,
     tables_entry,
+    unfinished,
     values,
     whole_rows,
     write_json,
@@ -204,8 +205,7 @@ def make_memory_killed() -> None:
     write_part(SpoolDirectory(spool), prefix, [read_segment(data[0]), read_segment(data[1])])
     for seq in (0, 1):
         (spool / f"{prefix}.{seq:06}.seg").unlink()
-    changes: dict[str, Any] = {"state": "recording", "clock": None, "ended_ns": None, "quality": [], "sampler_cost": {}}
-    write_json(path / "manifest.json", manifest(format_version="1.1", parameters=PARAMETERS, **changes))
+    write_json(path / "manifest.json", unfinished(format_version="1.1", parameters=PARAMETERS))
     unknown = {"resident_bytes": None, "minor_faults": None, "major_faults": None}
     no_place = {"thread": None, "stack": None, "native_frame": None}
     expect(

@@ -8,10 +8,8 @@ earlier version wrote; and what was lost.
 
 from __future__ import annotations
 
-from typing import Any
-
 from support.spool_builder import NONE, SegmentBuilder, control, write_spool
-from support.vectors import MS, T0, expect, fresh, make, manifest, write_json
+from support.vectors import MS, T0, expect, fresh, make, manifest, unfinished, write_json
 
 WHOLE, GUESSED, TRUNCATED = 1, 2, 3
 PARAMETERS = {**manifest()["parameters"], "memory": True, "native_depth": 128}
@@ -59,8 +57,7 @@ def make_native() -> None:
     """The program was killed."""
     path = fresh("native")
     write_spool(path / "spool", [program().to_bytes()], control(start_ns=T0, state=1), f"4242-{T0}")
-    changes: dict[str, Any] = {"state": "recording", "clock": None, "ended_ns": None, "quality": [], "sampler_cost": {}}
-    write_json(path / "manifest.json", manifest(format_version="1.3", parameters=PARAMETERS, **changes))
+    write_json(path / "manifest.json", unfinished(format_version="1.3", parameters=PARAMETERS))
     # Rows of native_frames are in the order of modules and addresses.
     frames = [
         (0, 0x11), (0, 0x99), (1, 0x1021), (1, 0x1060), (2, 0x31), (2, 0x40), (2, 0x41), (2, 0x42), (2, 0x43),

@@ -8,10 +8,8 @@ damaged, and one names a thread that is not known. Two threads wait, for the GIL
 
 from __future__ import annotations
 
-from typing import Any
-
 from support.spool_builder import NONE, SegmentBuilder, control, write_spool
-from support.vectors import MS, T0, expect, fresh, make, manifest, write_json
+from support.vectors import MS, T0, expect, fresh, make, unfinished, write_json
 
 NO, YES, UNKNOWN = 0, 1, 2
 TORN = 2
@@ -44,8 +42,7 @@ def make_pools() -> None:
     """The program was killed."""
     path = fresh("pools")
     write_spool(path / "spool", [program().to_bytes()], control(start_ns=T0, state=1, losses={UNREAD: 3}), f"4242-{T0}")
-    changes: dict[str, Any] = {"state": "recording", "clock": None, "ended_ns": None, "quality": [], "sampler_cost": {}}
-    write_json(path / "manifest.json", manifest(format_version="1.4", **changes))
+    write_json(path / "manifest.json", unfinished(format_version="1.4"))
     counts = {"processes": 1, "threads": 4, "files": 1, "codes": 1, "stacks": 3, "modules": 0, "native_frames": 0}
     counts |= {"cpu": 2, "waits": 2, "positions": 4}
     expect(

@@ -23,6 +23,7 @@ from support.vectors import (
     make,
     manifest,
     tables_entry,
+    unfinished,
     values,
     whole_rows,
     write_json,
@@ -154,8 +155,7 @@ def make_tree_killed() -> None:
         segment.cpu(start + 10 * MS, 0, 0, pc=0x10010)
         write_spool(spool, [segment.to_bytes()], control(pid=pid, **head), f"{pid}-{start}")
     (spool / "processes.log").write_bytes(log())
-    changes: dict[str, Any] = {"state": "recording", "clock": None, "ended_ns": None, "quality": [], "sampler_cost": {}}
-    write_json(path / "manifest.json", manifest(format_version="1.1", **changes))
+    write_json(path / "manifest.json", unfinished(format_version="1.1"))
     unknown = {"end_ns": None, "exit_status": None, "user_ns": None, "system_ns": None, "max_resident_bytes": None}
     command = "python3 /srv/app/main.py '--token=***'"
     expect(

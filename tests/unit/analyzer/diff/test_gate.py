@@ -97,9 +97,9 @@ def test_memory_conditions(make: Make) -> None:
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("cpu", "is no condition"),
-        ("cpu<5%", "is no condition"),
-        ("cpu>", "is no condition"),
+        ("cpu", "is not a condition"),
+        ("cpu<5%", "is not a condition"),
+        ("cpu>", "is not a condition"),
         ("cpu>5", "cpu needs an amount in %, s, ms"),
         ("cpu>5MB", "cpu needs an amount in %, s, ms"),
         ("memory.peak>1s", "memory.peak needs an amount in %, B, KB"),
