@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
+import numpy as np
+import pyarrow.compute as pc
+
 from tachograph.format import FormatError
 from tachograph.format.arrays import ids
 
@@ -28,7 +31,7 @@ from ..samples.native_frames import FrameClass
 from ..samples.nodes import Calls, joined, time_sums
 from ..samples.path_sums import PathFacts, PathSums
 from ..samples.reduction import Facts, Reduction
-from ..samples.scope import ALL, PROJECT, Scope
+from ..samples.scope import ALL, OWN_CODE, PROJECT, Scope
 from ..samples.stream import Sink, Stream
 from ..samples.summary import Summary, main_threads
 from .held_memory import Held, read_held
@@ -279,7 +282,18 @@ def named_scope(text: str, recording: Recording) -> Scope:
         for path, how in zip(executables, recorded_how(recording), strict=True)
         if path and how != LISTED
     }
-    return Scope(text, tuple(sorted(folders)))
+    return Scope(text, tuple(sorted(folders)), _begins_in_own_code(recording))
+
+
+def _begins_in_own_code(recording: Recording) -> bool:
+    """Whether the outermost frame of a stack is in code without a file, as that of ``python -c`` is.
+
+    In the program of a file such code is what its libraries made with exec() (namedtuple and dataclass do).
+    """
+    own = [file for file, path in enumerate(recording.table("files").column("path").to_pylist()) if path in OWN_CODE]
+    stacks = recording.table("stacks")
+    roots = pc.unique(stacks.filter(pc.is_null(stacks.column("parent"))).column("code").drop_null())
+    return bool(np.isin(ids(recording.table("codes").column("file"))[roots.to_numpy()], own).any())
 
 
 def collecting(cpu: Frame) -> float | None:

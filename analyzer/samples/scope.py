@@ -18,7 +18,8 @@ _LIBRARY = re.compile(
     r"|(^|/)python\d+\.zip/"  # the standard library of an embedded interpreter
 )
 _NO_FILE = re.compile(r"^<.*>$", re.DOTALL)
-_OWN_CODE = ("<string>", "<stdin>")  # python -c, python < script
+OWN_CODE = ("<string>", "<stdin>")
+"""What code without a file names: that of ``python -c`` and ``python < script``, and what libraries make by exec."""
 _NOTEBOOK = "<ipython-input"
 
 
@@ -29,6 +30,8 @@ class Scope:
     text: str = PROJECT
     interpreters: tuple[str, ...] = ()
     """Directories of the interpreters that ran: what lies beside them (``pip``, ``pytest``) is not the project."""
+    own_code: bool = True
+    """Whether OWN_CODE is the program's."""
 
     def includes(self, path: str) -> bool:
         """Whether a file is in scope."""
@@ -46,7 +49,7 @@ class Scope:
 
     def _is_project(self, path: str) -> bool:
         if _NO_FILE.match(path):
-            return path in _OWN_CODE or path.startswith(_NOTEBOOK)
+            return (self.own_code and path in OWN_CODE) or path.startswith(_NOTEBOOK)
         if path.rpartition("/")[0] in self.interpreters:
             return False
         if any(path.startswith(f"{folder}/Lib/") for folder in self.interpreters):  # Windows

@@ -37,11 +37,12 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     builder.memory("start", 0, 0, resident_bytes=1_000_000)
     for number in range(50):
         builder.block(stack, 1_000_000, 100 + number * 50, freed_ms=9_000)
+    builder.block(last, 1_000_000, 100, freed_ms=9_000)
     builder.memory("tick", 5_000, 50_000_000, obj_allocated_bytes=50_000_000, resident_bytes=60_000_000)
     builder.memory("end", 10_000, 0, peak_bytes=50_000_000, obj_freed_bytes=50_000_000)
     builder.copy(stack, 10_000_000, 500)
     _, child = builder.process(200, 100, 9_900)
-    builder.cpu(stack, thread=child, time_ns=START + 9_000 * MS)
+    builder.cpu(builder.stack((builder.code(file, "rare", 6), 0)), thread=child, time_ns=START + 9_000 * MS)
     return write_page(builder.write(), folder / "full.html")
 
 
@@ -105,3 +106,22 @@ def test_names_of_threads_can_be_read_on_a_telephone(full: Path, visit: Callable
     assert name.bounding_box()["x"] + name.bounding_box()["width"] <= 420
     assert name.bounding_box()["width"] >= 120
     assert page.evaluate("document.documentElement.scrollWidth") <= 420
+
+
+@pytest.mark.parametrize("width", [420, 1280])
+def test_bars_are_no_dots(full: Path, visit: Callable[..., Any], width: int) -> None:
+    """A bar under an amount is long enough to be seen as one, or is left out; so is the strip of a box."""
+    page = visit(full, viewport={"width": width, "height": 900})
+    widths = "each => each.map(bar => bar.getBoundingClientRect().width).filter(width => width > 0)"
+    assert all(found > 2.5 for found in page.eval_on_selector_all(".meter i", widths))
+    narrow = (
+        "each => each.filter(box => box.getBoundingClientRect().width < 6).map(box => box.querySelectorAll('i').length)"
+    )
+    assert page.eval_on_selector_all("#flame .box", narrow) == [0]
+    assert page.locator("#flame .box i").count() > 0
+
+
+def test_the_column_that_sorts_functions_is_seen_on_a_telephone(full: Path, visit: Callable[..., Any]) -> None:
+    page = visit(full, viewport={"width": 420, "height": 900})
+    for part in ("lines", "functions", "threads"):
+        assert page.locator(f"#{part} th[aria-sort='descending']").is_visible()

@@ -41,6 +41,28 @@ def test_project(path: str, project: bool) -> None:
     assert Scope("project", ("/srv/venv/bin", "C:/Python313")).includes(path) is project
 
 
+@pytest.mark.parametrize("path", ["<string>", "<stdin>"])
+def test_code_without_a_file_is_the_program_s_where_the_program_begins_in_it(
+    builder: Builder, profile: Callable[..., Profile], path: str
+) -> None:
+    """Under ``python -c`` it is; a script's libraries make such code with exec()."""
+    own = builder.code(builder.file(path), "<module>")
+    library = builder.code(builder.file("/usr/lib/python3.13/dataclasses.py"), "dataclass")
+    builder.cpu(builder.stack((own, 0), (library, 3)))
+    assert set(profile(scope="project").lines["file"]) == {path}
+
+
+def test_code_that_a_library_makes_is_the_line_s_that_called_it(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    script = builder.code(builder.file("/srv/app.py"), "<module>")
+    library = builder.code(builder.file("/usr/lib/python3.13/dataclasses.py"), "dataclass")
+    made = builder.code(builder.file("<string>"), "__create_fn__")
+    builder.cpu(builder.stack((script, 4), (library, 3), (made, 0)))
+    lines = profile(scope="project").lines
+    assert list(zip(lines["file"], lines["line"], strict=True)) == [("/srv/app.py", 5)]
+
+
 @pytest.mark.parametrize(
     ("glob", "path", "included"),
     [

@@ -104,10 +104,14 @@ function shareCell(share, low, high) {
   return text ? [text, el("small", {}, ` ${margin(low, high)}`)] : [amount("")];
 }
 
+// Bars below this part of the longest one would be dots.
+const SHORTEST_BAR = 0.08;
+
 // An amount with a thin bar under it that shows how it compares with the largest.
 function meter(text, part, kind) {
   if (!text) return amount("");
-  return el("span", { class: "meter" }, text, el("i", { class: `back-${kind}`, style: { width: `${Math.max(1, 100 * Math.min(1, part))}%` } }));
+  const shown = part >= SHORTEST_BAR && el("i", { class: `back-${kind}`, style: { width: `${100 * Math.min(1, part)}%` } });
+  return el("span", { class: "meter" }, text, shown);
 }
 
 // A line of points [time, bytes] over the whole recording.

@@ -15,6 +15,7 @@ function shortNative(name) {
 
 const ROW = 20;
 const MIN_WIDTH = 0.0012; // of the graph; about one pixel and a half
+const MIN_STRIP = 0.004; // in narrower boxes the strip of whose time it is would be dots
 
 class FlameGraph {
   constructor(state) {
@@ -151,7 +152,7 @@ class FlameGraph {
       style: { left: `${x * 100}%`, width: `${width * 100}%`, top: `${level * ROW}px`, ...(hue ? { "--hue": `var(${hue})` } : {}) },
       onclick: () => this.zoom(place === this.zoomed ? place.parent : place),
     }, width > 0.02 ? el("span", {}, told.name) : "");
-    if (this.metric === "cpu" && place.parts) {
+    if (this.metric === "cpu" && place.parts && width >= MIN_STRIP) {
       let at = 0;
       place.parts.forEach((part, number) => {
         if (part <= 0) return;

@@ -86,7 +86,7 @@ class Places {
       { id: "bar", title: "", class: "bars", cell: (row) => this.barCell(name, row, largest) },
       { id: "cpu", title: "CPU %", hint: "Its own share of the CPU time, with half the width of the 95 % interval", class: "strong", value: (row) => row.values.cpu,
         cell: (row) => shareCell(row.values.share, row.values.low, row.values.high) },
-      { id: "total", title: "with calls", hint: "Share of the CPU time with everything that was called", class: name === "lines" ? "wide second" : "wide", value: (row) => row.values.total_cpu,
+      { id: "total", title: "with calls", hint: "Share of the CPU time with everything that was called", class: name === "lines" ? "wide second" : name === "functions" ? "" : "wide", value: (row) => row.values.total_cpu,
         cell: (row) => amount(percent(row.values.total_share)) },
       waits && { id: "wait", title: "waiting", class: "wide", hint: "Time that threads waited here, all of them together", value: (row) => row.values.wait, has: (row) => row.values.wait > 5e5,
         cell: (row) => meter(row.values.wait > 5e5 ? seconds(row.values.wait / NS) : "", row.values.wait / largest((each) => each.values.wait), "wait") },

@@ -11,7 +11,7 @@ class Threads {
       state.data.recorded.has("wait") && { id: "wait", title: "waiting", value: (row) => row.values.wait, cell: (row) => amount(row.values.wait > 5e5 ? seconds(row.values.wait / NS) : "") },
       processes.size > 1 && { id: "process", title: "process", kind: "text", class: "wide", value: (row) => row.owner, cell: (row) => row.owner },
       { id: "name", title: "thread", kind: "text", class: "grow named", value: (row) => row.label, cell: (row) => [row.label, row.main && processes.size > 1 ? " (main)" : "", el("small", {}, ` ${row.tid ?? ""}`)] },
-      { id: "strip", title: "over time (full height: one core)", kind: "text", class: "strips", cell: (row) => this.strip(row) },
+      { id: "strip", title: "over time", hint: "Full height is one core", kind: "text", class: "strips", cell: (row) => this.strip(row) },
     ].filter(Boolean);
     this.table = new Table({ label: "Threads", columns, sort: "cpu", first: 20 });
     section("threads", "Threads", "").append(this.table.element);
