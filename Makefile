@@ -36,7 +36,7 @@ test: lint ## lint, then the tests (about ten minutes on two cores); installs De
 test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
 	$(BIN)/pytest -m slow
 
-soak: $(VENV)/.with-dev ## kills, hostile recordings and flat memory for hours; ARGS='--kills 50 --hostile 500 --seconds 60' is short
+soak: $(VENV)/.with-dev ## all that takes hours, each part with its verdict; ARGS="--only containers kills --kills 50" is short
 	cd tests && $(abspath $(BIN))/python -m soak $(ARGS)
 
 lint: $(VENV)/.with-dev ## ruff, clang-format, mypy --strict, and the direction of includes and imports

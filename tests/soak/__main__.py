@@ -1,6 +1,7 @@
-"""``make soak``: kills at random moments, hostile recordings, an hour of flat memory. ARGS make it shorter.
+"""``make soak``: what takes hours, part by part, each with a verdict of its own.
 
-``--interpreter`` runs CPython's own tests instead, bare and recorded: all of them, or the modules named after it.
+Without ARGS all parts are run, whole. ``--only containers kills`` runs these parts alone. The exit status is 1 if any
+part failed; the table of verdicts is the last thing printed.
 """
 
 import argparse
@@ -8,88 +9,126 @@ import random
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fuzz.reading import read_hostile
-from integration import support
-from soak import interpreter, kills, memory
+from integration import restrictions, support
+from soak import containers, endurance, interpreter, kills, packages
+from soak.loads import LOADS
 
 HOSTILE_AT_ONCE = 250
+
+Options = argparse.Namespace
+Part = Callable[[Path, Options], str]
+"""Runs in a folder of its own; its verdict in words. Raises AssertionError or SystemExit, with words, if it failed."""
 
 
 def main() -> None:
     """See the module."""
-    parser = argparse.ArgumentParser(prog="make soak ARGS=...", description=__doc__)
-    parser.add_argument("--kills", type=int, default=1000, metavar="N", help="runs that are killed (%(default)s)")
-    parser.add_argument("--hostile", type=int, default=10_000, metavar="N", help="mutated recordings (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=3600, help="of the run with flat memory (%(default)s)")
-    parser.add_argument("--rotate", metavar="WHEN", help="let it begin a new window so often, and watch the disk too")
-    parser.add_argument("--seed", type=int, default=0, help="another one makes other kills and recordings")
-    parser.add_argument("--interpreter", nargs="*", metavar="MODULE", help="CPython's tests, e.g. test_os test_signal")
-    parser.add_argument(
-        "--ignore", action="append", default=[], metavar="PATTERN", help="CPython's tests that are not to be run"
-    )
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="tachograph-soak-") as name:
-        folder = Path(name)
-        if options.interpreter is not None:
-            soak_interpreter(folder, options.interpreter, options.ignore)
-            return
-        if options.kills and support.native_recorder():
-            soak_kills(folder, options.kills, options.seed)
-        if options.hostile:
-            soak_hostile(folder, options.hostile, options.seed)
-        if options.seconds and support.native_recorder():
-            soak_memory(folder, options.seconds, options.rotate)
-
-
-def soak_kills(folder: Path, rounds: int, seed: int) -> None:
-    """Kill so many runs."""
-    begin, found = time.monotonic(), Counter[str]()
-    for number in range(rounds):
-        place = folder / f"kill-{number}"
-        place.mkdir()
-        try:
-            found[kills.kill_once(place, random.Random(f"{seed}-{number}"))] += 1
-        except AssertionError as error:
-            raise SystemExit(f"kill {number} (seed {seed}): {error}") from error
-        support.discard(place)
-    words = ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
-    print(
-        f"{rounds} kills, {rounds} recordings as they should be: {words}; {time.monotonic() - begin:.0f} s", flush=True
-    )
-
-
-def soak_hostile(folder: Path, count: int, seed: int) -> None:
-    """Read so many hostile recordings, each process some of them."""
-    begin, peak = time.monotonic(), 0
-    for first in range(0, count, HOSTILE_AT_ONCE):
-        size = min(HOSTILE_AT_ONCE, count - first)
-        place = folder / f"hostile-{first}"
-        place.mkdir()
-        words = read_hostile(place, seed * 10_000_000 + first, size, 3600)
-        peak = max(peak, words["peak_mb"])
-        support.discard(place)
-    took = time.monotonic() - begin
-    print(f"{count} hostile recordings, no fault; at most {peak} MB resident; {took:.0f} s", flush=True)
-
-
-def soak_interpreter(folder: Path, modules: list[str], ignored: list[str]) -> None:
-    """Run CPython's tests."""
-    begin = time.monotonic()
-    count, differences = interpreter.compare(folder, modules, ignored)
-    for difference in differences:
-        print(difference, flush=True)
-    print(f"{count} tests, {len(differences)} differ; {time.monotonic() - begin:.0f} s", flush=True)
-    if differences:
+    options = read_arguments()
+    verdicts = {name: verdict(name, PARTS[name], options) for name in options.only or PARTS}
+    print()
+    for name, (passed, seconds, words) in verdicts.items():
+        print(f"| {name} | {'passed' if passed else 'FAILED'} | {seconds:.0f} s | {words} |")
+    if not all(passed for passed, _, _ in verdicts.values()):
         raise SystemExit(1)
 
 
-def soak_memory(folder: Path, seconds: float, rotate: str | None) -> None:
-    """Record for so long."""
-    for name, growth in memory.run(folder, seconds, rotate).items():
-        first, most = growth.quarter >> 10, growth.most >> 10
-        print(f"{name}: {first} KB after a quarter of {seconds:.0f} s, then at most {most} KB", flush=True)
+def read_arguments() -> Options:
+    """What was asked for on the command line."""
+    parser = argparse.ArgumentParser(prog="make soak ARGS=...", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--kills", type=int, default=1000, metavar="N", help="runs that are killed (%(default)s)")
+    parser.add_argument("--hostile", type=int, default=10_000, metavar="N", help="mutated recordings (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=3600, help="of each long recording (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="another one makes other kills and recordings")
+    parser.add_argument("--modules", nargs="*", default=[], help="of CPython's tests, e.g. test_os test_signal")
+    parser.add_argument("--packages", nargs="*", default=[], help=f"of {', '.join(packages.SUITES)}")
+    parser.add_argument("--restrictions", nargs="+", choices=restrictions.NAMES, default=restrictions.NAMES)
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="PATTERN", help="CPython's tests that are not to be run"
+    )
+    return parser.parse_args()
+
+
+def verdict(name: str, part: Part, options: Options) -> tuple[bool, float, str]:
+    """Whether a part passed, how many seconds it took, and what it found."""
+    print(f"{name} ...", flush=True)
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=f"tachograph-soak-{name}-") as folder:
+        try:
+            passed, words = True, part(Path(folder), options)
+        except (AssertionError, SystemExit) as error:
+            passed, words = False, str(error)
+    print(f"{name}: {'passed' if passed else 'FAILED'}: {words}", flush=True)
+    return passed, time.monotonic() - begin, " ".join(words.split())
+
+
+def soak_kills(folder: Path, options: Options) -> str:
+    """Kill so many runs."""
+    found = Counter[str]()
+    for number in range(options.kills):
+        place = folder / f"kill-{number}"
+        place.mkdir()
+        try:
+            found[kills.kill_once(place, random.Random(f"{options.seed}-{number}"))] += 1
+        except AssertionError as error:
+            raise AssertionError(f"kill {number} (seed {options.seed}): {error}") from error
+        support.discard(place)
+    words = ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
+    return f"{options.kills} kills, each recording as it should be: {words}"
+
+
+def soak_hostile(folder: Path, options: Options) -> str:
+    """Read so many hostile recordings, each process some of them."""
+    peak = 0
+    for first in range(0, options.hostile, HOSTILE_AT_ONCE):
+        size = min(HOSTILE_AT_ONCE, options.hostile - first)
+        place = folder / f"hostile-{first}"
+        place.mkdir()
+        words = read_hostile(place, options.seed * 10_000_000 + first, size, 3600)
+        peak = max(peak, words["peak_mb"])
+        support.discard(place)
+    return f"{options.hostile} hostile recordings, no fault; at most {peak} MB resident"
+
+
+def soak_interpreter(folder: Path, options: Options) -> str:
+    """Run CPython's tests."""
+    count, differences = interpreter.compare(folder, options.modules, options.ignore)
+    assert not differences, "; ".join(map(str, differences))
+    return f"{count} tests of {len(options.modules) or 'all'} modules, all as bare"
+
+
+def soak_packages(folder: Path, options: Options) -> str:
+    """Run the suites of public packages."""
+    count, differences = packages.compare(folder, options.packages)
+    assert not differences, "; ".join(map(str, differences))
+    return f"{count} tests of {', '.join(options.packages or packages.SUITES)}, all as bare"
+
+
+def soak_containers(folder: Path, options: Options) -> str:
+    """Run programs under the restrictions of containers."""
+    same, different, impossible = containers.run(folder, options.restrictions)
+    assert not different, "; ".join(different)
+    assert same > 0, "; ".join(impossible)
+    not_here = f"; not possible here: {'; '.join(impossible)}" if impossible else ""
+    return f"{same} pairs of a program and a restriction, all as bare{not_here}"
+
+
+def long_recording(name: str) -> Part:
+    """A recording of one of the loads."""
+    return lambda folder, options: f"{options.seconds:.0f} s: {endurance.run(folder, name, options.seconds)}"
+
+
+PARTS: Mapping[str, Part] = {
+    "interpreter": soak_interpreter,
+    "packages": soak_packages,
+    "kills": soak_kills,
+    "hostile": soak_hostile,
+    "containers": soak_containers,
+    **{name: long_recording(name) for name in LOADS},
+}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,169 @@
+"""Long recordings: the program comes to its end, nothing is lost, and nothing grows.
+
+Watched are the recording command, the program, what --rotate leaves on disk, and the processes that write its tables.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from integration import support
+from soak.loads import LOADS, Load
+from tachograph.format import schema
+
+MOST_GROWTH = 16 << 20
+"""Bytes that each may have more after the first quarter than at its end: buffers find their size, no more."""
+
+KEEP = 3
+"""Windows that are kept under ``--rotate``."""
+
+MOST_TORN = 0.01
+"""Of all samples: those whose stack changed while it was read."""
+
+DISK = "12m"
+"""The size of the disk that is full half of the time."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Resident bytes of a process, or bytes on disk: at the end of the first quarter, and the most after it."""
+
+    quarter: int
+    most: int
+
+    @property
+    def bytes(self) -> int:
+        return self.most - self.quarter
+
+
+def resident(pid: int) -> int:
+    """Bytes of a process that are in memory and not in a file; 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    except OSError:
+        return 0
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak(pid: int) -> int:
+    """The most bytes that a process had in memory so far, those of files as well; 0 if it has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def watch_tables(pid: int, seconds: float) -> tuple[list[int], int]:
+    """The program's process, and the largest size that a process of tables had in so many seconds (0: there was none).
+
+    Such a process is over within seconds, and largest in its last moments.
+    """
+    end, largest = time.monotonic() + seconds, 0
+    while True:
+        program, tables = support.children(pid)
+        largest = max([largest, *map(peak, tables)])
+        if time.monotonic() >= end:
+            return program, largest
+        time.sleep(0.02)
+
+
+def on_disk(folder: Path) -> int:
+    """Bytes that all recordings in a folder take, those of the moment's spool too."""
+    total = 0
+    for path in folder.glob("*.tacho/**/*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_blocks * 512
+    return total
+
+
+def run(folder: Path, name: str, seconds: float) -> str:
+    """Record a load for so long; a verdict in words. Raises AssertionError where something is lost, or grows."""
+    load = LOADS[name]
+    program = folder / f"{name}.py"
+    program.write_text(load.source, encoding="utf-8")
+    if name == "disk":
+        return run_in_small_disk(folder, program, load, seconds)
+    rotate = ["--rotate", f"{max(2, round(seconds / 60))}s", "--keep", str(KEEP)] if name == "rotation" else []
+    seen = watch(folder, program, [*load.options, *rotate], seconds)
+    if load.changes_size:
+        del seen["program"]
+    growth = {what: grown(what, found, seconds) for what, found in seen.items() if found}
+    lost = " and ".join(judge(recording, load) for recording in sorted(folder.glob("*.tacho"))[-1:])
+    sizes = ", ".join(f"{what} {each.quarter >> 20} then at most {each.most >> 20} MB" for what, each in growth.items())
+    return f"{sizes}; {lost}"
+
+
+def watch(folder: Path, program: Path, options: Sequence[str], seconds: float) -> dict[str, list[tuple[float, int]]]:
+    """Sizes of the processes and, if it rotates, of what is on disk, with the times when they were seen."""
+    seen: dict[str, list[tuple[float, int]]] = {"recorder": [], "program": [], "disk": [], "tables": []}
+    begin = time.monotonic()
+    with support.start([program, str(seconds)], folder, *options) as command:
+        while command.poll() is None and time.monotonic() - begin < seconds:
+            programs, tables = watch_tables(command.pid, min(1.0, seconds / 50))
+            sizes = {
+                "recorder": resident(command.pid),
+                "program": max(map(resident, programs), default=0),
+                "tables": tables,
+                "disk": on_disk(folder) if "--rotate" in options else 0,
+            }
+            for name, size in sizes.items():
+                if size > 0:
+                    seen[name].append((time.monotonic() - begin, size))
+        output, errors = command.communicate(timeout=600)
+    assert (command.returncode, output, errors) == (0, "done\n", ""), (command.returncode, output, errors)
+    return seen
+
+
+def grown(name: str, found: Sequence[tuple[float, int]], seconds: float) -> Growth:
+    """What was seen of one size. Raises AssertionError if it is more than buffers need to find their size."""
+    early = [size for at, size in found if seconds / 8 <= at <= seconds / 4]
+    late = [size for at, size in found if at > seconds / 4]
+    assert early, f"the {name} was not seen early"
+    assert late, f"the {name} was not seen late"
+    growth = Growth(max(early), max(late))
+    some = found[:: max(1, len(found) // 20)]
+    assert growth.bytes <= MOST_GROWTH, f"the {name} grew by {growth.bytes >> 10} KB: {some}"
+    return growth
+
+
+def judge(recording: Path, load: Load) -> str:
+    """What the recording says that it lost. Raises AssertionError where that is more than a few torn stacks."""
+    manifest = json.loads((recording / "manifest.json").read_text(encoding="utf-8"))
+    samples = manifest["tables"]["cpu"]["rows"]
+    losses = {loss.name: loss.severity for loss in schema.load_specification().losses}
+    lost: dict[str, int] = {}
+    for entry in manifest["quality"]:
+        if losses[entry["loss"]] == "loss":
+            lost[entry["loss"]] = lost.get(entry["loss"], 0) + (entry["count"] or 0)
+    torn = sum(lost.pop(name, 0) for name in ("stacks_torn", "waits_torn"))
+    assert samples > 0, "nothing was recorded"
+    assert torn <= MOST_TORN * samples + 1, f"{torn} of {samples} stacks are torn"
+    assert lost.keys() <= load.may_lose, f"lost: {lost}"
+    words = ", ".join(f"{count} {name}" for name, count in sorted(lost.items())) or "nothing lost"
+    return f"{samples} samples, {torn} stacks torn, {words}"
+
+
+def run_in_small_disk(folder: Path, program: Path, load: Load, seconds: float) -> str:
+    """The same on a file system that the program fills and empties again, in a mount name space."""
+    unshare = shutil.which("unshare")
+    assert unshare, "no unshare to make a small file system with"
+    (folder / "small").mkdir()
+    record = [*support.COMMAND, "record", "-qo", "run.tacho", *load.options, str(program), str(seconds)]
+    mount = f"mount -t tmpfs -o size={DISK} tachograph-soak small && cd small"
+    # The recording is finished when the disk has room, and is kept elsewhere.
+    script = f'{mount} && "$@"; status=$?; rm -f fill; cp -r run.tacho ..; exit $status'
+    done = subprocess.run(
+        [unshare, "-rm", "sh", "-c", script, "sh", *record],
+        cwd=folder, env=support.environment(), capture_output=True, text=True, timeout=seconds + 600, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "done\n"), (done.returncode, done.stdout, done.stderr)
+    report = support.tachograph("analyze", "run.tacho", cwd=folder)
+    assert report.returncode == 0, report.stderr
+    return judge(folder / "run.tacho", load)

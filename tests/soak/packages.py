@@ -1,0 +1,68 @@
+"""The test suites of public packages with C extensions, bare and recorded.
+
+They are installed into a virtual environment of their own, which knows nothing of tachograph: the preloaded library
+finds its way into its interpreter, as it does for users.
+"""
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from integration import support
+from soak import outcomes
+
+SUITES: Mapping[str, str] = {
+    "bitarray": "bitarray.test_bitarray",
+    "bottleneck": "bottleneck.tests",
+    "greenlet": "greenlet.tests",
+    "h5py": "h5py.tests",
+    "numpy": "numpy",
+    "pandas": "pandas.tests",
+    "psutil": "psutil.tests",
+    "pyarrow": "pyarrow.tests",
+    "regex": "regex",
+    "shapely": "shapely.tests",
+}
+"""The module that holds each package's tests, which come with its wheel."""
+
+NEEDED = ("pytest", "pytest-timeout", "hypothesis", "pytz", "objgraph")
+TEST_S = 600
+
+
+def compare(folder: Path, names: Sequence[str]) -> tuple[int, list[outcomes.Difference]]:
+    """How many tests there are in these packages' suites (none named: in all), and those that differ."""
+    packages = list(names) or list(SUITES)
+    if strangers := set(packages) - SUITES.keys():
+        raise SystemExit(f"no suite is known of {', '.join(sorted(strangers))}; there are {', '.join(SUITES)}")
+    python = _install(folder / "environment", packages)
+
+    def run(arm: str, some: Sequence[str]) -> outcomes.Results:
+        return {test: result for name in some for test, result in _run(folder, python, arm, name).items()}
+
+    return outcomes.compare(run, packages, lambda test: test.partition(".")[0])
+
+
+def _install(place: Path, packages: Sequence[str]) -> Path:
+    """A virtual environment with the packages; its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    python = place / "bin" / "python"
+    install = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *NEEDED, *packages]
+    done = subprocess.run(list(map(str, install)), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"the packages could not be installed: {done.stderr[-1000:]}")
+    return python
+
+
+def _run(folder: Path, python: Path, arm: str, name: str) -> outcomes.Results:
+    report = folder / f"{name}-{arm}.xml"
+    report.unlink(missing_ok=True)
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-W", "ignore"]
+    command += [f"--timeout={TEST_S}", f"--junit-xml={report}", "--pyargs", SUITES[name]]
+    if arm == "recorded":
+        command = [*support.COMMAND, "record", "-q", "--force", "-o", str(folder / f"{name}.tacho"), *command]
+    with (folder / f"{name}-{arm}.txt").open("w", encoding="utf-8") as output:
+        subprocess.run(command, cwd=folder, env=support.environment(), stdout=output, stderr=output, check=False)
+    if not report.exists():
+        raise SystemExit(f"{name} did not run {arm}: {(folder / f'{name}-{arm}.txt').read_text('utf-8')[-2000:]}")
+    return outcomes.read_junit(report, prefix=name)

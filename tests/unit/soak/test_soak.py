@@ -1,0 +1,81 @@
+"""The soak's own judgement: what it calls the same, different, lost and grown."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from soak import endurance, outcomes
+from soak.__main__ import PARTS, verdict
+from soak.loads import LOADS
+
+EVERY_PART = {
+    "interpreter", "packages", "kills", "hostile", "containers",
+    "recording", "rotation", "recursion", "codes", "threads", "forks", "disk", "memory",
+}  # fmt: skip
+
+
+def test_every_part_can_be_run_alone() -> None:
+    assert PARTS.keys() == EVERY_PART
+    assert set(LOADS) < EVERY_PART
+
+
+def test_a_part_that_fails_is_told_and_does_not_end_the_others() -> None:
+    def fails(folder: Path, options: argparse.Namespace) -> str:
+        raise AssertionError(f"two\nlines of {folder.is_dir()}")
+
+    passed, _, words = verdict("fails", fails, argparse.Namespace())
+    assert (passed, words) == (False, "two lines of True")
+    assert verdict("passes", lambda folder, options: "all well", argparse.Namespace())[::2] == (True, "all well")
+
+
+def test_only_what_never_agrees_differs() -> None:
+    runs = iter([
+        {"a.one": "passed", "a.two": "passed", "b.flaky": "passed", "b.gone": "passed"},
+        {"a.one": "passed", "a.two": "failed", "b.flaky": "failed"},
+        *[{"a.two": "passed"}, {"a.two": "failed"}] * 2,
+        *[{"b.flaky": "failed", "b.gone": "passed"}, {"b.flaky": "passed"}] * 2,
+    ])  # fmt: skip
+    asked: list[tuple[str, Sequence[str]]] = []
+
+    def run(arm: str, suites: Sequence[str]) -> outcomes.Results:
+        asked.append((arm, suites))
+        return next(runs)
+
+    count, differences = outcomes.compare(run, ["a", "b"], lambda test: test.partition(".")[0], again=2)
+    assert count == 4
+    assert [str(each) for each in differences] == [
+        "a.two: passed bare, failed recorded",
+        "b.gone: passed bare, absent recorded",
+    ]
+    assert asked[:2] == [("bare", ["a", "b"]), ("recorded", ["a", "b"])]
+    assert asked[2:4] == [("bare", ["a"]), ("recorded", ["a"])]
+
+
+def test_growth_after_the_first_quarter() -> None:
+    steady = [(float(at), 100 << 20) for at in range(1, 100)]
+    assert endurance.grown("program", steady, 100).bytes == 0
+    with pytest.raises(AssertionError, match="the program grew by 20480 KB"):
+        endurance.grown("program", [*steady, (99.5, 120 << 20)], 100)
+    with pytest.raises(AssertionError, match="not seen late"):
+        endurance.grown("program", steady[:20], 100)
+
+
+def recording(folder: Path, **losses: int) -> Path:
+    quality = [{"loss": name, "count": count} for name, count in losses.items()]
+    manifest = {"tables": {"cpu": {"rows": 1000}}, "quality": quality}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return folder
+
+
+def test_losses_that_are_none_and_those_that_are(tmp_path: Path) -> None:
+    load = LOADS["recording"]
+    words = endurance.judge(recording(tmp_path, sampler_late=900, stacks_torn=5), load)
+    assert words == "1000 samples, 5 stacks torn, nothing lost"
+    with pytest.raises(AssertionError, match="12 of 1000 stacks are torn"):
+        endurance.judge(recording(tmp_path, stacks_torn=12), load)
+    with pytest.raises(AssertionError, match="codes_lost"):
+        endurance.judge(recording(tmp_path, codes_lost=1), load)
+    assert "3 records_dropped" in endurance.judge(recording(tmp_path, records_dropped=3), LOADS["disk"])
