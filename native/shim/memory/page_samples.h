@@ -1,7 +1,7 @@
 // The sample of the pages that came into reserved address space: each stands for others of its
 // look, and is followed like a block until it is gone.
 //
-// Not for several threads at once: the caller has a lock (reserves.cpp).
+// Not for several threads at once: the caller has a lock (page_looks.h).
 #pragma once
 
 #include "memory/reserved_ranges.h"

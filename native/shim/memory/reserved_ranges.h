@@ -1,6 +1,6 @@
 // The list of address space that the program reserved, and who is charged with each piece of it.
 //
-// Not for several threads at once: the caller has a lock (reserves.cpp).
+// Not for several threads at once: the caller has a lock (page_looks.h).
 #pragma once
 
 #include "spool/layout.h"

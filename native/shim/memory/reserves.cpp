@@ -2,7 +2,7 @@
 
 #include "base/kernel.h"
 #include "memory/footprint.h"
-#include "memory/page_samples.h"
+#include "memory/page_looks.h"
 #include "memory/resident_pages.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
@@ -18,17 +18,16 @@ std::atomic<bool> g_any{false};
 
 namespace {
 
+using page_looks::Charge;
+using page_looks::Found;
+using page_looks::Hold;
+using page_looks::Look;
+using page_looks::Seeks;
 using reserved_ranges::Range;
-using resident_pages::kPage;
-using resident_pages::kRegion;
-using resident_pages::region_of;
 
 constexpr int kTries = 10'000;
 constexpr int kVisitTries = 200;
 constexpr int kSampleTries = 20;
-// The answer of the kernel is of no use if the pages have been compared meanwhile.
-constexpr int kAnswers = 8;
-constexpr uint32_t kActive = 8;
 // A thread that has grown looks again at its next allocations: where the line ends that grew.
 constexpr uint32_t kVisits = 64;
 // Native code may call malloc all the time: so often it asks whether the line goes on.
@@ -37,7 +36,6 @@ constexpr uint32_t kPasses = 256;
 constexpr uint32_t kWholeVisits = 8;
 constexpr uint32_t kFewThreads = 256;
 constexpr size_t kNoticeable = 64;                  // pages
-constexpr size_t kWorthTelling = size_t{1} << 20;   // not what an allocator only prepares
 constexpr uintptr_t kOwnSpan = uintptr_t{4} << 30;  // looked at as a whole by a program's thread
 constexpr uintptr_t kGivenSpan = uintptr_t{8} << 30;
 constexpr int64_t kSweepNs = 50'000'000;
@@ -48,17 +46,6 @@ constexpr int64_t kPatienceNs = 200'000'000;
 constexpr int64_t kEndOfPatienceNs = 1'000'000'000;
 
 struct State {
-    std::atomic_flag busy = ATOMIC_FLAG_INIT;
-    // Held by the thread that has `busy`.
-    bool open = false;
-    uint64_t changes = 0;            // of the ranges, or of what is known of their pages
-    uintptr_t active[kActive] = {};  // regions that grew lately
-    uint32_t next_active = 0;
-    bool told_full = false;
-    size_t used = 0;  // bytes that came, until they are told of
-    bool told_used = false;
-
-    std::atomic<uintptr_t> span{0};       // of all ranges
     std::atomic<uint32_t> latest{kNone};  // slot of the thread that ran Python last
     std::atomic<int64_t> nudged_at{0};    // page faults when it was last told to look
     std::atomic<int64_t> own_sweep_ns{0};
@@ -72,209 +59,6 @@ struct State {
     pid_t walk_hint_tid = 0;
 };
 constinit State g;
-
-__thread bool t_holds __attribute__((tls_model("initial-exec"))) = false;
-
-// Held for some microseconds only: the kernel is asked without it, so a thread that has to wait for
-// a processor seldom has it. Not waited for without end, as the holder may have been killed, nor at
-// all by a signal handler that has interrupted the holder.
-class Hold {
-  public:
-    explicit Hold(int tries) {
-        if (t_holds) return;
-        t_holds = true;
-        for (; tries > 0; --tries) {
-            held_ = !g.busy.test_and_set(std::memory_order_acquire);
-            if (held_) return;
-            kernel::call(SYS_sched_yield);
-        }
-        t_holds = false;
-    }
-    ~Hold() {
-        if (!held_) return;
-        g.busy.clear(std::memory_order_release);
-        t_holds = false;
-    }
-    Hold(const Hold&) = delete;
-    Hold& operator=(const Hold&) = delete;
-    explicit operator bool() const { return held_; }
-
-  private:
-    bool held_ = false;
-};
-
-void activate(uintptr_t region) {
-    for (const uintptr_t known : g.active)
-        if (known == region) return;
-    g.active[g.next_active++ % kActive] = region;
-}
-
-// ------------------------------------------------------------------ a look
-
-// Who is charged with what came. The stack is looked for when it is needed.
-struct Charge {
-    enum class Way : uint8_t { own, given, none } way = Way::none;
-    const void* caller = nullptr;
-    Page page{};
-    bool ready = false;
-
-    void prepare() {
-        ready = true;
-        if (way != Way::own) return;
-        tg_walk found = kNotWalked;
-        stack_capture::walk(&found);
-        page.stack = found.stack;
-        page.stack_state = found.state;
-        page.pc = stack_capture::outside_caller(caller);
-    }
-};
-
-void came(void* context, uintptr_t page) {
-    const auto* charge = static_cast<const Charge*>(context);
-    if (!page_samples::draw()) return;
-    if (charge->way != Charge::Way::none) page_samples::follow(page, charge->page);
-    page_samples::next();
-}
-
-void count(const resident_pages::Change& change, bool learned) {
-    const size_t came = learned && change.known ? change.came : 0;
-    footprint::count_outside(TG_DOMAIN_MAPPED, static_cast<int64_t>(came * kPage),
-                             static_cast<int64_t>(change.went * kPage));
-    if (change.known || g.told_full) return;
-    g.told_full = true;
-    spool::count(Loss::mappings_untracked);
-}
-
-// What is there of [begin, end) is gone, or about to go.
-void forget(uintptr_t begin, uintptr_t end) {
-    Charge unclaimed;
-    ++g.changes;
-    count({.went = resident_pages::forget(begin, end, {came, page_samples::went, &unclaimed})},
-          false);
-}
-
-struct Found {
-    size_t came = 0;
-    bool whole = true;  // all that was asked for was looked at
-};
-
-// Which pages a look asks for: also those that are in memory, or what may have come.
-enum class Seeks : uint8_t { all, growth };
-
-struct Look {
-    Charge* charge;
-    bool learn;
-    Seeks seeks;
-    int tries;
-};
-
-enum class Step : uint8_t { done, again, nothing_there };
-
-void compare(const Range& part, const resident_pages::Answer& answer, const Look& look,
-             Found* found) {
-    Charge owner;
-    if (part.owner.known) {
-        owner.way = Charge::Way::given;
-        owner.page = part.owner.page;
-    }
-    const auto change = resident_pages::compare(
-        part.begin, part.end, answer, look.learn,
-        {came, page_samples::went, part.owner.known ? &owner : look.charge});
-    if (change.went > 0 || (look.learn && change.came > 0)) ++g.changes;
-    count(change, look.learn);
-    if (look.learn && !part.owner.known) g.used += change.came * kPage;
-    if (g.used >= kWorthTelling && !g.told_used && recording()) {
-        g.told_used = true;
-        spool::count(Loss::allocator_pages);
-    }
-    if (change.came > 0) activate(region_of(part.begin));
-    found->came += change.came;
-}
-
-// Looks at the first part that is not before `*at` and begins before `end`; `*at` is its end then.
-Step try_next_part(uintptr_t* at, uintptr_t end, const Look& look, Found* found) {
-    Range part;
-    uint64_t changes;
-    {
-        const Hold hold(look.tries);
-        if (!hold) return Step::again;
-        if (!reserved_ranges::part_from(*at, &part) || part.begin >= end)
-            return Step::nothing_there;
-        if (part.end > end) part.end = end;
-        changes = g.changes;
-        if (look.seeks == Seeks::growth && resident_pages::full(part.begin, part.end)) {
-            *at = part.end;
-            return Step::done;
-        }
-    }
-    const resident_pages::Answer answer = resident_pages::ask(part.begin, part.end);
-    Charge& charge = *look.charge;
-    for (;;) {
-        {
-            const Hold hold(look.tries);
-            if (!hold || g.changes != changes) return Step::again;
-            if (!look.learn || charge.ready || part.owner.known ||
-                resident_pages::news(part.begin, part.end, answer) == 0) {
-                compare(part, answer, look, found);
-                *at = part.end;
-                return Step::done;
-            }
-        }
-        charge.prepare();
-    }
-}
-
-// Looks at what is reserved of [begin, end).
-void look_between(uintptr_t begin, uintptr_t end, const Look& look, Found* found) {
-    int answers = 0;
-    for (uintptr_t at = begin; at < end;) {
-        const Step step = try_next_part(&at, end, look, found);
-        if (step == Step::nothing_there) return;
-        answers = step == Step::again ? answers + 1 : 0;
-        if (answers == kAnswers) {
-            found->whole = false;
-            return;
-        }
-    }
-}
-
-Found look_at_all(const Look& look) {
-    Found found;
-    look_between(0, ~uintptr_t{0}, look, &found);
-    return found;
-}
-
-// Whether nothing more can come of a region, and what lies behind it may be next.
-bool full(uintptr_t region) {
-    Range part;
-    uintptr_t at = region;
-    while (reserved_ranges::part_from(at, &part) && region_of(part.begin) == region) {
-        if (!resident_pages::full(part.begin, part.end)) return false;
-        at = part.end;
-    }
-    return at == region + kRegion;
-}
-
-// Where it grew lately, and behind what is full.
-Found look_at_active(const Look& look) {
-    Found found;
-    for (uint32_t i = 0; i < kActive; ++i) {
-        uintptr_t region;
-        {
-            const Hold hold(look.tries);
-            if (!hold) return {found.came, false};
-            region = g.active[i];
-        }
-        while (region != 0) {
-            look_between(region, region + kRegion, look, &found);
-            const Hold hold(look.tries);
-            if (!hold) return {found.came, false};
-            if (g.active[i] != region || !full(region)) break;
-            g.active[i] = region += kRegion;
-        }
-    }
-    return found;
-}
 
 // Of all threads: those that the library starts touch what Python asked for. The kernel adds them
 // up one by one, which is too much for thousands.
@@ -300,14 +84,14 @@ void watch(heap::Counters* counters) {
 // may run meanwhile.
 Found look_as(Charge& charge, heap::Counters* counters, bool ends, int tries) {
     const Look look{&charge, true, Seeks::growth, tries};
-    Found found = look_at_active(look);
+    Found found = page_looks::active(look);
     const int64_t now = kernel::monotonic_ns();
     const int64_t rest = now - g.own_sweep_ns.load(std::memory_order_relaxed);
     const int64_t cost = g.own_sweep_took_ns.load(std::memory_order_relaxed);
-    if (found.whole && g.span.load(std::memory_order_relaxed) <= kOwnSpan &&
+    if (found.whole && page_looks::span() <= kOwnSpan &&
         rest > (ends ? kEndCost : kOwnCost) * cost) {
         const int64_t began = kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        const Found all = look_at_all(look);
+        const Found all = page_looks::all(look);
         found.came += all.came;
         found.whole = all.whole;
         g.own_sweep_took_ns.store(kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID) - began,
@@ -372,33 +156,14 @@ bool may_charge(Page* page) {
     return true;
 }
 
-bool ready() {
-    if (g.open) return true;
-    if (!resident_pages::open() || !reserved_ranges::open()) return false;
-    page_samples::open();
-    g.open = true;
-    return true;
-}
-
-void cut(uintptr_t begin, uintptr_t end) {
-    reserved_ranges::cut(begin, end);
-    g.span.store(reserved_ranges::span(), std::memory_order_relaxed);
-    ++g.changes;
-}
-
 }  // namespace
 
 // ------------------------------------------------------------------ what the program does
 
 void add(uintptr_t begin, uintptr_t end, const Owner& owner) {
     const Hold hold(kTries);
-    if (!hold || !ready()) return spool::count(Loss::mappings_untracked);
-    cut(begin, end);
-    forget(begin, end);
-    if (!reserved_ranges::add({begin, end, owner})) return;
-    g.span.store(reserved_ranges::span(), std::memory_order_relaxed);
-    activate(region_of(begin));
-    g_any.store(true, std::memory_order_relaxed);
+    if (!hold) return spool::count(Loss::mappings_untracked);
+    if (page_looks::add({begin, end, owner})) g_any.store(true, std::memory_order_relaxed);
 }
 
 void remove(uintptr_t begin, uintptr_t end) {
@@ -406,7 +171,7 @@ void remove(uintptr_t begin, uintptr_t end) {
     give_back(begin, end);
     const Hold hold(kTries);
     if (!hold) return spool::count(Loss::mappings_untracked);
-    cut(begin, end);
+    page_looks::cut(begin, end);
     if (reserved_ranges::count() == 0) g_any.store(false, std::memory_order_relaxed);
 }
 
@@ -441,8 +206,7 @@ void look_at(uintptr_t begin, uintptr_t end) {
         Range part;
         if (!hold || !reserved_ranges::part_from(begin, &part) || !part.owner.known) return;
     }
-    Found found;
-    look_between(begin, end, {&charge, true, Seeks::all, kTries}, &found);
+    page_looks::between(begin, end, {&charge, true, Seeks::all, kTries});
 }
 
 void give_back(uintptr_t begin, uintptr_t end) {
@@ -450,7 +214,7 @@ void give_back(uintptr_t begin, uintptr_t end) {
     if (!any()) return;
     const Hold hold(kTries);
     if (!hold) return;  // the next look will find that they are gone
-    forget(begin, end);
+    page_looks::forget(begin, end);
 }
 
 bool keep_stacks() {
@@ -530,7 +294,7 @@ void settle(bool charged) {
     if (!any()) return;
     Charge charge;
     if (charged && may_charge(&charge.page)) charge.way = Charge::Way::own;
-    look_at_all({&charge, true, Seeks::all, kTries});
+    page_looks::all({&charge, true, Seeks::all, kTries});
 }
 
 void tick(int64_t now_ns) {
@@ -538,7 +302,7 @@ void tick(int64_t now_ns) {
     if (!any() || now_ns - g.swept_ns < (rest > kSweepNs ? rest : kSweepNs)) return;
     const int64_t resident = footprint::resident_bytes();
     const int64_t moved = resident - g.swept_resident;
-    constexpr int64_t kLeast = static_cast<int64_t>(kNoticeable * kPage);
+    constexpr int64_t kLeast = static_cast<int64_t>(kNoticeable * resident_pages::kPage);
     if (g.pending_ns == 0 && moved < kLeast && moved > -kLeast) return;
     Charge charge;
     const bool impatient = g.pending_ns != 0 && now_ns - g.pending_ns >= kPatienceNs;
@@ -550,7 +314,7 @@ void tick(int64_t now_ns) {
         charge.ready = true;
         charge.page = {kNone, kNone, TG_STACK_UNSEEN, 0};
     }
-    const Found found = look_at_all({&charge, learn, Seeks::all, kTries});
+    const Found found = page_looks::all({&charge, learn, Seeks::all, kTries});
     g.swept_ns = kernel::monotonic_ns();
     g.sweep_took_ns = g.swept_ns - now_ns;
     if (found.came < kNoticeable || learn) {
@@ -563,9 +327,7 @@ void tick(int64_t now_ns) {
 }
 
 void after_fork_in_child() {
-    g.busy.clear();
-    t_holds = false;
-    g.told_full = g.told_used = false;
+    page_looks::after_fork_in_child();
     g.latest.store(kNone);
     g.nudged_at.store(0);
     g.pending_ns = g.swept_ns = 0;

@@ -2,7 +2,7 @@
 //
 // One bit for each page, in regions of 32 MiB that take up room from their first page on. The
 // kernel is asked for a part of 2 MiB at a time, by any thread. All else is not for several threads
-// at once: the caller has a lock (reserves.cpp).
+// at once: the caller has a lock (page_looks.h).
 #pragma once
 
 #include <cstddef>

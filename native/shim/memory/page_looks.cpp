@@ -1,0 +1,239 @@
+#include "memory/page_looks.h"
+
+#include "base/kernel.h"
+#include "memory/footprint.h"
+#include "memory/page_samples.h"
+#include "memory/resident_pages.h"
+#include "spool/spool.h"
+#include "stacks/recorder.h"
+#include "stacks/stack_capture.h"
+
+#include <atomic>
+
+namespace tachograph::page_looks {
+namespace {
+
+using reserved_ranges::Range;
+using resident_pages::kPage;
+using resident_pages::kRegion;
+using resident_pages::region_of;
+
+constexpr int kAnswers = 8;
+constexpr uint32_t kActive = 8;
+constexpr size_t kWorthTelling = size_t{1} << 20;  // not what an allocator only prepares
+
+struct State {
+    std::atomic_flag busy = ATOMIC_FLAG_INIT;
+    // Held by the thread that has `busy`.
+    bool open = false;
+    uint64_t changes = 0;            // of the ranges, or of what is known of their pages
+    uintptr_t active[kActive] = {};  // regions that grew lately
+    uint32_t next_active = 0;
+    bool told_full = false;
+    size_t used = 0;  // bytes that came, until they are told of
+    bool told_used = false;
+
+    std::atomic<uintptr_t> span{0};
+};
+constinit State g;
+
+__thread bool t_holds __attribute__((tls_model("initial-exec"))) = false;
+
+bool open() {
+    if (g.open) return true;
+    if (!resident_pages::open() || !reserved_ranges::open()) return false;
+    page_samples::open();
+    g.open = true;
+    return true;
+}
+
+void activate(uintptr_t region) {
+    for (const uintptr_t known : g.active)
+        if (known == region) return;
+    g.active[g.next_active++ % kActive] = region;
+}
+
+void came(void* context, uintptr_t page) {
+    const auto* charge = static_cast<const Charge*>(context);
+    if (!page_samples::draw()) return;
+    if (charge->way != Charge::Way::none) page_samples::follow(page, charge->page);
+    page_samples::next();
+}
+
+void count(const resident_pages::Change& change, bool learned) {
+    const size_t came = learned && change.known ? change.came : 0;
+    footprint::count_outside(TG_DOMAIN_MAPPED, static_cast<int64_t>(came * kPage),
+                             static_cast<int64_t>(change.went * kPage));
+    if (change.known || g.told_full) return;
+    g.told_full = true;
+    spool::count(Loss::mappings_untracked);
+}
+
+enum class Step : uint8_t { done, again, nothing_there };
+
+void compare(const Range& part, const resident_pages::Answer& answer, const Look& look,
+             Found* found) {
+    Charge owner;
+    if (part.owner.known) {
+        owner.way = Charge::Way::given;
+        owner.page = part.owner.page;
+    }
+    const auto change = resident_pages::compare(
+        part.begin, part.end, answer, look.learn,
+        {came, page_samples::went, part.owner.known ? &owner : look.charge});
+    if (change.went > 0 || (look.learn && change.came > 0)) ++g.changes;
+    count(change, look.learn);
+    if (look.learn && !part.owner.known) g.used += change.came * kPage;
+    if (g.used >= kWorthTelling && !g.told_used && recording()) {
+        g.told_used = true;
+        spool::count(Loss::allocator_pages);
+    }
+    if (change.came > 0) activate(region_of(part.begin));
+    found->came += change.came;
+}
+
+// Looks at the first part that is not before `*at` and begins before `end`; `*at` is its end then.
+Step try_next_part(uintptr_t* at, uintptr_t end, const Look& look, Found* found) {
+    Range part;
+    uint64_t changes;
+    {
+        const Hold hold(look.tries);
+        if (!hold) return Step::again;
+        if (!reserved_ranges::part_from(*at, &part) || part.begin >= end)
+            return Step::nothing_there;
+        if (part.end > end) part.end = end;
+        changes = g.changes;
+        if (look.seeks == Seeks::growth && resident_pages::full(part.begin, part.end)) {
+            *at = part.end;
+            return Step::done;
+        }
+    }
+    const resident_pages::Answer answer = resident_pages::ask(part.begin, part.end);
+    Charge& charge = *look.charge;
+    for (;;) {
+        {
+            const Hold hold(look.tries);
+            if (!hold || g.changes != changes) return Step::again;
+            if (!look.learn || charge.ready || part.owner.known ||
+                resident_pages::news(part.begin, part.end, answer) == 0) {
+                compare(part, answer, look, found);
+                *at = part.end;
+                return Step::done;
+            }
+        }
+        charge.prepare();
+    }
+}
+
+// Whether nothing more can come of a region, and what lies behind it may be next.
+bool full(uintptr_t region) {
+    Range part;
+    uintptr_t at = region;
+    while (reserved_ranges::part_from(at, &part) && region_of(part.begin) == region) {
+        if (!resident_pages::full(part.begin, part.end)) return false;
+        at = part.end;
+    }
+    return at == region + kRegion;
+}
+
+}  // namespace
+
+Hold::Hold(int tries) {
+    if (t_holds) return;
+    t_holds = true;
+    for (; tries > 0; --tries) {
+        held_ = !g.busy.test_and_set(std::memory_order_acquire);
+        if (held_) return;
+        kernel::call(SYS_sched_yield);
+    }
+    t_holds = false;
+}
+
+Hold::~Hold() {
+    if (!held_) return;
+    g.busy.clear(std::memory_order_release);
+    t_holds = false;
+}
+
+void Charge::prepare() {
+    ready = true;
+    if (way != Way::own) return;
+    tg_walk found = kNotWalked;
+    stack_capture::walk(&found);
+    page.stack = found.stack;
+    page.stack_state = found.state;
+    page.pc = stack_capture::outside_caller(caller);
+}
+
+Found between(uintptr_t begin, uintptr_t end, const Look& look) {
+    Found found;
+    int answers = 0;
+    for (uintptr_t at = begin; at < end;) {
+        const Step step = try_next_part(&at, end, look, &found);
+        if (step == Step::nothing_there) break;
+        answers = step == Step::again ? answers + 1 : 0;
+        found.whole = answers < kAnswers;
+        if (!found.whole) break;
+    }
+    return found;
+}
+
+Found all(const Look& look) { return between(0, ~uintptr_t{0}, look); }
+
+Found active(const Look& look) {
+    Found found;
+    for (uint32_t i = 0; i < kActive; ++i) {
+        uintptr_t region;
+        {
+            const Hold hold(look.tries);
+            if (!hold) return {found.came, false};
+            region = g.active[i];
+        }
+        while (region != 0) {
+            const Found here = between(region, region + kRegion, look);
+            found.came += here.came;
+            found.whole = found.whole && here.whole;
+            const Hold hold(look.tries);
+            if (!hold) return {found.came, false};
+            if (g.active[i] != region || !full(region)) break;
+            g.active[i] = region += kRegion;
+        }
+    }
+    return found;
+}
+
+uintptr_t span() { return g.span.load(std::memory_order_relaxed); }
+
+bool add(const Range& range) {
+    if (!open()) {
+        spool::count(Loss::mappings_untracked);
+        return false;
+    }
+    cut(range.begin, range.end);
+    forget(range.begin, range.end);
+    if (!reserved_ranges::add(range)) return false;
+    g.span.store(reserved_ranges::span(), std::memory_order_relaxed);
+    activate(region_of(range.begin));
+    return true;
+}
+
+void cut(uintptr_t begin, uintptr_t end) {
+    reserved_ranges::cut(begin, end);
+    g.span.store(reserved_ranges::span(), std::memory_order_relaxed);
+    ++g.changes;
+}
+
+void forget(uintptr_t begin, uintptr_t end) {
+    Charge unclaimed;
+    ++g.changes;
+    count({.went = resident_pages::forget(begin, end, {came, page_samples::went, &unclaimed})},
+          false);
+}
+
+void after_fork_in_child() {
+    g.busy.clear();
+    t_holds = false;
+    g.told_full = g.told_used = false;
+}
+
+}  // namespace tachograph::page_looks

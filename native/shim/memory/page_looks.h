@@ -1,0 +1,75 @@
+// A look at reserved address space: the kernel is asked which pages are there, and what came or
+// went since the last look is counted, sampled and charged.
+//
+// A thread may look at any time, also in a signal handler. The kernel's answer is of no use if the
+// pages have been compared meanwhile: then it is asked again, a few times.
+#pragma once
+
+#include "memory/reserved_ranges.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph::page_looks {
+
+// The lock of all that is known of reserves. Held for some microseconds only: the kernel is asked
+// without it, so a thread that has to wait for a processor seldom has it. Not waited for without
+// end, as the holder may have been killed, nor at all by a signal handler that has interrupted the
+// holder.
+class Hold {
+  public:
+    explicit Hold(int tries);
+    ~Hold();
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    explicit operator bool() const { return held_; }
+
+  private:
+    bool held_ = false;
+};
+
+// Who is charged with what came. The stack is looked for when it is needed.
+struct Charge {
+    enum class Way : uint8_t { own, given, none } way = Way::none;
+    const void* caller = nullptr;
+    reserved_ranges::Page page{};
+    bool ready = false;
+
+    void prepare();
+};
+
+// Which pages a look asks for: also those that are in memory, or what may have come.
+enum class Seeks : uint8_t { all, growth };
+
+struct Look {
+    Charge* charge;
+    bool learn;  // pages that came are counted and charged; else only how many there are is told
+    Seeks seeks;
+    int tries;
+};
+
+struct Found {
+    size_t came = 0;    // pages
+    bool whole = true;  // all that was asked for was looked at
+};
+
+// What is reserved of [begin, end).
+Found between(uintptr_t begin, uintptr_t end, const Look& look);
+Found all(const Look& look);
+// Where it grew lately, and behind what is full.
+Found active(const Look& look);
+
+// Bytes of all that is reserved.
+uintptr_t span();
+
+// The following are for the thread that holds the lock.
+
+// False: there is no room for the tables, or the list of ranges is full.
+bool add(const reserved_ranges::Range& range);
+void cut(uintptr_t begin, uintptr_t end);
+// The pages of [begin, end) are gone, or about to go.
+void forget(uintptr_t begin, uintptr_t end);
+
+void after_fork_in_child();
+
+}  // namespace tachograph::page_looks
