@@ -25,6 +25,10 @@ The sum of both sides says nothing about their difference, so this does not favo
 MIN_SHARE = 1e-3
 """Likewise for what is measured and not sampled: a row is compared if it has this part of the total on either side."""
 
+LEAST_SEEN = 2.0
+"""Rows with fewer observations than this are never known better than those without any. The total may be known exactly,
+and its estimated part has no variance where one row happens to have all of the few samples."""
+
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.int64]
 
@@ -218,6 +222,9 @@ def _side(
             ends = amount - frame[low].to_numpy(np.float64), frame[high].to_numpy(np.float64) - amount
             for arm, reach in zip(arms, ends, strict=True):
                 arm[number][row] = np.hypot(arm[number][row], np.maximum(np.nan_to_num(reach), 0.0))
+            few = values[number] < LEAST_SEEN * unit[number]
+            arms[0][number][few] = np.maximum(arms[0][number], values[number])[few]
+            arms[1][number][few] = np.maximum(arms[1][number], none_seen(unit[number]))[few]
     if shares:
         whole = np.array([[_whole(metric, run, frame)] for run, frame in zip(runs, frames, strict=True)])
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -39,6 +39,7 @@ def make(tmp_path: Path) -> Make:
         function: str = "f",
         waits: dict[int, float] | None = None,
         allocated: dict[int, int] | None = None,
+        mean: int = 1,
         **options: Any,
     ) -> Path:
         builder = Builder(tmp_path / f"{name}.tacho", **options)
@@ -57,7 +58,7 @@ def make(tmp_path: Path) -> Make:
         for line, seconds in (waits or {}).items():
             builder.wait(stack(line), 0, seconds * 1000)
         for line, size in (allocated or {}).items():
-            builder.block(stack(line), size, 10)
+            builder.block(stack(line), size, 10, mean=mean)
         if allocated:
             held = sum(allocated.values())
             builder.memory("start", 0, 0)

@@ -70,6 +70,19 @@ def test_memory(make: Make) -> None:
     assert values(result.lines, "memory.live_at_end", line=WORK)["verdict"] == "no evidence"
 
 
+def test_few_sampled_blocks_that_are_elsewhere_are_no_difference(make: Make) -> None:
+    """What is held is known exactly; which line holds it is known from the one block that was sampled of it."""
+
+    def runs(side: str, line: int) -> list[Path]:
+        sizes = (400_000, 400_016, 399_984)
+        return [make(f"{side}{n}", {WORK: 100}, allocated={line: size}, mean=524_288) for n, size in enumerate(sizes)]
+
+    result = diff(runs("base", WORK), runs("new", SORT))
+    for line in (WORK, SORT):
+        assert values(result.lines, "memory.live_at_end", line=line)["verdict"] == "no evidence"
+    assert result.summary.verdict == "same"
+
+
 def test_a_line_without_sampled_blocks_may_still_hold_some(make: Make) -> None:
     """Blocks are sampled one in each 512 KiB: that none was seen says less than 1.94 MB, with 95 % confidence."""
     result = diff(
