@@ -52,9 +52,9 @@ def scrub(
     end: float | None,
 ) -> None:
     """Writes a scrubbed copy."""
+    from ..exports.scrub import make_request
+    from ..exports.scrub import scrub as write
     from ..recording.opened import Recording
-    from ..scrub import make_request
-    from ..scrub import scrub as write
 
     path = find_recording(recording)
     target = Path(output) if output is not None else Path(f"{path.name.partition('.')[0]}.scrubbed.tacho")

@@ -2,7 +2,7 @@
 
 ``prepare`` says what is exported (metric, window, threads, scope); every format is one module with a function
 ``write`` that turns it into bytes. Formats draw no conclusions, and none of them holds all that a recording
-does: each takes one metric at a time.
+does: each takes one metric at a time. ``scrub`` writes a copy of a recording without what is private.
 """
 
 from __future__ import annotations

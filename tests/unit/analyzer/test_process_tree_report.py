@@ -14,9 +14,9 @@ from tachograph.analyzer import Question, Recording, build_profile, exports
 from tachograph.analyzer.commands import analyze
 from tachograph.analyzer.commands.common import complete_process
 from tachograph.analyzer.exports import Metric
+from tachograph.analyzer.exports.scrub import make_request, scrub
 from tachograph.analyzer.render.terminal.processes import show
 from tachograph.analyzer.report_data.numbers import counted
-from tachograph.analyzer.scrub import make_request, scrub
 from unit.analyzer.recordings import MS, START, Builder
 
 PROGRAM = "python app.py --password x"

@@ -13,7 +13,7 @@ import pytest
 
 import tachograph.analyzer
 from tachograph.analyzer import Recording
-from tachograph.analyzer.scrub import make_request, scrub
+from tachograph.analyzer.exports.scrub import make_request, scrub
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder, table
 

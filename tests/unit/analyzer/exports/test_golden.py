@@ -10,8 +10,8 @@ import pytest
 from tachograph.analyzer import Recording, build_profile
 from tachograph.analyzer import open as open_recording
 from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
+from tachograph.analyzer.exports.scrub import make_request, scrub
 from tachograph.analyzer.profile.profile import Question
-from tachograph.analyzer.scrub import make_request, scrub
 from tachograph.format import FormatError
 
 VECTORS = Path(__file__).resolve().parents[4] / "format-spec" / "vectors"

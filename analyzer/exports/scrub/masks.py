@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..samples.native_frames import GPU_DRIVER, RECORDER, RUNTIME
-from ..samples.scope import Scope
+from ...samples.native_frames import GPU_DRIVER, RECORDER, RUNTIME
+from ...samples.scope import Scope
 
 PLACE = "/scrubbed"
 """Where everything that had a path is put."""

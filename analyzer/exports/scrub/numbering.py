@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import TableSpec
 
-from ..recording.opened import Recording
+from ...recording.opened import Recording
 
 _GONE = -1
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..recording.filter import make_filter, with_threadless
-from ..recording.opened import Recording
-from ..recording.question_options import DROPPABLE, WITHOUT
-from ..recording.time_window import Window, make_window
+from ...recording.filter import make_filter, with_threadless
+from ...recording.opened import Recording
+from ...recording.question_options import DROPPABLE, WITHOUT
+from ...recording.time_window import Window, make_window
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..recording.opened import Recording
-from ..recording.time_window import Window
+from ...recording.opened import Recording
+from ...recording.time_window import Window
 from .request import Request
 
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError, Manifest, TableWriter, write_table
 
-from ..recording.opened import DEFINITIONS, Recording
-from ..recording.output_file import writing
-from ..recording.process_lifetimes import read_process_lifetimes
-from ..samples.scope import PROJECT
+from ...recording.opened import DEFINITIONS, Recording
+from ...recording.output_file import writing
+from ...recording.process_lifetimes import read_process_lifetimes
+from ...samples.scope import PROJECT
 from .masks import (
     within,
     without_commands,
@@ -104,7 +104,7 @@ def _use_interpreters(recording: Recording, numbering: Numbering, request: Reque
 
 
 def _definitions(recording: Recording, numbering: Numbering, request: Request) -> dict[str, pa.Table]:
-    from ..profile.build import named_scope
+    from ...profile.build import named_scope
 
     spec, tables = recording.specification, {}
     for name in DEFINITIONS:
