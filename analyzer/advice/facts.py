@@ -112,11 +112,6 @@ class Facts:
         rows = zip(*(each.tolist() for each in columns), strict=True)
         return sorted((Line(*row) for row in rows), key=lambda line: (-line.cpu_s, line.file_id, line.line))
 
-    @cached_property
-    def by_place(self) -> dict[tuple[int, int], Line]:
-        """The lines by file and number."""
-        return {(line.file_id, line.line): line for line in self.lines}
-
     def low(self, cpu_s: float) -> tuple[float, float]:
         """The share of the CPU time that some seconds are, and the low end of its interval."""
         totals = self.profile.totals

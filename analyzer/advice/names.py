@@ -212,6 +212,8 @@ class Names:
         left, right = self.kind(node.left, depth - 1), self.kind(node.right, depth - 1)
         if left in ARRAYS or right in ARRAYS:
             return left if left == right else ARRAY
+        if left == SAME:
+            return SAME if right is None else right
         if isinstance(node.op, ast.Mod):
             return left if left in (TEXT, BYTES) else None
         return left if left == right or right is None else left if isinstance(node.op, ast.Mult) else None

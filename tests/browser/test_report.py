@@ -254,7 +254,21 @@ def test_a_leak_is_shown_with_its_call_path(pages: Pages, visit: Visit) -> None:
     assert page.locator("#lines .badge").count() == 1
     row.click()
     assert "cache" in page.locator("#memory .callpath").inner_text()
-    assert "cache keeps what it allocates" in page.locator("#suggestions").inner_text()
+
+
+def test_a_suggestion_stands_in_its_section_and_where_its_line_is_opened(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    (article,) = page.locator("#suggestions article").all()
+    assert "cache keeps what it allocates" in article.inner_text()
+    assert "/s not given back" in article.inner_text()
+    assert "docs/how-to/suggestions.md#leak" in article.inner_text()
+    article.locator("a").click()
+    opened = page.locator("#lines .detailbox .suggestion")
+    opened.wait_for()
+    assert "cache keeps what it allocates" in opened.inner_text()
+    page = visit(pages["evil"])
+    assert page.locator("#suggestions article").count() == 1
+    assert page.evaluate("window.stolen") is None
 
 
 def test_threads_are_listed(pages: Pages, visit: Visit) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ pytestmark = pytest.mark.native
 FOUND = support.PROGRAMS / "suggestions" / "found.py"
 
 GROUPS = (
-    ("apply_rows", "iterrows", "chained_indexing", "frame_grown"),
-    ("element_by_element", "array_grown", "mixed_precision", "converted"),
-    ("text_grown", "bytes_grown", "in_list", "cut_from_front"),
+    (
+        *("apply_rows", "iterrows", "chained_indexing", "frame_grown"),
+        *("array_grown", "mixed_precision", "converted"),
+    ),
+    ("element_by_element", "text_grown", "bytes_grown", "in_list", "cut_from_front"),
     ("pattern_in_loop", "pattern_compiled_again", "bytes_of_slice"),
     ("collector",),
     ("python_threads",),
@@ -54,3 +57,22 @@ def test_each_rule_finds_its_pattern_and_nothing_else(tmp_path: Path, functions:
     said = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["suggestions"]
     expected = {(RULES[name], None if name == "collector" else marked(FOUND, name).pop()) for name in functions}
     assert {(each["rule"], each["line"]) for each in said} == expected
+
+
+INNOCENT = support.PROGRAMS / "suggestions" / "innocent.py"
+INNOCENTS = re.findall(r"^def (\w+)\(\) -> None:$", INNOCENT.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_there_are_thirty_of_them() -> None:
+    assert len(INNOCENTS) >= 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INNOCENTS)
+def test_what_is_right_as_it_is_is_left_in_peace(tmp_path: Path, name: str) -> None:
+    """All of them take longer than 30 seconds; tests/unit/report asks the rules about their source alone."""
+    pytest.importorskip("pandas")
+    run = support.record([INNOCENT, name], tmp_path, "--interval", "2")
+    assert run.status == 0, run.stderr
+    found = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["suggestions"]
+    assert [(each["rule"], each["function"], each["line"]) for each in found] == []

@@ -12,7 +12,7 @@ from ...report_data.numbers import percent, seconds
 from ..facts import Line
 from ..names import ARRAYS, DOUBLE, SINGLE, Names
 from ..program import Program, Spot
-from ..source import Module, dotted, short
+from ..source import Module, dotted, parts_of, short
 from ..suggestion import MOSTLY, SHARE, Finding, Rule
 
 PYTHON_PART = 0.40
@@ -24,9 +24,12 @@ LOOP_SHARE = 0.10
 _JOINING = {f"numpy.{name}" for name in ("concatenate", "append", "vstack", "hstack", "row_stack", "column_stack")}
 
 
+_OF_NUMBERS = ("abs", "min", "max", "int", "float", "round", "print", "len", "range")
+
+
 @dataclass(slots=True)
 class ElementLoop:
-    """A loop that counts up to the size of an array; ``elements`` are its lines that index by its counters.
+    """A loop that counts up to the size of an array; ``elements`` are its lines that index numbers by its counters.
 
     ``certain`` says that single elements are meant: an index has counters of two loops, and no slice.
     """
@@ -81,14 +84,15 @@ def _outermost(module: Module, names: Names) -> Iterator[ElementLoop]:
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.For) and _counts(node, names):
-            yield _loop(node)
+            yield _loop(node, names)
         else:
             waiting += reversed(list(ast.iter_child_nodes(node)))
 
 
-def _loop(outer: ast.For) -> ElementLoop:
+def _loop(outer: ast.For, names: Names) -> ElementLoop:
     found = ElementLoop(outer.lineno, outer.end_lineno or outer.lineno)
     counted_by = _counters(outer)
+    known: dict[ast.stmt, bool] = {}
     stored = {
         ast.unparse(node.value)
         for node in ast.walk(outer)
@@ -99,12 +103,23 @@ def _loop(outer: ast.For) -> ElementLoop:
             continue
         used = {name.id for name in ast.walk(node.slice) if isinstance(name, ast.Name)}
         by = len(set().union(*(counted_by.get(name, ()) for name in used)))
-        if by:
-            found.elements.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        sliced = any(isinstance(part, ast.Slice) for part in (node.slice, *parts))
+        if by and not sliced and _as_number(names.module.statement(node), names, known):
+            found.elements.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         found.recurrent |= isinstance(node.ctx, ast.Load) and _earlier(node) and ast.unparse(node.value) in stored
         found.certain |= by >= 2 and bool(parts) and not any(isinstance(part, ast.Slice) for part in parts)
     return found
+
+
+def _as_number(statement: ast.stmt | None, names: Names, known: dict[ast.stmt, bool]) -> bool:
+    """Whether a statement may work on single numbers: it calls functions of numbers alone. ``known``: answers."""
+    if statement is None:
+        return False
+    if statement not in known:
+        called = (names.called(node) or "" for node in parts_of(statement) if isinstance(node, ast.Call))
+        known[statement] = all(name in _OF_NUMBERS or name.startswith("math.") for name in called)
+    return known[statement]
 
 
 def _counters(outer: ast.For) -> dict[str, list[int]]:

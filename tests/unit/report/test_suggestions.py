@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.advice.suggestion import PAGE, Suggestion
 from tachograph.analyzer.advice.table import RULES, suggestions
+from tachograph.analyzer.render.terminal.style import Style
+from tachograph.analyzer.render.terminal.suggestions import suggestion_lines
 from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, SPEC, START, Builder
 
 Answer = Callable[..., Profile]
@@ -598,6 +604,45 @@ def test_a_source_that_is_not_in_the_recording_is_silence(builder: Builder, answ
     for number in range(300):
         builder.cpu(builder.stack((f, 2), (apply, 0)), time_ns=START + number * MS)
     assert rules(answer) == []
+
+
+INNOCENT = Path(__file__).resolve().parents[2] / "integration" / "programs" / "suggestions" / "innocent.py"
+INNOCENTS = [each for each in ast.parse(INNOCENT.read_text(encoding="utf-8")).body if isinstance(each, ast.FunctionDef)]
+
+
+@pytest.mark.parametrize("function", INNOCENTS[1:], ids=lambda function: function.name)
+def test_the_source_of_innocent_programs_alone_makes_no_rule_speak(
+    builder: Builder, answer: Answer, function: ast.FunctionDef
+) -> None:
+    """Where every line of them is busy, in Python and in native code; tests/integration records them, too."""
+    code = builder.code(builder.file("/srv/a.py", INNOCENT.read_text(encoding="utf-8")), function.name, function.lineno)
+    for line in range(function.lineno, (function.end_lineno or 0) + 1):
+        at = builder.stack((code, line - function.lineno))
+        for number in range(20):
+            frame = NATIVE_FRAME if number % 2 else PYTHON_FRAME
+            builder.cpu(at, time_ns=START + len(builder.rows["cpu"]) * MS, native_frame=frame)
+    assert rules(answer) == []
+
+
+def test_the_terminal_shows_five_and_says_that_there_are_more() -> None:
+    """Each with its place, its figure, what to write instead and the link; text is text, never markup."""
+    console = Console(width=100, file=StringIO())
+
+    def title(name: str, rest: str) -> Text:
+        return Text(f"{name} {rest}")
+
+    made = [
+        Suggestion(
+            "iterrows", f"/srv/{n}.py", n, "[bold]f", "20 % of it", f"[red]text {n}.", "write", f"{PAGE}#iterrows"
+        )
+        for n in range(1, 8)
+    ]
+    lines = [line.plain for line in suggestion_lines(made, Style.of(console), 100, title)]
+    assert "2 more with --json" in lines[0]
+    assert [line for line in lines if "→" in line or "->" in line] == [lines[n] for n in (1, 3, 5, 7, 9)]
+    assert "/srv/1.py:1  20 % of it" in lines[1]
+    assert lines[2].strip() == f"[red]text 1. Instead: write. {PAGE}#iterrows"
+    assert list(suggestion_lines([], Style.of(console), 100, title)) == []
 
 
 def test_every_rule_has_its_heading_and_its_reasons() -> None:

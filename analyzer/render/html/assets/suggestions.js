@@ -18,5 +18,5 @@ function suggestionText(each) {
 // The suggestions for a line, to be shown beside its figures.
 function suggestionsAt(state, file, line) {
   const found = state.data.suggestions.filter((each) => each.file === file && each.line === line);
-  return found.length ? el("div", { class: "suggestion" }, found.map(suggestionText)) : null;
+  return found.length ? el("div", { class: "suggestion" }, found.flatMap(suggestionText)) : null;
 }

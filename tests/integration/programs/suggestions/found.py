@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-SECONDS = 0.3
+SECONDS = 0.2
 
 
 def rounds(seconds: float = SECONDS) -> Iterator[int]:
@@ -166,7 +166,7 @@ def collector() -> None:
 
     kept = [[number] for number in range(300_000)]
     gc.set_threshold(200, 2, 1)
-    for _ in rounds(0.8):
+    for _ in rounds(0.6):
         for _number in range(1000):
             Node()
     gc.set_threshold(700, 10, 10)
@@ -184,9 +184,7 @@ def together(work: Callable[[], None], threads: int = 3) -> None:
 
 def python_threads() -> None:
     def spin() -> None:
-        total = 0
-        for _ in rounds(0.4):
-            total += sum(number * number for number in range(1000))  # @python_threads
+        sum(number * number for number in range(4_000_000))  # @python_threads
 
     together(spin)
 
@@ -196,7 +194,7 @@ LOCK = threading.Lock()
 
 def held_lock() -> None:
     def guarded() -> None:
-        for _ in range(20):
+        for _ in range(12):
             with LOCK:  # @held_lock
                 time.sleep(0.03)
 
