@@ -1,9 +1,9 @@
-"""What rules look at: the facts of a profile, and its sources parsed where they are needed."""
+"""What a rule is, and what it looks at: the facts of a profile, and its sources parsed where they are needed."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -125,6 +125,19 @@ class Program:
             module = parse(self.profile.sources.text(file)) if known else None
             self._names[file] = None if module is None else Names(module)
         return self._names[file]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: its id (also the heading on ``suggestion.PAGE``), and what finds its cases.
+
+    ``needs`` says in words which facts it is silent without, ``threshold`` from where on it speaks, and why.
+    """
+
+    id: str
+    needs: str
+    threshold: str
+    find: Callable[[Program], Iterator[Finding]]
 
 
 def time_figure(share: float, cpu_s: float) -> str:

@@ -1,13 +1,8 @@
-"""What a rule is, and what it says."""
+"""What a rule finds, and what a report says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .program import Program
 
 PAGE = "docs/how-to/suggestions.md"
 """The page that shows every rule before and after, with a heading for each id."""
@@ -33,19 +28,6 @@ class Finding:
     file_id: int = -1
     line: int | None = None
     function: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule: its id (also the heading on ``PAGE``), and what finds its cases.
-
-    ``needs`` says in words which facts it is silent without, ``threshold`` from where on it speaks, and why.
-    """
-
-    id: str
-    needs: str
-    threshold: str
-    find: Callable[[Program], Iterator[Finding]]
 
 
 @dataclass(frozen=True, slots=True)

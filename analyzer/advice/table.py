@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..profile.profile import Profile
 from ..recording.text import printable
 from ..recording.tree import NOTHING
-from .program import Program
+from .program import Program, Rule
 from .rules import arrays, collections, frames, memory, text, threads
-from .suggestion import PAGE, Finding, Rule, Suggestion
+from .suggestion import PAGE, Finding, Suggestion
 
 RULES: tuple[Rule, ...] = (*frames.RULES, *arrays.RULES, *text.RULES, *collections.RULES, *memory.RULES, *threads.RULES)
 """The more special ones first: a line has one suggestion."""

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
 import numpy as np
-import pyarrow.compute as pc
 
 from tachograph.format import FormatError
 from tachograph.format.arrays import ids
@@ -25,6 +24,7 @@ from ..recording.quality import Quality, read_quality
 from ..recording.sources import Sources
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
+from ..recording.tree import NOTHING
 from ..samples.intervals import effective_samples
 from ..samples.measures import prepared
 from ..samples.native_frames import FrameClass
@@ -292,8 +292,9 @@ def _begins_in_own_code(recording: Recording) -> bool:
     """
     own = [file for file, path in enumerate(recording.table("files").column("path").to_pylist()) if path in OWN_CODE]
     stacks = recording.table("stacks")
-    roots = pc.unique(stacks.filter(pc.is_null(stacks.column("parent"))).column("code").drop_null())
-    return bool(np.isin(ids(recording.table("codes").column("file"))[roots.to_numpy()], own).any())
+    parent, code = ids(stacks.column("parent")), ids(stacks.column("code"))
+    roots = np.unique(code[(parent == NOTHING) & (code != NOTHING)])
+    return bool(np.isin(ids(recording.table("codes").column("file"))[roots], own).any())
 
 
 def collecting(cpu: Frame) -> float | None:

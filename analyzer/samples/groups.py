@@ -8,7 +8,6 @@ they would divide.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +21,8 @@ from ..recording.tree import NOTHING
 from .accumulate import Keys, Totals
 from .cells import STATES, CellPacker
 
-if TYPE_CHECKING:
-    from .stream import CpuBatch
-
 Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 PATH_COLUMNS = ("native_stack", "native_path")
 """Read where there are native call paths, of CPU samples and of waits."""
@@ -105,11 +102,12 @@ class CpuSums:
         self._groups = groups
         self.totals = Totals(("cpu_ns", "system_ns", "delay_ns"))
         self.weight_squared = 0.0
-        """Of all together (``CpuBatch.squared``)."""
+        """Of all together: the sum of ``stream.CpuBatch.squared``."""
 
-    def add(self, batch: CpuBatch) -> None:
-        """Adds samples."""
-        weights = {"cpu_ns": batch.weight_ns, "system_ns": batch.system_ns, "delay_ns": batch.delay_ns}
-        group = batch.group
+    def add(
+        self, group: Ids, weight_ns: Floats, elapsed_ns: Floats, system_ns: Floats | None, delay_ns: Floats | None
+    ) -> None:
+        """Adds samples by their groups; arguments as in ``stream.CpuBatch``."""
+        weights = {"cpu_ns": weight_ns, "system_ns": system_ns, "delay_ns": delay_ns}
         self.totals.add(group, len(self._groups), weights)
-        self.weight_squared += float(np.einsum("i,i->", batch.weight_ns, batch.elapsed_ns))
+        self.weight_squared += float(np.einsum("i,i->", weight_ns, elapsed_ns))

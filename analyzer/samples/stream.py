@@ -107,7 +107,7 @@ class Stream:
         """Reads both tables once, for all of the sinks; ``sums`` are those of this pass then."""
         self.sums = CpuSums(self.groups)
         for batch in self.cpu(times=any(sink.times for sink in sinks)):
-            self.sums.add(batch)
+            self.sums.add(batch.group, batch.weight_ns, batch.elapsed_ns, batch.system_ns, batch.delay_ns)
             for sink in sinks:
                 sink.cpu(batch)
         if self.waits_known:

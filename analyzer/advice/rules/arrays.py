@@ -11,9 +11,9 @@ import numpy as np
 from ...report_data.numbers import percent, seconds
 from ..facts import Line
 from ..names import ARRAYS, DOUBLE, SINGLE, Names
-from ..program import Program, Spot
+from ..program import Program, Rule, Spot
 from ..source import Module, dotted, parts_of, short
-from ..suggestion import MOSTLY, SHARE, Finding, Rule
+from ..suggestion import MOSTLY, SHARE, Finding
 
 PYTHON_PART = 0.40
 """Where the interpreter has so much of a loop's time, what native code does each time round is tiny."""

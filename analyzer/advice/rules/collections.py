@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from ..names import BYTEARRAY, LIST, PURE, PURE_METHODS, TUPLE
-from ..program import Program, Spot
+from ..program import Program, Rule, Spot
 from ..source import LoopNode, dotted, parts_of, short
-from ..suggestion import MOSTLY, Finding, Rule
+from ..suggestion import MOSTLY, Finding
 
 _UNHASHABLE = ("list_richcompare", "dict_richcompare", "set_richcompare", "bytearray_richcompare", "array_richcompare")
 _CONVERSIONS = frozenset(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..program import Program, Spot
+from ..program import Program, Rule, Spot
 from ..source import LoopNode, dotted, short
-from ..suggestion import MOSTLY, Finding, Rule
+from ..suggestion import MOSTLY, Finding
 
 _PANDAS = ("pandas", "numpy")
 

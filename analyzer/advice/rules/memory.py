@@ -11,9 +11,9 @@ import numpy as np
 from ...recording.frame import Row
 from ...report_data.numbers import percent, seconds, size
 from ..names import DICT, LIST, QUEUE, SET, Names
-from ..program import Program
+from ..program import Program, Rule
 from ..source import Scope, dotted
-from ..suggestion import Finding, Rule
+from ..suggestion import Finding
 
 GC_SHARE = 0.10
 MIN_SAMPLES = 100

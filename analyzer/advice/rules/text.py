@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from ..names import ARRAYS, BYTES, FRAME, LIST, TEXT, TUPLE
-from ..program import Program, Spot, time_figure
+from ..program import Program, Rule, Spot, time_figure
 from ..source import dotted, parts_of, short
-from ..suggestion import MOSTLY, SHARE, Finding, Rule
+from ..suggestion import MOSTLY, SHARE, Finding
 
 _CONCATENATE = (
     *("bytes_concat", "PyBytes_Concat", "bytearray_concat", "list_concat", "tuple_concat", "tupleconcat"),

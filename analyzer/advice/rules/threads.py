@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from ...recording.frame import Row
 from ...report_data.numbers import percent, seconds
 from ..names import LOCK, Names
-from ..program import Program
+from ..program import Program, Rule
 from ..source import Module, dotted, parts_of, short
-from ..suggestion import MOSTLY, Finding, Rule
+from ..suggestion import MOSTLY, Finding
 
 GIL_PART = 0.5
 """Waiting for the GIL, as a part of the threads' Python CPU time: half a second for each second of work."""
