@@ -23,7 +23,7 @@ demo: $(VENV)/.with-analyze ## record a real program (examples/backup.py) and sh
 	$(BIN)/tachograph analyze build/demo/backup.tacho
 
 # What compares times has the machine for itself; all else shares it.
-check: lint ## lint and the unit tests, but for those that start the recording command
+check: lint ## lint and the unit tests, but for those that start a command in a process of its own
 	$(BIN)/pytest -m 'not slow and not quiet and not recording' -n 2 --dist loadfile tests/unit
 
 test: lint ## lint, then the tests (about ten minutes on two cores); installs Debian's chromium if there is no browser

@@ -72,11 +72,13 @@ def test_the_help_of_all_imports_none_of_them() -> None:
     assert done.stdout.endswith("\n\n")
 
 
+@pytest.mark.recording
 @pytest.mark.parametrize("arguments", SHOWN, ids=lambda arguments: str(arguments[0]))
 def test_a_pipe_gets_plain_text(arguments: list[str | Path]) -> None:
     assert b"\x1b" not in tachograph_says(*arguments, COLUMNS="80")
 
 
+@pytest.mark.recording
 @pytest.mark.parametrize("arguments", SHOWN, ids=lambda arguments: str(arguments[0]))
 def test_no_color_wins_over_forced_colours(arguments: list[str | Path]) -> None:
     coloured = tachograph_says(*arguments, FORCE_COLOR="1", TERM="xterm-256color", COLUMNS="80")
@@ -87,6 +89,7 @@ def test_no_color_wins_over_forced_colours(arguments: list[str | Path]) -> None:
     assert codes <= {b"0", b"1", b"2", b"3", b"7"}
 
 
+@pytest.mark.recording
 @pytest.mark.parametrize("width", [60, 120])
 @pytest.mark.parametrize("arguments", SHOWN, ids=lambda arguments: str(arguments[0]))
 def test_nothing_is_wider_than_the_terminal(arguments: list[str | Path], width: int) -> None:
