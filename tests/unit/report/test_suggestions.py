@@ -162,6 +162,16 @@ def test_what_is_copied_whole_again_and_again(
     assert rules(answer) == ([(rule, 4)] if rule else [])
 
 
+def test_what_an_attribute_is_follows_from_all_that_it_is_assigned(builder: Builder, answer: Answer) -> None:
+    source = "class Log:\n    def __init__(self):\n        self.text = ''\n"
+    source += "    def add(self, lines):\n        for line in lines:\n            self.text = self.text + f'{line}'\n"
+    f = builder.code(builder.file("/srv/a.py", source), "Log.add")
+    for number in range(100):
+        builder.copy(builder.stack((f, 5)), 100_000_000, 100 + number * 50)
+    (suggestion,) = found(answer)
+    assert "''.join(pieces)" in suggestion.instead
+
+
 def test_little_is_copied(builder: Builder, answer: Answer) -> None:
     """A tenth of what is copied is not enough where hardly anything is."""
     source = GROWING.format(made="lines = ''", statement="lines = lines + piece", name="end")
