@@ -42,3 +42,31 @@ def test_user_namespace(tmp_path: Path) -> None:
     waits = support.rows(tmp_path / "run.tacho", "waits")
     late = max(row["end_ns"] for row in waits) - min(row["start_ns"] for row in waits)
     assert late > 500_000_000  # waits are seen after it too
+
+
+JOIN = """
+import ctypes, os, time
+NEW_USER = 0x10000000
+library = ctypes.CDLL(None, use_errno=True)
+ready, hold = os.pipe(), os.pipe()
+child = os.fork()
+if child == 0:
+    os.write(ready[1], b"%d" % (library.unshare(NEW_USER) == 0))
+    os.close(hold[1])
+    os.read(hold[0], 1)
+    os._exit(0)
+made = os.read(ready[0], 1)
+time.sleep(0.2)  # the recorder's own thread is there again
+space = os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
+joined = library.setns(space, NEW_USER), ctypes.get_errno()
+os.close(hold[1])
+os.waitpid(child, 0)
+print(made, joined)
+"""
+
+
+def test_the_user_namespace_of_another(tmp_path: Path) -> None:
+    bare = support.bare(["-c", JOIN], tmp_path)
+    if bare.stdout != "b'1' (0, 0)\n":
+        pytest.skip("user namespaces are not allowed here")
+    assert support.record(["-c", JOIN], tmp_path) == bare
