@@ -119,14 +119,17 @@ TEST(recording_threads_come_and_go) {
 // What sources say of themselves is what the control file has of all of them.
 TEST(recording_sources_tell_their_cost) {
     arm();
-    CHECK(sources::cost("cpu").handlers_ns == 0 || spool::control()->samples > 0);
-    wait_for_helper();
-    spend(40 * kMillisecond);
-    for (int tries = 0; sources::cost("waits").ticks_ns == 0; ++tries, usleep(1000))
+    // Samples and ticks come when the kernel lets them: waited for, however busy the machine is.
+    for (int tries = 0; __atomic_load_n(&spool::control()->samples, __ATOMIC_RELAXED) == 0;
+         ++tries) {
         CHECK(tries < 5000);
+        spend(kMillisecond);
+    }
+    for (int tries = 0; sources::cost("waits").ticks_ns == 0; ++tries, usleep(1000))
+        CHECK(tries < 20000);
     lifecycle::finish();
     const Cost cpu = sources::cost("cpu"), waits = sources::cost("waits"), all = sources::cost();
-    CHECK(spool::control()->samples > 0 && cpu.handlers_ns > 0);
+    CHECK(cpu.handlers_ns > 0);
     CHECK(cpu.handlers_ns == spool::control()->handler_cpu_ns && cpu.ticks_ns == 0);
     CHECK(waits.handlers_ns == 0 && all.handlers_ns == cpu.handlers_ns);
     CHECK(all.ticks_ns >= waits.ticks_ns && all.ticks_ns < spool::control()->helper_cpu_ns);
