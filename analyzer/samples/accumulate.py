@@ -148,15 +148,23 @@ class Keys:
     def _block(self, columns: Mapping[str, NDArray[Any]], rows: slice) -> Ids:
         key: Ids | None = None
         for part, numbers in self._parts:
+            factor, more = 1, 0  # what is left to do: key * factor + more
             for name, size in part:
                 values = columns[name][rows]
                 if key is None:
                     key = values.astype(np.int64)
-                    continue
-                key *= size
-                # Of the small columns most have one value alone.
-                key += int(values[0]) if values.itemsize == 1 and values.min() == values.max() else values
+                elif values.itemsize == 1 and values.min() == values.max():  # as most small columns are
+                    factor, more = factor * size, more * size + int(values[0])
+                else:
+                    key *= factor * size
+                    key += values
+                    if more:
+                        key += more * size
+                    factor, more = 1, 0
             assert key is not None
+            if factor > 1:
+                key *= factor
+                key += more
             key = numbers.of(key)
         assert key is not None
         return key

@@ -96,18 +96,24 @@ class SampleGroups:
 
 
 class CpuSums:
-    """CPU samples, added up by group: ``totals`` has count, cpu_ns, system_ns and delay_ns."""
+    """CPU samples, added up by group."""
 
     def __init__(self, groups: SampleGroups) -> None:
         self._groups = groups
-        self.totals = Totals(("cpu_ns", "system_ns", "delay_ns"))
+        self._totals = Totals(("cpu_ns", "system_ns", "delay_ns"))
         self.weight_squared = 0.0
         """Of all together: the sum of ``stream.CpuBatch.squared``."""
+
+    @property
+    def totals(self) -> Totals:
+        """By group: count, cpu_ns, system_ns and delay_ns."""
+        self._totals.grow(len(self._groups))
+        return self._totals
 
     def add(
         self, group: Ids, weight_ns: Floats, elapsed_ns: Floats, system_ns: Floats | None, delay_ns: Floats | None
     ) -> None:
         """Adds samples by their groups; arguments as in ``stream.CpuBatch``."""
         weights = {"cpu_ns": weight_ns, "system_ns": system_ns, "delay_ns": delay_ns}
-        self.totals.add(group, len(self._groups), weights)
+        self._totals.add(group, len(self._groups), weights)
         self.weight_squared += float(np.einsum("i,i->", weight_ns, elapsed_ns))

@@ -100,7 +100,6 @@ class PathSums:
     def facts(self) -> PathFacts:
         """What was taken."""
         node, totals = self._nodes_of_groups(), self._stream.sums.totals
-        totals.grow(len(node))
         guessed = self._stream.groups.columns["native_path"] == NativePath.GUESSED
         self._add(node, self._cpu_weights(self._stream.groups.cell, totals, guessed))
         tree = self.paths.tree()

@@ -64,7 +64,6 @@ class Reduction:
 
     def _cpu_facts(self) -> Frame:
         groups, totals = self._stream.groups, self._stream.sums.totals
-        totals.grow(len(groups))
         place = groups.columns["stack"] * self._threads + groups.columns["thread"]
         key, number = np.unique(place * CELLS + groups.cell, return_inverse=True)
         place, cell = np.divmod(key, CELLS)

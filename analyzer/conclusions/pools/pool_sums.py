@@ -58,22 +58,19 @@ class PoolSums:
     """The sink that charges the time of workers."""
 
     def __init__(self, stream: Stream, rule: PoolRule) -> None:
+        self._stream = stream
         self._nodes = stream.nodes
         self._workers = native_threads(stream.recording)
-        self.times = bool(self._workers.any())
-        wanted = rule is PoolRule.POSITIONS and self.times and stream.recording.rows("positions") > 0
-        self._judge = _Judge(stream.recording, self._workers) if wanted else None
+        self.times = rule is PoolRule.POSITIONS and bool(self._workers.any()) and stream.recording.rows("positions") > 0
+        self._judge = _Judge(stream.recording, self._workers) if self.times else None
         self._charged = np.zeros(stream.nodes)
-        self._all = self._waiting = self._shared = 0.0
+        self._waiting = self._shared = 0.0
 
     def cpu(self, batch: CpuBatch) -> None:
         """Takes some CPU samples."""
-        if not self.times:
-            return
-        mine = np.flatnonzero(self._workers[batch.thread] & (batch.state == StackState.NONE))
-        self._all += float(batch.weight_ns[mine].sum())
         if self._judge is None or not len(batch):
             return
+        mine = np.flatnonzero(self._workers[batch.thread] & (batch.state == StackState.NONE))
         found = self._judge.judge(batch, mine)
         self._charged += np.bincount(found.stack, found.weight_ns, self._nodes)[: self._nodes]
         self._waiting += found.waiting_ns
@@ -84,13 +81,22 @@ class PoolSums:
 
     def time(self) -> PoolTime:
         """What was taken."""
-        left = max(0.0, self._all - float(self._charged.sum()))
-        return PoolTime(self._all / 1e9, left / 1e9, self._waiting / 1e9, self._shared / 1e9)
+        return PoolTime(self._all() / 1e9, self._left() / 1e9, self._waiting / 1e9, self._shared / 1e9)
 
     def sums(self) -> NodeSums:
         """What is charged, by node of the call tree; what is left stands with the threads without Python stacks."""
-        left = np.array([[max(0.0, self._all - float(self._charged.sum()))]])
+        left = np.array([[self._left()]])
         return NodeSums((MEASURE,), self._charged[:, np.newaxis], [state_label(StackState.NONE)], left)
+
+    def _all(self) -> float:
+        """All CPU time of workers."""
+        groups, totals = self._stream.groups.columns, self._stream.sums.totals
+        mine = self._workers[groups["thread"]] & (groups["stack_state"] == StackState.NONE)
+        return float(totals["cpu_ns"][mine].sum())
+
+    def _left(self) -> float:
+        """What is charged to nothing."""
+        return max(0.0, self._all() - float(self._charged.sum()))
 
 
 @dataclass(frozen=True)
