@@ -30,7 +30,7 @@ volume 3, section 6.4)."""
 class Numbers:
     """Numbers 0, 1 ... for whole numbers that are not negative (keys), in the order in which they first come.
 
-    A hash table with open addressing and linear probing. At most half of its slots are used.
+    A hash table with open addressing and linear probing. At most a quarter of its slots are used.
     """
 
     def __init__(self) -> None:
@@ -84,8 +84,8 @@ class Numbers:
             grown[:first] = self._keys[:first]
             self._keys = grown
         self._keys[first : self._count] = keys
-        if 2 * self._count > len(self._slots):
-            bits = (4 * self._count).bit_length()
+        if 4 * self._count > len(self._slots):
+            bits = (8 * self._count).bit_length()
             self._slots = np.full(1 << bits, _NONE, np.int64)
             self._shift = np.uint64(64 - bits)
             first = 0
@@ -96,7 +96,8 @@ class Numbers:
         slot = self._hash(self._keys[number])
         while len(number):
             free = self._slots[slot] == _NONE
-            self._slots[slot[free]] = number[free]  # of several that want one slot the last gets it
+            # Of several that want one slot the first gets it: what comes often comes early, and is found at once then.
+            self._slots[slot[free][::-1]] = number[free][::-1]
             left = self._slots[slot] != number
             number, slot = number[left], (slot[left] + 1) & (len(self._slots) - 1)
 
