@@ -293,7 +293,7 @@ def _begins_in_own_code(recording: Recording) -> bool:
     own = [file for file, path in enumerate(recording.table("files").column("path").to_pylist()) if path in OWN_CODE]
     stacks = recording.table("stacks")
     parent, code = ids(stacks.column("parent")), ids(stacks.column("code"))
-    roots = np.unique(code[(parent == NOTHING) & (code != NOTHING)])
+    roots = np.flatnonzero(np.bincount(code[(parent == NOTHING) & (code != NOTHING)]))
     return bool(np.isin(ids(recording.table("codes").column("file"))[roots], own).any())
 
 

@@ -353,7 +353,7 @@ class WaitBatch:
 def has_signals(recording: Recording) -> bool:
     """Whether there may be rows of the signal sampler; a process without threads has no rows of any."""
     samplers = np.array(recording.table("processes").column("sampler").to_pylist(), object)
-    sampled = np.unique(numbers(recording.table("threads").column("process")))
+    sampled = np.flatnonzero(np.bincount(numbers(recording.table("threads").column("process"))))
     return any(sampler != "native" for sampler in samplers[sampled].tolist())
 
 
