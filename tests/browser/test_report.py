@@ -264,6 +264,9 @@ def test_a_suggestion_stands_in_its_section_and_where_its_line_is_opened(pages: 
     assert "docs/how-to/suggestions.md#leak" in article.inner_text()
     article.locator("a").click()
     opened = page.locator("#lines .detailbox .suggestion")
+    # However long its text is, the source beside it keeps the most room.
+    source, side = (page.locator("#lines .detailbox > div").nth(place).bounding_box() for place in (0, 1))
+    assert source["width"] > side["width"]
     opened.wait_for()
     assert "cache keeps what it allocates" in opened.inner_text()
     page = visit(pages["evil"])
