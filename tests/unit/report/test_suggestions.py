@@ -216,6 +216,16 @@ def test_rows_by_iterrows(builder: Builder, answer: Answer, name: str, expected:
     assert rules(answer) == expected
 
 
+def test_tables_of_a_few_rows(builder: Builder, answer: Answer) -> None:
+    """Where each loop begins with the values of the whole table, and goes through two rows, no form is much faster."""
+    source = "import pandas\ndef work(table):\n    for i, row in table.iterrows():\n        print(row)\n"
+    rows = library(builder, f"{SITE}/pandas/core/frame.py", "DataFrame.iterrows")
+    values = library(builder, f"{SITE}/pandas/core/frame.py", "DataFrame.values")
+    hot(builder, source, 3, rows, samples=200)
+    hot(builder, source, 3, rows, values, samples=100)
+    assert found(answer) == []
+
+
 CHAIN = (
     "import pandas\ndef work(table, station):\n    for hour in range(9):\n        print(table[station]['t'][hour])\n"
 )
