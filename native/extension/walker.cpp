@@ -18,6 +18,24 @@ constexpr size_t kShortened = 8;  // frames of a stack for which there was no ro
 constexpr size_t kFrameCopy = 128;
 constexpr size_t kMostShims = 100'000;
 
+// The latest frames of some code objects: in a stack that recurs, each object is looked at once.
+class LatestFrames {
+  public:
+    const RawFrame* of(const uint8_t* code) const {
+        const RawFrame* found = latest_[slot(code)];
+        return found && found->code == code ? found : nullptr;
+    }
+    void add(const RawFrame* frame) { latest_[slot(frame->code)] = frame; }
+
+  private:
+    static constexpr size_t kSlots = 8;
+    static size_t slot(const uint8_t* code) {
+        return (reinterpret_cast<uintptr_t>(code) >> 4 ^ reinterpret_cast<uintptr_t>(code) >> 8) %
+               kSlots;
+    }
+    const RawFrame* latest_[kSlots] = {};
+};
+
 }  // namespace
 
 // The thread's data stack: frames that are not a generator's lie in one of its chunks.
@@ -203,14 +221,19 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
         count = 0;
     }
     const Codes codes(api_, at_);
+    LatestFrames latest;
     bool nameless = false;
     for (size_t i = 0; i < count; ++i) {
-        if (!codes.intern(frames[i].code, frames[i].frame, &frames[i].id)) {
+        RawFrame& frame = frames[i];
+        if (const RawFrame* same = latest.of(frame.code)) {
+            frame.id = same->id;
+        } else if (!codes.intern(frame.code, frame.frame, &frame.id)) {
             out->state = TG_STACK_TORN;
             count = 0;
-        } else if (frames[i].id == TG_NONE) {
-            nameless = true;
+            break;
         }
+        latest.add(&frame);
+        nameless = nameless || frame.id == TG_NONE;
     }
     if (nameless && count > 0) api_->count_loss(TG_LOSS_CODES_LOST);
     for (size_t at = count; at-- > 0 && out->depth < out->room;)

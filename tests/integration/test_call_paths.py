@@ -38,9 +38,9 @@ def order(array):
     return np.sort(array)
 
 
-array, end = np.random.default_rng(1).random(200_000), time.process_time() + 1.5
+array, end = np.random.default_rng(1).random(200_000), time.process_time() + 2.0
 while time.process_time() < end:
-    apply(array[:3000])
+    apply(array[:9000])
     order(array)
 """
 
