@@ -6,7 +6,12 @@ import pytest
 
 from integration import support
 
-SPIN = "import time\ndef spin(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
+SPIN = """
+import time
+def spin(s):
+    end = time.process_time() + s
+    while time.process_time() < end: sum(range(5000))
+"""
 SWITCH = (
     SPIN
     + """
