@@ -44,6 +44,9 @@ def same(folder: Path, name: str, *arguments: str, status: int = 0, may_lose: It
     return manifest
 
 
+CLOCK_NANOSLEEP = 230
+
+
 def root() -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can")
@@ -141,6 +144,39 @@ def test_a_program_that_gives_up_its_rights(tmp_path: Path) -> None:
     root()
     tmp_path.chmod(0o755)
     same(tmp_path, "drops_rights", may_lose={"records_dropped"})
+
+
+@pytest.mark.parametrize(
+    ("what", "how"),
+    [
+        ("no_new_privs", "function"),
+        ("no_new_privs", "syscall"),
+        ("capabilities", "function"),
+        ("capabilities", "syscall"),
+        ("securebits", "function"),
+        ("bounding", "function"),
+        ("landlock", "syscall"),
+    ],
+)
+def test_rights_that_one_thread_gives_up(tmp_path: Path, what: str, how: str) -> None:
+    """The recorder's thread has no right that the program gave up: another one begins, as a child of that thread."""
+    if what in {"securebits", "bounding"}:
+        root()
+    same(tmp_path, "rights", what, how)
+    bare, recorded = (tmp_path / name / "threads.json" for name in ("bare", "record"))
+    assert json.loads(bare.read_text(encoding="utf-8")) == [[], []]
+    before, after = json.loads(recorded.read_text(encoding="utf-8"))
+    assert len(before) == len(after) == 1
+    assert before != after
+    waits = support.rows(tmp_path / "record" / "run.tacho", "waits")
+    assert sum(row["off_cpu_ns"] for row in waits if row["syscall"] == CLOCK_NANOSLEEP) > 200_000_000  # of 300
+
+
+def test_a_program_that_may_open_no_file(tmp_path: Path) -> None:
+    """Nor may the recorder's thread then; the recording goes on to the end."""
+    same(tmp_path, "rights", "nothing-readable", "syscall")
+    cpu = support.rows(tmp_path / "record" / "run.tacho", "cpu")
+    assert sum(row["cpu_ns"] for row in cpu) > 400_000_000  # 100 before and 500 after
 
 
 @pytest.mark.parametrize(

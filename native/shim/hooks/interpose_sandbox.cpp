@@ -1,7 +1,8 @@
-// What a program does to itself that the recorder must get out of the way of: seccomp, ptrace, user
-// namespaces. A seccomp filter knows nothing of our system calls and kills the program at the first
-// of them; a thread that has itself traced stops at every signal, ours among them, until its tracer
-// lets it go on. So recording ends before a filter comes, and a traced thread has no timer.
+// What a program does to itself that the recorder must get out of the way of, or follow: seccomp,
+// ptrace, user namespaces, rights. A seccomp filter knows nothing of our system calls and kills the
+// program at the first of them; a thread that has itself traced stops at every signal, ours among
+// them, until its tracer lets it go on. So recording ends before a filter comes, and a traced
+// thread has no timer. Rights that the program gives up by thread are given up by ours as well.
 #include "base/kernel.h"
 #include "base/sandbox.h"
 #include "hooks/interposed.h"
@@ -19,6 +20,8 @@
 namespace tachograph::sandbox {
 namespace {
 
+constexpr long kLandlockRestrictSelf = 446;  // since Linux 5.13, and in no older header
+
 void enter() {
     lifecycle::end_early(EPERM);
     g_entered.store(true);
@@ -35,6 +38,32 @@ void before_seccomp(long operation, long flags, long program) {
     if (operation == SECCOMP_SET_MODE_FILTER && program != 0) enter();
 }
 
+// Whether a call changes what the calling thread alone may do. The C library makes setuid and its
+// relatives for all threads, ours too; these it makes for one.
+bool changes_rights(long number, long a, long b) {
+    if (number == SYS_capset || number == kLandlockRestrictSelf) return true;
+    if (number != SYS_prctl) return false;
+    return a == PR_SET_NO_NEW_PRIVS || a == PR_SET_SECUREBITS || a == PR_CAPBSET_DROP ||
+           (a == PR_CAP_AMBIENT && b != PR_CAP_AMBIENT_IS_SET);
+}
+
+// As a C library's function returns it.
+long returned(long result) {
+    if (result >= 0 || result < -4095) return result;
+    errno = static_cast<int>(-result);
+    return -1;
+}
+
+long watched(long number, long a, long b, long c, long d, long e, long f) {
+    if (number == SYS_prctl) before_prctl(a, b, c);
+    if (number == SYS_seccomp) before_seccomp(a, b, c);
+    const bool traced = number == SYS_ptrace && a == PTRACE_TRACEME && lifecycle::before_trace();
+    const long result = kernel::call(number, a, b, c, d, e, f);
+    if (traced && result != 0) lifecycle::after_failed_trace();
+    if (result == 0 && changes_rights(number, a, b)) lifecycle::after_change_of_rights();
+    return returned(result);
+}
+
 }  // namespace
 }  // namespace tachograph::sandbox
 
@@ -48,11 +77,12 @@ TG_EXPORT int prctl(int option, ...) {
     const long d = va_arg(list, long);
     const long e = va_arg(list, long);
     va_end(list);
-    sandbox::before_prctl(option, b, c);
-    const long result = kernel::call(SYS_prctl, option, b, c, d, e);
-    if (result >= 0) return static_cast<int>(result);
-    errno = static_cast<int>(-result);
-    return -1;
+    return static_cast<int>(sandbox::watched(SYS_prctl, option, b, c, d, e, 0));
+}
+
+TG_EXPORT int capset(void* header, const void* data) noexcept {
+    return static_cast<int>(
+        sandbox::watched(SYS_capset, kernel::address(header), kernel::address(data), 0, 0, 0, 0));
 }
 
 // A process that enters a user namespace must have one thread.
@@ -61,18 +91,13 @@ int alone(F call) {
     const bool helped = lifecycle::before_lone_call();
     const long result = call();
     if (helped) lifecycle::after_lone_call();
-    if (result >= 0) return static_cast<int>(result);
-    errno = static_cast<int>(-result);
-    return -1;
+    return static_cast<int>(sandbox::returned(result));
 }
 
 TG_EXPORT int unshare(int flags) {
     if ((flags & CLONE_NEWUSER) != 0)
         return alone([=] { return kernel::call(SYS_unshare, flags); });
-    const long result = kernel::call(SYS_unshare, flags);
-    if (result >= 0) return 0;
-    errno = static_cast<int>(-result);
-    return -1;
+    return static_cast<int>(sandbox::returned(kernel::call(SYS_unshare, flags)));
 }
 
 TG_EXPORT int setns(int file, int kind) {
@@ -94,14 +119,10 @@ TG_EXPORT long ptrace(enum __ptrace_request request, ...) {
     return result;
 }
 
-// For what syscall() is called with, and for nothing else of it: see below.
-extern "C" __attribute__((visibility("hidden"), used)) void tachograph_before_syscall(long number,
-                                                                                      long a,
-                                                                                      long b,
-                                                                                      long c) {
-    if (number == SYS_prctl) sandbox::before_prctl(a, b, c);
-    if (number == SYS_seccomp) sandbox::before_seccomp(a, b, c);
-    if (number == SYS_ptrace && a == PTRACE_TRACEME) lifecycle::before_trace();
+// What syscall() is called for, where it is one of those above.
+extern "C" __attribute__((visibility("hidden"), used)) long tachograph_watched_syscall(
+    long number, long a, long b, long c, long d, long e, long f) {
+    return sandbox::watched(number, a, b, c, d, e, f);
 }
 
 extern "C" __attribute__((visibility("hidden"), used)) long tachograph_failed_syscall(long result) {
@@ -110,7 +131,8 @@ extern "C" __attribute__((visibility("hidden"), used)) long tachograph_failed_sy
 }
 
 // In assembly, as a call like clone may come back on another stack, where nothing of ours lies.
-// 101 is ptrace, 157 prctl, 317 seccomp; all others go straight to the kernel.
+// 101 is ptrace, 126 capset, 157 prctl, 317 seccomp, 446 landlock_restrict_self, which all come
+// back on the same stack; all others go straight to the kernel.
 __asm__(R"(
     .text
     .globl syscall
@@ -119,12 +141,15 @@ syscall:
     .cfi_startproc
     endbr64
     cmpq $101, %rdi
-    je 2f
+    je tachograph_watched_syscall
+    cmpq $126, %rdi
+    je tachograph_watched_syscall
     cmpq $157, %rdi
-    je 2f
+    je tachograph_watched_syscall
     cmpq $317, %rdi
-    je 2f
-1:
+    je tachograph_watched_syscall
+    cmpq $446, %rdi
+    je tachograph_watched_syscall
     movq %rdi, %rax
     movq %rsi, %rdi
     movq %rdx, %rsi
@@ -134,40 +159,9 @@ syscall:
     movq 8(%rsp), %r9
     syscall
     cmpq $-4095, %rax
-    jae 3f
+    jae 1f
     ret
-2:
-    pushq %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    pushq %r8
-    .cfi_adjust_cfa_offset 8
-    pushq %r9
-    .cfi_adjust_cfa_offset 8
-    subq $8, %rsp
-    .cfi_adjust_cfa_offset 8
-    call tachograph_before_syscall
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    popq %r9
-    .cfi_adjust_cfa_offset -8
-    popq %r8
-    .cfi_adjust_cfa_offset -8
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
-    jmp 1b
-3:
+1:
     movq %rax, %rdi
     jmp tachograph_failed_syscall
     .cfi_endproc

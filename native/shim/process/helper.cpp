@@ -222,6 +222,12 @@ void stop() {
     wait_until_gone(limit);
 }
 
+void start_anew() {
+    if (g.running.load() == 0) return;
+    stop();
+    start();
+}
+
 void forget() {
     g.stop.store(0);
     g.running.store(0);

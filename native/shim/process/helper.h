@@ -11,6 +11,8 @@ namespace tachograph::helper {
 void start();
 // Asks it to end and waits until its thread is gone, half a second at most.
 void stop();
+// Where there is one, another takes its place: a child of the calling thread, with its rights.
+void start_anew();
 // In a forked child: it is the parent's.
 void forget();
 // Its thread id, 0 while it is not there.

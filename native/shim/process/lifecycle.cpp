@@ -279,6 +279,10 @@ bool before_lone_call() {
 
 void after_lone_call() { restart_helper(); }
 
+void after_change_of_rights() {
+    if (live()) helper::start_anew();
+}
+
 bool before_trace() {
     threads::Thread* own = threads::own();
     if (!recording() || !own || kernel::getpid() != g.pid || own->traced.exchange(true))

@@ -36,6 +36,10 @@ void end_early(int error);
 bool before_lone_call();
 void after_lone_call();
 
+// The calling thread, and it alone, has given up rights: our own thread begins anew as its child,
+// and has what it has.
+void after_change_of_rights();
+
 // The calling thread is about to have itself traced: it must take no signal of ours any more.
 bool before_trace();  // whether that is new
 void after_failed_trace();
