@@ -144,20 +144,32 @@ def test_a_report_says_what_is_missing(foreign: tuple[support.Outcome, support.O
     assert "Traceback" not in shown.stderr
 
 
-@pytest.fixture(scope="module")
-def embedding(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A C program that is linked with this Python's library."""
+def shared_library() -> tuple[Path, Path]:
+    """The library of this Python and the folder of its headers; the test is skipped where one is missing."""
     folder, name = sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("LDLIBRARY") or ""
     include = Path(sysconfig.get_path("include"))
-    if not sysconfig.get_config_var("Py_ENABLE_SHARED") or not (Path(folder) / name).exists():
+    library = Path(folder) / name
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED") or not library.exists():
         pytest.skip("this Python has no shared library to link with")
     if not (include / "Python.h").exists():
         pytest.skip("this Python's headers are not installed")
-    program = tmp_path_factory.mktemp("embedding") / "embeds"
-    source = Path(__file__).with_name("native") / "embeds.c"
-    link = [f"-L{folder}", f"-l{name.removeprefix('lib').removesuffix('.so')}", f"-Wl,-rpath,{folder}"]
-    subprocess.run(["cc", "-O1", source, f"-I{include}", "-o", program, *link], check=True, timeout=120)
+    return library, include
+
+
+def compile_embedding(source: str, folder: Path, include: Path, *options: str) -> Path:
+    program = folder / Path(source).stem
+    path = Path(__file__).with_name("native") / source
+    subprocess.run(["cc", "-O1", path, f"-I{include}", "-o", program, *options], check=True, timeout=120)
     return program
+
+
+@pytest.fixture(scope="module")
+def embedding(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A C program that is linked with this Python's library."""
+    library, include = shared_library()
+    link = [f"-L{library.parent}", f"-l{library.name.removeprefix('lib').removesuffix('.so')}"]
+    rpath = f"-Wl,-rpath,{library.parent}"
+    return compile_embedding("embeds.c", tmp_path_factory.mktemp("embedding"), include, *link, rpath)
 
 
 def embedded(program: Path, *arguments: str) -> tuple[support.Outcome, Tree]:
@@ -197,3 +209,35 @@ def test_embedded_main(embedding: Path) -> None:
     plain, tree = embedded(embedding, "main", str(support.PROGRAMS / "work.py"), "in_embedded_main")
     assert plain.status == tree.recorded.status == 0, tree.recorded.stderr
     assert tree.row("in_embedded_main")["command"].endswith("in_embedded_main")
+
+
+HELD = 64 << 20
+IN_LATE_PYTHON = f"""
+import ctypes, time
+def in_late_python():
+    end = time.process_time() + 0.3
+    while time.process_time() < end: sum(range(5000))
+hold = ctypes.CDLL(None).hold
+hold.argtypes, hold.restype = [ctypes.c_size_t], ctypes.c_void_p
+in_late_python()
+print(bool(hold({HELD})))
+"""
+
+
+def test_loaded_late(tmp_path: Path) -> None:
+    """A program without a Python is left to itself until it loads one: its calls of malloc come back to the hooks."""
+    library, include = shared_library()
+    program = compile_embedding("embeds_late.c", tmp_path, include, "-rdynamic", "-ldl")
+    command = [str(program), str(library), sys.executable, IN_LATE_PYTHON]
+    plain = support.run(command, tmp_path)
+    assert plain == support.Outcome(42, "True\n", "")
+    assert support.record(command, tmp_path) == plain
+    recording = tmp_path / "run.tacho"
+    (process,) = support.rows(recording, "processes")
+    assert (process["recorded"], process["exit_status"]) == ("python", 42)
+    functions = {row["function"] for row in support.analyze(recording, cwd=tmp_path)["lines"] if row["cpu_s"]}
+    assert "in_late_python" in functions
+    # What it held before is not known, and so is no sum; what it took since then is.
+    memory = support.rows(recording, "memory")
+    assert {row["peak_bytes"] for row in memory} == {None}
+    assert HELD <= sum(row["native_allocated_bytes"] for row in memory) < 2 * HELD
