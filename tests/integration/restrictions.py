@@ -16,7 +16,7 @@ IMPOSSIBLE = 99
 
 NAMES = (
     "docker", "no-ptrace", "old-kernel", "read-only-root", "small-shm", "address-space", "open-files", "file-size",
-    "process-ids",
+    "process-ids", "memory-group", "process-group",
 )  # fmt: skip
 
 

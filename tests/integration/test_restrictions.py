@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from integration import restrictions
+from integration import restrictions, support
 
 pytestmark = pytest.mark.native
 
 
-QUICK = ("docker", "read-only-root", "address-space", "open-files")
+QUICK = ("docker", "read-only-root", "address-space", "open-files", "process-group")
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,21 @@ def test_output_and_end_are_as_bare(tmp_path: Path, name: str) -> None:
         restrictions.compare(tmp_path, name)
     except restrictions.ImpossibleError as error:
         pytest.skip(str(error))
+
+
+TAKES_ALL = """
+print("begins", flush=True)
+held = []
+while True: held.append(b"x" * (1 << 20))
+"""
+
+
+def test_the_kernel_ends_what_takes_too_much_memory(tmp_path: Path) -> None:
+    """In a control group, of which the recording command is a part: it stays, and the recording is whole."""
+    try:
+        recording = restrictions.compare(tmp_path, "memory-group", ["-c", TAKES_ALL])
+    except restrictions.ImpossibleError as error:
+        pytest.skip(str(error))
+    (program,) = support.rows(recording, "processes")
+    assert program["exit_status"] == -9
+    assert max(row["peak_bytes"] for row in support.rows(recording, "memory")) > 64 << 20

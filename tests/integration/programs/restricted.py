@@ -9,6 +9,7 @@ import os
 import resource
 import struct
 import sys
+import time
 from collections.abc import Callable, Iterable
 
 IMPOSSIBLE = 99
@@ -19,6 +20,8 @@ ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 NEW_NAMESPACES, NEW_MOUNTS, NEW_PIDS = 0x7E020000, 0x00020000, 0x20000000
 READ_ONLY, REMOUNT, BIND, RECURSIVE, PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
 CLONE, CLONE3 = 56, 435
+MEMORY, PROCESSES = str(200 << 20), "60"
+"""Limits of control groups, in which the recording command is as well."""
 
 # "Significant syscalls blocked by the default profile" of Docker's documentation, and io_uring, which it blocks since
 # version 25; process_vm_readv and its kin are refused where a kernel is older than 4.8.
@@ -88,6 +91,50 @@ def few_processes() -> None:
         file.write("320")
 
 
+def control_group(controller: str) -> tuple[str, int]:
+    """The folder of the control group that we are in and that has this controller, and its version."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        groups = [line.rstrip("\n").split(":", 2) for line in file]
+    for _, controllers, path in groups:
+        if controller in controllers.split(","):
+            return f"/sys/fs/cgroup/{controllers}{path}", 1
+    path = next((path for number, _, path in groups if number == "0"), "/")
+    return f"/sys/fs/cgroup{path}", 2
+
+
+def write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def limited_group(controller: str, *limits: tuple[str, str]) -> None:
+    """Goes on in a control group of its own with one of these limits, the first one for version 1; it is removed."""
+    above, version = control_group(controller)
+    if version == 2:
+        write(f"{above}/cgroup.subtree_control", f"+{controller}")
+    group = f"{above}/tachograph-test-{os.getpid()}"
+    os.mkdir(group)
+    try:
+        write(f"{group}/{limits[version - 1][0]}", limits[version - 1][1])
+    except OSError:
+        os.rmdir(group)
+        raise
+    child = os.fork()
+    if child == 0:
+        write(f"{group}/cgroup.procs", str(os.getpid()))
+        return
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    while True:
+        try:
+            os.rmdir(group)
+            break
+        except OSError as error:  # processes of the program that are about to end
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(0.05)
+    os._exit(status if status >= 0 else 128 - status)
+
+
 def limit(kind: int, value: int) -> None:
     resource.setrlimit(kind, (value, value))
 
@@ -102,6 +149,8 @@ RESTRICTIONS: dict[str, Callable[[], None]] = {
     "open-files": lambda: limit(resource.RLIMIT_NOFILE, 32),
     "file-size": lambda: limit(resource.RLIMIT_FSIZE, 4 << 20),
     "process-ids": few_processes,
+    "memory-group": lambda: limited_group("memory", ("memory.limit_in_bytes", MEMORY), ("memory.max", MEMORY)),
+    "process-group": lambda: limited_group("pids", ("pids.max", PROCESSES), ("pids.max", PROCESSES)),
 }
 
 
