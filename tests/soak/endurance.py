@@ -18,7 +18,11 @@ from soak.loads import LOADS, Load
 from tachograph.format import schema
 
 MOST_GROWTH = 16 << 20
-"""Bytes that each may have more after the first quarter than at its end: buffers find their size, no more."""
+"""Bytes that each may have more after the first quarter than at its end: buffers find their size, no more.
+
+Each window's tables are made by a process of its own: of those the ones that ended in the first quarter are compared
+with the later ones, each at its largest. One that is still about to load its libraries says nothing.
+"""
 
 KEEP = 3
 """Windows that are kept under ``--rotate``."""
@@ -60,17 +64,19 @@ def peak(pid: int) -> int:
     return 0
 
 
-def watch_tables(pid: int, seconds: float) -> tuple[list[int], int]:
-    """The program's process, and the largest size that a process of tables had in so many seconds (0: there was none).
+def watch_tables(pid: int, seconds: float, peaks: dict[int, tuple[float, int]]) -> tuple[list[int], list[int]]:
+    """Look at the recording command for so many seconds: its program's process, and that of tables, as seen last.
 
-    Such a process is over within seconds, and largest in its last moments.
+    In ``peaks`` is, for each process of tables, when it was last seen and the largest size it had: it is over within
+    seconds, and largest in its last moments.
     """
-    end, largest = time.monotonic() + seconds, 0
+    end = time.monotonic() + seconds
     while True:
         program, tables = support.children(pid)
-        largest = max([largest, *map(peak, tables)])
+        for each in tables:
+            peaks[each] = (time.monotonic(), max(peak(each), peaks.get(each, (0.0, 0))[1]))
         if time.monotonic() >= end:
-            return program, largest
+            return program, tables
         time.sleep(0.02)
 
 
@@ -94,23 +100,29 @@ def run(folder: Path, name: str, seconds: float) -> str:
     seen = watch(folder, program, [*load.options, *rotate], seconds)
     if load.changes_size:
         del seen["program"]
-    growth = {what: grown(what, found, seconds) for what, found in seen.items() if found}
+    growth = {what: grown(what, found, seconds) for what, found in seen.items() if found and what != "tables"}
+    if seen["tables"]:
+        growth["tables"] = grown_tables(seen["tables"], seconds)
     lost = " and ".join(judge(recording, load) for recording in sorted(folder.glob("*.tacho"))[-1:])
     sizes = ", ".join(f"{what} {each.quarter >> 20} then at most {each.most >> 20} MB" for what, each in growth.items())
     return f"{sizes}; {lost}"
 
 
 def watch(folder: Path, program: Path, options: Sequence[str], seconds: float) -> dict[str, list[tuple[float, int]]]:
-    """Sizes of the processes and, if it rotates, of what is on disk, with the times when they were seen."""
-    seen: dict[str, list[tuple[float, int]]] = {"recorder": [], "program": [], "disk": [], "tables": []}
+    """Sizes with the times when they were seen: of processes, and if it rotates, of what is on disk.
+
+    Of those that make tables there is one for each that came to its end, when it did so.
+    """
+    seen: dict[str, list[tuple[float, int]]] = {"recorder": [], "program": [], "disk": []}
+    peaks: dict[int, tuple[float, int]] = {}
+    running: list[int] = []
     begin = time.monotonic()
     with support.start([program, str(seconds)], folder, *options) as command:
         while command.poll() is None and time.monotonic() - begin < seconds:
-            programs, tables = watch_tables(command.pid, min(1.0, seconds / 50))
+            programs, running = watch_tables(command.pid, min(1.0, seconds / 50), peaks)
             sizes = {
                 "recorder": resident(command.pid),
                 "program": max(map(resident, programs), default=0),
-                "tables": tables,
                 "disk": on_disk(folder) if "--rotate" in options else 0,
             }
             for name, size in sizes.items():
@@ -118,6 +130,7 @@ def watch(folder: Path, program: Path, options: Sequence[str], seconds: float) -
                     seen[name].append((time.monotonic() - begin, size))
         output, errors = command.communicate(timeout=600)
     assert (command.returncode, output, errors) == (0, "done\n", ""), (command.returncode, output, errors)
+    seen["tables"] = sorted((at - begin, size) for pid, (at, size) in peaks.items() if pid not in running)
     return seen
 
 
@@ -125,6 +138,18 @@ def grown(name: str, found: Sequence[tuple[float, int]], seconds: float) -> Grow
     """What was seen of one size. Raises AssertionError if it is more than buffers need to find their size."""
     early = [size for at, size in found if seconds / 8 <= at <= seconds / 4]
     late = [size for at, size in found if at > seconds / 4]
+    return bounded(name, early, late, found)
+
+
+def grown_tables(found: Sequence[tuple[float, int]], seconds: float) -> Growth:
+    """The same of the processes that make tables, each seen once, at its end; the first is early in any case."""
+    early = [size for number, (at, size) in enumerate(found) if number == 0 or at <= seconds / 4]
+    late = [size for _, size in found[len(early) :]]
+    return bounded("process of tables", early, late, found)
+
+
+def bounded(name: str, early: Sequence[int], late: Sequence[int], found: Sequence[tuple[float, int]]) -> Growth:
+    """From the first quarter to the rest of a run, if that is at most ``MOST_GROWTH``; AssertionError if it is more."""
     assert early, f"the {name} was not seen early"
     assert late, f"the {name} was not seen late"
     growth = Growth(max(early), max(late))

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,6 +63,41 @@ def test_growth_after_the_first_quarter() -> None:
         endurance.grown("program", [*steady, (99.5, 120 << 20)], 100)
     with pytest.raises(AssertionError, match="not seen late"):
         endurance.grown("program", steady[:20], 100)
+
+
+def test_growth_from_one_process_of_tables_to_the_next() -> None:
+    """Each counts at its end, when it is largest; where the first takes longer than a quarter, it is the measure."""
+    equal = [(at, 137 << 20) for at in (11.0, 14.0, 17.0)]
+    assert endurance.grown_tables(equal, 30).bytes == 0
+    with pytest.raises(AssertionError, match="the process of tables grew by 20480 KB"):
+        endurance.grown_tables([*equal, (20.0, 157 << 20)], 30)
+    with pytest.raises(AssertionError, match="the process of tables grew by 30720 KB"):
+        endurance.grown_tables([(5.0, 100 << 20), (7.0, 107 << 20), *equal], 30)
+    with pytest.raises(AssertionError, match="the process of tables was not seen late"):
+        endurance.grown_tables(equal[:1], 30)
+
+
+STARTS_ONE = """
+import subprocess, sys, threading
+code = "import sys; kept = b'x' * (50 << 20); print('made', flush=True); sys.stdin.read()"
+threading.Thread(target=subprocess.run, args=([sys.executable, "-c", code],)).start()
+"""
+
+
+def test_the_largest_size_of_a_process_of_tables() -> None:
+    """It is a child of another thread than the first, and may have had next to nothing when it was met first."""
+    peaks: dict[int, tuple[float, int]] = {}
+    with subprocess.Popen([sys.executable, "-c", STARTS_ONE], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"made\n"
+        (only,) = endurance.watch_tables(process.pid, 0, peaks)[1]
+        size = peaks[only][1]
+        assert size > 50 << 20
+        process.stdin.close()
+        process.wait(timeout=60)
+    assert endurance.watch_tables(process.pid, 0, peaks) == ([], [])
+    assert peaks[only][1] == size
 
 
 def recording(folder: Path, **losses: int) -> Path:
