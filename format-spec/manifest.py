@@ -37,6 +37,7 @@ class Manifest:
     cpu_count: int | None = None
     clock: dict[str, Any] | None = None
     argv: list[str] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     sampler_cost: dict[str, Any] = field(default_factory=dict)
     quality: list[dict[str, Any]] = field(default_factory=list)
@@ -91,6 +92,8 @@ class Manifest:
         document = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "extra"}
         if self.window is None:
             del document["window"]
+        if not self.labels:
+            del document["labels"]
         return (json.dumps(_clean({**document, **self.extra}), indent=1, ensure_ascii=False) + "\n").encode()
 
     def write(self, path: Path | str) -> None:
@@ -153,6 +156,8 @@ def _check_value(name: str, value: Any, where: str) -> None:
     elif name in _OBJECTS:
         good = value is None if not isinstance(value, dict) else _is_object(name, value)
         good = good and (value is not None or name not in _REQUIRED_OBJECTS)
+    elif name == "labels":
+        good = isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
     elif name in _TEXT_LISTS:
         good = isinstance(value, list) and all(isinstance(each, str) for each in value)
     elif name == "quality":

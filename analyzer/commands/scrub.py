@@ -18,9 +18,9 @@ from .progress import progress
     "  tachograph scrub run.tacho --drop sources --drop argv   only these\n"
     "  tachograph scrub run.tacho --drop none --from 10 --to 20 -o part.tacho\n"
     "  tachograph scrub run.tacho --thread 'worker*' --without waits",
-    help="Write a copy of a recording that can be handed on: without source texts, paths, command lines, the host and"
-    " names, or only a part of it. It can be analyzed like any other, and its manifest says what was removed.\n\n"
-    + RECORDING_HELP,
+    help="Write a copy of a recording that can be handed on: without source texts, paths, command lines, the host,"
+    " names and labels, or only a part of it. It can be analyzed like any other, and its manifest says what was"
+    " removed.\n\n" + RECORDING_HELP,
 )
 @click.argument("recording", required=False, type=click.Path())
 @click.option("-o", "--output", metavar="DIRECTORY", help="Where to write.  [default: NAME.scrubbed.tacho]")
@@ -29,7 +29,8 @@ from .progress import progress
     type=click.Choice([*DROPPABLE, "none"]),
     multiple=True,
     help="Only these, may be repeated: source texts; paths of files (replaced, still in or out of the project);"
-    " the command line; the host's name; names of functions and threads (replaced).  [default: all of them]",
+    " the command line; the host's name; names of functions and threads (replaced);"
+    " labels.  [default: all of them]",
 )
 @click.option(
     "--without",

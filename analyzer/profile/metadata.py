@@ -16,6 +16,9 @@ from ..recording.time_window import Window
 from .processes import LISTED
 from .profile import Metadata, Totals
 
+MAX_LABELS = 1000
+"""Labels that are shown."""
+
 
 def read_metadata(recording: Recording) -> Metadata:
     """The recording, its program and its machine, in printable text."""
@@ -38,6 +41,7 @@ def read_metadata(recording: Recording) -> Metadata:
         format_version=printable(manifest.format_version),
         tachograph_version=_text(manifest.tachograph_version),
         rotated=_rotated(recording),
+        labels={printable(key, 80): printable(value, 300) for key, value in list(manifest.labels.items())[:MAX_LABELS]},
     )
 
 

@@ -138,6 +138,8 @@ class Metadata:
     tachograph_version: str | None
     rotated: str | None
     """Which window of a rotated recording it is."""
+    labels: dict[str, str]
+    """What the recording is of, as its user and its environment say."""
 
 
 @dataclass(frozen=True, slots=True)

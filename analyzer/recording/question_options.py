@@ -133,7 +133,7 @@ class Metric(enum.StrEnum):
         return "nanoseconds" if self in (Metric.CPU, Metric.WAIT) else "bytes"
 
 
-DROPPABLE = ("sources", "paths", "argv", "host", "names")
+DROPPABLE = ("sources", "paths", "argv", "host", "names", "labels")
 """What ``scrub --drop`` removes."""
 
 WITHOUT: Mapping[str, tuple[str, ...]] = {

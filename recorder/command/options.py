@@ -22,6 +22,7 @@ from tachograph.recorder.command.option_values import (
     parse_sampler,
     parse_threshold,
 )
+from tachograph.recorder.labels.label_text import parse_label
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
 
@@ -201,6 +202,12 @@ class Options:
         help="With --rotate: when this signal (USR1, USR2, RTMIN+3) comes to this command, the present window is "
         "closed, and it and the kept ones are never deleted. The signal is not passed on to the program any more. "
         "tachograph.recorder.snapshot() does the same from inside the program.",
+    )  # fmt: skip
+    labels: tuple[tuple[str, str], ...] = row(
+        "--label", default=(), metavar="KEY=VALUE", parse=parse_label, repeated=True, key="label", kind=LIST,
+        help="Say what the recording is of: a version, a service, a day. Can be repeated.",
+        more="`TACHOGRAPH_LABELS` does the same for all recordings of an environment. Ranks, Kubernetes, Slurm, "
+        "OpenTelemetry and git give labels by themselves: see [labels](../how-to/label-recordings.md).",
     )  # fmt: skip
     force: bool = row("-f", "--force", default=False, help="Replace an existing recording.")
     quiet: bool = row("-q", "--quiet", default=False, help="Do not print the line at the end.")

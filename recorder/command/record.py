@@ -15,6 +15,7 @@ from tachograph.recorder.command.executables import needs_sanitizer_first
 from tachograph.recorder.command.options import Options
 from tachograph.recorder.command.support import check_support, preload_library
 from tachograph.recorder.command.target import Kind, Target
+from tachograph.recorder.labels.labels import Labels, gather_labels
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP
 
@@ -31,6 +32,7 @@ def run(options: Options, target: Target | None) -> None:
         raise Refused("nothing to record: name a script, a command, -m MODULE or -c CODE")
     check_support(options.sampler)
     target = target.resolved()
+    labels = gather_labels(options.labels, os.environ, target.folders())
     program, arguments = target.invocation(sys.orig_argv)
     # Not before: where recording is not supported, these modules may not even be imported.
     from tachograph.recorder.collect import output
@@ -75,11 +77,17 @@ def run(options: Options, target: Target | None) -> None:
     if number is not None:
         output.discard(path)
         launch.end_like(-number)
-    _accompany(path, started, target, manifest, options, None if broker is None else broker[1])
+    _accompany(path, started, target, manifest, options, labels, None if broker is None else broker[1])
 
 
 def _accompany(
-    path: Path, program: Program, target: Target, manifest: Manifest, options: Options, listener: _socket.socket | None
+    path: Path,
+    program: Program,
+    target: Target,
+    manifest: Manifest,
+    options: Options,
+    labels: Labels,
+    listener: _socket.socket | None,
 ) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from tachograph.recorder.command import launch
@@ -97,6 +105,7 @@ def _accompany(
         gpu=options.gpu,
         rotate=options.rotate,
         keep=keep,
+        labels=labels,
         listener=listener,
     )
     session.begin()

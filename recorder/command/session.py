@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tachograph.recorder.collect.sources import SourceScout, SourceStore
     from tachograph.recorder.command.launch import Program
     from tachograph.recorder.fd_broker.broker import FdBroker
+    from tachograph.recorder.labels.labels import Labels
     from tachograph.recorder.rotation.rotate import Rotation
     from tachograph.recorder.rotation.rotation_settings import Rotate
 
@@ -72,6 +73,7 @@ class Session:
         gpu: bool = True,
         rotate: Rotate | None = None,
         keep: int = DEFAULT_KEEP,
+        labels: Labels | None = None,
         listener: _socket.socket | None = None,
     ) -> None:
         self._directory = directory
@@ -90,6 +92,7 @@ class Session:
         self._collector = Collector(
             self._spool, self._prepare, import_for_the_end, None if rotate is None else self._begin_rotation
         )
+        self._labels = labels
         self._listener = listener
         self._broker: FdBroker | None = None
 
@@ -176,8 +179,14 @@ class Session:
         with suppress(OSError):
             note_recorder(self._spool, self._program.pid)
             note_start(self._spool, *self._program)
+            self._add_labels()
             self._manifest.write(self._directory / MANIFEST)
         return SourceScout(self._sources)
+
+    def _add_labels(self) -> None:
+        if self._labels is not None:
+            self._manifest.labels = {**self._labels.of_repository(), **self._labels.masked()}
+            self._manifest.notes += self._labels.notes
 
     def _begin_rotation(self) -> Rotation:
         from tachograph.recorder.rotation.rotate import Rotation

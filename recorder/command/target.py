@@ -61,6 +61,15 @@ class Target(NamedTuple):
             return self.what
         return "stdin" if self.what == "-" else Path(self.what).name
 
+    def folders(self) -> tuple[Path, ...]:
+        """Where the program's source may lie, the likeliest first: the folder of the script, and the present one."""
+        try:
+            present = [os.getcwd()]
+            script = [os.path.dirname(os.path.abspath(self.what))] if self.kind is Kind.SCRIPT else []
+        except OSError:
+            return ()  # the present folder has been removed
+        return tuple(map(Path, dict.fromkeys([*script, *present])))
+
     def recording_stem(self) -> str:
         """The beginning of a recording's file name."""
         name = self.title()

@@ -101,6 +101,11 @@ def without_identity(devices: pa.Table) -> pa.Table:
     return _nulled(devices, "uuid")
 
 
+def without_labels(labels: dict[str, str]) -> dict[str, str]:
+    """Labels without all that are texts: the numbers of ranks are left, which tell recordings of a run apart."""
+    return {name: labels[name] for name in ("rank", "world_size", "local_rank") if labels.get(name, "").isdecimal()}
+
+
 def without_texts(spans: pa.Table) -> pa.Table:
     """Spans with made-up names, and without the values that the program gave them."""
     names = _numbered(_texts(spans, "name"), lambda number, _: f"span_{number}")
@@ -146,6 +151,7 @@ __all__ = [
     "within",
     "without_commands",
     "without_identity",
+    "without_labels",
     "without_names",
     "without_paths",
     "without_sources",

@@ -151,6 +151,7 @@ def _about(profile: Profile) -> list[tuple[str, str]]:
         ("recording", metadata.path),
         ("identity", metadata.uuid),
         ("machine", ", ".join(filter(None, (metadata.host, metadata.os, metadata.machine)))),
+        ("labels", " ".join(f"{key}={value}" for key, value in metadata.labels.items())),
         ("scope", profile.scope + widened),
         ("window", window),
         ("attribution", str(question.attribution)),

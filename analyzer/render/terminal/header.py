@@ -17,6 +17,8 @@ from ...report_data.numbers import percent, seconds, size
 from .style import COLOURS, NAMES, Style
 
 FEW_SAMPLES = 100
+MAX_LABELS = 12
+"""Labels that the head has room for."""
 MIN_INHERITED = 1_000_000
 """What forked processes inherited from their parents is mentioned if it is so much."""
 GC_SHARE = 0.02
@@ -32,6 +34,8 @@ def header(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     """The lines of the head."""
     yield _program(profile, style, width)
     yield from _wrapped(_circumstances(profile, style), width)
+    if profile.metadata.labels:
+        yield from _wrapped(_labels(profile, style), width)
     yield Text()
     yield from _wrapped(_numbers(profile, style), width)
     yield from _split(profile, style, width)
@@ -60,6 +64,14 @@ def _circumstances(profile: Profile, style: Style) -> Text:
     facts.append(" and ".join(metadata.samplers) + f" sampler{every}" if metadata.samplers else None)
     facts.append(metadata.rotated)
     return Text(" " + style.plain(" · ").join(fact for fact in facts if fact), "dim")
+
+
+def _labels(profile: Profile, style: Style) -> Text:
+    told = [
+        f"{key}={value if len(value) <= 24 else value[:23] + '…'}" for key, value in profile.metadata.labels.items()
+    ]
+    more = [f"and {len(told) - MAX_LABELS} more ('tachograph info' has all)"] if len(told) > MAX_LABELS else []
+    return Text(style.plain(" " + " · ".join([*told[:MAX_LABELS], *more])), "dim")
 
 
 def _when(created: str | None) -> str | None:

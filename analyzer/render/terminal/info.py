@@ -58,6 +58,7 @@ def text(document: dict[str, Any]) -> Iterator[Text]:
         ("program", metadata["program"]),
         ("recorded", metadata["created_utc"]),
         ("on", ", ".join(str(part) for part in machine if part)),
+        ("labels", " ".join(f"{key}={value}" for key, value in metadata["labels"].items()) or "none"),
         ("Python", ", ".join(metadata["python_versions"])),
         ("processes", _processes(document["processes"])),
         ("wall time", seconds(document["wall_s"])),

@@ -41,6 +41,11 @@ class Builder:
     quality: list[dict[str, Any]] = field(default_factory=list)
     end_ns: int | None = START + 10_000 * MS
     cpu_count: int | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    uuid: str = UUID
+    host: str | None = None
+    argv: tuple[str, ...] = ("program.py",)
+    created_utc: str | None = None
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -245,11 +250,14 @@ class Builder:
             rows = sorted(self.rows[name], key=lambda row: row[table.sort[0]]) if table.sort else self.rows[name]
             columns = [pa.array([row.get(each.name) for row in rows], each.type) for each in table.schema]
             content = pa.table(columns, schema=table.schema)
-            sizes[name] = write_table(content, self.path / f"{name}.parquet", SPEC, name, UUID)
+            sizes[name] = write_table(content, self.path / f"{name}.parquet", SPEC, name, self.uuid)
         Manifest(
-            uuid=UUID,
+            uuid=self.uuid,
             state=self.state,
-            argv=["program.py"],
+            host=self.host,
+            created_utc=self.created_utc,
+            argv=[*self.argv],
+            labels=self.labels,
             clock={"monotonic_ns": START, "utc_ns": 1_700_000_000_000_000_000},
             parameters={"interval_ns": self.interval_ns, "waits": True, "sampler": self.sampler, **self.parameters},
             quality=self.quality,

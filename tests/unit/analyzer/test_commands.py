@@ -204,6 +204,18 @@ def test_info(builder: Builder, here: Path) -> None:
     assert [loss["loss"] for loss in found["quality"]["losses"]] == ["records_dropped", "new"]
 
 
+def test_labels_are_shown(builder: Builder, here: Path) -> None:
+    builder.labels = {"version": "1.4", "k8s.pod.name": EVIL, **{f"label{number}": "x" for number in range(20)}}
+    small(builder).write()
+    told = invoke(analyze).output
+    assert "version=1.4" in told
+    assert "and 10 more ('tachograph info' has all)" in told
+    assert "\x1b" not in told
+    assert "label19=x" in invoke(info).output
+    labels = json.loads(invoke(analyze, "--json", "-").output)["recording"]["labels"]
+    assert (labels["version"], len(labels)) == ("1.4", 22)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -26,6 +26,7 @@ SECRETS = (
     "secret-argv",
     "secret-host",
     "secret-task",
+    "secret-label",
 )
 TIMES = ("cpu_s", "python_s", "native_s", "kernel_s", "unknown_s", "wait_s", "total_cpu_s", "total_wait_s")
 
@@ -65,6 +66,7 @@ def scrubbed(made: Builder, tmp_path: Path) -> Callable[..., Recording]:
                 "host": "secret-host",
                 "os": "Linux 6.1-secret-host",
                 "new": "secretpath",
+                "labels": {"service.name": "secret-label", "rank": "3"},
             }
             (made.path / "manifest.json").write_text(json.dumps(manifest), "utf-8")
         target = tmp_path / f"scrubbed-{len(list(tmp_path.iterdir()))}.tacho"
@@ -95,6 +97,7 @@ def test_what_is_dropped_is_gone(scrubbed: Callable[..., Recording], made: Build
         ("sources", {"secret_source"}),
         ("argv", {"secret-argv"}),
         ("host", {"secret-host"}),
+        ("labels", {"secret-label"}),
         ("names", {"SecretName", "secret_thread", "secret_symbol", "secret-task"}),
         ("paths", {"secretpath"}),
     ],
@@ -296,3 +299,7 @@ def test_positions_are_kept_with_both_of_their_threads(
     threads = result.table("threads").column("name").to_pylist()
     assert [row["thread"] for row in rows] == left
     assert all(threads[row["sampled"]] == "pool" for row in rows)
+
+
+def test_ranks_are_kept(scrubbed: Callable[..., Recording]) -> None:
+    assert scrubbed().manifest.labels == {"rank": "3"}

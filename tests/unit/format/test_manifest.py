@@ -151,3 +151,14 @@ def test_missing_file(tmp_path: Path) -> None:
         Manifest.read(tmp_path / "manifest.json")
     with pytest.raises(FormatError):
         Manifest.read(tmp_path)
+
+
+def test_labels() -> None:
+    assert parse().labels == {}
+    assert b"labels" not in parse().to_bytes()
+    labelled = parse(labels={"version": "1.4"})
+    assert Manifest.from_bytes(labelled.to_bytes()).labels == {"version": "1.4"}
+    others: tuple[object, ...] = (None, [], "version=1.4", {"version": 1.4}, {"version": None})
+    for bad in others:
+        with pytest.raises(FormatError, match="labels has a value that it cannot have"):
+            parse(labels=bad)

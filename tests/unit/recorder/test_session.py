@@ -22,6 +22,7 @@ from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.session import Outcome, Session
 from tachograph.recorder.command.summary import bytes_text, summary
 from tachograph.recorder.inprocess.arm import leave_reason
+from tachograph.recorder.labels.labels import Labels
 
 NO_PROCESS = 2**22 + 1
 
@@ -32,7 +33,8 @@ def session(path: Path, sampler: str = "signal", *, script: bool = True, **param
     program = Program(
         NO_PROCESS, time.monotonic_ns(), sys.executable if script else "/bin/sh", ["a.py", "--token", "x"]
     )
-    return Session(path, program, manifest, ["a.py", "--token", "x"], None), spool
+    labels = Labels({"version": "1.4", "db.password": "x"})
+    return Session(path, program, manifest, ["a.py", "--token", "x"], None, labels=labels), spool
 
 
 def test_a_session(tmp_path: Path) -> None:
@@ -43,7 +45,9 @@ def test_a_session(tmp_path: Path) -> None:
     outcome = recording.end(0)
     assert outcome.finished is not None
     assert (outcome.finished.rows["cpu"], outcome.not_recorded, outcome.stopped_early) == (10, None, None)
-    assert Manifest.read(path / "manifest.json").argv == ["a.py", "--token", "***"]
+    manifest = Manifest.read(path / "manifest.json")
+    assert manifest.argv == ["a.py", "--token", "***"]
+    assert manifest.labels == {"version": "1.4", "db.password": "***"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Labels: what a recording is of, as the user, the environment and the repository say."""
