@@ -2,12 +2,11 @@
 
 #include "base/kernel.h"
 #include "memory/blocks.h"
+#include "memory/range_table.h"
 #include "spool/layout.h"
-#include "spool/own_memory.h"
 #include "spool/spool.h"
 
 #include <atomic>
-#include <cstring>
 
 namespace tachograph::mappings {
 namespace {
@@ -25,8 +24,7 @@ struct Range {
 struct State {
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
     std::atomic<bool> forking{false};  // the one that has it takes its time
-    Range* ranges = nullptr;           // sorted, apart from each other
-    size_t count = 0;
+    RangeTable<Range, kMost> ranges;
 };
 constinit State g;
 
@@ -56,35 +54,6 @@ class Hold {
     bool held_ = false;
 };
 
-bool ready() { return g.ranges || own_memory::map(&g.ranges, sizeof(Range) * kMost); }
-
-// The first range that ends behind `address`.
-size_t first_behind(uintptr_t address) {
-    size_t low = 0;
-    size_t high = g.count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (g.ranges[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-bool insert(size_t at, const Range& range) {
-    if (g.count >= kMost) return false;
-    memmove(g.ranges + at + 1, g.ranges + at, (g.count - at) * sizeof(Range));
-    g.ranges[at] = range;
-    ++g.count;
-    return true;
-}
-
-void erase(size_t at) {
-    --g.count;
-    memmove(g.ranges + at, g.ranges + at + 1, (g.count - at) * sizeof(Range));
-}
-
 void end_following(const Range& range) {
     const auto* block = reinterpret_cast<const void*>(range.begin);
     if (range.whole && blocks::maybe_followed(block)) blocks::died(block);
@@ -93,8 +62,8 @@ void end_following(const Range& range) {
 // Cuts [begin, end) out of the table; how many bytes of it were there.
 size_t cut(uintptr_t begin, uintptr_t end) {
     size_t gone = 0;
-    size_t at = first_behind(begin);
-    while (at < g.count && g.ranges[at].begin < end) {
+    size_t at = g.ranges.first_behind(begin);
+    while (at < g.ranges.count() && g.ranges[at].begin < end) {
         Range& range = g.ranges[at];
         const uintptr_t from = range.begin > begin ? range.begin : begin;
         const uintptr_t to = range.end < end ? range.end : end;
@@ -106,16 +75,13 @@ size_t cut(uintptr_t begin, uintptr_t end) {
                 range = rest;
                 ++at;
             } else {
-                erase(at);
+                g.ranges.erase(at);
             }
             continue;
         }
         range.end = from;
         ++at;
-        if (rest.begin < rest.end && !insert(at, rest)) {
-            gone += rest.end - rest.begin;
-            spool::count(Loss::mappings_untracked);
-        }
+        if (rest.begin < rest.end && !g.ranges.insert(at, rest)) gone += rest.end - rest.begin;
     }
     return gone;
 }
@@ -141,38 +107,37 @@ void after_fork(bool in_child) {
 Change add(uintptr_t address, size_t size) {
     const Hold hold;
     Change change;
-    if (!hold || !ready()) return change;
+    if (!hold || !g.ranges.open()) return change;
     change.unmapped = cut(address, address + size);
-    if (insert(first_behind(address), {address, address + size, true}))
+    if (g.ranges.insert(g.ranges.first_behind(address), {address, address + size, true}))
         change.mapped = size;
-    else
-        spool::count(Loss::mappings_untracked);
     return change;
 }
 
 Change remove(uintptr_t address, size_t size) {
     const Hold hold;
     Change change;
-    if (hold && g.ranges) change.unmapped = cut(address, address + size);
+    if (hold && g.ranges.is_open()) change.unmapped = cut(address, address + size);
     return change;
 }
 
 bool holds(uintptr_t address, size_t size) {
     const Hold hold;
-    if (!hold || !g.ranges) return false;
-    const size_t at = first_behind(address);
-    return at < g.count && g.ranges[at].begin <= address && address + size <= g.ranges[at].end;
+    if (!hold || !g.ranges.is_open()) return false;
+    const size_t at = g.ranges.first_behind(address);
+    return at < g.ranges.count() && g.ranges[at].begin <= address &&
+           address + size <= g.ranges[at].end;
 }
 
 size_t disown(size_t size, bool (*are)(uintptr_t address, void* context), void* context) {
     const Hold hold;
-    if (!hold || !g.ranges) return 0;
+    if (!hold || !g.ranges.is_open()) return 0;
     size_t bytes = 0;
-    for (size_t at = g.count; at-- > 0;) {
+    for (size_t at = g.ranges.count(); at-- > 0;) {
         const Range& range = g.ranges[at];
         if (range.end - range.begin != size || !range.whole || !are(range.begin, context)) continue;
         bytes += size;
-        erase(at);
+        g.ranges.erase(at);
     }
     return bytes;
 }
