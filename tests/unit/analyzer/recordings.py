@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.format import Manifest, load_specification, write_table
 from tachograph.format.enumerations import DOMAINS
 
@@ -266,6 +267,17 @@ class Builder:
             cpu_count=self.cpu_count,
         ).write(self.path / "manifest.json")
         return self.path
+
+    def opened(self) -> Recording:
+        """The recording, opened; it is written first if it was not yet."""
+        if not self.path.exists():
+            self.write()
+        return Recording.open(self.path)
+
+    def answer(self, **question: Any) -> Profile:
+        """What is said to a question about it."""
+        with self.opened() as recording:
+            return build_profile(recording, Question(**question))
 
 
 def lines_table(lines: int) -> bytes:

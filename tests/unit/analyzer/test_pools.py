@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tachograph.analyzer import Profile, Question, Recording, build_profile
+from tachograph.analyzer import Profile
 from tachograph.analyzer.recording.question_options import PoolRule
 from tachograph.analyzer.render import json_document
 from unit.analyzer.recordings import MS, OTHER_FRAME, START, Builder
@@ -72,13 +73,7 @@ def program(builder: Builder) -> Program:
 
 @pytest.fixture
 def answer(builder: Builder) -> Answer:
-    def answer(**question: object) -> Profile:
-        if not builder.path.exists():
-            builder.write()
-        with Recording.open(builder.path) as recording:
-            return build_profile(recording, Question(scope="all", **question))  # type: ignore[arg-type]
-
-    return answer
+    return partial(builder.answer, scope="all")
 
 
 def test_the_line_that_called_the_library_is_charged(program: Program, answer: Answer) -> None:

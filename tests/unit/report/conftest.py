@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tachograph.analyzer import Question, Recording
+from tachograph.analyzer import Profile, Question
 from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from unit.analyzer.recordings import Builder
 
@@ -17,13 +17,17 @@ def builder(tmp_path: Path) -> Builder:
 
 
 @pytest.fixture
+def answer(builder: Builder) -> Callable[..., Profile]:
+    """Writes what was built, and answers a question about it."""
+    return builder.answer
+
+
+@pytest.fixture
 def picture(builder: Builder) -> Callable[..., ReportData]:
     """Writes what was built, and draws it up under a question."""
 
     def answer(**question: Any) -> ReportData:
-        if not builder.path.exists():
-            builder.write()
-        with Recording.open(builder.path) as recording:
+        with builder.opened() as recording:
             return build_report_data(recording, Question(**question))
 
     return answer

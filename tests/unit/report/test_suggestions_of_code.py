@@ -1,0 +1,333 @@
+"""Suggestions about what a line or a loop says: rules that read the source, on recordings whose numbers are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, START, Builder
+from unit.report.suggested import APPLY, SITE, Answer, found, hot, library, rules
+
+LOOP = """import numpy as np
+
+def smooth(a, b):
+    for i in range(1, a.shape[0]):
+        b[i] = a[i] + b[i - 1]
+    return np.sum(b)
+"""
+
+
+def test_a_loop_over_an_array(builder: Builder, answer: Answer) -> None:
+    hot(builder, LOOP, 5)
+    assert rules(answer) == [("element-by-element", 5)]
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "native"),
+    [
+        (LOOP, 5, True),  # the time is not Python's
+        (LOOP, 6, False),  # not in the loop
+        (LOOP.replace("import numpy as np", ""), 5, False),  # no arrays in sight
+        (LOOP.replace("a.shape[0]", "len(a)"), 5, False),  # may be a list
+        (LOOP.replace("def", "de f"), 5, False),  # cannot be parsed
+        ("import numpy\n" + "(" * 5_000 + "\n" * 5, 5, False),
+    ],
+)
+def test_no_suggestion_where_it_is_not_certain(
+    builder: Builder, answer: Answer, source: str, line: int, native: bool
+) -> None:
+    hot(builder, source, line, **({"native_frame": NATIVE_FRAME} if native else {}))
+    assert rules(answer) == []
+
+
+NESTED = """import numpy as np
+
+def smooth(image, out):
+    for y in range(image.shape[0]):
+        for x in range(image.shape[1]):
+            out[y, x] = np.hypot(image[y, x], 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"), [(NESTED, [("element-by-element", 6)]), (NESTED.replace("y, x]", "y, :]"), [])]
+)
+def test_single_elements_are_slow_in_native_code_too(
+    builder: Builder, answer: Answer, source: str, expected: list[Any]
+) -> None:
+    hot(builder, source, 6, native_frame=NATIVE_FRAME)
+    assert rules(answer) == expected
+
+
+@pytest.mark.parametrize(("source", "said"), [(LOOP, "Numba"), (LOOP.replace("b[i - 1]", "a[i - 1]"), "an expression")])
+def test_what_needs_the_element_before_cannot_be_an_expression(
+    builder: Builder, answer: Answer, source: str, said: str
+) -> None:
+    hot(builder, source, 5)
+    (suggestion,) = found(answer)
+    assert said in suggestion.instead
+
+
+def test_the_time_of_a_loop_is_that_of_all_its_lines(builder: Builder, answer: Answer) -> None:
+    body = "".join(f"            out[y, x] += image[y, x] * {number}\n" for number in range(15))
+    for number in range(300):
+        hot(builder, NESTED + body, 6 + number % 15, samples=1)
+    (suggestion,) = found(answer)
+    assert "lines 4 to 21" in suggestion.text
+    assert suggestion.figure == "100 % of the CPU time (3.00 s)"
+
+
+GROWING = "def collect(pieces, {name}):\n    {made}\n    for piece in pieces:\n        {statement}\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "statement", "rule"),
+    [
+        ("lines = ''", "lines = lines + piece + end", "text-grown-in-loop"),
+        ("lines = ''", "lines += piece", "text-grown-in-loop"),
+        ("data = b''", "data += piece", "text-grown-in-loop"),
+        ("pass", "lines = lines + piece", "text-grown-in-loop"),
+        ("pass", "self.log = self.log[4:]", "cut-from-front"),
+        ("import numpy as np; a = np.zeros(0)", "a = np.concatenate([a, piece])", "array-grown-in-loop"),
+        ("import numpy as np; a = np.zeros(0)", "a = np.append(a, piece)", "array-grown-in-loop"),
+        ("import pandas as pd; t = pd.DataFrame()", "t = pd.concat([t, piece])", "array-grown-in-loop"),
+        ("import pandas as pd", "t = load(piece); t = pd.concat([t, piece])", None),  # made anew each time round
+        ("pass", "lines = ''; lines = lines + piece", None),
+        ("lines = []", "lines += piece", None),  # adds in place
+        ("data = bytearray()", "data += piece", None),
+        ("pass", "lines += piece", None),  # of what, is not known
+        ("import numpy as np", "image = image + piece", None),  # an array, for all that is known
+        ("pass", "lines = other[4:]", None),
+        ("pass", "head = log[:4]", None),
+        ("import numpy as np; a = np.zeros(9)", "a = a[1:]", None),
+    ],
+)
+def test_what_is_copied_whole_again_and_again(
+    builder: Builder, answer: Answer, made: str, statement: str, rule: str | None
+) -> None:
+    f = builder.code(builder.file("/srv/a.py", GROWING.format(made=made, statement=statement, name="end")), "collect")
+    for number in range(100):
+        builder.copy(builder.stack((f, 3)), 100_000_000, 100 + number * 50)
+    assert rules(answer) == ([(rule, 4)] if rule else [])
+
+
+def test_what_an_attribute_is_follows_from_all_that_it_is_assigned(builder: Builder, answer: Answer) -> None:
+    source = "class Log:\n    def __init__(self):\n        self.text = ''\n"
+    source += "    def add(self, lines):\n        for line in lines:\n            self.text = self.text + f'{line}'\n"
+    f = builder.code(builder.file("/srv/a.py", source), "Log.add")
+    for number in range(100):
+        builder.copy(builder.stack((f, 5)), 100_000_000, 100 + number * 50)
+    (suggestion,) = found(answer)
+    assert "''.join(pieces)" in suggestion.instead
+
+
+def test_little_is_copied(builder: Builder, answer: Answer) -> None:
+    """A tenth of what is copied is not enough where hardly anything is."""
+    source = GROWING.format(made="lines = ''", statement="lines = lines + piece", name="end")
+    f = builder.code(builder.file("/srv/a.py", source), "collect")
+    builder.copy(builder.stack((f, 3)), 100_000_000, 100)
+    hot(builder, source, 2, samples=300)
+    assert rules(answer) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "inside", "expected"),
+    [
+        (APPLY, "pandas/core/apply.py", [("apply-rows", 3)]),
+        (APPLY.replace("axis=1", "axis='columns'"), "pandas/core/apply.py", [("apply-rows", 3)]),
+        (APPLY.replace("axis=1", "axis=0"), "pandas/core/apply.py", []),
+        (APPLY.replace(", axis=1", ""), "pandas/core/apply.py", []),
+        (APPLY, "other/apply.py", []),
+        (APPLY.replace("import pandas as pd", "import polars"), "pandas/core/apply.py", []),
+    ],
+)
+def test_rows_by_apply(builder: Builder, answer: Answer, source: str, inside: str, expected: list[Any]) -> None:
+    hot(builder, source, 3, library(builder, f"{SITE}/{inside}", "FrameApply.apply_standard"))
+    assert rules(answer) == expected
+
+
+def test_the_applied_function_has_the_time(builder: Builder, answer: Answer) -> None:
+    """What is slow is not that rows are made."""
+    apply = library(builder, f"{SITE}/pandas/core/apply.py", "FrameApply.apply_standard")
+    loads = library(builder, "/usr/lib/python3.13/json/decoder.py", "JSONDecoder.decode")
+    hot(builder, APPLY, 3, apply, samples=100)
+    hot(builder, APPLY, 3, apply, loads, samples=200)
+    assert rules(answer) == []
+
+
+@pytest.mark.parametrize(("name", "expected"), [("DataFrame.iterrows", [("iterrows", 3)]), ("DataFrame.merge", [])])
+def test_rows_by_iterrows(builder: Builder, answer: Answer, name: str, expected: list[Any]) -> None:
+    source = "import pandas\ndef work(table):\n    for i, row in table.iterrows():\n        print(row)\n"
+    hot(builder, source, 3, library(builder, f"{SITE}/pandas/core/frame.py", name))
+    assert rules(answer) == expected
+
+
+def test_tables_of_a_few_rows(builder: Builder, answer: Answer) -> None:
+    """Where each loop begins with the values of the whole table, and goes through two rows, no form is much faster."""
+    source = "import pandas\ndef work(table):\n    for i, row in table.iterrows():\n        print(row)\n"
+    rows = library(builder, f"{SITE}/pandas/core/frame.py", "DataFrame.iterrows")
+    values = library(builder, f"{SITE}/pandas/core/frame.py", "DataFrame.values")
+    hot(builder, source, 3, rows, samples=200)
+    hot(builder, source, 3, rows, values, samples=100)
+    assert found(answer) == []
+
+
+CHAIN = (
+    "import pandas\ndef work(table, station):\n    for hour in range(9):\n        print(table[station]['t'][hour])\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (CHAIN, [("chained-indexing", 4)]),
+        (CHAIN.replace("station]", "hour]"), []),
+        (CHAIN.replace("[hour]", "[0]"), []),  # all of it is the same, and may be meant to be read again
+        (CHAIN.replace("    for hour in range(9):\n        print", "    hour = 1\n    if True: print"), []),
+        (CHAIN.replace("print(", "table[station] = print("), []),
+        (CHAIN.replace("print(", "change(table, "), []),
+        (CHAIN.replace("print(", "table.update("), []),
+    ],
+)
+def test_chained_indexing(builder: Builder, answer: Answer, source: str, expected: list[Any]) -> None:
+    hot(builder, source, 4, library(builder, f"{SITE}/pandas/core/frame.py", "DataFrame.__getitem__"))
+    assert rules(answer) == expected
+
+
+SEARCH = "import re\ndef work(lines):\n    for line in lines:\n        re.search(r'a+b', line)\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "samples", "expected"),
+    [
+        (SEARCH, 300, [("pattern-in-loop", 4)]),
+        (SEARCH.replace("r'a+b'", "PATTERN").replace("def", "PATTERN = 'a+b'; "[:-1] + "\ndef", 1), 300, None),
+        (SEARCH.replace("r'a+b'", "line"), 300, []),  # another one each time
+        (SEARCH.replace("import re\n", "import regex as re\n"), 300, []),
+        (SEARCH, 12, []),  # most of the time is in the search itself
+    ],
+)
+def test_patterns_that_are_looked_up(
+    builder: Builder, answer: Answer, source: str, samples: int, expected: list[Any] | None
+) -> None:
+    line = 5 if expected is None else 4
+    hot(builder, source, line, samples=300)
+    hot(builder, source, line, library(builder, "/usr/lib/python3.13/re/__init__.py", "_compile"), samples=samples)
+    assert rules(answer) == ([("pattern-in-loop", 5)] if expected is None else expected)
+
+
+WORDS = """import re
+def work(lines, words):
+    for line in lines:
+        for word in words:
+            re.search(rf"\\b{word}", line)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (WORDS, [("pattern-compiled-again", 5)]),
+        (WORDS.replace("in words", "in line.split()"), []),  # others for each line
+        (WORDS.replace("{word}", "{word}{line}"), []),
+        (WORDS.replace("    for line in lines:\n", "    if True:\n"), []),  # each once
+    ],
+)
+def test_patterns_that_are_compiled_again(builder: Builder, answer: Answer, source: str, expected: list[Any]) -> None:
+    hot(builder, source, 5, library(builder, "/usr/lib/python3.13/re/_compiler.py", "compile"))
+    assert rules(answer) == expected
+
+
+SEEN = """def work(lines):
+    seen = []
+    for line in lines:
+        if line not in seen:
+            seen.append(line)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "functions", "expected"),
+    [
+        (SEEN, ["list_contains"], [("in-list", 4)]),
+        (SEEN, ["list_contains", "unicode_compare_eq"], [("in-list", 4)]),
+        (SEEN, ["list_contains", "dict_richcompare"], []),  # dicts are in no set
+        (SEEN, ["work_of_line"], []),
+        (SEEN.replace("seen = []", "seen = set()"), ["list_contains"], []),
+        (SEEN.replace("(lines)", "(lines, seen)").replace("    seen = []\n", "    pass\n"), ["list_contains"], []),
+        (SEEN.replace("        if line not in seen", "        if line not in line.split()"), ["list_contains"], []),
+    ],
+)
+def test_in_on_a_list(builder: Builder, answer: Answer, source: str, functions: list[str], expected: list[Any]) -> None:
+    at = builder.stack((builder.code(builder.file("/srv/a.py", source), "work"), 3))
+    path = builder.native_stack(None, PYTHON_FRAME, at)
+    for name in functions[:-1]:
+        path = builder.native_stack(path, builder.native_frame(0, name))
+    leaf = builder.native_frame(0, functions[-1])
+    for number in range(300):
+        builder.cpu(at, time_ns=START + number * MS, native_frame=leaf, native_stack=path, native_path=1)
+    assert rules(answer) == expected
+
+
+CONVERTED = (
+    "import numpy as np\ndef work(table, rounds):\n    for n in rounds:\n        values = {made}\n        {used}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "used", "expected"),
+    [
+        ("np.array(table)", "total = values.sum()", True),
+        ("table.astype(float)", "n += values[n]", True),
+        ("list(table)", "len(values)", True),
+        ("table.copy()", "values[n] = 0", False),  # the copy is needed
+        ("list(table)", "values.append(n)", False),
+        ("list(table)", "keep(values)", False),
+        ("np.array(table)", "table.append(n)", False),  # another table each time
+        ("np.array(table)", "change(table)", False),
+        ("np.array(n)", "values.sum()", False),
+        ("table.astype(n)", "values.sum()", False),
+    ],
+)
+def test_conversions_that_are_the_same_each_time(
+    builder: Builder, answer: Answer, made: str, used: str, expected: bool
+) -> None:
+    hot(builder, CONVERTED.format(made=made, used=used), 4, native_frame=NATIVE_FRAME)
+    assert rules(answer) == ([("converted-in-loop", 4)] if expected else [])
+
+
+def test_bytes_of_a_piece_of_a_bytearray(builder: Builder, answer: Answer) -> None:
+    source = "buffer = bytearray(9)\ndef work():\n    return bytes(buffer[1:])\n"
+    hot(builder, source, 3)
+    assert rules(answer) == [("bytes-of-slice", 3)]
+
+
+def test_bytes_of_a_piece_of_something_else(builder: Builder, answer: Answer) -> None:
+    hot(builder, "buffer = memoryview(b'')\ndef work():\n    return bytes(buffer[1:])\n", 3)
+    assert rules(answer) == []
+
+
+FACTORS = """import numpy as np
+def work():
+    small, large = None, None
+    a = np.ones((9, 9), dtype=np.float32)
+    b = np.ones(9{dtype})
+    for n in range(9):
+        c = a @ b
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (FACTORS.format(dtype=""), [("mixed-precision", 7)]),
+        (FACTORS.format(dtype=", dtype='float64'"), [("mixed-precision", 7)]),
+        (FACTORS.format(dtype=", dtype=np.float32"), []),
+        (FACTORS.format(dtype=", dtype=kind"), []),
+        (FACTORS.format(dtype="").replace("c = a", "a = a"), []),
+    ],
+)
+def test_mixed_precision(builder: Builder, answer: Answer, source: str, expected: list[Any]) -> None:
+    hot(builder, source, 7, native_frame=NATIVE_FRAME)
+    assert rules(answer) == expected

@@ -1,0 +1,224 @@
+"""Suggestions about memory, threads and processes, on recordings whose every number is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from unit.analyzer.recordings import MS, NATIVE_FRAME, SPEC, START, Builder
+from unit.report.suggested import Answer, found, hot, library, rules
+
+KEEPING = """import functools, queue
+from collections import deque
+KEPT, LIST, WAITING = {}, [], None
+CACHE = {}
+ITEMS = []
+JOBS = queue.Queue()
+class Store:
+    def __init__(self):
+        self.items = []
+    def keep(self, value):
+        self.items.append(bytes(value))
+@functools.lru_cache(maxsize=None)
+def cached(key):
+    return bytes(key)
+def keep(key, value):
+    CACHE[key] = bytes(value)
+    ITEMS.append(bytes(value))
+    JOBS.put(bytes(value))
+    other[key] = bytes(value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "removing", "said"),
+    [
+        (11, "", "“self.items” is a list"),
+        (14, "", "cached is cached without a limit"),
+        (16, "", "“CACHE” is a dict"),
+        (16, "def drop(key):\n    del CACHE[key]\n", "keeps what it allocates"),
+        (16, "def drop(key):\n    CACHE.pop(key)\n", "keeps what it allocates"),
+        (17, "", "“ITEMS” is a list"),
+        (18, "", "“JOBS” has no limit"),
+        (19, "", "keeps what it allocates"),
+    ],
+)
+def test_what_keeps_the_blocks_of_a_leak(builder: Builder, answer: Answer, line: int, removing: str, said: str) -> None:
+    stack = builder.stack((builder.code(builder.file("/srv/a.py", KEEPING + removing), "keep"), line - 1))
+    footprint = 0
+    for number in range(100):
+        builder.block(stack, 1_000_000, number * 100)
+        footprint += 1_000_000
+        builder.memory("tick", number * 100, footprint, obj_allocated_bytes=1_000_000, stack=stack)
+    builder.memory("end", 10_000, footprint)
+    (suggestion,) = found(answer)
+    assert (suggestion.rule, suggestion.line) == ("leak", line)
+    assert said in suggestion.text
+    assert "/s not given back" in suggestion.figure
+
+
+def test_the_collector(builder: Builder, answer: Answer) -> None:
+    frame = builder.native_frame(0, "visit_reachable")
+    hot(builder, "x = []\n", 1, samples=200)
+    hot(builder, "x = []\n", 1, samples=100, native_frame=frame)
+    assert rules(answer) == [("garbage-collector", None)]
+
+
+def test_the_collector_while_modules_are_imported(builder: Builder, answer: Answer) -> None:
+    """What an import allocates is looked through as well, once: nothing is to be done about it."""
+    frame = builder.native_frame(0, "visit_reachable")
+    hot(builder, "import pandas\n", 1, samples=200)
+    importing = library(builder, "<frozen importlib._bootstrap>", "_find_and_load")
+    hot(builder, "import pandas\n", 1, importing, samples=100, native_frame=frame)
+    assert rules(answer) == []
+
+
+TARGETS = {"GIL": 8, "lock": 9, "socket": 2}
+
+
+def test_target_numbers() -> None:
+    names = [value.name for value in SPEC.enums["target"]]
+    assert {name: names.index(name.lower()) for name in TARGETS} == TARGETS
+
+
+@pytest.mark.parametrize(
+    ("cpu_ms", "gil_ms", "same_process", "expected"),
+    [
+        (3000, 2500, True, [("python-threads", 1)]),
+        (3000, 500, True, []),  # hardly waited
+        (3000, 2500, False, []),  # two interpreters
+        (600, 600, True, []),  # the program mostly rests
+    ],
+)
+def test_threads_that_take_turns(
+    builder: Builder, answer: Answer, cpu_ms: int, gil_ms: int, same_process: bool, expected: list[Any]
+) -> None:
+    process = 0 if same_process else builder.process(200, 0, 10_000)[0]
+    threads = [0, builder.thread("worker", process=process)]
+    at = builder.stack((builder.code(builder.file("/srv/a.py", "x = 1\n"), "work"), 0))
+    for thread in threads:
+        for number in range(cpu_ms // 10):
+            builder.cpu(at, time_ns=START + number * MS, thread=thread)
+        builder.wait(at, 100, 100 + gil_ms, thread=thread, target=TARGETS["GIL"])
+    assert rules(answer) == expected
+
+
+WITH = """import threading
+LOCK = threading.{kind}()
+def work():
+    with LOCK:
+        step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "waited_ms", "held_ms", "expected"),
+    [
+        ("Lock", 6000, 9000, [("held-lock", 4)]),
+        ("RLock", 6000, 9000, [("held-lock", 4)]),
+        ("Condition", 6000, 9000, []),  # to wait for one is what it is for
+        ("Lock", 1000, 9000, []),
+        ("Lock", 6000, 1000, []),  # not held by this line's body
+    ],
+)
+def test_a_lock_that_is_held(
+    builder: Builder, answer: Answer, kind: str, waited_ms: int, held_ms: int, expected: list[Any]
+) -> None:
+    f = builder.code(builder.file("/srv/a.py", WITH.format(kind=kind)), "work")
+    other = builder.thread("other")
+    builder.wait(builder.stack((f, 3)), 0, waited_ms, target=TARGETS["lock"])
+    builder.wait(builder.stack((f, 4)), 0, held_ms, thread=other, target=TARGETS["socket"])
+    assert rules(answer) == expected
+
+
+REQUESTS = """from urllib.request import urlopen
+import time
+def work(base, pages):
+    found = []
+    for page in pages:
+        found.append(urlopen(base + page))
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", True),
+        ("base + page", "f'{base}/{page}'", True),
+        ("base + page", "base", False),  # the same again: it waits for a change
+        ("found.append(urlopen(base + page))", "base = urlopen(base + page)", False),  # leads to the next
+        ("return found", "    time.sleep(1)", False),  # it was asked to
+        ("return found", "    if found: break", False),  # until it is found
+        ("for page in pages", "while pages", False),
+        ("from urllib.request", "from tools", False),
+    ],
+)
+def test_requests_in_series(builder: Builder, answer: Answer, old: str, new: str, expected: bool) -> None:
+    f = builder.code(builder.file("/srv/a.py", REQUESTS.replace(old, new) if old else REQUESTS), "work")
+    builder.wait(builder.stack((f, 5)), 0, 6000, target=TARGETS["socket"])
+    assert rules(answer) == ([("waits-in-series", 6)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("pool", "spent", "expected"),
+    [
+        (("concurrent/futures/process.py", "_process_worker"), (1000, 50, 50, 50), True),
+        (("multiprocessing/pool.py", "worker"), (1000, 50, 50, 50), True),
+        (("multiprocessing/pool.py", "worker"), (400, 300, 300, 300), False),
+        (("multiprocessing/pool.py", "worker"), (1000, 50), False),
+        (("socketserver.py", "serve_forever"), (1000, 50, 50, 50), False),  # one client, for all that is known
+    ],
+)
+def test_one_busy_worker(
+    builder: Builder, answer: Answer, pool: tuple[str, str], spent: tuple[int, ...], expected: bool
+) -> None:
+    worker = library(builder, f"/usr/lib/python3.13/{pool[0]}", pool[1])
+    at = builder.stack((worker, 0), (builder.code(builder.file("/srv/a.py", "x = 1\n"), "work"), 0))
+    for number, milliseconds in enumerate(spent):
+        main = builder.process(200 + number, 0, 5000)[1]
+        for _ in range(milliseconds // 10):
+            builder.cpu(at, thread=main)
+    assert rules(answer) == ([("one-busy-worker", None)] if expected else [])
+
+
+@pytest.mark.parametrize(("threads", "waited_ms", "expected"), [(8, 900, True), (8, 100, False), (4, 900, False)])
+def test_more_threads_than_processors(
+    builder: Builder, answer: Answer, threads: int, waited_ms: int, expected: bool
+) -> None:
+    builder.cpu_count = 4
+    for _ in range(threads):
+        thread = builder.thread(None)
+        for _sample in range(100):
+            builder.cpu(None, thread=thread, native_frame=NATIVE_FRAME)
+        builder.wait(None, 0, waited_ms, thread=thread, target=7)
+    found_rules = rules(answer)
+    assert found_rules == ([("too-many-threads", None)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("state", "megabytes", "expected"),
+    [
+        ("recovered", lambda second: 100 + 2 * second, True),
+        ("complete", lambda second: 100 + 2 * second, False),  # it ended, and may have meant to
+        ("recovered", lambda second: 100 + min(2 * second, 60), False),
+        ("recovered", lambda second: 100 + 20 * (second % 20), False),
+        ("recovered", lambda second: 1000 + second / 10, False),
+    ],
+)
+def test_a_program_that_goes_on_and_grows(
+    builder: Builder, answer: Answer, state: str, megabytes: Callable[[int], float], expected: bool
+) -> None:
+    builder.state = state
+    builder.end_ns = START + 120_000 * MS
+    builder.rows["processes"][0]["end_ns"] = builder.end_ns
+    before = 0.0
+    for second in range(120):
+        now = megabytes(second) * 1e6
+        flow = {f"obj_{'allocated' if now >= before else 'freed'}_bytes": abs(round(now) - round(before))}
+        builder.memory("tick" if second else "start", 1000 * second, round(now), **flow)
+        before = now
+    builder.memory("end", 120_000, round(before))
+    assert rules(answer) == ([("growing-process", None)] if expected else [])
