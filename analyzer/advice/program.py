@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import islice
 
 from ..profile.profile import Profile
 from ..report_data.numbers import percent, seconds, size
@@ -22,6 +23,19 @@ COPY_RATE = 250e6
 
 COPY_SHARE = 0.10
 """And that part of all that was copied."""
+
+
+class Parsed:
+    """Source texts, each parsed once, however many answers are looked at."""
+
+    def __init__(self) -> None:
+        self.names = lru_cache(maxsize=MAX_LINES)(_names)
+        """The parsed text; None if it cannot be parsed."""
+
+
+def _names(text: str) -> Names | None:
+    module = parse(text)
+    return None if module is None else Names(module)
 
 
 @dataclass(frozen=True)
@@ -91,20 +105,16 @@ class Spot:
 class Program:
     """A profile, as rules look at it."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, parsed: Parsed) -> None:
         self.profile = profile
         self.facts = Facts(profile)
-        self._names: dict[int, Names | None] = {}
+        self._parsed = parsed
 
     @cached_property
     def spots(self) -> list[Spot]:
         """The lines that matter and whose source can be parsed, most CPU time first."""
-        found: list[Spot] = []
-        for line in self.facts.lines:
-            spot = self._spot(line)
-            if spot is not None and len(found) < MAX_LINES:
-                found.append(spot)
-        return found
+        found = (spot for line in self.facts.lines if (spot := self._spot(line)) is not None)
+        return list(islice(found, MAX_LINES))
 
     def _spot(self, line: Line) -> Spot | None:
         if line.low < SHARE and not self.copies(line):
@@ -120,11 +130,8 @@ class Program:
 
     def names(self, file: int) -> Names | None:
         """The parsed source of a file; None if it is not in the recording or cannot be parsed."""
-        if file not in self._names:
-            known = self.profile.sources.count(file) > 0
-            module = parse(self.profile.sources.text(file)) if known else None
-            self._names[file] = None if module is None else Names(module)
-        return self._names[file]
+        text = self.profile.sources.text(file)
+        return self._parsed.names(text) if text else None
 
 
 @dataclass(frozen=True, slots=True)

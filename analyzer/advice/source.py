@@ -1,4 +1,4 @@
-"""A source text, parsed: which statement a line belongs to, and which loops stand around it. No source is executed."""
+"""A source text, parsed: which statement a line belongs to, and which loops it is in. No source is executed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 MAX_CHARACTERS = 300_000
 MAX_NODES = 5_000
@@ -50,7 +49,7 @@ class Module:
         return node
 
     def scope(self, node: ast.AST) -> Scope:
-        """The function that a node stands in, or the module."""
+        """The function that a node is in, or the module."""
         while node in self.parent:
             node = self.parent[node]
             if isinstance(node, Function):
@@ -58,7 +57,7 @@ class Module:
         return self.tree
 
     def class_around(self, node: ast.AST) -> ast.ClassDef | None:
-        """The innermost class that a node stands in."""
+        """The innermost class that a node is in."""
         while node in self.parent:
             node = self.parent[node]
             if isinstance(node, ast.ClassDef):
@@ -83,7 +82,6 @@ class Module:
         return list(dict.fromkeys(found))
 
 
-@lru_cache(maxsize=16)
 def parse(text: str) -> Module | None:
     """The parsed text; None if it is no Python of this version, or too long."""
     if not text or len(text) > MAX_CHARACTERS or text.count("\n") > MAX_CHARACTERS // 10:
@@ -138,7 +136,7 @@ def parts_of(statement: ast.AST) -> Iterator[ast.AST]:
 
 
 def body_of(loop: LoopNode, module: Module) -> list[ast.AST]:
-    """The nodes that a loop runs each time round; of a comprehension what stands around it, without ``iter``."""
+    """The nodes that a loop runs each time round; of a comprehension what is around it, without ``iter``."""
     if isinstance(loop, ast.comprehension):
         around = module.parent[loop]
         return [child for child in ast.iter_child_nodes(around) if child is not loop] + [loop.target, *loop.ifs]

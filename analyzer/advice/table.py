@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 from ..profile.profile import Profile
 from ..recording.text import printable
 from ..recording.tree import NOTHING
-from .program import Program, Rule
+from .program import Parsed, Program, Rule
 from .rules import arrays, collections, frames, memory, text, threads
 from .suggestion import PAGE, Finding, Suggestion
 
@@ -15,9 +17,26 @@ RULES: tuple[Rule, ...] = (*frames.RULES, *arrays.RULES, *text.RULES, *collectio
 MAX_PER_RULE = 3
 
 
-def suggestions(profile: Profile) -> list[Suggestion]:
+class Advice:
+    """What the rules say about the answers that one command gives.
+
+    An answer is looked at once, however many outputs show it, and a source text is parsed once for all answers.
+    """
+
+    def __init__(self) -> None:
+        self._parsed = Parsed()
+        self._found: WeakKeyDictionary[Profile, list[Suggestion]] = WeakKeyDictionary()
+
+    def about(self, profile: Profile) -> list[Suggestion]:
+        """The ``suggestions`` about a profile."""
+        if profile not in self._found:
+            self._found[profile] = suggestions(profile, self._parsed)
+        return self._found[profile]
+
+
+def suggestions(profile: Profile, parsed: Parsed | None = None) -> list[Suggestion]:
     """What the rules are sure of, what most of the run is about first; a line has at most one."""
-    program = Program(profile)
+    program = Program(profile, parsed or Parsed())
     found: list[tuple[Finding, Rule]] = []
     taken: set[tuple[int, int | None]] = set()
     for rule in RULES:

@@ -23,6 +23,7 @@ from .progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..advice.table import Advice
     from ..profile.profile import Profile, Question
     from ..recording.opened import Recording
 
@@ -146,6 +147,7 @@ def analyze(**typed: object) -> None:
 def run(options: Options) -> None:
     """Does what the options say."""
     with uncollected():
+        from ..advice.table import Advice
         from ..profile import build  # noqa: F401  # with pandas and pyarrow, once and for all that follow
         from ..profile.profile import Question
         from ..recording.opened import Recording
@@ -171,9 +173,10 @@ def run(options: Options) -> None:
     if options.follow:
         _follow(options, question, sort)
         return
+    advice = Advice()
     with progress() as watcher, Recording.open(find_recording(options.recording)) as recording:
         recording.watcher = watcher
-        profile, written = _answer(recording, question, options, sort)
+        profile, written = _answer(recording, question, options, sort, advice)
     for line in written:
         click.echo(line, err=True)
     if options.tree or options.line is not None:
@@ -181,10 +184,12 @@ def run(options: Options) -> None:
 
         tell_calls(profile, options.line, options.json, console(), options.top)
         return
-    _tell(profile, options, sort)
+    _tell(profile, options, sort, advice)
 
 
-def _answer(recording: Recording, question: Question, options: Options, sort: str) -> tuple[Profile, list[str]]:
+def _answer(
+    recording: Recording, question: Question, options: Options, sort: str, advice: Advice
+) -> tuple[Profile, list[str]]:
     """The profile, and lines that say where the files are that were asked for."""
     written = []
     if options.html is not None or options.figures is not None:
@@ -193,7 +198,7 @@ def _answer(recording: Recording, question: Question, options: Options, sort: st
 
         data = build_report_data(recording, question)
         profile = data.profile
-        written = write_reports(recording, data, options.html, options.figures, sort)
+        written = write_reports(recording, data, options.html, options.figures, sort, advice)
     else:
         from ..profile.build import build_profile
 
@@ -203,16 +208,16 @@ def _answer(recording: Recording, question: Question, options: Options, sort: st
         from ..render.json_document import write
 
         recording.step("writing the JSON")
-        write(profile, options.json, top=options.top, sort=sort)
+        write(profile, options.json, top=options.top, sort=sort, advice=advice)
     return profile, written
 
 
-def _tell(profile: Profile, options: Options, sort: str) -> None:
+def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None:
     """Says on standard output what was asked for; nothing if that was files."""
     if options.json == "-":
         from ..render.json_document import write
 
-        write(profile, options.json, top=options.top, sort=sort)
+        write(profile, options.json, top=options.top, sort=sort, advice=advice)
     if options.json is not None or options.html is not None or options.figures is not None:
         return
     from ..render.terminal.report import show
@@ -227,7 +232,7 @@ def _tell(profile: Profile, options: Options, sort: str) -> None:
         show_tasks(profile, console(), options.top)
     if options.processes or options.tasks:
         return
-    show(profile, console(), Sort(sort), options.top)
+    show(profile, console(), Sort(sort), options.top, advice)
 
 
 def _follow(options: Options, question: Question, sort: str) -> None:
@@ -244,7 +249,7 @@ def _follow(options: Options, question: Question, sort: str) -> None:
 
 
 def console() -> Console:
-    """The terminal, or what stands in its place."""
+    """The terminal, or the file or pipe in its place."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False)

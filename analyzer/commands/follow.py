@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tachograph.format import FormatError
 
+from ..advice.table import Advice
 from ..profile.build import build_profile
 from ..profile.profile import Profile, Question
 from ..recording.opened import Recording
@@ -42,7 +43,7 @@ def follow(
     Errors:
         FormatError: it cannot be read.
     """
-    profile, unfinished = None, True
+    profile, unfinished, advice = None, True, Advice()
     with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
         try:
             while unfinished:
@@ -50,13 +51,13 @@ def follow(
                 profile, unfinished = look(path, question, sleep)
                 took = time.monotonic() - began
                 if unfinished and console.is_terminal:
-                    live.update(_screen(profile, console, sort, top), refresh=True)
+                    live.update(_screen(profile, console, sort, top, advice), refresh=True)
                 if unfinished:
                     sleep(max(EVERY_S, took / LARGEST_SHARE))
         except KeyboardInterrupt:
             pass  # the report so far is shown
     if profile is not None:
-        show(profile, console, sort, top)
+        show(profile, console, sort, top, advice)
 
 
 def look(path: Path, question: Question, sleep: Callable[[float], None]) -> tuple[Profile, bool]:
@@ -72,7 +73,7 @@ def look(path: Path, question: Question, sleep: Callable[[float], None]) -> tupl
     raise AssertionError("the last attempt returns or raises")
 
 
-def _screen(profile: Profile, console: Console, sort: Sort, top: int | None) -> Group:
+def _screen(profile: Profile, console: Console, sort: Sort, top: int | None, advice: Advice) -> Group:
     """As much of the report as the terminal has room for."""
     wall = profile.totals.wall_s
     state = Text(" recording", "bold reverse red")
@@ -80,5 +81,5 @@ def _screen(profile: Profile, console: Console, sort: Sort, top: int | None) -> 
         "; Ctrl-C ends this view, not the program", "not reverse dim"
     )
     room = max(1, console.height - 2)
-    lines = list(report_lines(profile, console, sort, top))
+    lines = list(report_lines(profile, console, sort, top, advice))
     return Group(state, *lines[:room])

@@ -157,7 +157,7 @@ class Frames:
     spans: Frame | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Profile:
     """The answer to a question. All frames are sorted by CPU time, largest first.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..advice.table import suggestions
+from ..advice.table import Advice
 from ..profile.profile import Profile
 from ..recording.frame import Column, Frame, WholeNumbers, falling
 from ..recording.output_file import write_text
@@ -55,7 +55,9 @@ class Records:
         return (template % found[row] for row in self._order.tolist())
 
 
-def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> dict[str, Any]:
+def document(
+    profile: Profile, *, top: int | None = None, sort: str = "cpu", advice: Advice | None = None
+) -> dict[str, Any]:
     """The document as Python objects; a list of objects may be ``Records``.
 
     ``top`` limits lines, files and the functions of each language, which are sorted by ``sort``.
@@ -94,7 +96,7 @@ def document(profile: Profile, *, top: int | None = None, sort: str = "cpu") -> 
         "leaks": None if frames.leaks is None else Records(COLUMNS["leaks"], frames.leaks),
         "spans": None if frames.spans is None else Records(COLUMNS["spans"], frames.spans),
         "gpu": _gpu(profile),
-        "suggestions": [asdict(each) for each in suggestions(profile)],
+        "suggestions": [asdict(each) for each in (advice or Advice()).about(profile)],
     }
 
 
@@ -126,13 +128,15 @@ def _gpu(profile: Profile) -> dict[str, Any] | None:
     }
 
 
-def write(profile: Profile, target: str, *, top: int | None = None, sort: str = "cpu") -> None:
+def write(
+    profile: Profile, target: str, *, top: int | None = None, sort: str = "cpu", advice: Advice | None = None
+) -> None:
     """Writes the document to a file, or to standard output if ``target`` is ``-``.
 
     Errors:
         FormatError: the file cannot be written.
     """
-    write_text(pieces(document(profile, top=top, sort=sort)), target)
+    write_text(pieces(document(profile, top=top, sort=sort, advice=advice)), target)
 
 
 def pieces(value: Mapping[str, Any]) -> Iterator[str]:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..advice.table import Advice
 from ..recording.opened import Recording
 from ..report_data.report_data import ReportData
 
 
 def write_reports(
-    recording: Recording, data: ReportData, html: str | None, figures: str | None, sort: str = "cpu"
+    recording: Recording,
+    data: ReportData,
+    html: str | None,
+    figures: str | None,
+    sort: str = "cpu",
+    advice: Advice | None = None,
 ) -> list[str]:
     """Writes the report to the file ``html`` and the figures into the folder ``figures``; says where they are.
 
@@ -23,7 +29,7 @@ def write_reports(
 
         views = build_views(recording, data.profile.question, data)
         recording.step("writing the report")
-        written.append(f"{html}: {write_report(data, Path(html), views, sort) / 1e6:.1f} MB")
+        written.append(f"{html}: {write_report(data, Path(html), views, sort, advice) / 1e6:.1f} MB")
     if figures is not None:
         from .figures.write import write_figures
 

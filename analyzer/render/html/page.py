@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from tachograph.format import FormatError
 
+from ...advice.table import Advice
 from ...recording.output_file import write_page
 from ...report_data.report_data import ReportData, coarser
 from ...report_data.views import View
@@ -56,22 +57,31 @@ VIEW_TEXTS = 0.25
 """The part of the room for source text that each view may fill in addition."""
 
 
-def write_report(picture: ReportData, target: Path, views: Sequence[View] = (), sort: str = "cpu") -> int:
+def write_report(
+    picture: ReportData, target: Path, views: Sequence[View] = (), sort: str = "cpu", advice: Advice | None = None
+) -> int:
     """Writes the report to a file; returns its size in bytes.
 
     Errors:
         FormatError: the file cannot be written.
     """
-    return write_page(report(picture, views=views, sort=sort), target)
+    return write_page(report(picture, views=views, sort=sort, advice=advice), target)
 
 
-def report(picture: ReportData, limit: int = MAX_BYTES, views: Sequence[View] = (), sort: str = "cpu") -> str:
+def report(
+    picture: ReportData,
+    limit: int = MAX_BYTES,
+    views: Sequence[View] = (),
+    sort: str = "cpu",
+    advice: Advice | None = None,
+) -> str:
     """The page, reduced until it has at most ``limit`` bytes; it says itself what was left out.
 
     ``views`` can be chosen on it; a page that is too large goes without them first.
     """
+    advice = advice or Advice()
     if views:
-        text = _page(picture, 0, views, sort=sort)
+        text = _page(picture, 0, advice, views, sort=sort)
         if len(text.encode("utf-8")) <= limit:
             return text
     text = ""
@@ -79,14 +89,19 @@ def report(picture: ReportData, limit: int = MAX_BYTES, views: Sequence[View] = 
         if level:
             picture = coarser(picture)
         left_out = ["single threads, processes and other scopes"] if views else []
-        text = _page(picture, level, left_out=left_out, sort=sort)
+        text = _page(picture, level, advice, left_out=left_out, sort=sort)
         if len(text.encode("utf-8")) <= limit:
             return text
     raise FormatError(f"the report would have {len(text):,} bytes: choose a part with --from, --to or --thread")
 
 
 def _page(
-    picture: ReportData, level: int, views: Sequence[View] = (), left_out: Sequence[str] = (), sort: str = "cpu"
+    picture: ReportData,
+    level: int,
+    advice: Advice,
+    views: Sequence[View] = (),
+    left_out: Sequence[str] = (),
+    sort: str = "cpu",
 ) -> str:
     profile = picture.profile
     texts = choose_texts(picture.lines.frame, profile.sources, 0.5**level)
@@ -98,7 +113,7 @@ def _page(
         "report.html.j2",
         style=style,
         script=script,
-        data=payload(picture, joined_texts(texts, others), said, views, sort),
+        data=payload(picture, joined_texts(texts, others), said, advice, views, sort),
         **head(profile, said),
     )
 

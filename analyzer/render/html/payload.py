@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...advice.table import suggestions
+from ...advice.table import Advice
 from ...profile.profile import Profile
 from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.native_names import short_library
@@ -77,27 +77,33 @@ class Names:
 
 
 def payload(
-    picture: ReportData, texts: Texts, left_out: list[str], views: Sequence[View] = (), sort: str = "cpu"
+    picture: ReportData,
+    texts: Texts,
+    left_out: list[str],
+    advice: Advice,
+    views: Sequence[View] = (),
+    sort: str = "cpu",
 ) -> str:
     """The data block of a page. The ``views`` share its names and the source texts."""
     packer, names = Packer(), Names()
     document = {
         "version": VERSION,
         "sort": sort,
-        **_document(picture, packer, names),
+        **_document(picture, advice, packer, names),
         "sources": _sources([picture, *(view.data for view in views)], texts, names),
         "meaning": dict(MEANING),
         "generated": _generated([picture, *(view.data for view in views)], names),
         "left_out": left_out,
         "views": [
-            {"kind": view.kind, "label": view.label, "document": _document(view.data, packer, names)} for view in views
+            {"kind": view.kind, "label": view.label, "document": _document(view.data, advice, packer, names)}
+            for view in views
         ],
     }
     document["names"] = names.texts
     return packer.block(document)
 
 
-def _document(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
+def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names) -> dict[str, Any]:
     """The answer to one question."""
     profile, bins = picture.profile, picture.bins
     return {
@@ -123,7 +129,7 @@ def _document(picture: ReportData, packer: Packer, names: Names) -> dict[str, An
         "memory": memory_document(picture),
         "gpu": gpu_document(picture),
         "leaks": leaks_document(picture, names),
-        "suggestions": [asdict(each) for each in suggestions(profile)],
+        "suggestions": [asdict(each) for each in advice.about(profile)],
     }
 
 

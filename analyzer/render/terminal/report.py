@@ -12,7 +12,8 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from ...advice.table import suggestions
+from ...advice.suggestion import Suggestion
+from ...advice.table import Advice
 from ...profile.profile import Profile
 from ...recording.frame import Row as Values
 from ...recording.question_options import Sort
@@ -37,16 +38,29 @@ MAX_FUNCTIONS = 10
 MAX_THREADS = 12
 
 
-def show(profile: Profile, console: Console, sort: Sort = Sort.CPU, top: int | None = None) -> None:
+def show(
+    profile: Profile,
+    console: Console,
+    sort: Sort = Sort.CPU,
+    top: int | None = None,
+    advice: Advice | None = None,
+) -> None:
     """Prints the report on ``console``, in its width, with colours if it has them."""
     style = Style.of(console)
-    for line in report_lines(profile, console, sort, top):
+    for line in report_lines(profile, console, sort, top, advice):
         style.print(console, line)
 
 
-def report_lines(profile: Profile, console: Console, sort: Sort = Sort.CPU, top: int | None = None) -> Iterator[Text]:
+def report_lines(
+    profile: Profile,
+    console: Console,
+    sort: Sort = Sort.CPU,
+    top: int | None = None,
+    advice: Advice | None = None,
+) -> Iterator[Text]:
     """The lines of the report, in the width of ``console``."""
-    for line in Report(profile, Style.of(console), max(MIN_WIDTH, console.width), sort, top).text():
+    found = (advice or Advice()).about(profile)
+    for line in Report(profile, found, Style.of(console), max(MIN_WIDTH, console.width), sort, top).text():
         line.rstrip()
         line.truncate(console.width, overflow="ellipsis")
         yield line
@@ -55,8 +69,11 @@ def report_lines(profile: Profile, console: Console, sort: Sort = Sort.CPU, top:
 class Report:
     """The lines of one report."""
 
-    def __init__(self, profile: Profile, style: Style, width: int, sort: Sort, top: int | None) -> None:
+    def __init__(
+        self, profile: Profile, found: list[Suggestion], style: Style, width: int, sort: Sort, top: int | None
+    ) -> None:
         self._profile = profile
+        self._suggestions = found
         self._style = style
         self._width = width
         self._sort = sort
@@ -73,7 +90,7 @@ class Report:
             yield from self._lines(found)
         else:
             yield Text(f" {self._nothing()}")
-        yield from suggestion_lines(suggestions(self._profile), self._style, self._width, self._title)
+        yield from suggestion_lines(self._suggestions, self._style, self._width, self._title)
         yield from leak_lines(self._profile, self._style, self._width)
         if found:
             yield from self._functions()

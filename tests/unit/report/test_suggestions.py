@@ -11,8 +11,10 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from tachograph.analyzer.advice import program
+from tachograph.analyzer.advice.source import Module, parse
 from tachograph.analyzer.advice.suggestion import PAGE, Suggestion
-from tachograph.analyzer.advice.table import RULES
+from tachograph.analyzer.advice.table import RULES, Advice, suggestions
 from tachograph.analyzer.render.terminal.style import Style
 from tachograph.analyzer.render.terminal.suggestions import suggestion_lines
 from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, START, Builder
@@ -22,6 +24,23 @@ from unit.report.suggested import APPLY, SITE, Answer, found, hot, library, rule
 def test_the_same_whatever_the_scope(builder: Builder, answer: Answer) -> None:
     hot(builder, APPLY, 3, library(builder, f"{SITE}/pandas/core/apply.py", "FrameApply.apply_standard"))
     assert found(answer) == found(answer, scope="all") != []
+
+
+def test_a_text_is_parsed_once_for_all_answers_and_an_answer_looked_at_once(
+    builder: Builder, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+
+    def noted(text: str) -> Module | None:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(program, "parse", noted)
+    hot(builder, APPLY, 3, library(builder, f"{SITE}/pandas/core/apply.py", "FrameApply.apply_standard"))
+    advice, one, other = Advice(), answer(), answer(scope="all")
+    assert advice.about(one) is advice.about(one)
+    assert advice.about(other) == advice.about(one) == suggestions(one)
+    assert parsed == [APPLY] * 2  # for Advice, and for the call on its own
 
 
 def test_what_most_of_the_time_is_about_comes_first(builder: Builder, answer: Answer) -> None:
