@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from tachograph import __version__, project
 from tachograph.recorder.problems import Refused, one_line
 
-# Subcommand -> (module that has it, name there, its line in --help). The line stands here so that --help imports
+# Subcommand -> (module that has it, name there, its line in --help). The line is here so that --help imports
 # nothing.
 SUBCOMMANDS = {
     "record": ("tachograph.recorder.command.record_command", "record", "Run a Python program and record it."),

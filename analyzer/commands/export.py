@@ -76,7 +76,7 @@ def _formats() -> str:
 @process_option
 @window_options
 @click.option("--lines", is_flag=True, help="Tell the lines of a function apart where FORMAT does not always do so.")
-@click.option("--native", is_flag=True, help="Show native functions as frames, where they stand in the calls.")
+@click.option("--native", is_flag=True, help="Show native functions too, as frames at their places in the call paths.")
 @one_line_errors
 def export(**typed: object) -> None:
     """Writes a recording in another format."""

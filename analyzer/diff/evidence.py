@@ -35,7 +35,7 @@ _HALVINGS = 28
 
 
 RATE = 0.05
-"""1 minus the confidence of an interval that stands alone."""
+"""1 minus the confidence of a single interval."""
 
 WRONG = 0.01
 """The share of verdicts that may be wrong, on average; if nothing changed, the part of all diffs with a verdict."""

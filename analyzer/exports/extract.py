@@ -64,7 +64,7 @@ class Extract:
     in_scope: NDArray[np.bool_]
     """Which nodes of ``calls`` are in scope."""
     threads: list[Thread]
-    """By the number that stands in ``Rows.thread``."""
+    """By the number in ``Rows.thread``."""
     included: NDArray[np.bool_]
     """Which of ``threads`` are exported."""
     processes: NDArray[np.bool_] | None

@@ -47,7 +47,7 @@ class FrameTree:
     def __init__(
         self, calls: CallTree, in_scope: NDArray[np.bool_], *, lines: bool, paths: CallPaths | None = None
     ) -> None:
-        """``paths`` says where native functions stand, which are frames then."""
+        """``paths`` has the native functions, which are frames then."""
         self.functions: list[Function] = [
             Function(printable(name), printable(calls.paths[file], 4096) if file != NOTHING else None, int(line))
             for name, file, line in zip(

@@ -131,7 +131,7 @@ def measure(asked: Asked, *more: Sink) -> Measured:
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
-    """Answers ``question``. ``leak_definition`` stands in for the one that ``question.leaks`` names.
+    """Answers ``question``. ``leak_definition`` replaces the one that ``question.leaks`` names.
 
     Errors:
         FormatError: the recording is damaged, or the question does not fit it.

@@ -181,7 +181,7 @@ def sum_tasks(recording: Recording, tree: CallTree, sums: NodeSums, effective: f
     keys, group = np.unique(key, return_inverse=True)
     values = np.zeros((len(keys), sums.nodes.shape[1]))
     np.add.at(values, group, sums.nodes)
-    # What has not Python stack is in no step; it goes with the rest.
+    # What has no Python stack is in no step; it goes with the rest.
     rest = np.flatnonzero(keys // (count * tasks) == Kind.NONE)
     if not len(rest):
         keys, values = np.append(keys, (count - 1) * tasks), np.vstack([values, np.zeros(values.shape[1])])

@@ -39,7 +39,7 @@ def short_library(path: str | None) -> str:
 
 
 def short_name(name: str) -> str:
-    """A demangled C++ or Rust name without its arguments, its type and what stands between < and >.
+    """A demangled C++ or Rust name without its arguments, its type and what is between < and >.
 
     ``void f<int>(int)`` becomes ``f<>``. Names of operators, and those that are no C++, are as they are.
     """

@@ -79,7 +79,7 @@ class Attribution(enum.StrEnum):
 
 
 class PoolRule(enum.StrEnum):
-    """How CPU time of native threads is charged to lines: ``--pools``; the first is the default."""
+    """How CPU time of native threads is charged to lines: ``--pool-attribution``; the first is the default."""
 
     POSITIONS = "positions"
     """By where the Python threads were at each of a native thread's samples."""

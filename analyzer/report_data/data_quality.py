@@ -25,7 +25,7 @@ _STACKS = ("stacks_torn", "stacks_lost", "waits_torn")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``good`` if what the report says can be believed as it stands."""
+    """``good`` if what the report says can be believed as it is."""
 
     good: bool
     text: str

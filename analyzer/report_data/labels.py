@@ -40,7 +40,7 @@ class Labels:
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     def place(self, name: str) -> int | None:
-        """The place of a label; None if the profile has not that label."""
+        """The place of a label; None if the profile has no such label."""
         number = self._numbers.get(name)
         return None if number is None else self.nodes + number
 

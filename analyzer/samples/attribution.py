@@ -133,7 +133,7 @@ def native_rule(columns: Columns) -> NDArray[np.int64]:
     the evaluation loop while the leaf executes a call that was specialised for a C function, or a call that was not
     specialised and the function is none of those with which CPython makes calls. Everything else in the interpreter
     is Python, the garbage collector too, whichever call set it off. Without a program counter nothing is known;
-    inside of the interpreter but outside of the loop the opcode is needed, unless the thread has not Python frames,
+    inside of the interpreter but outside of the loop the opcode is needed, unless the thread has no Python frames,
     whose time (starting and ending the interpreter) is Python's. Code without a file, while CPython's JIT compiler
     is on, is Python's unless the leaf may call foreign code: then the code may also be another compiler's.
     """

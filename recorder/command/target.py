@@ -122,7 +122,7 @@ def _head(path: Path) -> bytes | None:
             return file.read(4096)
     except FileNotFoundError:
         what = "script" if path.suffix == ".py" else "script or command"
-        raise Refused(f"there is no {what} {path}; options of 'tachograph record' stand before it") from None
+        raise Refused(f"there is no {what} {path}; options of 'tachograph record' go before it") from None
     except (OSError, ValueError) as error:
         text = reason(error) if isinstance(error, OSError) else str(error)
         raise Refused(f"cannot read the script {path}: {text}") from None

@@ -126,7 +126,7 @@ def jit_is_on() -> "bool | None":
     """Whether CPython's own JIT compiler will be on: it is not yet, while the interpreter starts.
 
     None where a default of the build decides: then it is known at the end (``at_exit``), and never of 3.13, whose JIT
-    has not Python interface.
+    has no Python interface.
     """
     jit = getattr(sys, "_jit", None)  # since 3.14
     if jit is None:

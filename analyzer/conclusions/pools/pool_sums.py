@@ -1,6 +1,6 @@
 """Charges the CPU time of native threads to the Python lines that asked for it; the one place where that is decided.
 
-A *worker* is a native thread: one that Python did not start, while it has not Python frames. Its sample is charged to
+A *worker* is a native thread: one that Python did not start, while it has no Python frames. Its sample is charged to
 where a Python thread of its process was at that moment (the table ``positions``):
 
 1. A worker that waits for work, spinning, is charged to nothing: it is idle behind one call, and not yet in another.
@@ -84,7 +84,7 @@ class PoolSums:
         return PoolTime(self._all() / 1e9, self._left() / 1e9, self._waiting / 1e9, self._shared / 1e9)
 
     def sums(self) -> NodeSums:
-        """What is charged, by node of the call tree; what is left stands with the threads without Python stacks."""
+        """What is charged, by node of the call tree; the rest is with the threads without Python stacks."""
         left = np.array([[self._left()]])
         return NodeSums((MEASURE,), self._charged[:, np.newaxis], [state_label(StackState.NONE)], left)
 

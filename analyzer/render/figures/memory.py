@@ -30,7 +30,7 @@ def draw_footprint(data: ReportData) -> Figure | None:
     whole = np.interp(times, points["time_s"], points["bytes"])
     held, names = top_sites(data.lines)
     held = held.reshape(len(held), len(times))
-    # What is held is estimated from samples; it never stands higher than the footprint, which is exact.
+    # What is held is estimated from samples; it is never drawn above the footprint, which is exact.
     together = held.sum(axis=0)
     held = held * np.minimum(1.0, whole / np.where(together > 0, together, 1.0))
     rest = np.maximum(whole - together, 0.0)

@@ -25,7 +25,7 @@ GC_SHARE = 0.02
 """Garbage collection is mentioned if it takes this part of the CPU time."""
 
 SEPARATORS = (" · ", " - ")
-"""What stands between facts, the second where there is only ASCII."""
+"""What separates facts; the second where there is only ASCII."""
 
 _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 

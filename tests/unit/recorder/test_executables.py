@@ -62,7 +62,7 @@ def test_commands_and_scripts(bin_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("missing.py", "there is no script missing.py; options of 'tachograph record' stand before it"),
+        ("missing.py", "there is no script missing.py; options of 'tachograph record' go before it"),
         ("missing", "there is no script or command missing; options of"),
         ("./missing", "there is no script or command missing"),
         (".", "is a directory without a __main__.py; name a script or a command, or use -m"),
