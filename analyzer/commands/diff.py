@@ -95,7 +95,8 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
     multiple=True,
     metavar="CONDITION",
     help="End with exit status 1 if METRIC grew by more than AMOUNT for certain (its 95 % interval lies above):"
-    " 'cpu>5%', 'wait>0.5s', 'memory.peak>10%', 'function NAME cpu>5%', 'file PATH cpu>5%', 'line FILE:N cpu>20%'.",
+    " 'cpu>5%', 'wait>0.5s', 'memory.peak>10%', 'function NAME cpu>5%', 'native NAME cpu>5%', 'file PATH cpu>5%',"
+    " 'line FILE:N cpu>20%'.",
 )
 @click.option(
     "--metric", metavar="NAME", help="Show the lines and functions by this metric, such as cpu, wait, native."

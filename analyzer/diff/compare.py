@@ -16,11 +16,12 @@ from ..recording.garbage import uncollected
 from ..recording.opened import Watcher
 from ..recording.text import printable
 from ..report_data.difference import DiffResult, Level
-from ..report_data.difference_metrics import OVERALL, SELF, TOTAL, TREE, Metric
+from ..report_data.difference_metrics import NATIVE, OVERALL, SELF, TOTAL, TREE, Metric
 from ..report_data.numbers import counted
 from .evidence import RATE, adjusted_alpha
 from .levels import Judging, Rows, level_of, measured, test, totals
 from .links import Link
+from .native_places import native_places
 from .places import MergedTree, Placer
 from .places import Rows as Places
 from .runs import Run, Side, in_one_scope, make_side, obstacles, read_run, remarks, strangers
@@ -32,10 +33,15 @@ SMALLEST = 0.01
 COLUMNS = {
     "files": ("file", "base_file", "new_file"),
     "functions": ("function", "file", "line"),
+    "native_functions": ("function", "library"),
     "lines": ("file", "line", "function", "source"),
     "threads": ("name",),
 }
-_BOTH = {"functions": ("function", "file", "line"), "lines": ("file", "line", "source")}
+_BOTH = {
+    "functions": ("function", "file", "line"),
+    "native_functions": ("library",),
+    "lines": ("file", "line", "source"),
+}
 
 
 def diff(
@@ -148,10 +154,11 @@ class _Comparison:
         # The totals are questions of their own. All rows and metrics of all tables are asked together: if nothing
         # changed, none of them has a verdict in almost all diffs.
         (whole,) = self._judged([self._totals()], self._totals_judging)
-        lines, functions, files, threads, calls = self._judged(
+        lines, functions, native, files, threads, calls = self._judged(
             [
                 self._rows("lines", placer.lines(), (*SELF, *TOTAL)),
                 self._rows("functions", placer.functions(), (*SELF, *TOTAL)),
+                self._rows("native_functions", native_places(*self._sides), NATIVE),
                 self._rows("files", placer.files(), (*SELF, *TOTAL)),
                 self._rows("threads", placer.threads(), SELF),
                 self._calls(),
@@ -172,6 +179,7 @@ class _Comparison:
             totals=whole,
             lines=lines,
             functions=functions,
+            native_functions=native,
             files=files,
             threads=threads,
             calls=calls,

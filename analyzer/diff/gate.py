@@ -13,11 +13,11 @@ from tachograph.format import FormatError
 
 from ..recording.text import printable
 from ..report_data.difference import Condition, DiffResult, Judgement, Level, Outcome
-from ..report_data.difference_metrics import BY_NAME, OVERALL, SELF, TOTAL
+from ..report_data.difference_metrics import BY_NAME, NATIVE, OVERALL, SELF, TOTAL
 from .evidence import RATE
 
 _CONDITION = re.compile(
-    r"\s*(?:(?P<level>file|function|line|thread)\s+(?P<place>\S.*?)\s+)?"
+    r"\s*(?:(?P<level>file|function|native|line|thread)\s+(?P<place>\S.*?)\s+)?"
     r"(?P<metric>[a-z_.]+)\s*>\s*(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>%|[a-zA-Zµ]+(?:/s)?)?\s*",
     re.DOTALL,
 )
@@ -34,6 +34,9 @@ _UNITS = {
     },
 }
 _UNITS["bytes/s"] = {f"{name}/s": size for name, size in _UNITS["bytes"].items()}
+_METRICS = {"thread": SELF, "native": NATIVE}
+"""What is known of some levels; of the others all metrics are."""
+
 FORM = "write for instance 'cpu>5%', 'wait>0.5s', 'memory.peak>10%' or 'function parse cpu>10%'"
 
 
@@ -48,7 +51,7 @@ def parse_condition(text: str) -> Condition:
     if match is None:
         raise FormatError(f"--fail-if {shown!r} is not a condition: {FORM}")
     level, name, unit = match["level"], match["metric"], match["unit"]
-    metrics = OVERALL if level is None else SELF if level == "thread" else (*SELF, *TOTAL)
+    metrics = OVERALL if level is None else _METRICS.get(level, (*SELF, *TOTAL))
     known = {metric.name: metric for metric in metrics}
     if name not in known:
         raise FormatError(f"--fail-if {shown!r}: there is no metric {name!r} here; there are: {', '.join(known)}")
@@ -58,7 +61,8 @@ def parse_condition(text: str) -> Condition:
         raise FormatError(f"--fail-if {shown!r}: {name} needs an amount in %, {', '.join(units)}")
     relative = unit == "%"
     factor = 0.01 if relative else units.get(unit or "", 1.0)
-    return Condition(text.strip(), f"{level}s" if level else "totals", match["place"], name, amount * factor, relative)
+    table = "totals" if level is None else "native_functions" if level == "native" else f"{level}s"
+    return Condition(text.strip(), table, match["place"], name, amount * factor, relative)
 
 
 def judge(result: DiffResult, conditions: Sequence[Condition]) -> list[Judgement]:
@@ -81,9 +85,9 @@ def _judge(level: Level, condition: Condition, unjudged: str | None) -> Judgemen
         )
     rows = np.flatnonzero(_matching(level, condition)) if condition.place else np.zeros(1, np.int64)
     if not len(rows):
+        what = level.name.removesuffix("s").replace("_", " ")
         raise FormatError(
-            f"--fail-if {printable(condition.text, 100)!r}: no {level.name.removesuffix('s')} of that name has time in"
-            " these recordings"
+            f"--fail-if {printable(condition.text, 100)!r}: no {what} of that name has time in these recordings"
         )
     # Each of several rows has its part of the error that is allowed (Bonferroni).
     alpha = RATE / len(rows)
@@ -113,7 +117,7 @@ def _judge(level: Level, condition: Condition, unjudged: str | None) -> Judgemen
 def _matching(level: Level, condition: Condition) -> pd.Series:
     """The rows that a condition names; lines are numbered as the new recording has them."""
     places, wanted = level.places, condition.place or ""
-    if level.name == "functions":
+    if level.name in ("functions", "native_functions"):
         return _named(places["function"], wanted)
     if level.name == "threads":
         return _named(places["name"], wanted)
@@ -145,4 +149,6 @@ def _file(paths: pd.Series, wanted: str) -> pd.Series:
 def _name(place: pd.Series, level: str) -> str:
     if level == "lines":
         return f"{place['file']}:{place['line']}"
+    if level == "native_functions":
+        return f"{place['function']} ({place['library']})" if place["library"] else str(place["function"])
     return str(place[{"functions": "function", "files": "file", "threads": "name"}[level]])

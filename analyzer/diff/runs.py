@@ -39,6 +39,8 @@ class Run(ComparedRun):
 
     files: list[SourceFile]
     parameters: dict[str, Any]
+    builds: dict[str, str | None]
+    """Build ids of the native modules, by their printable paths."""
 
     def functions(self) -> list[FunctionKey]:
         """The functions that its call tree names."""
@@ -55,9 +57,15 @@ def read_run(path: Path, question: Question, watcher: Watcher | None = None) -> 
     """
     with Recording.open(path) as recording:
         recording.watcher = watcher
-        run = Run(path, build_profile(recording, question), catalogue(recording), recording.manifest.parameters)
+        profile = build_profile(recording, question)
+        run = Run(path, profile, catalogue(recording), recording.manifest.parameters, _builds(recording))
     release_unused()
     return run
+
+
+def _builds(recording: Recording) -> dict[str, str | None]:
+    columns = (recording.table("modules").column(name).to_pylist() for name in ("path", "build_id"))
+    return {printable(path, 4096): build for path, build in zip(*columns, strict=True)}
 
 
 def in_one_scope(runs: list[Run], question: Question, watcher: Watcher | None = None) -> list[Run]:

@@ -37,10 +37,11 @@ def document(result: DiffResult, judgements: Sequence[Judgement] = (), top: int 
             for level in result.levels.values()
             for row in level.families.itertuples(index=False, name=None)
         ],
-        "totals": next(iter(_records(result.totals, None)), {"metrics": {}})["metrics"],
-        **{
-            level.name: _records(level, top) for level in (result.files, result.functions, result.lines, result.threads)
-        },
+        "totals": next(iter(_records(result.totals)), {"metrics": {}})["metrics"],
+        "files": _sorted(_records(result.files), top),
+        "functions": _sorted(_functions(result), top),
+        "lines": _sorted(_records(result.lines), top),
+        "threads": _sorted(_records(result.threads), top),
         "gate": [
             {**asdict(judgement.condition), **{k: v for k, v in asdict(judgement).items() if k != "condition"}}
             for judgement in judgements
@@ -59,25 +60,39 @@ def _run(run: ComparedRun) -> dict[str, Any]:
     }
 
 
-def _records(level: Level, top: int | None) -> list[dict[str, Any]]:
-    """A table as objects, each with its place and its metrics, the largest difference of CPU time first."""
+def _records(level: Level) -> list[dict[str, Any]]:
+    """A table as objects, each with its place and its metrics."""
     metrics: dict[int, dict[str, Any]] = {}
     columns = [level.values[name].tolist() for name in ("row", "metric", *_VALUES)]
     for row, metric, *values in zip(*columns, strict=True):
         metrics.setdefault(row, {})[metric] = dict(zip(_VALUES, values, strict=True))
-
-    def weight(row: int) -> float:
-        difference = metrics[row].get("cpu", {}).get("difference", 0.0)
-        return -abs(difference) if difference == difference else 0.0
-
-    order = sorted(metrics, key=weight)[:top]
     places = level.places.astype(object)
     names = list(places.columns)
-    plain = places.iloc[order].itertuples(index=False, name=None)
+    plain = places.iloc[list(metrics)].itertuples(index=False, name=None)
     return [
         {**{name: _plain(value) for name, value in zip(names, place, strict=True)}, "metrics": metrics[row]}
-        for row, place in zip(order, plain, strict=True)
+        for row, place in zip(metrics, plain, strict=True)
     ]
+
+
+def _functions(result: DiffResult) -> list[dict[str, Any]]:
+    """Functions of Python and native ones, under the same names."""
+    unknown = dict.fromkeys([*result.functions.places.columns, *result.native_functions.places.columns])
+    python = [
+        {**unknown, "language": None if row["file"] is None else "python", **row} for row in _records(result.functions)
+    ]
+    native = [{**unknown, "language": "native", **row} for row in _records(result.native_functions)]
+    return python + native
+
+
+def _sorted(records: list[dict[str, Any]], top: int | None) -> list[dict[str, Any]]:
+    """The largest difference of CPU time first."""
+
+    def weight(record: dict[str, Any]) -> float:
+        difference = record["metrics"].get("cpu", {}).get("difference", 0.0)
+        return -abs(difference) if difference == difference else 0.0
+
+    return sorted(records, key=weight)[:top]
 
 
 def _plain(value: Any) -> Any:

@@ -78,6 +78,7 @@ class Level:
 
     - lines: file, line, function, source, and file, line, source with ``base_`` and ``new_`` in front;
     - functions: function, file, line (its first), and the same with ``base_`` and ``new_`` in front;
+    - native_functions: function, library (file name of its module), base_library, new_library;
     - files: file, base_file, new_file; threads: name;
     - calls: parent (row of the caller, -1 at the root), function, file, line (first line of the function).
 
@@ -157,6 +158,8 @@ class DiffResult:
     totals: Level
     lines: Level
     functions: Level
+    native_functions: Level
+    """They divide the time of ``functions`` once more."""
     files: Level
     threads: Level
     calls: Level
@@ -165,7 +168,15 @@ class DiffResult:
     @property
     def levels(self) -> dict[str, Level]:
         """All levels by name."""
-        found = (self.totals, self.files, self.functions, self.lines, self.threads, self.calls)
+        found = (
+            self.totals,
+            self.files,
+            self.functions,
+            self.native_functions,
+            self.lines,
+            self.threads,
+            self.calls,
+        )
         return {level.name: level for level in found}
 
 
@@ -186,7 +197,7 @@ class Condition:
 
     text: str
     level: str
-    """``totals``, ``files``, ``functions``, ``lines`` or ``threads``."""
+    """``totals``, ``files``, ``functions``, ``native_functions``, ``lines`` or ``threads``."""
     place: str | None
     metric: str
     amount: float

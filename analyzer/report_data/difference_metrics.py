@@ -61,6 +61,10 @@ def _total(metric: Metric) -> Metric:
 TOTAL = tuple(_total(metric) for metric in SELF if metric.name not in ("memory.peak", "memory.leak_rate"))
 """The same with everything that was called from there."""
 
+_OF_NATIVE = ("cpu", "kernel", "wait", "main_wait")
+NATIVE = tuple(metric for metric in (*SELF, *TOTAL) if metric.name.removeprefix("total_") in _OF_NATIVE)
+"""Metrics of a native function, itself and with what it called."""
+
 TREE = tuple(
     metric for metric in SELF if metric.name not in ("memory.peak", "memory.leak_rate", "gpu_wait", "cpu_wait")
 )

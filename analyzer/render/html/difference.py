@@ -58,6 +58,7 @@ def page(result: DiffResult) -> str:
         "totals": _totals(result.totals),
         "lines": _places(result.lines, names),
         "functions": _places(result.functions, names),
+        "native": _places(result.native_functions, names),
         "files": _places(result.files, names),
         "calls": _calls(result.calls, names),
     }
@@ -143,6 +144,7 @@ def _places(level: Level, names: Names) -> dict[str, Any]:
                 "line": _line(place.get("line")),
                 "base_line": _line(place.get("base_line")),
                 "function": names.number(place.get("function")),
+                "library": names.number(place.get("library")),
                 "source": names.number(place.get("source")),
                 "base_source": names.number(place.get("base_source")),
                 "values": amounts[row],

@@ -11,6 +11,7 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
+from ...recording.native_names import short_name
 from ...recording.text import shorten_left
 from ...report_data.difference import (
     FASTER,
@@ -92,6 +93,7 @@ class Report:
         for metric in self._sections():
             yield from self._lines(metric)
             yield from self._functions(metric)
+            yield from self._native(metric)
         yield from self._legend()
         if judgements:
             yield Text()
@@ -214,6 +216,32 @@ class Report:
             room = self._width - text.cell_len - 2
             if isinstance(row["file"], str) and room >= 12:
                 text.append("  " + shorten_left(f"{row['file']}:{row['line']}", room), "dim")
+            yield text
+        yield from self._left_out(level, name, frame)
+        yield Text()
+
+    def _native(self, metric: str) -> Iterator[Text]:
+        """Native functions: with what they call, or without it if a side does not know their callers."""
+        level = self._result.native_functions
+        name = f"total_{metric}" if level.knows(f"total_{metric}") else metric
+        if not level.knows(name):
+            return
+        frame = self._chosen(level, name)
+        if frame.empty:
+            return
+        called = ", with what they call" if name != metric else " itself"
+        yield self._title(f"Native functions by {BY_NAME[metric].label}{called}", level, name)
+        yield self._heads()
+        for _, row in frame.iterrows():
+            text = self._cells(row, BY_NAME[name])
+            text.append(f" {_MARKS.get(row['status'], ' ')} ", "dim")
+            function, library = str(row["function"]), row["library"] if isinstance(row["library"], str) else ""
+            shown = function if function.startswith("[") else short_name(function)
+            room = max(16, self._width - text.cell_len - min(len(library), 24) - 3)
+            text.append(self._style.plain(shown if len(shown) <= room else shown[: room - 1] + "…"))
+            room = self._width - text.cell_len - 2
+            if not function.startswith("[") and library and room >= 8:
+                text.append("  " + shorten_left(library, room), "dim")
             yield text
         yield from self._left_out(level, name, frame)
         yield Text()
