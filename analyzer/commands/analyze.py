@@ -104,7 +104,9 @@ class Options:
 @click.option("--processes", is_flag=True, help="Show the tree of processes instead.")
 @click.option("--tasks", is_flag=True, help="Show time by asyncio's tasks instead: by their coroutines and names.")
 @click.option("--tree", is_flag=True, help="Show the tree of calls instead, with libraries folded.")
-@click.option("--line", metavar="FILE:N", help="Show what this line spends its CPU time in: native calls, as a tree.")
+@click.option(
+    "--line", metavar="FILE:N", help="Show what this line spends its CPU time and memory in: native calls, as trees."
+)
 @click.option(
     "--span",
     metavar="NAME[KEY=VALUE,...]",

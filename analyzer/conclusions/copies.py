@@ -8,12 +8,14 @@ done for the sampled blocks (``heap.calibration``).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import ids, no_rows, numbers
+from tachograph.format.arrays import filled, ids, no_rows, numbers
+from tachograph.format.enumerations import NativePath
 
 from ..recording.frame import WholeNumbers
 from ..recording.opened import Recording
@@ -40,7 +42,18 @@ COLUMNS = (
     "total_copied_bytes",
 )
 
-_COLUMNS = ("time_ns", "thread", "bytes", "size_bytes", "mean_bytes", "stack", "native_frame", "stack_state")
+_COLUMNS = (
+    "time_ns",
+    "thread",
+    "bytes",
+    "size_bytes",
+    "mean_bytes",
+    "stack",
+    "native_frame",
+    "stack_state",
+    "native_stack",
+    "native_path",
+)
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.int64]
 
@@ -59,6 +72,10 @@ class Copies:
     beyond: _Floats
     variance: _Floats
     sampled: NDArray[np.bool_]
+    native_frame: _Ids
+    """The caller of the copy, -1 where it is not known; ``native_stack`` and ``native_path`` are as for blocks."""
+    native_stack: _Ids
+    native_path: NDArray[np.uint8]
     unseen: _Floats
     """By thread, bytes that no sampled copy stands for."""
 
@@ -75,7 +92,7 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
     schema = pa.schema([recording.specification.tables["copies"].schema.field(name) for name in _COLUMNS])
     batches = [no_rows(schema), *recording.batches("copies", _COLUMNS)]
     parts = [_decode(batch, sites, window) for batch in batches]
-    time_ns, thread, site, exact, size, mean = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    time_ns, thread, site, exact, size, mean, *native = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     sampled = size > 0
     rest = beyond(size, np.maximum(mean, 1.0))
     group, count = _groups(thread)
@@ -88,7 +105,7 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
     owner = np.zeros(count, np.int64)
     owner[group] = thread
     unseen = summed(owner, np.where(left > 0.5, left, 0.0), threads)
-    return Copies(time_ns, thread, site, size, rest, variance, sampled, unseen)
+    return Copies(time_ns, thread, site, size, rest, variance, sampled, *native, unseen)
 
 
 def sum_copies(
@@ -134,7 +151,8 @@ class CopyColumns:
         return dict(zip(COLUMNS, values, strict=True))
 
 
-def _decode(batch: pa.RecordBatch, sites: Sites, window: Window) -> tuple[_Ids, _Ids, _Ids, _Floats, _Floats, _Floats]:
+def _decode(batch: pa.RecordBatch, sites: Sites, window: Window) -> tuple[NDArray[Any], ...]:
+    """time_ns, thread, site, bytes, size, mean, native frame, native stack, native path."""
     time_ns = numbers(batch.column("time_ns"))
     inside = window.selects(numbers(batch.column("thread")), time_ns)
     stack, native, thread = (ids(batch.column(name))[inside] for name in ("stack", "native_frame", "thread"))
@@ -144,7 +162,9 @@ def _decode(batch: pa.RecordBatch, sites: Sites, window: Window) -> tuple[_Ids, 
     state = numbers(batch.column("stack_state"))[inside]
     time_ns = time_ns[inside]
     site[sampled] = sites.number(stack[sampled], state[sampled], native[sampled], thread[sampled], time_ns[sampled])
-    return time_ns, thread, site, exact, size, mean
+    native_stack = ids(batch.column("native_stack"))[inside]
+    how = filled(batch.column("native_path"), NativePath.UNRECORDED)[inside].astype(np.uint8)
+    return time_ns, thread, site, exact, size, mean, native, native_stack, how
 
 
 def _groups(thread: _Ids) -> tuple[_Ids, int]:

@@ -72,14 +72,23 @@ class FrameTree:
         if self._paths is None:
             return self._plain(rows, np.full(len(rows), NONE, np.int64))
         # What the states of the stack say is known of paths; other names are not.
-        if rows.labels is not STATE_LABELS:
-            return self._plain(rows, self._paths.functions.of_frame[rows.native])
+        if rows.labels is STATE_LABELS:
+            return self._along_paths(self._paths, rows)
+        placed = rows.stack != NONE
+        named = rows.only(~placed)
+        nodes = np.empty(len(rows), np.int64)
+        nodes[placed] = self._along_paths(self._paths, rows.only(placed))
+        nodes[~placed] = self._plain(named, np.full(len(named), NONE, np.int64))
+        return nodes
+
+    def _along_paths(self, paths: CallPaths, rows: Rows) -> NDArray[np.int64]:
+        """The nodes of call paths through Python and native code."""
         none = np.full(len(rows), NONE, np.int64)
         stacks, how = (rows.native_stack, rows.native_path)
         if stacks is None or how is None:
             stacks, how = none, np.full(len(rows), NativePath.UNRECORDED, np.int64)
-        found = self._paths.nodes(rows.stack, rows.state, rows.native, stacks, how)
-        tree = self._paths.tree()
+        found = paths.nodes(rows.stack, rows.state, rows.native, stacks, how)
+        tree = paths.tree()
         self._add_paths(tree)
         nodes = np.array(self._of_path, np.int64)[found]
         for path in np.unique(found[nodes == NONE]).tolist():

@@ -6,20 +6,21 @@ Their sums are those of ``analyze``: sampled blocks and copies, scaled so that t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
+from tachograph.format.enumerations import NativePath
 
 from ..conclusions.copies import read_copies
 from ..conclusions.memory import Heap, read_heap
-from ..conclusions.memory.blocks import Blocks
+from ..conclusions.memory.shares import shares
 from ..conclusions.memory.sums import sum_up
 from ..recording.filter import Mask
 from ..recording.opened import Recording
 from ..recording.time_window import Window
-from ..samples.accumulate import summed
 from ..samples.sites import NOT_SAMPLED, Sites
 from .rows import NONE, Rows
 
@@ -29,13 +30,13 @@ _Ids = NDArray[np.int64]
 def allocated_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
     """Blocks allocated in the window; each stands for all of the blocks that were as likely to be sampled."""
     heap = _heap(recording, window, processes, "allocated")
-    yield from _blocks(recording, heap, heap.blocks, heap.allocated_in_window(), "allocated_bytes")
+    yield from _blocks(recording, heap, "allocated_bytes")
 
 
 def live_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
     """Blocks that were held when the footprint was highest (in the window), whenever they were allocated."""
     heap = _heap(recording, window, processes, "live")
-    yield from _blocks(recording, heap, heap.held, heap.held.alive(heap.peak.time_ns), "live_at_peak_bytes")
+    yield from _blocks(recording, heap, "live_at_peak_bytes")
 
 
 def resident_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
@@ -47,8 +48,7 @@ def resident_rows(recording: Recording, window: Window, processes: Mask | None =
     heap = _heap(recording, window, processes, "resident")
     if np.isnan(heap.resident_peak.bytes):
         raise FormatError("the resident set was not recorded: there is no metric 'resident' to export")
-    alive = heap.held.alive(heap.resident_peak.time_ns)
-    yield from _blocks(recording, heap, heap.held, alive, "live_at_resident_peak_bytes")
+    yield from _blocks(recording, heap, "live_at_resident_peak_bytes")
 
 
 def end_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
@@ -57,7 +57,7 @@ def end_rows(recording: Recording, window: Window, processes: Mask | None = None
     Without a window that is when the interpreter began to shut down, where it was seen.
     """
     heap = _heap(recording, window, processes, "end")
-    yield from _blocks(recording, heap, heap.blocks, heap.alive_at_end(), "live_at_end_bytes")
+    yield from _blocks(recording, heap, "live_at_end_bytes")
 
 
 def copied_rows(recording: Recording, window: Window, _: Mask | None = None) -> Iterator[Rows]:
@@ -67,7 +67,8 @@ def copied_rows(recording: Recording, window: Window, _: Mask | None = None) -> 
     if copies is None:
         raise _not_recorded("copied")
     mine, left = copies.sampled, np.flatnonzero(copies.unseen)
-    yield _rows(copies.time_ns[mine], copies.thread[mine], copies.site[mine], copies.bytes[mine], sites)
+    native = _Native(copies.native_frame[mine], copies.native_stack[mine], copies.native_path[mine])
+    yield _rows(copies.time_ns[mine], copies.thread[mine], copies.site[mine], copies.bytes[mine], sites, native)
     if len(left):
         last = np.full(len(left), copies.time_ns.max())
         yield _rows(last, left, np.full(len(left), sites.label(NOT_SAMPLED)), copies.unseen[left], sites)
@@ -84,23 +85,27 @@ def _not_recorded(metric: str) -> FormatError:
     return FormatError(f"memory was not recorded: there is no metric {metric!r} to export")
 
 
-def _blocks(recording: Recording, heap: Heap, counted: Blocks, mask: NDArray[np.bool_], measure: str) -> Iterator[Rows]:
+def _blocks(recording: Recording, heap: Heap, measure: str) -> Iterator[Rows]:
     """Blocks with their part of what ``analyze`` says of their site, and what it says of sites without blocks."""
-    sums = sum_up(heap, recording.rows("threads"), None).sites
-    column = sums.column(measure)
-    wanted = np.concatenate([sums.nodes[:, column], sums.stackless[:, column]])
-    blocks = counted.where(mask)
-    seen = summed(blocks.site, blocks.bytes, len(wanted))
-    factor = np.divide(wanted, seen, out=np.zeros_like(wanted), where=seen > 0)
+    found = shares(heap, sum_up(heap, recording.rows("threads"), None).sites, measure)
+    blocks = heap.blocks.where(found.blocks)
     threadless = recording.rows("threads") + blocks.process.astype(np.int64)
     thread = np.where(blocks.thread == NONE, threadless, blocks.thread)
-    weight = blocks.bytes * factor[blocks.site]
-    yield _rows(blocks.birth_ns, thread, blocks.site, weight, heap.sites, blocks.native_frame.astype(np.int64))
-    rest = np.flatnonzero((seen <= 0) & (wanted > 0))
+    native = _Native(blocks.native_frame, blocks.native_stack, blocks.native_path)
+    yield _rows(blocks.birth_ns, thread, blocks.site, found.bytes, heap.sites, native)
+    rest = np.flatnonzero(found.rest > 0)
     # It belongs to no thread, and to no process more than to another.
     first = int(heap.counted[0]) if len(heap.counted) else 0
     threadless = np.full(len(rest), recording.rows("threads") + first)
-    yield _rows(np.full(len(rest), heap.start_ns), threadless, rest, wanted[rest], heap.sites)
+    yield _rows(np.full(len(rest), heap.start_ns), threadless, rest, found.rest[rest], heap.sites)
+
+
+class _Native(NamedTuple):
+    """Where native code called: as in ``Blocks``."""
+
+    frame: NDArray[np.integer]
+    stack: NDArray[np.integer]
+    how: NDArray[np.integer]
 
 
 def _rows(
@@ -109,17 +114,20 @@ def _rows(
     site: _Ids,
     weight: NDArray[np.float64],
     sites: Sites,
-    native: _Ids | None = None,
+    native: _Native | None = None,
 ) -> Rows:
     placed = site < sites.nodes
+    native = native or _Native(*(np.full(len(site), none) for none in (NONE, NONE, NativePath.UNRECORDED)))
     return Rows(
         time_ns=time_ns,
         end_ns=time_ns,
         thread=thread.astype(np.int64),
         stack=np.where(placed, site, NONE),
         # A site without a stack is named after its native function already.
-        native=np.full(len(site), NONE) if native is None else np.where(placed, native, NONE),
+        native=np.where(placed, native.frame, NONE).astype(np.int64),
         state=np.where(placed, 0, site - sites.nodes),
         weight=weight,
         labels=sites.labels,
+        native_stack=np.where(placed, native.stack, NONE).astype(np.int64),
+        native_path=native.how.astype(np.int64),
     )

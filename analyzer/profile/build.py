@@ -35,6 +35,7 @@ from ..samples.scope import ALL, OWN_CODE, PROJECT, Scope
 from ..samples.stream import Sink, Stream
 from ..samples.summary import Summary, main_threads
 from .held_memory import Held, read_held
+from .held_paths import HeldPaths, held_paths
 from .metadata import read_metadata, totals_of, wall_seconds
 from .native_rows import native_rows
 from .processes import LISTED, frame_of, recorded_how
@@ -78,6 +79,7 @@ class Measured:
 
     facts: Facts
     held: Held
+    held_paths: HeldPaths
     named_spans: TimeRangeSums | None
     """None where there are no named spans."""
     readings: Readings | None
@@ -127,7 +129,9 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     facts = reduction.facts()
     release_unused()
     held = read_held(recording, asked.window, asked.filter, asked.wall_s)
-    return Measured(facts, held, spans, readings, None if gpu is None else gpu.sums(), asked.paths.facts(), pools)
+    by_path = held_paths(held, asked.paths.paths)
+    gpus = None if gpu is None else gpu.sums()
+    return Measured(facts, held, by_path, spans, readings, gpus, asked.paths.facts(by_path.sums), pools)
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:

@@ -21,6 +21,9 @@ from ..samples.path_sums import PATH_MEASURES, PathFacts
 from ..samples.summary import UNKNOWN_CODE
 from .profile import Profile
 
+HELD = ("allocated_bytes", "live_at_peak_bytes", "live_at_end_bytes", "copied_bytes")
+"""Measures in bytes of a branch, as far as they were recorded."""
+
 _CPU, _PYTHON, _NATIVE, _KERNEL, _GUESSED = (
     PATH_MEASURES.index(name) for name in ("cpu_ns", "python_ns", "native_ns", "kernel_ns", "guessed_ns")
 )
@@ -49,6 +52,11 @@ class Branch:
     kernel_s: float = 0.0
     guessed_s: float = 0.0
     """The part of ``cpu_s`` whose native path is a guess."""
+    allocated_bytes: float | None = None
+    """What it allocated, with all that it called; this and the next are None where they were not recorded."""
+    live_at_peak_bytes: float | None = None
+    live_at_end_bytes: float | None = None
+    copied_bytes: float | None = None
     children: list[Branch] = field(default_factory=list)
     """The one with most CPU time first."""
 
@@ -63,13 +71,18 @@ class Branch:
 
 @dataclass(frozen=True)
 class LineCalls:
-    """What one line spent its own CPU time in: that of functions in scope which it called is not part of it."""
+    """What one line spent its own CPU time in, and what allocated and copied for it.
+
+    That of functions in scope which it called is not part of it.
+    """
 
     file: str
     line: int
     source: str | None
     whole: Branch
     """The line itself; its children are what it called that is out of scope or native."""
+    own_bytes: dict[str, float]
+    """By measure of ``HELD`` that was recorded what is not its children's."""
 
 
 def call_tree(profile: Profile) -> list[Branch]:
@@ -102,10 +115,10 @@ def call_tree(profile: Profile) -> list[Branch]:
 
 
 def line_calls(profile: Profile, where: str) -> LineCalls:
-    """What the line ``FILE:N`` spent its CPU time in.
+    """What the line ``FILE:N`` spent its CPU time in, and what allocated and copied for it.
 
     Errors:
-        FormatError: it is not a line, no file or several files are meant, or the line has no CPU time.
+        FormatError: it is not a line, no file or several files are meant, or nothing was charged to the line.
     """
     facts, tree = profile.paths, profile.calls.tree
     file, number = _line_named(where, profile)
@@ -114,10 +127,9 @@ def line_calls(profile: Profile, where: str) -> LineCalls:
     anchors = facts.tree.nearest(python & np.append(in_scope, False)[stack])
     at = np.append(stack, NOTHING)[anchors]
     mine = (at != NOTHING) & (np.append(tree.file, NOTHING)[at] == file) & (np.append(tree.line, NOTHING)[at] == number)
-    if not (mine & (facts.sums[:, _CPU] > 0)).any():
-        raise FormatError(
-            f"{printable(where, 200)}: no CPU time was charged to this line (see --scope, --from and --to)"
-        )
+    if not any((values[mine] > 0).any() for values in (facts.sums[:, _CPU], *facts.held.values())):
+        charged = "no CPU time and no memory" if facts.held else "no CPU time"
+        raise FormatError(f"{printable(where, 200)}: {charged} was charged to this line (see --scope, --from and --to)")
     growing = _Branches(facts)
     root = growing.child(NOTHING, ("line",))
     place = np.full(len(facts.tree), NOTHING, np.int64)
@@ -128,7 +140,12 @@ def line_calls(profile: Profile, where: str) -> LineCalls:
             key = growing.key(python_node, native, NOTHING)
             place[node] = root if anchors[node] == node else growing.child(above, key)
     (whole,) = growing.finished(place)
-    return LineCalls(printable(tree.paths[file], 4096), number, profile.sources.line(file, number), whole)
+    own = {
+        name: max(0.0, getattr(whole, name) - sum(getattr(child, name) for child in whole.children))
+        for name in HELD
+        if name in facts.held
+    }
+    return LineCalls(printable(tree.paths[file], 4096), number, profile.sources.line(file, number), whole, own)
 
 
 class _Branches:
@@ -172,8 +189,10 @@ class _Branches:
 
         ``drop_python`` folds native functions into their callers whose time is mostly Python's and that call none.
         """
-        sums = np.zeros((len(self._keys), len(PATH_MEASURES)))
-        np.add.at(sums, place[place != NOTHING], self._facts.sums[place != NOTHING])
+        held = [name for name in HELD if name in self._facts.held]
+        values = np.column_stack([self._facts.sums, *(self._facts.held[name] for name in held)])
+        sums = np.zeros((len(self._keys), values.shape[1]))
+        np.add.at(sums, place[place != NOTHING], values[place != NOTHING])
         own = sums[:, _CPU].tolist()
         python = [key[0] == "python" for key in self._keys]
         for number in range(len(self._parent) - 1, -1, -1):
@@ -181,17 +200,21 @@ class _Branches:
             if above != NOTHING:
                 sums[above] += sums[number]
                 python[above] |= python[number]
-        branches = [self._branch(number, row, own[number]) for number, row in enumerate(sums / 1e9)]
+        bytes_ = sums[:, len(PATH_MEASURES) :].tolist()
+        branches = [
+            replace(self._branch(number, row, own[number]), **dict(zip(held, bytes_[number], strict=True)))
+            for number, row in enumerate(sums[:, : len(PATH_MEASURES)] / 1e9)
+        ]
         roots: list[Branch] = []
         dropped = [False] * len(branches)
         for number, branch in enumerate(branches):
             above = self._parent[number]
             if above != NOTHING and dropped[above]:
                 dropped[number] = True
-            elif drop_python and above != NOTHING and not python[number] and 2 * branch.python_s > branch.cpu_s:
+            elif drop_python and above != NOTHING and not python[number] and _mostly_python(branch):
                 dropped[number] = True
                 branches[above].own_cpu_s += branch.cpu_s
-            elif branch.cpu_s > 0:
+            elif branch.cpu_s > 0 or any(bytes_[number]):
                 (roots if above == NOTHING else branches[above].children).append(branch)
         for branch in branches:
             branch.children.sort(key=_least)
@@ -214,6 +237,11 @@ class _Branches:
         file, line = int(calls.function_files[which[0]]), int(calls.function_lines[which[0]])
         path = None if file == NOTHING else printable(calls.paths[file], 4096)
         return replace(times, name=printable(calls.function_names[which[0]]), language="python", file=path, line=line)
+
+
+def _mostly_python(branch: Branch) -> bool:
+    """Whether the time of a native function is mostly Python's; so is that of one without CPU time."""
+    return branch.cpu_s <= 0 or 2 * branch.python_s > branch.cpu_s
 
 
 def _least(branch: Branch) -> float:

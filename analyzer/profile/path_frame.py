@@ -10,6 +10,7 @@ from ..recording.tree import NOTHING
 from ..samples.call_paths import labels
 from ..samples.path_sums import PATH_MEASURES, PathFacts
 from ..samples.summary import UNKNOWN_CODE
+from .call_branches import HELD
 
 COLUMNS = {
     "function": "the innermost function, Python or native; a label such as ``<no Python stack>`` where there is none",
@@ -27,12 +28,19 @@ COLUMNS = {
     "unknown_s": "Python or native, it is not known which",
     "wait_s": "waiting here",
     "guessed_s": "the part of cpu_s whose native path is a guess",
+    "allocated_bytes": "what was allocated here; this and the next are null where memory was not recorded",
+    "live_at_peak_bytes": "what was held of it when the footprint was highest",
+    "live_at_end_bytes": "and at the end",
+    "copied_bytes": "what was copied here",
     "path": "the names of all functions, the outermost first, as a tuple",
 }
 
 
 def path_frame(facts: PathFacts, *, waits_known: bool) -> pd.DataFrame:
-    """The paths on which something was measured, the most CPU time first: ``COLUMNS``."""
+    """The paths on which something was measured, the most CPU time first: ``COLUMNS``.
+
+    Memory of what has no Python stack is not in it.
+    """
     tree, calls, functions = facts.tree, facts.calls, facts.functions
     states, names, paths = labels(), [], list[tuple[str, ...]]()
     python = np.full(len(tree), NOTHING, np.int64)
@@ -47,8 +55,13 @@ def path_frame(facts: PathFacts, *, waits_known: bool) -> pd.DataFrame:
         names.append(name)
         paths.append((*paths[parent], name) if parent != NOTHING else (name,))
     seconds = dict(zip(PATH_MEASURES, facts.sums.T / 1e9, strict=True))
-    used = np.flatnonzero((seconds["cpu_ns"] > 0) | (seconds["wait_ns"] > 0))
-    used = used[np.lexsort((-seconds["wait_ns"][used], -seconds["cpu_ns"][used]))]
+    held = {name: facts.held.get(name, np.full(len(tree), np.nan)) for name in HELD}
+    something = (seconds["cpu_ns"] > 0) | (seconds["wait_ns"] > 0)
+    for values in held.values():
+        something |= np.nan_to_num(values) > 0
+    used = np.flatnonzero(something)
+    by = (np.nan_to_num(held["live_at_peak_bytes"]), seconds["wait_ns"], seconds["cpu_ns"])
+    used = used[np.lexsort([-values[used] for values in by])]
     inner, native = python[used], tree.native[used]
     function = np.append(calls.function, NOTHING)[inner]
     file = np.append(calls.file, NOTHING)[inner]
@@ -67,6 +80,7 @@ def path_frame(facts: PathFacts, *, waits_known: bool) -> pd.DataFrame:
             f"{name}_s": seconds[f"{name}_ns"][used]
             for name in ("cpu", "python", "native", "kernel", "unknown", "wait", "guessed")
         },
+        **{name: values[used] for name, values in held.items()},
         "path": [paths[node] for node in used.tolist()],
     }
     if not waits_known:

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from pathlib import PurePosixPath
 
+from .rust_names import rust_name
 from .text import printable
 
 _CLONE = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$|( \[clone [^\]]*\])+$|::h[0-9a-f]{16}$")
@@ -16,7 +17,10 @@ _SHOWN_NAME, _SHOWN_LIBRARY = 4096, 300
 
 @lru_cache(maxsize=4096)
 def plain_name(symbol: str) -> str:
-    """A demangled name without what compilers append to it, printable."""
+    """The demangled name of a recorded symbol without what compilers append to it, printable."""
+    rust = rust_name(symbol)
+    if rust:
+        return printable(rust, _SHOWN_NAME)
     return printable(_CLONE.sub("", _CLONE.sub("", symbol)) or symbol, _SHOWN_NAME)
 
 
@@ -38,15 +42,21 @@ def short_library(path: str | None) -> str:
     return printable(f"{installed.group(1)}/{name}" if installed else name, _SHOWN_LIBRARY)
 
 
+_REFERENCE = re.compile(r"(<|&|\*|mut |const |dyn )*")
+
+
 def short_name(name: str) -> str:
     """A demangled C++ or Rust name without its arguments, its type and what is between < and >.
 
-    ``void f<int>(int)`` becomes ``f<>``. Names of operators, and those that are no C++, are as they are.
+    ``void f<int>(int)`` becomes ``f<>``, and ``<Vec<T> as Drop>::drop`` ``Vec<>::drop``. Names of operators, and those
+    that are no C++ or Rust, are as they are.
     """
+    if name.startswith("<"):
+        return _short_method(name)
     if "operator" in name or not ("(" in name or "<" in name):
         return name
     kept, depth, closers = [], 0, {"<": ">", "(": ")"}
-    for character in name:
+    for character in name.replace("->", ""):
         if character in closers:
             depth += 1
             if depth == 1:
@@ -59,3 +69,15 @@ def short_name(name: str) -> str:
             kept.append(character)
     text = "".join(kept).replace("()", "").removesuffix(" const")
     return text.rpartition(" ")[2] or name
+
+
+def _short_method(name: str) -> str:
+    """A method of Rust: that of the type, without the trait that it implements."""
+    depth = 0
+    for place, character in enumerate(name):
+        # An arrow closes nothing.
+        depth += (character == "<") - (character == ">" and name[place - 1] != "-")
+        if depth == 0:
+            own, rest = name[1:place].partition(" as ")[0], name[place + 1 :]
+            return name if rest.startswith("<") else short_name(_REFERENCE.sub("", own, count=1)) + short_name(rest)
+    return name

@@ -20,7 +20,7 @@ def tree_document(profile: Profile, branches: Sequence[Branch]) -> dict[str, Any
 
 def line_document(profile: Profile, calls: LineCalls) -> dict[str, Any]:
     """What a line spent its time in."""
-    line = {name: value for name, value in _row(calls.whole).items() if name.endswith("_s")}
+    line = {name: value for name, value in _row(calls.whole).items() if name.endswith(("_s", "_bytes"))}
     place = {"file": calls.file, "line": calls.line, "source": calls.source}
     return {**_head(profile, "line"), "line": {**place, **line}, "calls": _rows(calls.whole.children)}
 

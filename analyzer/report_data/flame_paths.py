@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from ..recording.call_tree import CallTree
 from ..recording.tree import NOTHING
-from ..samples.accumulate import summed
-from ..samples.call_paths import CallPaths, PathTree
+from ..samples.call_paths import PathTree
 from ..samples.measures import MEASURES
 from ..samples.native_functions import NativeFunctions
 from ..samples.path_sums import PathFacts
@@ -31,29 +30,28 @@ class FlamePaths:
     tree: CallTree
     functions: NativeFunctions
     of_path: Ids
-    """For each node of ``tree`` its place: the innermost Python frame, or a label."""
-    of_place: Ids
-    """For each place the path place of a stack of which no native path is known."""
-    size: int
-    """The number of path places."""
+    """For each path place its place: the innermost Python frame, or a label."""
+
+    @property
+    def size(self) -> int:
+        """The number of path places."""
+        return len(self.of_path)
+
+    def places(self, node: Ids, label: Ids) -> Ids:
+        """Path places: nodes of ``tree``, and the labels with these numbers where there is none (NOTHING)."""
+        return np.where(node == NOTHING, len(self.tree) + label, node)
 
 
-def flame_paths(paths: CallPaths, labels: Labels, *, memory: bool) -> FlamePaths:
-    """The paths of samples and, if there is memory, those of all Python stacks."""
-    calls = paths.calls
-    plain = np.array([paths.of_stack(node) for node in range(len(calls))] if memory else [0] * len(calls), np.int64)
-    tree = paths.tree()
+def flame_paths(facts: PathFacts, labels: Labels) -> FlamePaths:
+    """The paths of samples, of memory and of copies."""
+    tree, calls = facts.tree, facts.calls
     inner = np.append(tree.stack, NOTHING)[tree.nearest(tree.stack != NOTHING)]
     root = tree.nearest(tree.label != NOTHING)
     label = np.append(tree.label, 0)[root]
     of_path = np.where(inner != NOTHING, inner, len(calls) + OF_STATE[label])
-    of_label = len(tree) + np.arange(len(labels.names), dtype=np.int64)
+    of_label = len(calls) + np.arange(len(labels.names), dtype=np.int64)
     return FlamePaths(
-        _as_calls(tree, calls, paths.functions),
-        paths.functions,
-        of_path,
-        np.append(plain, of_label),
-        len(tree) + len(of_label),
+        _as_calls(tree, calls, facts.functions), facts.functions, np.concatenate([of_path, of_label]).astype(np.int64)
     )
 
 
@@ -68,9 +66,19 @@ def flame_weights(shown: FlamePaths, facts: PathFacts, labels: Labels) -> NDArra
             row = np.zeros(shown.size)
             row[: len(facts.sums)] = facts.sums[:, MEASURES.index(name.removesuffix("_s") + "_ns")]
         else:
-            row = summed(shown.of_place, values, shown.size)
+            row = held_weights(shown, facts, labels, name, values)
         rows.append(row)
     return np.stack(rows) if rows else np.zeros((0, shown.size))
+
+
+def held_weights(
+    shown: FlamePaths, facts: PathFacts, labels: Labels, name: str, values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """By path place the bytes of a measure that has these ``values`` by place."""
+    row = np.zeros(shown.size)
+    row[: len(facts.tree)] = facts.held[name]
+    row[len(facts.tree) :] = values[labels.nodes :]
+    return row
 
 
 def _as_calls(tree: PathTree, calls: CallTree, functions: NativeFunctions) -> CallTree:

@@ -10,27 +10,41 @@ from numpy.typing import NDArray
 from ..conclusions.copies import Copies
 from ..conclusions.memory import Heap
 from ..profile.held_memory import Held
+from ..profile.held_paths import HeldPaths
 from ..recording.filter import Filter, Mask
 from ..recording.tree import NOTHING
 from ..samples.sites import BEFORE_RECORDING, INHERITED, Sites
 from .bins import Bins
+from .flame_paths import FlamePaths
 from .labels import Labels
 from .series import Rows
 
+Ids = NDArray[np.int64]
 
-def memory_rows(held: Held, labels: Labels, bins: Bins) -> Iterator[Rows]:
-    """What was allocated in a window, the net of what is held, and what was copied."""
+
+def memory_rows(held: Held, by_path: HeldPaths, paths: FlamePaths, labels: Labels, bins: Bins) -> Iterator[Rows]:
+    """What was allocated in a window, the net of what is held, and what was copied, by path place."""
     if held.heap is not None:
-        yield from _heap_rows(held.heap, held.filter, labels, bins)
+        place = _places(held.heap.sites, held.heap.blocks.site, by_path.blocks, paths, labels)
+        yield from _heap_rows(held.heap, held.filter, place, paths, labels, bins)
     if held.copies is not None:
-        yield from _copy_rows(held.copies, held.sites, held.filter.threads, labels, bins)
+        sampled = held.copies.sampled
+        place = np.full(len(sampled), NOTHING, np.int64)
+        site, node = held.copies.site[sampled], by_path.copies[sampled]
+        place[sampled] = _places(held.sites, site, node, paths, labels)
+        yield from _copy_rows(held.copies, held.filter.threads, place, bins)
 
 
-def _heap_rows(heap: Heap, wanted: Filter, labels: Labels, bins: Bins) -> Iterator[Rows]:
+def _places(sites: Sites, site: Ids, node: Ids, paths: FlamePaths, labels: Labels) -> Ids:
+    """The path places of what the heap found at ``sites``; NOTHING for labels that the profile has not."""
+    place = labels.places(sites, site)
+    return np.where(place < 0, NOTHING, paths.places(node, place - labels.nodes))
+
+
+def _heap_rows(heap: Heap, wanted: Filter, place: Ids, paths: FlamePaths, labels: Labels, bins: Bins) -> Iterator[Rows]:
     """Older blocks count as of the first bin; and so does what was held before recording began."""
     blocks = heap.blocks
     mine = heap.of_threads(wanted.named)
-    place = labels.places(heap.sites, blocks.site)
     mine &= place >= 0
     allocated = mine & heap.allocated_in_window()
     yield _rows(bins, blocks.birth_ns, place, blocks.thread, {"allocated": blocks.bytes}, allocated)
@@ -41,10 +55,10 @@ def _heap_rows(heap: Heap, wanted: Filter, labels: Labels, bins: Bins) -> Iterat
     freed = held & (blocks.death_ns <= heap.end_ns)
     yield _rows(bins, blocks.death_ns, place, blocks.thread, {"net": -size}, freed)
     if wanted.named is None and heap.window.spans is None:
-        yield from _before_rows(heap, labels, bins)
+        yield from _before_rows(heap, paths, labels, bins)
 
 
-def _before_rows(heap: Heap, labels: Labels, bins: Bins) -> Iterator[Rows]:
+def _before_rows(heap: Heap, paths: FlamePaths, labels: Labels, bins: Bins) -> Iterator[Rows]:
     """What each process held when its recording began, until it is gone: hardly any of it is released before that."""
     before = heap.counters.before()
     for name, forked in ((BEFORE_RECORDING, False), (INHERITED, True)):
@@ -54,7 +68,8 @@ def _before_rows(heap: Heap, labels: Labels, bins: Bins) -> Iterator[Rows]:
             continue
         process = np.array(mine, np.int64)
         size, start = np.array([before[each] for each in mine]), heap.lifetimes.start_ns[process]
-        where, no_thread = np.full(len(mine), place, np.int64), np.full(len(mine), NOTHING)
+        where, no_thread = np.full(len(mine), place - labels.nodes, np.int64), np.full(len(mine), NOTHING)
+        where = paths.places(np.full(len(mine), NOTHING), where)
         everything = np.ones(len(mine), np.bool_)
         yield _rows(bins, np.maximum(start, heap.start_ns), where, no_thread, {"net": size}, everything)
         # What is held at the very end was held there.
@@ -69,10 +84,7 @@ def _before_rows(heap: Heap, labels: Labels, bins: Bins) -> Iterator[Rows]:
         )
 
 
-def _copy_rows(copies: Copies, sites: Sites, threads: Mask | None, labels: Labels, bins: Bins) -> Iterator[Rows]:
-    sampled = np.flatnonzero(copies.sampled)
-    place = np.full(len(copies.site), -1, np.int64)
-    place[sampled] = labels.places(sites, copies.site[sampled])
+def _copy_rows(copies: Copies, threads: Mask | None, place: Ids, bins: Bins) -> Iterator[Rows]:
     # The thread -1 is none.
     mine = np.ones(len(copies.thread), np.bool_) if threads is None else np.append(threads, False)[copies.thread]
     yield _rows(bins, copies.time_ns, place, copies.thread, {"copied": copies.bytes}, mine & (place >= 0))

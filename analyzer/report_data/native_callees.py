@@ -1,19 +1,30 @@
-"""The native functions that lines spent their own CPU time in, as the page shows them beside a line."""
+"""The native functions that lines spent their own CPU time in, or that allocated for them, as the page shows them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ..profile.profile import Profile
 from ..recording.native_names import short_library
 from ..recording.tree import NOTHING
+from ..samples.call_paths import PathTree
 from ..samples.path_sums import PATH_MEASURES
 
 MOST = 6
 """Functions that are shown of a line."""
+
+LEAST_SHARE = 0.01
+"""Allocators with less of what the whole program has are left out."""
+
+_BYTES = ("live_at_peak_bytes", "live_at_end_bytes", "allocated_bytes")
+
+Found = TypeVar("Found")
 
 _CPU, _PYTHON = PATH_MEASURES.index("cpu_ns"), PATH_MEASURES.index("python_ns")
 
@@ -28,11 +39,74 @@ class Callee:
     cpu_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Allocator:
+    """A native function that allocated for a line."""
+
+    name: str
+    module: str
+    live_at_peak_bytes: float
+    live_at_end_bytes: float
+    allocated_bytes: float
+
+
+def native_allocators(profile: Profile, lines: pd.DataFrame) -> list[list[Allocator]]:
+    """For each row of ``lines`` the functions that hold most at the peak, then those that allocated most.
+
+    Those are named that the innermost Python frame called: numpy's ``array_zeros`` tells more than the function behind
+    it that calls malloc.
+    """
+    facts, tree = profile.paths, profile.paths.tree
+    if "allocated_bytes" not in facts.held:
+        return [[] for _ in range(len(lines))]
+    at, held = _places(profile), [facts.held.get(name, np.zeros(len(tree))) for name in _BYTES]
+    found = pd.DataFrame(
+        {
+            "file": np.append(profile.calls.tree.file, NOTHING)[at],
+            "line": np.append(profile.calls.tree.line, NOTHING)[at],
+            "native": _called(tree),
+            **dict(zip(_BYTES, held, strict=True)),
+        }
+    )
+    found = found[(at != NOTHING) & (found["native"] != NOTHING) & (np.max(held, axis=0) > 0)]
+    sums = found.groupby(["file", "line", "native"], as_index=False)[list(_BYTES)].sum()
+    wholes = [max(float(values.sum()), 1.0) for values in held]
+    share = np.max([sums[name] / whole for name, whole in zip(_BYTES, wholes, strict=True)], axis=0)
+    sums = sums[share >= LEAST_SHARE].sort_values(["live_at_peak_bytes", "allocated_bytes"], ascending=False)
+    names, paths = facts.functions.names, facts.functions.paths
+    by_line: dict[tuple[int, int], list[Allocator]] = {}
+    for file, line, native, *sizes in sums.itertuples(index=False, name=None):
+        known = by_line.setdefault((int(file), int(line)), [])
+        if len(known) < MOST:
+            known.append(Allocator(names[int(native)], short_library(paths[int(native)]), *map(float, sizes)))
+    return _by_row(by_line, lines)
+
+
+def _called(tree: PathTree) -> NDArray[np.int64]:
+    """By node the outermost native function behind the innermost Python frame; NOTHING for none."""
+    found: list[int] = []
+    for parent, native in zip(tree.parent.tolist(), tree.native.tolist(), strict=True):
+        above = found[parent] if parent != NOTHING and native != NOTHING else NOTHING
+        found.append(native if above == NOTHING else above)
+    return np.array(found, np.int64)
+
+
+def _places(profile: Profile) -> NDArray[np.int64]:
+    """By node of the paths, the node of the call tree in scope that it is charged to; NOTHING for none."""
+    tree, in_scope = profile.paths.tree, np.append(profile.calls.in_scope, False)
+    inside = (tree.stack != NOTHING) & in_scope[tree.stack]
+    return np.asarray(np.append(tree.stack, NOTHING)[tree.nearest(inside)], np.int64)
+
+
+def _by_row(by_line: Mapping[tuple[int, int], list[Found]], lines: pd.DataFrame) -> list[list[Found]]:
+    places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
+    return [[] if line is pd.NA else by_line.get((int(file), int(line)), []) for file, line in places]
+
+
 def native_callees(profile: Profile, lines: pd.DataFrame) -> list[list[Callee]]:
     """For each row of ``lines`` the functions with most CPU time, those aside whose time is mostly Python's."""
     facts, tree, calls = profile.paths, profile.paths.tree, profile.calls
-    inside = (tree.stack != NOTHING) & np.append(calls.in_scope, False)[tree.stack]
-    at = np.append(tree.stack, NOTHING)[tree.nearest(inside)]
+    at = _places(profile)
     cpu, python = facts.sums[:, _CPU], facts.sums[:, _PYTHON]
     found = pd.DataFrame(
         {
@@ -49,5 +123,4 @@ def native_callees(profile: Profile, lines: pd.DataFrame) -> list[list[Callee]]:
         callees = by_line.setdefault((int(file), int(line)), [])
         if len(callees) < MOST:
             callees.append(Callee(names[int(native)], short_library(paths[int(native)]), float(seconds)))
-    places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
-    return [[] if line is pd.NA else by_line.get((int(file), int(line)), []) for file, line in places]
+    return _by_row(by_line, lines)

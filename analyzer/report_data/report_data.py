@@ -14,12 +14,11 @@ from ..profile.profile import Profile, Question
 from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
 from ..recording.tree import NOTHING
-from ..samples.accumulate import summed
 from ..samples.nodes import Calls
 from ..samples.summary import main_threads
 from .bins import Bins, make_bins
 from .flame import Flame, build_flame
-from .flame_paths import FlamePaths, flame_paths, flame_weights
+from .flame_paths import FlamePaths, flame_paths, flame_weights, held_weights
 from .heap_rows import memory_rows
 from .labels import HELD, Labels
 from .sampled import Sampled
@@ -92,13 +91,13 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
     calls = profile.calls
     tree, labels = calls.tree, Labels(calls)
     places = PlaceSums()
-    for rows in memory_rows(measured.held, labels, bins):
+    paths = flame_paths(profile.paths, labels)
+    for rows in memory_rows(measured.held, measured.held_paths, paths, labels, bins):
         places.add(rows)
         sampled.add_up(rows)
-    paths = flame_paths(asked.paths.paths, labels, memory=profile.memory is not None)
     flame, targets = build_flame(paths.tree, flame_weights(paths, profile.paths, labels)), _targets(profile, labels)
     in_flame = Groups(flame.place, len(flame.parent))
-    series = make_series(sampled.places.bins(), places.bins(), paths, tree.spans, bins.count, targets, in_flame)
+    series = make_series([*sampled.places.bins(), *places.bins()], paths, tree.spans, bins.count, targets, in_flame)
     overall = {name: grid[0].astype(np.float64) for name, grid in sampled.everything.grids.items()}
     threads = profile.threads.loc[np.sort(profile.threads.index.to_numpy()[:MAX_THREADS])]
     by_thread = Series(sampled.threads.of(threads["thread"].to_numpy(np.int64)))
@@ -115,15 +114,16 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         flame=flame,
         flame_series=series["flame"],
         flame_paths=paths,
-        flame_held=_held(labels, paths, in_flame),
+        flame_held=_held(labels, paths, profile, in_flame),
         overall=overall,
         spans=None if spans is None or profile.spans is None else spans.part(profile.spans, measured.held, overall),
     )
 
 
-def _held(labels: Labels, paths: FlamePaths, in_flame: Groups) -> dict[str, Values]:
-    known = {name: labels.sums(name) for name in HELD}
-    drawn = {name: summed(paths.of_place, values, paths.size) for name, values in known.items() if values is not None}
+def _held(labels: Labels, paths: FlamePaths, profile: Profile, in_flame: Groups) -> dict[str, Values]:
+    measured = (name for name in HELD if name in profile.paths.held)
+    known = {name: values for name in measured if (values := labels.sums(name)) is not None}
+    drawn = {name: held_weights(paths, profile.paths, labels, name, values) for name, values in known.items()}
     return {name: in_flame.sums(values[np.newaxis])[0] for name, values in drawn.items()}
 
 

@@ -24,7 +24,7 @@ Grid = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows with the same treatment: ``place`` is a node, or behind the nodes a label."""
+    """Some rows with the same treatment: ``place`` is a path place (``flame_paths``)."""
 
     time_bin: Ids
     place: Ids
@@ -111,27 +111,19 @@ class Series:
 
 
 def make_series(
-    sampled: Iterable[BinSums],
-    memory: Iterable[BinSums],
+    sums: Iterable[BinSums],
     paths: FlamePaths,
     spans: tuple[Ids, Ids],
     bins: int,
     targets: Mapping[str, Target],
     flame: Groups,
 ) -> dict[str, Series]:
-    """The series of each target and of the flame graph. ``spans`` are those of the call tree.
-
-    What was ``sampled`` is by call path, ``memory`` by place: each is turned into the other.
-    """
+    """The series of each target and of the flame graph, of sums by path place. ``spans`` are those of the call tree."""
     series = {name: Series() for name in (*targets, "flame")}
-    places, nodes = len(paths.of_place), len(paths.of_path)
-    for each in sampled:
+    places = int(paths.of_path.max(initial=-1)) + 1
+    for each in sums:
         drawn = each.dense(paths.size)
-        found = {name: summed(paths.of_path, values[:nodes], places) for name, values in drawn.items()}
-        _put_all(series, each.number, bins, found, drawn, spans, targets, flame)
-    for each in memory:
-        found = each.dense(places)
-        drawn = {name: summed(paths.of_place, values, paths.size) for name, values in found.items()}
+        found = {name: summed(paths.of_path, values, places) for name, values in drawn.items()}
         _put_all(series, each.number, bins, found, drawn, spans, targets, flame)
     return series
 

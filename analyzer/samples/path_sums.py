@@ -40,6 +40,11 @@ class PathFacts:
     """Nodes of ``tree`` by ``PATH_MEASURES``: what was measured at each node itself."""
     recorded: bool
     """Whether there are native paths; if not, a native function is known only where it was running itself."""
+    held: Mapping[str, _Floats]
+    """By measure in bytes that was recorded (of ``nodes.SIZES``), what each node itself allocated, held or copied.
+
+    What has no Python stack is not in it.
+    """
     states: Mapping[str, float]
     """Seconds of CPU time by how their native paths were got: names of the enumeration ``native_path``."""
 
@@ -97,8 +102,8 @@ class PathSums:
         stack = np.where(batch.stack == self._stream.nodes, NOTHING, batch.stack)
         return self.paths.nodes(stack, batch.state, batch.native, batch.native_stack, batch.native_path)
 
-    def facts(self) -> PathFacts:
-        """What was taken."""
+    def facts(self, held: Mapping[str, _Floats] | None = None) -> PathFacts:
+        """What was taken; ``held`` is that of ``PathFacts``, perhaps without the last nodes."""
         node, totals = self._nodes_of_groups(), self._stream.sums.totals
         guessed = self._stream.groups.columns["native_path"] == NativePath.GUESSED
         self._add(node, self._cpu_weights(self._stream.groups.cell, totals, guessed))
@@ -107,7 +112,8 @@ class PathSums:
         sums[: self._sums.shape[1]] = self._sums.T
         states = summed(self._stream.groups.columns["native_path"], totals["cpu_ns"], len(NativePath))
         seconds = {state.name.lower(): float(states[state]) / 1e9 for state in NativePath}
-        return PathFacts(tree, self.paths.calls, self.paths.functions, sums, self.paths.recorded, seconds)
+        bytes_ = {name: np.pad(values, (0, len(tree) - len(values))) for name, values in (held or {}).items()}
+        return PathFacts(tree, self.paths.calls, self.paths.functions, sums, self.paths.recorded, bytes_, seconds)
 
     def _nodes_of_groups(self) -> NDArray[np.int64]:
         """The node of the path of each group of samples."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 from tachograph.format.arrays import filled, ids, no_rows, numbers, to_mask
+from tachograph.format.enumerations import NativePath
 
 from ...recording.long_reads import prefetched
 from ...recording.opened import Recording
@@ -38,6 +39,8 @@ _COLUMNS = (
     "stack_state",
     "followed",
     "freed_ns",
+    "native_stack",
+    "native_path",
 )
 
 
@@ -65,6 +68,10 @@ class Blocks:
     """Binary logarithm of the mean of its sampling, rounded."""
     requested: _Floats
     """Requested bytes per byte that it occupies."""
+    native_stack: NDArray[np.int32]
+    """The callers of ``native_frame``, a row of the table ``native_stacks``; -1 where they are not known."""
+    native_path: NDArray[np.uint8]
+    """How they were got: the enumeration ``native_path``."""
 
     def __len__(self) -> int:
         return len(self.birth_ns)
@@ -148,6 +155,8 @@ def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
         variance=weight * beyond(size, np.maximum(mean, 1.0)),
         scale=np.rint(np.log2(np.maximum(mean, 1.0))).astype(np.int8),
         requested=requested / np.maximum(size, 1.0),
+        native_stack=ids(batch.column("native_stack")).astype(np.int32),
+        native_path=filled(batch.column("native_path"), NativePath.UNRECORDED).astype(np.uint8),
     )
 
 

@@ -16,7 +16,7 @@ from ...recording.native_names import short_library
 from ...recording.text import printable
 from ...report_data.flame import FOLDED, KERNEL, LABEL
 from ...report_data.headline import first_waiting
-from ...report_data.native_callees import Callee, native_callees
+from ...report_data.native_callees import Callee, native_allocators, native_callees
 from ...report_data.other_code import other_functions
 from ...report_data.report_data import Part, ReportData
 from ...report_data.row_labels import MEANING, UNKNOWN_CODE
@@ -125,11 +125,29 @@ def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names)
         "threads": _threads(picture, packer, names),
         "processes": processes_document(picture.profile),
         "spans": _spans(picture.spans, packer, names),
+        "allocators": _allocators(picture, names),
         "flame": _flame(picture, packer, names),
         "memory": memory_document(picture),
         "gpu": gpu_document(picture),
         "leaks": leaks_document(picture, names),
         "suggestions": [asdict(each) for each in advice.about(profile)],
+    }
+
+
+def _allocators(picture: ReportData, names: Names) -> dict[str, list[list[float | int | None]]]:
+    """By row of the lines that has any: name, module, bytes at peak, at end and allocated of native functions."""
+    found = native_allocators(picture.profile, picture.lines.frame)
+    return {
+        str(row): [
+            [
+                names.number(each.name),
+                names.number(each.module),
+                *(number(size, 5) for size in (each.live_at_peak_bytes, each.live_at_end_bytes, each.allocated_bytes)),
+            ]
+            for each in allocators
+        ]
+        for row, allocators in enumerate(found)
+        if allocators
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 from rich.console import Console
 from rich.text import Text
@@ -11,7 +12,7 @@ from ...profile.call_branches import Branch, LineCalls
 from ...profile.profile import Profile
 from ...recording.native_names import short_name
 from ...recording.text import shorten_left
-from ...report_data.numbers import percent, seconds
+from ...report_data.numbers import percent, seconds, short_size
 from .style import COLOURS, Style
 
 MIN_SHARE = 0.01
@@ -49,26 +50,83 @@ def show_line(profile: Profile, calls: LineCalls, console: Console, top: int | N
     if not profile.paths.recorded:
         console.print(Text(" native call paths were not recorded: only the function that was running is known", "dim"))
     console.print()
-    own = Branch("(the line itself)", None, cpu_s=whole.own_cpu_s, own_cpu_s=whole.own_cpu_s)
-    rows = sorted([*([own] if own.cpu_s > 0 else []), *whole.children], key=lambda each: -each.cpu_s)
-    _print(rows, whole.cpu_s, console, style, top)
+    own = Branch(
+        "(the line itself)", None, cpu_s=whole.own_cpu_s, own_cpu_s=whole.own_cpu_s, **cast("Any", calls.own_bytes)
+    )
+    rows = [own, *whole.children]
+    if whole.cpu_s > 0:
+        _print(rows, whole.cpu_s, console, style, top)
+    held = "live_at_peak_bytes" if (whole.live_at_peak_bytes or 0) > 0 else "allocated_bytes"
+    for measure in (held, "copied_bytes"):
+        amount = getattr(whole, measure) or 0.0
+        if amount > 0:
+            _print_held(rows, measure, amount, console, style, top)
+
+
+_HELD = {
+    "live_at_peak_bytes": ("Memory, held at the peak", ("live_at_peak_bytes", "live_at_end_bytes", "allocated_bytes")),
+    "allocated_bytes": ("Memory, allocated", ("allocated_bytes",)),
+    "copied_bytes": ("Copies", ("copied_bytes",)),
+}
+"""By measure the title and the columns of its table."""
+
+_HEADS = {
+    "live_at_peak_bytes": "at peak",
+    "live_at_end_bytes": "at end",
+    "allocated_bytes": "allocated",
+    "copied_bytes": "copied",
+}
+
+
+def _print_held(
+    branches: list[Branch], measure: str, whole: float, console: Console, style: Style, top: int | None
+) -> None:
+    """Prints who allocated or copied for a line, the most of ``measure`` first."""
+    title, columns = _HELD[measure]
+    console.print(Text(f" {title} ", "bold reverse" if style.colour else "bold"))
+    console.print(Text("".join(f"{_HEADS[name]:>11}" for name in columns) + "  function", "dim"))
+
+    def weight(branch: Branch) -> float:
+        return float(getattr(branch, measure) or 0.0)
+
+    def cells(chain: list[Branch]) -> Text:
+        return Text("".join(f"{short_size(getattr(chain[0], name)):>11}" for name in columns) + "  ")
+
+    _print_rows(branches, weight, cells, whole, console, style, top)
 
 
 def _print(branches: list[Branch], whole: float, console: Console, style: Style, top: int | None) -> None:
     console.print(Text(f"{'total %':>8}{'self %':>8}  function", "dim"))
+
+    def cells(chain: list[Branch]) -> Text:
+        own = sum(each.own_cpu_s for each in chain)
+        text = Text(f"{percent(chain[0].cpu_s / whole) if whole > 0 else '?':>8}", "bold")
+        return text.append(f"{percent(own / whole) if whole > 0 and own > 0 else '':>8}  ")
+
+    _print_rows(branches, lambda branch: branch.cpu_s, cells, whole, console, style, top)
+
+
+def _print_rows(
+    branches: list[Branch],
+    weight: Callable[[Branch], float],
+    cells: Callable[[list[Branch]], Text],
+    whole: float,
+    console: Console,
+    style: Style,
+    top: int | None,
+) -> None:
+    """Prints the branches with enough of ``weight``, of which there is ``whole``, with ``cells`` in front."""
     limit = MAX_ROWS if top is None else top
     least = 0.0 if top is not None else MIN_SHARE * whole
-    wanted = sorted((each.cpu_s for root in branches for _, each in root.walk()), reverse=True)[:limit]
+    wanted = sorted((weight(each) for root in branches for _, each in root.walk()), reverse=True)[:limit]
     least = max(least, wanted[-1] if len(wanted) == limit else 0.0)
     written = left_out = 0
-    for depth, chain in _rows(branches, least):
+    for depth, chain in _rows(branches, least, weight):
         if written >= limit or depth > MAX_DEPTH:
             left_out += 1
             continue
         written += 1
-        text = Text(f"{percent(chain[0].cpu_s / whole) if whole > 0 else '?':>8}", "bold")
-        own = sum(each.own_cpu_s for each in chain)
-        text.append(f"{percent(own / whole) if whole > 0 and own > 0 else '':>8}  ").append("  " * depth)
+        text = cells(chain).append("  " * depth)
         text.append_text(_names(chain, style, max(20, console.width - text.cell_len - 1)))
         text.truncate(console.width, overflow="ellipsis")
         style.print(console, text)
@@ -77,20 +135,26 @@ def _print(branches: list[Branch], whole: float, console: Console, style: Style,
     console.print()
 
 
-def _rows(branches: list[Branch], least: float) -> Iterator[tuple[int, list[Branch]]]:
-    """Branches with at least this CPU time, callers first; those in a chain of one library as one row."""
-    waiting = [(0, branch) for branch in reversed(branches) if branch.cpu_s >= least]
+def _rows(
+    branches: list[Branch], least: float, weight: Callable[[Branch], float]
+) -> Iterator[tuple[int, list[Branch]]]:
+    """Branches with at least this weight, callers first; those in a chain of one library as one row."""
+
+    def least_first(some: list[Branch]) -> list[Branch]:
+        return sorted((each for each in reversed(some) if weight(each) > 0 and weight(each) >= least), key=weight)
+
+    waiting = [(0, branch) for branch in least_first(branches)]
     while waiting:
         depth, branch = waiting.pop()
         chain = [branch]
         while branch.language == "native" and branch.children:
-            (below, *_) = branch.children
-            if below.cpu_s < JOINED * branch.cpu_s or below.module != branch.module:
+            below = max(branch.children, key=weight)
+            if weight(below) < JOINED * weight(branch) or below.module != branch.module:
                 break
             branch = below
             chain.append(branch)
         yield depth, chain
-        waiting += [(depth + 1, child) for child in reversed(branch.children) if child.cpu_s >= least]
+        waiting += [(depth + 1, child) for child in least_first(branch.children)]
 
 
 def _names(chain: list[Branch], style: Style, room: int) -> Text:

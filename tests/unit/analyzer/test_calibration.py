@@ -77,6 +77,8 @@ class Population:
             variance=rest * (size + rest),
             scale=np.rint(np.log2(mean)).astype(np.int8),
             requested=np.ones(count),
+            native_stack=np.full(count, -1, np.int32),
+            native_path=np.zeros(count, np.uint8),
         )
 
 

@@ -1,5 +1,7 @@
 // A demangled name without its arguments, its type and what stands between < and >; operators are as they are.
 function shortNative(name) {
+  const method = /^<+[&*]*(.*?)(?: as .*)?>::([^>]*)$/.exec(name); // of Rust: that of the type, without the trait
+  if (method) return `${shortNative(method[1])}::${method[2]}`;
   if (name.includes("operator") || !/[(<]/.test(name)) return name;
   let depth = 0;
   let kept = "";

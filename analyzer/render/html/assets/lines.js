@@ -154,7 +154,7 @@ class Places {
       whole.textContent = all ? "Only around the line" : "Whole file";
     } }, "Whole file");
     const link = el("a", { class: "quiet", href: address(row.file, row.line, this.state) }, "Link to this line");
-    const side = el("div", {}, suggestionsAt(this.state, row.file, row.line), this.exactTable(row), this.nativeTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
+    const side = el("div", {}, suggestionsAt(this.state, row.file, row.line), this.exactTable(row), this.nativeTable(row), this.allocatorTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
     return el("div", { class: "detailbox" }, holder, side);
   }
 
@@ -175,6 +175,18 @@ class Places {
       el("tbody", {}, called.map(([name, module, cpu]) => el("tr", {},
         el("td", { class: "code", title: names[name] }, `${shortNative(names[name])} `, el("span", { class: "soft" }, names[name].startsWith("[") ? "" : names[module])),
         el("td", {}, seconds(cpu))))));
+  }
+
+  // The native functions that allocated for the line, as the innermost Python frame called them.
+  allocatorTable(row) {
+    const found = (row.part.columns.natives && this.data.allocators[row.id]) || [];
+    if (!found.length) return null;
+    const names = this.data.names;
+    return el("table", { class: "exact natives allocators" }, el("caption", {}, "allocated in native functions, of the whole time"),
+      el("thead", {}, el("tr", {}, ["", "at peak", "at end", "allocated"].map((title) => el("th", { scope: "col" }, title)))),
+      el("tbody", {}, found.map(([name, module, ...sizes]) => el("tr", {},
+        el("td", { class: "code", title: names[name] }, `${shortNative(names[name])} `, el("span", { class: "soft" }, names[name].startsWith("[") ? "" : names[module])),
+        sizes.map((size) => el("td", {}, size > 0 ? bytes(size) : ""))))));
   }
 
   exactTable(row) {
