@@ -15,7 +15,7 @@ from .runs import Run, Side
 class _Found(NamedTuple):
     """What one side says of a function."""
 
-    library: str | None
+    file: str | None
     build: str | None
 
 
@@ -44,9 +44,9 @@ def native_places(base: Side, new: Side) -> Rows:
             {
                 "status": _status(places, builds),
                 "function": key[0],
-                "library": next(place.library for place in reversed(places) if place is not None),
+                "library": next(place.file for place in reversed(places) if place is not None),
                 **{
-                    f"{end}_library": None if place is None else place.library
+                    f"{end}_library": None if place is None else place.file
                     for end, place in zip(("base", "new"), places, strict=True)
                 },
             }

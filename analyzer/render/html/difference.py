@@ -144,7 +144,7 @@ def _places(level: Level, names: Names) -> dict[str, Any]:
                 "line": _line(place.get("line")),
                 "base_line": _line(place.get("base_line")),
                 "function": names.number(place.get("function")),
-                "library": names.number(place.get("library")),
+                "module": names.number(place.get("library")),
                 "source": names.number(place.get("source")),
                 "base_source": names.number(place.get("base_source")),
                 "values": amounts[row],

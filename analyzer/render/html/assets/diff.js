@@ -136,7 +136,7 @@ class DiffPage {
       { id: "verdict", title: "verdict", kind: "text", class: "text", value: (row) => this.data.verdicts[of(row).verdict], cell: (row) => this.verdict(of(row).verdict) },
     ];
     if (name === "native") {
-      columns.push({ id: "library", title: "library", kind: "text", class: "place", value: (row) => row.library, cell: (row) => el("span", { class: "code" }, row.library) });
+      columns.push({ id: "library", title: "library", kind: "text", class: "place", value: (row) => row.module, cell: (row) => el("span", { class: "code" }, row.module) });
     } else if (name !== "files") {
       columns.push({ id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.path}:${String(row.line).padStart(7)}`,
         cell: (row) => el("span", { class: "code", title: row.path }, row.path ? `${shortPath(row.path)}:${row.line ?? "?"}` : "no line") });
@@ -154,9 +154,9 @@ class DiffPage {
       const rows = this.data[name].rows.map((row, id) => {
         const path = text(row.file);
         const label = name === "files" ? path : name === "lines" ? text(row.source).trim() || text(row.base_source).trim() || text(row.function) : text(row.function);
-        return { ...row, id, order: id, path, label, library: text(row.library), before: text(row.base_source).trim() };
+        return { ...row, id, order: id, path, label, module: text(row.module), before: text(row.base_source).trim() };
       }).filter((row) => row.values[this.metric])
-        .filter((row) => !this.search || [row.path, row.label, row.library].some((each) => each.toLowerCase().includes(this.search.toLowerCase())));
+        .filter((row) => !this.search || [row.path, row.label, row.module].some((each) => each.toLowerCase().includes(this.search.toLowerCase())));
       this.reach[name] = Math.max(1e-12, ...rows.map((row) => Math.abs(row.values[this.metric].difference || 0))) * 1.15;
       table.show(rows);
     }
