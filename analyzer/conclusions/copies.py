@@ -92,7 +92,8 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
     schema = pa.schema([recording.specification.tables["copies"].schema.field(name) for name in _COLUMNS])
     batches = [no_rows(schema), *recording.batches("copies", _COLUMNS)]
     parts = [_decode(batch, sites, window) for batch in batches]
-    time_ns, thread, site, exact, size, mean, *native = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    columns = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+    time_ns, thread, site, exact, size, mean, native, native_stack, how = columns
     sampled = size > 0
     rest = beyond(size, np.maximum(mean, 1.0))
     group, count = _groups(thread)
@@ -105,7 +106,7 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
     owner = np.zeros(count, np.int64)
     owner[group] = thread
     unseen = summed(owner, np.where(left > 0.5, left, 0.0), threads)
-    return Copies(time_ns, thread, site, size, rest, variance, sampled, *native, unseen)
+    return Copies(time_ns, thread, site, size, rest, variance, sampled, native, native_stack, how, unseen)
 
 
 def sum_copies(

@@ -94,8 +94,8 @@ class Blocks:
         alive: NDArray[np.bool_] = (self.birth_ns <= moment_ns) & (self.death_ns > moment_ns) & self.followed
         return alive
 
-    def where(self, mask: NDArray[np.bool_]) -> Blocks:
-        """Only these blocks."""
+    def where(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Blocks:
+        """Only these blocks: a mask, or their numbers."""
         return Blocks(*(getattr(self, field.name)[mask] for field in fields(self)))
 
     def scaled(self, factor: _Floats) -> Blocks:
