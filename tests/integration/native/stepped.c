@@ -1,6 +1,8 @@
 /*
  * Counts the instructions of calls that allocate and free, by running them one by one. Prints how
- * many a pair of malloc and free takes, and how many a short memcpy. As a library it has step().
+ * many a pair of malloc and free takes, how many a short memcpy, and how many instructions with a
+ * lock prefix, for which processors wait for each other, were among them in all. As a library it
+ * has step().
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -8,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +35,17 @@ static void copy_some(void) {
     }
 }
 
+static long locked = 0;
+
+/* The prefix comes first, or behind one that changes the size of an operand. */
+static int has_lock_prefix(pid_t child) {
+    struct user_regs_struct registers;
+    ptrace(PTRACE_GETREGS, child, NULL, &registers);
+    const long word = ptrace(PTRACE_PEEKTEXT, child, (void*)registers.rip, NULL);
+    const int first = word & 0xFF, second = word >> 8 & 0xFF;
+    return first == 0xF0 || (first == 0x66 && second == 0xF0);
+}
+
 static double steps_of(void (*function)(void)) {
     int status = 0;
     long steps = 0;
@@ -51,6 +65,7 @@ static double steps_of(void (*function)(void)) {
         if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) != 0) return -1;
         waitpid(child, &status, 0);
         steps++;
+        if (WIFSTOPPED(status)) locked += has_lock_prefix(child);
     } while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
@@ -58,7 +73,8 @@ static double steps_of(void (*function)(void)) {
 }
 
 void step(void) {
-    printf("%.1f %.1f\n", steps_of(allocate), steps_of(copy_some));
+    const double pair = steps_of(allocate), copy = steps_of(copy_some);
+    printf("%.1f %.1f %ld\n", pair, copy, locked);
     fflush(stdout);
 }
 
