@@ -6,14 +6,14 @@ Watched are the recording command, the program, what --rotate leaves on disk, an
 import json
 import os
 import shutil
-import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from integration import support
+from integration import restrictions, support
 from soak.loads import LOADS, Load
 from tachograph.format import schema
 
@@ -96,6 +96,8 @@ def run(folder: Path, name: str, seconds: float) -> str:
     program.write_text(load.source, encoding="utf-8")
     if name == "disk":
         return run_in_small_disk(folder, program, load, seconds)
+    if name == "pressure":
+        return run_in_control_group(folder, program, load, seconds)
     rotate = ["--rotate", f"{max(2, round(seconds / 60))}s", "--keep", str(KEEP)] if name == "rotation" else []
     seen = watch(folder, program, [*load.options, *rotate], seconds)
     if load.changes_size:
@@ -175,20 +177,33 @@ def judge(recording: Path, load: Load) -> str:
     return f"{samples} samples, {torn} stacks torn, {words}"
 
 
+def record_command(program: Path, load: Load, seconds: float) -> list[str]:
+    """What records a load into ``run.tacho`` of the working folder."""
+    return [*support.COMMAND, "record", "-qo", "run.tacho", *load.options, str(program), str(seconds)]
+
+
 def run_in_small_disk(folder: Path, program: Path, load: Load, seconds: float) -> str:
     """The same on a file system that the program fills and empties again, in a mount name space."""
     unshare = shutil.which("unshare")
     assert unshare, "no unshare to make a small file system with"
     (folder / "small").mkdir()
-    record = [*support.COMMAND, "record", "-qo", "run.tacho", *load.options, str(program), str(seconds)]
     mount = f"mount -t tmpfs -o size={DISK} tachograph-soak small && cd small"
     # The recording is finished when the disk has room, and is kept elsewhere.
     script = f'{mount} && "$@"; status=$?; rm -f fill; cp -r run.tacho ..; exit $status'
-    done = subprocess.run(
-        [unshare, "-rm", "sh", "-c", script, "sh", *record],
-        cwd=folder, env=support.environment(), capture_output=True, text=True, timeout=seconds + 600, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "done\n"), (done.returncode, done.stdout, done.stderr)
+    command = [unshare, "-rm", "sh", "-c", script, "sh", *record_command(program, load, seconds)]
+    return finished(folder, command, load, seconds)
+
+
+def run_in_control_group(folder: Path, program: Path, load: Load, seconds: float) -> str:
+    """The same in a control group with a limit of memory, which the kernel must make room in all the time."""
+    command = [sys.executable, str(restrictions.RESTRICTED), "memory-group", *record_command(program, load, seconds)]
+    return finished(folder, command, load, seconds)
+
+
+def finished(folder: Path, command: Sequence[str], load: Load, seconds: float) -> str:
+    """A verdict in words of a command that was run to its end, and left ``run.tacho``."""
+    done = support.run(command, folder, timeout=seconds + 600)
+    assert (done.status, done.stdout) == (0, "done\n"), done
     report = support.tachograph("analyze", "run.tacho", cwd=folder)
     assert report.returncode == 0, report.stderr
     return judge(folder / "run.tacho", load)

@@ -119,6 +119,22 @@ while time.monotonic() < end:
 print("done" if refused else "never refused")
 """
 
+PRESSURE = """
+import os, sys, time
+held = [b"x" * (1 << 20) for _ in range(60)]
+end, rounds = time.monotonic() + float(sys.argv[1]), 0
+while time.monotonic() < end or rounds == 0:
+    rounds += 1
+    with open("file", "wb") as file:
+        for _ in range(300): file.write(bytes(1 << 20))
+    with open("file", "rb") as file:
+        while file.read(1 << 20): pass
+    [bytearray(n * 97 % 50_000) for n in range(2000)]
+    time.sleep(0.1)
+os.unlink("file")
+print("done" if sum(map(len, held)) == 60 << 20 else "lost")
+"""
+
 LOADS: Mapping[str, Load] = {
     "recording": Load(STEADY),
     "rotation": Load(STEADY),
@@ -128,4 +144,5 @@ LOADS: Mapping[str, Load] = {
     "forks": Load(FORKS),
     "disk": Load(DISK, may_lose=frozenset({"records_dropped", "recording_stopped"})),
     "memory": Load(MEMORY, changes_size=True),
+    "pressure": Load(PRESSURE),
 }

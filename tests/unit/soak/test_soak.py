@@ -15,7 +15,7 @@ from soak.loads import LOADS
 
 EVERY_PART = {
     "interpreter", "packages", "kills", "hostile", "containers",
-    "recording", "rotation", "recursion", "codes", "threads", "forks", "disk", "memory",
+    "recording", "rotation", "recursion", "codes", "threads", "forks", "disk", "memory", "pressure",
 }  # fmt: skip
 
 
