@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..samples.accumulate import summed
 from .flame_paths import FlamePaths
 from .targets import Groups, Ids, Target, Values, with_below
 
@@ -18,6 +17,9 @@ MEASURES = ("python", "native", "kernel", "unknown", "main_wait", "wait", "alloc
 CPU = ("python", "native", "kernel", "unknown")
 TOTALS = ("cpu", "main_wait", "wait", "allocated")
 """Measures that are also summed with everything below."""
+
+MAX_CELLS = 1 << 21
+"""Numbers that are in memory at a time while bins are summed up."""
 
 Grid = NDArray[np.float32]
 
@@ -41,14 +43,6 @@ class BinSums:
 
     number: int
     places: Mapping[str, tuple[NDArray[np.int32], Values]]
-
-    def dense(self, places: int) -> dict[str, Values]:
-        """By measure the sums of all places."""
-        found = {}
-        for name, (place, values) in self.places.items():
-            found[name] = np.zeros(places)
-            found[name][place] = values
-        return found
 
 
 class PlaceSums:
@@ -111,7 +105,7 @@ class Series:
 
 
 def make_series(
-    sums: Iterable[BinSums],
+    sums: Sequence[BinSums],
     paths: FlamePaths,
     spans: tuple[Ids, Ids],
     bins: int,
@@ -120,17 +114,31 @@ def make_series(
 ) -> dict[str, Series]:
     """The series of each target and of the flame graph, of sums by path place. ``spans`` are those of the call tree."""
     series = {name: Series() for name in (*targets, "flame")}
-    places = int(paths.of_path.max(initial=-1)) + 1
-    for each in sums:
-        drawn = each.dense(paths.size)
-        found = {name: summed(paths.of_path, values, places) for name, values in drawn.items()}
-        _put_all(series, each.number, bins, found, drawn, spans, targets, flame)
+    of_path = Groups(paths.of_path, int(paths.of_path.max(initial=-1)) + 1)
+    for numbers, drawn in _chunks(sums, paths.size):
+        found = {name: of_path.sums(values) for name, values in drawn.items()}
+        _put_all(series, numbers, bins, found, drawn, spans, targets, flame)
     return series
+
+
+def _chunks(bins: Sequence[BinSums], places: int) -> Iterator[tuple[Ids, dict[str, Values]]]:
+    """As many bins at a time as there is room for: their numbers, and by measure their sums, bins by places."""
+    most = max(1, MAX_CELLS // max(1, places * len(MEASURES)))
+    for first in range(0, len(bins), most):
+        chunk = bins[first : first + most]
+        numbers, row = np.unique([each.number for each in chunk], return_inverse=True)
+        found: dict[str, Values] = {}
+        for at, each in zip(row.tolist(), chunk, strict=True):
+            for name, (place, values) in each.places.items():
+                if name not in found:
+                    found[name] = np.zeros((len(numbers), places))
+                found[name][at, place] += values
+        yield numbers, found
 
 
 def _put_all(
     series: Mapping[str, Series],
-    number: int,
+    numbers: Ids,
     bins: int,
     found: Mapping[str, Values],
     drawn: Mapping[str, Values],
@@ -138,25 +146,26 @@ def _put_all(
     targets: Mapping[str, Target],
     flame: Groups,
 ) -> None:
-    own = np.stack(list(found.values()))
+    own = np.concatenate(list(found.values()))
     totals = _totals(found, len(spans[0]))
-    below = with_below(np.stack(list(totals.values())), spans) if totals else None
-    _put(series["flame"].own, drawn, flame.sums(np.stack(list(drawn.values()))), number, bins)
+    below = with_below(np.concatenate(list(totals.values())), spans) if totals else None
+    _put(series["flame"].own, drawn, flame.sums(np.concatenate(list(drawn.values()))), numbers, bins)
     for name, target in targets.items():
-        _put(series[name].own, found, target.own.sums(own), number, bins)
+        _put(series[name].own, found, target.own.sums(own), numbers, bins)
         if below is not None:
-            _put(series[name].total, totals, target.total.sums(below), number, bins)
+            _put(series[name].total, totals, target.total.sums(below), numbers, bins)
 
 
 def _totals(sums: Mapping[str, Values], nodes: int) -> dict[str, Values]:
     cpu = [sums[name] for name in CPU if name in sums]
     totals = {"cpu": np.sum(cpu, axis=0)} if cpu else {}
     totals.update({name: sums[name] for name in TOTALS if name in sums})
-    return {name: values[:nodes] for name, values in totals.items()}
+    return {name: values[:, :nodes] for name, values in totals.items()}
 
 
-def _put(into: dict[str, Grid], names: Mapping[str, Values], values: Values, number: int, bins: int) -> None:
-    for name, row in zip(names, values, strict=True):
+def _put(into: dict[str, Grid], names: Mapping[str, Values], values: Values, numbers: Ids, bins: int) -> None:
+    """Adds the sums of the bins ``numbers``, which are below one another by measure."""
+    for name, rows in zip(names, np.split(values, len(names)), strict=True):
         if name not in into:
-            into[name] = np.zeros((len(row), bins), np.float32)
-        into[name][:, number] += row
+            into[name] = np.zeros((rows.shape[1], bins), np.float32)
+        into[name][:, numbers] += rows.T

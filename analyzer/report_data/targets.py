@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,9 @@ from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE
 
 MAX_LINES, MAX_FUNCTIONS, MAX_FILES = 2_000, 1_000, 1_000
 """Rows of a table that are drawn at most."""
+
+Place = tuple[int, int, str]
+"""File, line and name."""
 
 Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -117,30 +120,19 @@ IMPORTANCE = ("cpu_s", "total_cpu_s", "main_wait_s", "wait_s", "allocated_bytes"
 def line_keys(tree: CallTree, frame: pd.DataFrame) -> tuple[Ids, Ids]:
     """Equal numbers for nodes, and rows of ``Profile.lines``, of the same line; a function where no line is known."""
     names = np.array([printable(name) for name in tree.function_names] + [UNKNOWN_CODE], object)
-    unknown = tree.line == NOTHING
-    nodes = pd.DataFrame({"file": tree.file, "line": tree.line, "name": np.where(unknown, names[tree.function], "")})
-    line = frame["line"].fillna(NOTHING).astype(np.int64)
-    rows = pd.DataFrame({"file": frame["file_id"], "line": line, "name": frame["function"].where(line == NOTHING, "")})
-    return _numbered(nodes, rows)
+    nodes = zip(tree.file.tolist(), tree.line.tolist(), names[tree.function].tolist(), strict=True)
+    return _numbered(map(_of_line, nodes), map(_of_line, _rows(frame)))
+
+
+def _of_line(place: Place) -> Place:
+    return place if place[1] == NOTHING else (*place[:2], "")
 
 
 def function_keys(tree: CallTree, frame: pd.DataFrame) -> tuple[Ids, Ids]:
     """Equal numbers for nodes, and rows of ``Profile.functions``, of the same function."""
-    functions = pd.DataFrame(
-        {
-            "file": [*tree.function_files.tolist(), NOTHING],
-            "line": [*tree.function_lines.tolist(), NOTHING],
-            "name": [*map(printable, tree.function_names), UNKNOWN_CODE],
-        }
-    )
-    rows = pd.DataFrame(
-        {
-            "file": frame["file_id"],
-            "line": frame["line"].fillna(NOTHING).astype(np.int64),
-            "name": frame["function"],
-        }
-    )
-    of_function, of_row = _numbered(functions, rows)
+    names = map(printable, tree.function_names)
+    functions = list(zip(tree.function_files.tolist(), tree.function_lines.tolist(), names, strict=True))
+    of_function, of_row = _numbered([*functions, (NOTHING, NOTHING, UNKNOWN_CODE)], _rows(frame))
     return of_function[tree.function], of_row
 
 
@@ -152,10 +144,17 @@ def file_keys(tree: CallTree, frame: pd.DataFrame) -> tuple[Ids, Ids]:
     return np.where(tree.file == NOTHING, unknown, tree.file), rows
 
 
-def _numbered(nodes: pd.DataFrame, rows: pd.DataFrame) -> tuple[Ids, Ids]:
-    both = pd.concat([nodes, rows], ignore_index=True)
-    numbers = both.groupby(list(both.columns), sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
-    of_rows = numbers[len(nodes) :]
+def _rows(frame: pd.DataFrame) -> Iterator[Place]:
+    lines = frame["line"].fillna(NOTHING).astype(np.int64)
+    return zip(frame["file_id"].tolist(), lines.tolist(), frame["function"].tolist(), strict=True)
+
+
+def _numbered(nodes: Iterable[Place], rows: Iterable[Place]) -> tuple[Ids, Ids]:
+    numbers: dict[Place, int] = {}
+    of_nodes = [numbers.setdefault(place, len(numbers)) for place in nodes]
     # Rows such as <other code> have neither file nor line; only unknown code is found among the nodes.
-    absent = (rows["file"] == NOTHING).to_numpy() & (rows["name"] != UNKNOWN_CODE).to_numpy()
-    return numbers[: len(nodes)], np.where(absent, NOTHING, of_rows)
+    of_rows = [
+        NOTHING if place[0] == NOTHING and place[2] != UNKNOWN_CODE else numbers.setdefault(place, len(numbers))
+        for place in rows
+    ]
+    return np.array(of_nodes, np.int64), np.array(of_rows, np.int64)

@@ -12,6 +12,7 @@ import pandas as pd
 from ...advice.table import Advice
 from ...profile.profile import Profile
 from ...profile.wait_columns import COLUMN as WAIT_FOR
+from ...recording.frame import Frame
 from ...recording.native_names import short_library
 from ...recording.text import printable
 from ...report_data.flame import FOLDED, KERNEL, LABEL
@@ -193,11 +194,12 @@ def _part(
 def _exact(frame: pd.DataFrame) -> dict[str, list[Any]]:
     """Columns of the whole time, where anything is known: memory with its intervals, pools, what waits were for."""
     wanted = [name + end for name in MEMORY_COLUMNS for end in ("", "_low", "_high")]
-    found = {name: frame[name] for name in wanted if name in frame and frame[name].notna().any()}
+    values = {name: frame[name].to_numpy(np.float64) for name in wanted if name in frame}
+    found = {name: each for name, each in values.items() if not np.isnan(each).all()}
     if not (frame["pool_cpu_s"] > 0).any():
         found.pop("pool_cpu_s", None)
     columns: dict[str, list[Any]] = {
-        name: [number(float(value), 5) for value in values] for name, values in found.items()
+        name: [number(value, 5) for value in each.tolist()] for name, each in found.items()
     }
     if WAIT_FOR in frame and frame[WAIT_FOR].notna().any():
         columns[WAIT_FOR] = [
@@ -313,17 +315,19 @@ def _sources(pictures: Sequence[ReportData], texts: Texts, names: Names) -> list
 
 def memory_document(picture: ReportData) -> dict[str, Any] | None:
     """The process's memory over time, if it was recorded."""
-    memory = getattr(picture.profile, "memory", None)
+    memory = picture.profile.memory
     if memory is None:
         return None
+    frames = memory.frames
 
-    def points(frame: pd.DataFrame) -> list[list[Any]]:
-        return [
-            [int(process), [[number(float(at), 6), number(float(held), 5)] for at, held in rows.to_numpy()]]
-            for process, rows in frame.groupby("process", sort=True)[["time_s", "bytes"]]
-        ]
+    def points(frame: Frame) -> list[list[Any]]:
+        found: dict[int, list[Any]] = {}
+        for row in frame.rows():
+            found.setdefault(int(row["process"]), []).append([number(row["time_s"], 6), number(row["bytes"], 5)])
+        return [[process, found[process]] for process in sorted(found)]
 
-    single = len(memory.processes) <= 1
+    together = frames.footprint_sum.with_columns({"process": np.zeros(len(frames.footprint_sum))})
+    single = len(frames.processes) <= 1
     return {
         "peak": number(memory.peak_bytes),
         "peak_at": number(memory.peak_s),
@@ -333,11 +337,11 @@ def memory_document(picture: ReportData) -> dict[str, Any] | None:
         "resident_peak": number(memory.resident_peak_bytes),
         "resident_peak_at": number(memory.resident_peak_s),
         # Of several processes what they hold together is drawn; their resident sets share pages, and have no sum.
-        "footprint": points(memory.footprint if single else memory.footprint_sum.assign(process=0)),
-        "resident": points(memory.resident) if single else [],
+        "footprint": points(frames.footprint if single else together),
+        "resident": points(frames.resident) if single else [],
         "domains": [
-            [str(row.domain), bool(row.python), number(float(row.allocated_bytes)), number(float(row.freed_bytes))]
-            for row in memory.domains.itertuples()
+            [str(row["domain"]), bool(row["python"]), number(row["allocated_bytes"]), number(row["freed_bytes"])]
+            for row in frames.domains.rows()
         ],
     }
 
