@@ -330,6 +330,7 @@ def with_remarks(quality: Quality, measured: Measured, unknown_s: float, cpu_s: 
         notes.append("the program still runs: this is what was recorded so far (--follow shows it until it ends)")
     elif recording.unfinished:
         notes.append(
-            "the recording was never finished: this is what its spool holds ('tachograph recover' finishes it)"
+            "the recording was never finished: this is what its spool holds ('tachograph recover' finishes it);"
+            " processes that began in the last second before the recording command was killed may be missing"
         )
     return replace(quality, notes=notes)

@@ -50,6 +50,16 @@ class ControlFile(Control):
         return self.state == ControlState.RECORDING
 
     @property
+    def behind(self) -> bool:
+        """Whether what the process wrote last may not be in its files: they are copies of memory that it held."""
+        return self.recording and self.copied_ns != 0
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the process itself writes into its files."""
+        return self.copied_ns == 0 and self.segments_copied == 0
+
+    @property
     def ended(self) -> bool:
         """Whether the process has written all that it had."""
         return self.state == ControlState.ENDED
@@ -67,7 +77,9 @@ def decode_control(data: bytes) -> ControlFile:
     _, *found = CONTROL_FIELDS.unpack_from(data)
     # A counter that no run can have reached is damaged; a manifest could not hold it.
     fields = [min(value, MOST_INTEGER) for value in found]
-    control = ControlFile._make((*fields[:-LOSS_COUNTERS], tuple(fields[-LOSS_COUNTERS:])))
+    first = Control._fields.index("losses")
+    behind = first + LOSS_COUNTERS
+    control = ControlFile._make((*fields[:first], tuple(fields[first:behind]), *fields[behind:]))
     if control.major != 1:
         version = f"{control.major}.{control.minor}"
         raise NewerVersionError(f"the spool has version {version}, this tachograph reads 1.x: use a newer tachograph")

@@ -96,9 +96,11 @@ class Request(IntEnum):
     SEGMENT = 1
     PROCESS = 2
     LOG = 3
+    HELD_PROCESS = 4
+    HELD_SEGMENT = 5
 
 
-CONTROL_FIELDS = struct.Struct("<8sIIiiqqQIIIIqqqQQIIQII64Q")
+CONTROL_FIELDS = struct.Struct("<8sIIiiqqQIIIIqqqQQIIQII64QqII")
 SEGMENT_FIELDS = struct.Struct("<8sIIi4xqI28x")
 PROCESS_FIELDS = struct.Struct("<8sIiiiqqqqII448s")
 REQUEST_FIELDS = struct.Struct("<8sIIqQQ")
@@ -127,6 +129,9 @@ OWN_BYTES_AT = 112
 PENDING_UNKEPT_AT = 120
 SNAPSHOTS_REQUESTED_AT = 124
 LOSSES_AT = 128
+COPIED_NS_AT = 640
+SEGMENTS_QUIET_AT = 648
+SEGMENTS_COPIED_AT = 652
 """Offsets in a control file."""
 
 
@@ -155,6 +160,9 @@ class Control(NamedTuple):
     pending_unkept: int
     snapshots_requested: int
     losses: tuple[int, ...]
+    copied_ns: int
+    segments_quiet: int
+    segments_copied: int
 
 
 META = 1

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tachograph.recorder.collect.running import was_running_at
+from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.trimming import trim
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Collector:
     """The thread beside the program.
 
     ``prepare`` is called in it at once, ``warm_up`` after a moment: it takes time of a processor, and the program is
-    starting up as well. It is left out if the program ends before.
+    starting up as well. It is left out if the program ends before. ``memory`` holds what processes write.
     """
 
     def __init__(
@@ -64,7 +64,9 @@ class Collector:
         prepare: Callable[[], SourceScout],
         warm_up: Callable[[], None],
         rotation: Callable[[], Rotation] | None = None,
+        memory: MemoryFiles | None = None,
     ) -> None:
+        self._memory = MemoryFiles(spool) if memory is None else memory
         self._spool_path = spool
         self._make_rotation = rotation
         self._rotation: Rotation | None = None
@@ -181,8 +183,10 @@ class Collector:
 
     def _put_away(self, spool: SpoolDirectory, process: SpoolProcess, scout: SourceScout) -> None:
         """Trim what a process left that is over, after a last look at what it has written."""
-        if process.control is None or was_running_at(process.pid, process.control.start_ns):
+        if process.control is None or self._memory.lives(process.prefix, process.pid, process.control.start_ns):
             return
+        if not self._memory.settle(process.prefix):
+            return  # no room on the disk: it stays in memory, and is tried again
         process.control = spool.control(process.prefix) or process.control
         self._note_request(process)
         self._requests.pop(process.prefix, None)
@@ -214,7 +218,11 @@ class Collector:
         from tachograph.format import write_part
 
         settled = self._settled.get(process.prefix, 0)
-        ready = [sequence for sequence in process.segments if sequence < settled]
+        ready = [
+            sequence
+            for sequence in process.segments
+            if sequence < settled and not self._memory.holds(process.prefix, sequence)
+        ]
         while len(ready) >= SEGMENTS_PER_PART:
             batch, ready = ready[:SEGMENTS_PER_PART], ready[SEGMENTS_PER_PART:]
             if batch[-1] - batch[0] != SEGMENTS_PER_PART - 1:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tachograph.format.spool.layout import SEGMENT_REQUESTED_AT, STOP_REQUESTED_AT
 from tachograph.format.spool.process_log import LOG_NAME, Event, encode_record
-from tachograph.recorder.collect.running import was_running_at
+from tachograph.recorder.collect.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from tachograph.format import SpoolDirectory, SpoolProcess
@@ -50,51 +50,56 @@ def note_end(spool: Path, pid: int, exit_status: int, ended_ns: int) -> None:
     _append(spool, encode_record(Event.END, pid, os.getpid(), ended_ns, status=exit_status))
 
 
-def stop_recording(spool: SpoolDirectory) -> int:
+def stop_recording(spool: SpoolDirectory, memory: MemoryFiles | None = None) -> int:
     """Ask the recorded processes that still live to stop, and wait a little until they have; how many there are."""
     begin = time.monotonic()
-    living = _wait(spool, [process for process in spool.processes() if _lives_on(process)], begin + GRACE_S)
+    memory = MemoryFiles(spool.path) if memory is None else memory
+    memory.copy()
+    living = _still_recording(spool, memory, spool.processes())
+    living = _wait(spool, memory, living, begin + GRACE_S)
     for process in living:
         with suppress(OSError):  # it has been taken away, or the disk has gone: then nothing is recorded any more
-            _ask(spool.path / f"{process.prefix}.ctl")
-    _wait(spool, living, begin + PATIENCE_S)
+            _ask(spool.path, process.prefix, memory)
+    _wait(spool, memory, living, begin + PATIENCE_S)
     return len(living)
 
 
-def _wait(spool: SpoolDirectory, processes: list[SpoolProcess], deadline: float) -> list[SpoolProcess]:
+def _wait(
+    spool: SpoolDirectory, memory: MemoryFiles, processes: list[SpoolProcess], deadline: float
+) -> list[SpoolProcess]:
     """Wait until all of them have ended or stopped recording; those that have not at the ``deadline``."""
-    while processes := _still_recording(spool, processes):
+    while processes := _still_recording(spool, memory, processes):
         if time.monotonic() >= deadline:
             break
         time.sleep(POLL_S)
+        memory.copy()
     return processes
 
 
-def _lives_on(process: SpoolProcess) -> bool:
-    control = process.control
-    return control is not None and control.recording and was_running_at(process.pid, control.start_ns)
-
-
-def _still_recording(spool: SpoolDirectory, processes: Iterable[SpoolProcess]) -> list[SpoolProcess]:
+def _still_recording(
+    spool: SpoolDirectory, memory: MemoryFiles, processes: Iterable[SpoolProcess]
+) -> list[SpoolProcess]:
     found = []
     for process in processes:
         control = spool.control(process.prefix)
-        if control is not None and control.recording and was_running_at(process.pid, control.start_ns):
+        if control is not None and control.recording and memory.lives(process.prefix, process.pid, control.start_ns):
             found.append(process)
     return found
 
 
-def ask_to_turn(control_file: Path, segment: int) -> None:
+def ask_to_turn(spool: Path, prefix: str, segment: int, memory: MemoryFiles) -> None:
     """Ask a process to go on in segment ``segment``, if it is in an earlier one.
 
     Errors:
         OSError: its control file cannot be written.
     """
-    _ask(control_file, segment, SEGMENT_REQUESTED_AT)
+    _ask(spool, prefix, memory, segment, SEGMENT_REQUESTED_AT)
 
 
-def _ask(control_file: Path, value: int = 1, at: int = STOP_REQUESTED_AT) -> None:
-    descriptor = os.open(control_file, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _ask(spool: Path, prefix: str, memory: MemoryFiles, value: int = 1, at: int = STOP_REQUESTED_AT) -> None:
+    if memory.tell(prefix, value, at):
+        return
+    descriptor = os.open(spool / f"{prefix}.ctl", os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.pwrite(descriptor, struct.pack("<I", value), at)
     finally:

@@ -20,8 +20,24 @@ NOTE_TOOK_NS, CLOCK_NS = 10_000_000_000, 20_000_000
 def start_time(pid: int) -> int | None:
     """Start of a living process in clock ticks since boot; None if there is no such process."""
     fields = _stat(pid)
-    # A zombie writes no more.
-    return None if fields is None or fields[0] in "ZX" else int(fields[19])
+    return None if fields is None or _is_zombie(fields) else int(fields[19])
+
+
+def is_over(pid: int, time_ns: int) -> bool:
+    """Whether process ``pid``, which lived at ``time_ns`` (CLOCK_MONOTONIC), is known to have ended.
+
+    One that is hidden from us, or has no number here, may live.
+    """
+    fields = _stat(pid)
+    if fields is not None:
+        return _is_zombie(fields) or _began_ns(int(fields[19])) > time_ns
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def ancestors(pid: int) -> list[int]:
@@ -41,6 +57,11 @@ def _stat(pid: int) -> list[str] | None:
         return None
     # The name may hold blanks and brackets: fields are counted behind the last bracket.
     return stat.rpartition(")")[2].split()
+
+
+def _is_zombie(fields: list[str]) -> bool:
+    """Whether it writes no more; the first thread may have ended before the others."""
+    return fields[0] in "ZX" and int(fields[17]) <= 1
 
 
 def was_running_at(pid: int, time_ns: int) -> bool:

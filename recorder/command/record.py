@@ -47,12 +47,12 @@ def run(options: Options, target: Target | None) -> None:
         path, spool = output.claim_numbered(target.recording_stem(), manifest)
     else:
         path, spool = options.path, output.claim(options.path, manifest, force=options.force)
-    broker = None
-    # Only root's recordings have processes that become other users or call chroot.
-    if native and os.geteuid() == 0:
-        from tachograph.recorder.fd_broker.socket_name import listen
+    broker = log = None
+    if native:
+        from tachograph.recorder.collect.memory_log import open_in_memory, where
+        from tachograph.recorder.fd_broker.socket_name import listen, overcommits
 
-        broker = listen()
+        broker, log = listen(), open_in_memory()
     settings = launch.Settings(
         spool,
         {
@@ -60,6 +60,9 @@ def run(options: Options, target: Target | None) -> None:
             "waits": native,
             "rotate": options.rotate is not None,
             "segment": output.SEGMENT_SIZE,
+            "owner": os.geteuid(),
+            **({} if broker is None or overcommits() else {"memory_at_once": True}),
+            **({} if log is None else {"log": where(log)}),
         },
         preload=preload_library(memory=parameters["memory"]) if native else None,
         broker=None if broker is None else broker[0],
@@ -77,7 +80,7 @@ def run(options: Options, target: Target | None) -> None:
     if number is not None:
         output.discard(path)
         launch.end_like(-number)
-    _accompany(path, started, target, manifest, options, labels, None if broker is None else broker[1])
+    _accompany(path, started, target, manifest, options, labels, None if broker is None else broker[1], log)
 
 
 def _accompany(
@@ -88,6 +91,7 @@ def _accompany(
     options: Options,
     labels: Labels,
     listener: _socket.socket | None,
+    log: int | None,
 ) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from tachograph.recorder.command import launch
@@ -107,6 +111,7 @@ def _accompany(
         keep=keep,
         labels=labels,
         listener=listener,
+        log=log,
     )
     session.begin()
     own: dict[int, Callable[[], None]] = {}

@@ -72,7 +72,10 @@ def recover_recording(directory: Path) -> str:
         why = reason(error) if isinstance(error, OSError) else str(error)
         raise Refused(f"cannot recover {directory}: {why}; nothing is lost") from None
     sources = sources_of(spool)
-    manifest.notes.append("recovered after the recording command had not finished it")
+    manifest.notes.append(
+        "recovered after the recording command had not finished it:"
+        " processes that began in its last second may be missing"
+    )
     if sources is None:
         manifest.notes.append(ELSEWHERE)
     if (stopped := why_stopped_early(spool)) is not None:

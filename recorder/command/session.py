@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from tachograph.format.spool.masking import mask_arguments
 from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.descendants import note_end, note_start, stop_recording
 from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish
+from tachograph.recorder.collect.memory_files import MemoryFiles
+from tachograph.recorder.collect.memory_log import MemoryLog
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.running import note_recorder
 from tachograph.recorder.collect.source_rights import SourceRights
@@ -29,7 +32,7 @@ from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP
 if TYPE_CHECKING:
     import _socket
 
-    from tachograph.format import Manifest
+    from tachograph.format import Manifest, SpoolProcess
     from tachograph.recorder.collect.sources import SourceScout, SourceStore
     from tachograph.recorder.command.launch import Program
     from tachograph.recorder.fd_broker.broker import FdBroker
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 
 MAX_REASON = 500
 """Characters read of a reason that the profiled process left."""
+
+MOST_FILES = 1 << 16
+"""Descriptors that the recording command needs at most."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ class Session:
         keep: int = DEFAULT_KEEP,
         labels: Labels | None = None,
         listener: _socket.socket | None = None,
+        log: int | None = None,
     ) -> None:
         self._directory = directory
         self._spool = directory / SPOOL
@@ -89,8 +96,13 @@ class Session:
         self._gpu = GpuSampler(self._spool) if gpu else None
         self._rotate, self._keep = rotate, keep
         self._rotation: Rotation | None = None
+        self._memory = MemoryFiles(self._spool, None if log is None else MemoryLog(self._spool, log))
         self._collector = Collector(
-            self._spool, self._prepare, import_for_the_end, None if rotate is None else self._begin_rotation
+            self._spool,
+            self._prepare,
+            import_for_the_end,
+            None if rotate is None else self._begin_rotation,
+            self._memory,
         )
         self._labels = labels
         self._listener = listener
@@ -119,15 +131,18 @@ class Session:
         """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal)."""
         ended_ns = time.monotonic_ns()
         self._end_gpu()
+        self._memory.stop()
+        if self._broker is not None:
+            self._broker.catch_up()
+        self._memory.settle_over()
         self._collector.stop()
         stuck = None if self._rotation is None else self._rotation.end()
         assert self._sources is not None
         pid = self._program.pid
         with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
             note_end(self._spool, pid, exit_status, ended_ns)
-            stop_recording(SpoolDirectory(self._spool))
-        if self._broker is not None:
-            self._broker.stop()
+            stop_recording(SpoolDirectory(self._spool), self._memory)
+        lost = self._end_memory()
         outcome = Outcome(
             finished=None,
             unfinished=None,
@@ -145,7 +160,7 @@ class Session:
         try:
             finished = finish(self._directory, self._manifest, self._sources, exit_statuses={pid: exit_status})
         except UnfinishedError as error:
-            return replace(outcome, unfinished=str(error))
+            return replace(outcome, unfinished=str(error) + ("" if lost is None else f"; {lost}"))
         return replace(outcome, finished=finished)
 
     def _begin_to_provide(self) -> None:
@@ -160,8 +175,37 @@ class Session:
             self._listener,
             int(parameters["segment_size"]),
             memory=bool(parameters["memory"]),
+            held=self._memory,
         )
+        # Several descriptors for each process: no child of ours is started with the greater number.
+        least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(least, min(most, MOST_FILES)), most))
         self._broker.start()
+        self._memory.start()
+
+    def _end_memory(self) -> str | None:
+        """Make the last copies; what of them found no room, if so."""
+        refused, taken = 0, True
+        left = self._memory.settle_all()
+        if self._broker is not None:
+            refused = self._broker.refused
+            taken = self._broker.catch_up()  # what found no descriptor before, has one now
+            self._broker.stop()
+            left = self._memory.settle_all()
+        notes = self._manifest.notes
+        if refused:
+            notes.append(f"the records of a process were refused {refused} times: its memory could not be shared")
+        if not taken:
+            notes.append("the records of processes that began last are lost: there were too many processes")
+        lost = None
+        if left:
+            lost = f"the last records of {len(left)} process{'es' if len(left) > 1 else ''} are lost"
+            notes.append(f"there was no room on the disk: {lost}")
+        if self._manifest.parameters["sampler"] == "native":
+            with suppress(FormatError):
+                notes += stored_on_disk(SpoolDirectory(self._spool).processes())
+        return lost
 
     def _end_gpu(self) -> None:
         """Until now nothing was said about GPUs: only who has asked the driver knows whether there is one."""
@@ -192,7 +236,9 @@ class Session:
         from tachograph.recorder.rotation.rotate import Rotation
 
         assert self._rotate is not None
-        self._rotation = Rotation(self._directory, self._manifest, self._rotate, self._keep, self._turn_gpu)
+        self._rotation = Rotation(
+            self._directory, self._manifest, self._rotate, self._keep, self._turn_gpu, self._memory
+        )
         return self._rotation
 
     def _turn_gpu(self) -> tuple[int, bool]:
@@ -216,6 +262,18 @@ class Session:
             return "its first process is no Python, and with --no-children no other is recorded"
         let_through = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
         return f"it started no Python{let_through} that can be recorded"
+
+
+def stored_on_disk(processes: Sequence[SpoolProcess]) -> list[str]:
+    """What the manifest says of processes that had no memory files."""
+    recorded = [process.control for process in processes if process.control is not None]
+    count = sum(control.on_disk for control in recorded)
+    if not count:
+        return []
+    return [
+        f"{count} of {len(recorded)} processes stored their records in files of the disk, as no memory could be shared"
+        " with the recording command: a slow disk may have delayed them"
+    ]
 
 
 def import_for_the_end() -> None:

@@ -1,4 +1,6 @@
-"""Makes files of the spool for processes of the recording that may not.
+"""Takes the memory files of processes of the recording, and makes files of the spool for those that may not.
+
+A process makes its control file and segments in memory and passes them on here: we hold them (SPEC.md, "Memory files").
 
 A server often begins as root and becomes another user, or calls chroot. Its recording is root's alone (mode 0700), so
 it cannot make its next segment. It asks here, through a socket (SPEC.md, "Files that the recording command makes"), and
@@ -10,7 +12,10 @@ from __future__ import annotations
 
 import _socket
 import errno
+import fcntl
 import os
+import resource
+import select
 import socket
 import stat
 import struct
@@ -23,18 +28,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tachograph.format import FormatError, SpoolDirectory
+from tachograph.format.spool.directory import decode_control
 from tachograph.format.spool.layout import (
     ANSWER_FIELDS,
     ANSWER_MAGIC,
+    CONTROL_FIELDS,
     CONTROL_SIZE,
     PENDING_SIZE,
     PROCESS_MAGIC,
     REQUEST_FIELDS,
     REQUEST_MAGIC,
+    SEGMENT_FIELDS,
     SEGMENT_HEADER,
+    SEGMENT_MAGIC,
     Request,
 )
 from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE
+from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.running import ancestors, was_running_at
 
 PATIENCE_S = 1.0
@@ -43,8 +53,20 @@ PATIENCE_S = 1.0
 MOST_AHEAD = 3
 """How many segments beyond the current one there may be: the next, its next, and one to be told of only now."""
 
+SPARE_FILES = 100
+"""Descriptors that are left for the rest of the recording command; what finds none waits in the socket."""
+
+POLL_S = 0.1
+"""How often is looked whether there are descriptors again."""
+
+CATCHING_UP_S = 2.0
+"""How long is waited at most for what processes have sent already."""
+
+_HELD = {Request.HELD_PROCESS: 2, Request.HELD_SEGMENT: 1}
+_F_GET_SEALS, _F_SEAL_SHRINK = 1034, 2
 _LOG_HEAD = struct.Struct("<8sIi")
 _CREDENTIALS = struct.Struct("<iII")
+_INT = struct.Struct("<i")
 
 
 class RefusedError(Exception):
@@ -62,6 +84,7 @@ class _Asked:
     control_size: int
     segment_size: int
     record: bytes
+    files: Sequence[int] = ()
 
     @property
     def prefix(self) -> str:
@@ -73,9 +96,22 @@ class FdBroker:
     """The thread that answers.
 
     ``program`` is the first process of the recording, which lives. ``listener`` is the socket whose name it knows.
+    ``held`` takes the memory files.
     """
 
-    def __init__(self, spool: Path, program: int, listener: _socket.socket, segment_size: int, *, memory: bool) -> None:
+    def __init__(
+        self,
+        spool: Path,
+        program: int,
+        listener: _socket.socket,
+        segment_size: int,
+        *,
+        memory: bool,
+        held: MemoryFiles | None = None,
+    ) -> None:
+        self._held = MemoryFiles(spool) if held is None else held
+        self._serving = threading.Lock()
+        self._refused = 0
         self._spool = SpoolDirectory(spool)
         self._program, self._since = program, time.monotonic_ns()
         self._listener = socket.socket(fileno=listener.detach())
@@ -87,32 +123,76 @@ class FdBroker:
         """Begin; returns at once."""
         self._thread.start()
 
+    @property
+    def refused(self) -> int:
+        """How many memory files were not taken: their processes may have taken them for held."""
+        return self._refused
+
+    def catch_up(self) -> bool:
+        """Wait until all is answered that was sent before; whether it came to that."""
+        deadline = time.monotonic() + CATCHING_UP_S
+        waiting = select.poll()
+        waiting.register(self._listener, select.POLLIN)
+        while time.monotonic() < deadline:
+            with self._serving:
+                if not waiting.poll(0):
+                    return True
+            time.sleep(0.0005)
+        return False
+
     def stop(self) -> None:
-        """End, after the request that is being answered; later ones are not answered."""
+        """End; requests that were not answered yet are not answered any more."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._thread.join()
         self._listener.close()
 
     def _run(self) -> None:
+        waiting = select.poll()
+        waiting.register(self._listener, select.POLLIN)
         while True:
+            waiting.poll()
+            if self._is_full():
+                self._held.settle_over()
+                if self._is_full():
+                    time.sleep(POLL_S)
+                    continue
             try:
-                connection, _ = self._listener.accept()
+                with self._serving:
+                    self._accept()
             except OSError as error:
                 if error.errno not in (errno.EMFILE, errno.ENFILE):
                     return  # it is the end
                 time.sleep(PATIENCE_S)
-                continue
-            # Who is refused sees the end of the connection; a disk that fails is told.
-            with connection, suppress(OSError, RefusedError, FormatError):
-                self._serve(connection)
+
+    def _is_full(self) -> bool:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return self._held.open_files + min(SPARE_FILES, limit // 2) > limit
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        # Who is refused sees the end of the connection; a disk that fails is told.
+        with connection, suppress(OSError, RefusedError, FormatError):
+            self._serve(connection)
 
     def _serve(self, connection: socket.socket) -> None:
         connection.settimeout(PATIENCE_S)
-        pid, _, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-        if not self._belongs(pid):
+        pid, user, _ = _CREDENTIALS.unpack(
+            connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        )
+        # A process of our own user could write into the spool itself, and may be over by now: only what it sends for
+        # us to hold is taken without asking where it comes from.
+        ours = user == os.geteuid()
+        if not ours and not self._belongs(pid):
             raise RefusedError
         asked = _receive(connection, pid)
+        if asked.what in _HELD:
+            self._hold(asked, trusted=ours)
+            if not ours and asked.what == Request.HELD_PROCESS:
+                connection.sendmsg([_answer(0, 0)])
+            return
+        if ours and not self._belongs(pid):
+            raise RefusedError
         paths: list[Path] = []
         try:
             paths = self._make(asked)
@@ -120,6 +200,48 @@ class FdBroker:
             connection.sendmsg([_answer(error.errno or errno.EIO, 0)])
             return
         self._give(connection, paths)
+
+    def _hold(self, asked: _Asked, *, trusted: bool) -> None:
+        """Take memory files, which say themselves of what process they are. Raises RefusedError, with them closed."""
+        taken = False
+        try:
+            files = list(zip(asked.files, self._sizes(asked), strict=True))
+            if not all(_is_memory(*file) for file in files):
+                raise RefusedError
+            prefix = self._prefix_of(asked, trusted=trusted)
+            if asked.what == Request.HELD_PROCESS:
+                self._held.add_process(prefix, asked.pid, files[0], files[1])
+            else:
+                self._held.add_segment(prefix, asked.sequence, files[0])
+            taken = True
+        except (OSError, FormatError, ValueError, struct.error) as error:
+            raise RefusedError from error
+        finally:
+            if not taken:
+                self._refused += 1
+                for descriptor in asked.files:
+                    os.close(descriptor)
+
+    def _sizes(self, asked: _Asked) -> list[int]:
+        """The sizes that its memory files must have."""
+        if not SEGMENT_HEADER < asked.segment_size <= self._segment_size:
+            raise RefusedError
+        return [asked.segment_size] if asked.what == Request.HELD_SEGMENT else [self._control_size, asked.segment_size]
+
+    def _prefix_of(self, asked: _Asked, *, trusted: bool) -> str:
+        """The prefix that is in the files' headers: where a process has ids of its own, it is not by the kernel's."""
+        if asked.what == Request.HELD_PROCESS:
+            control = decode_control(os.pread(asked.files[0], CONTROL_FIELDS.size, 0))
+            pid, start_ns = control.pid, control.start_ns
+        else:
+            magic, sequence, _, pid, start_ns, _ = SEGMENT_FIELDS.unpack(os.pread(asked.files[0], SEGMENT_HEADER, 0))
+            if magic != SEGMENT_MAGIC or sequence != asked.sequence or not 0 < sequence < 10**9:
+                raise RefusedError
+        if not (0 < pid < 10**9 and 0 <= start_ns == asked.start_ns < 10**18):
+            raise RefusedError
+        if not trusted and not (pid == asked.pid and _is_known(asked)):
+            raise RefusedError
+        return f"{pid}-{start_ns}"
 
     def _give(self, connection: socket.socket, paths: Sequence[Path]) -> None:
         """Pass the files on. If that fails, or the other side ends before it has them in use, they are removed."""
@@ -145,8 +267,7 @@ class FdBroker:
         if asked.what == Request.LOG:
             self._append(asked)
             return []
-        known = asked.start_ns <= time.monotonic_ns() and was_running_at(asked.pid, asked.start_ns)
-        if not known:
+        if not _is_known(asked):
             raise RefusedError
         if asked.what == Request.SEGMENT:
             return [self._segment(asked)]
@@ -211,6 +332,8 @@ class FdBroker:
         family = ancestors(pid)
         if self._program in family and was_running_at(self._program, self._since):
             return True
+        if any(recorded in family and was_running_at(recorded, since) for recorded, since in self._held.processes()):
+            return True
         for name in os.listdir(self._spool.path):
             prefix, _, end = name.partition(".")
             if end == "ctl":
@@ -220,23 +343,42 @@ class FdBroker:
         return False
 
 
+def _is_known(asked: _Asked) -> bool:
+    """Whether the process that asks lived at the time that it names as its start."""
+    return asked.start_ns <= time.monotonic_ns() and was_running_at(asked.pid, asked.start_ns)
+
+
+def _is_memory(descriptor: int, size: int) -> bool:
+    """Whether it is of memory, and has that size for ever: no other file, which might let us wait, can be sealed."""
+    sealed = fcntl.fcntl(descriptor, _F_GET_SEALS) & _F_SEAL_SHRINK
+    return bool(sealed) and os.fstat(descriptor).st_size == size
+
+
 def _receive(connection: socket.socket, pid: int) -> _Asked:
     """What is asked by the process that connected, and that must itself have sent it: its number is then no other's."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     size = REQUEST_FIELDS.size + RECORD_SIZE
-    data, told, _, _ = connection.recvmsg(size, socket.CMSG_SPACE(_CREDENTIALS.size))
-    senders = [
-        _CREDENTIALS.unpack(body[: _CREDENTIALS.size])[0]
-        for level, kind, body in told
-        if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS and len(body) >= _CREDENTIALS.size
-    ]
-    if senders != [pid] or len(data) not in (REQUEST_FIELDS.size, size):
-        raise RefusedError
-    magic, what, sequence, start_ns, control_size, segment_size = REQUEST_FIELDS.unpack_from(data)
-    record = data[REQUEST_FIELDS.size :]
-    if magic != REQUEST_MAGIC or (what == Request.LOG) != bool(record):
-        raise RefusedError
-    return _Asked(pid, what, sequence, start_ns, control_size, segment_size, record)
+    room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(2 * _INT.size)
+    data, told, flags, _ = connection.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
+    senders: list[int] = []
+    files: list[int] = []
+    for level, kind, body in told:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS and len(body) >= _CREDENTIALS.size:
+            senders.append(_CREDENTIALS.unpack(body[: _CREDENTIALS.size])[0])
+        elif level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            files += [each[0] for each in _INT.iter_unpack(body[: len(body) // _INT.size * _INT.size])]
+    try:
+        if senders != [pid] or flags & socket.MSG_CTRUNC or len(data) not in (REQUEST_FIELDS.size, size):
+            raise RefusedError
+        magic, what, sequence, start_ns, control_size, segment_size = REQUEST_FIELDS.unpack_from(data)
+        record = data[REQUEST_FIELDS.size :]
+        if magic != REQUEST_MAGIC or (what == Request.LOG) != bool(record) or len(files) != _HELD.get(what, 0):
+            raise RefusedError
+    except RefusedError:
+        for descriptor in files:
+            os.close(descriptor)
+        raise
+    return _Asked(pid, what, sequence, start_ns, control_size, segment_size, record, files)
 
 
 def _answer(error: int, files: int) -> bytes:

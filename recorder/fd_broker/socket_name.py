@@ -1,4 +1,4 @@
-"""The socket at which processes of a recording ask for files that they may not make; broker.py answers.
+"""The socket at which processes of a recording pass on their memory files, and ask for files; broker.py answers.
 
 It is there before the program is, and imports as little as it can.
 """
@@ -34,7 +34,17 @@ def listen() -> tuple[str, _socket.socket] | None:
     name = f"tachograph-{os.urandom(SECRET_BYTES).hex()}"
     try:
         return name, listen_at(name)
-    except (
-        OSError
-    ):  # a sandbox without such sockets: a process that needs one stops being recorded, and its recording says so
+    except OSError:  # a sandbox without such sockets: processes write to the disk themselves, and the recording says so
         return None
+
+
+def overcommits() -> bool:
+    """Whether the kernel promises memory that it may not have (vm.overcommit_memory is not 2).
+
+    Where it does not, a page that it cannot give when it is touched is a SIGBUS: memory files are filled beforehand.
+    """
+    try:
+        with open("/proc/sys/vm/overcommit_memory", "rb") as file:
+            return file.read(1) != b"2"
+    except OSError:
+        return False

@@ -34,13 +34,13 @@ def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> No
         from tachograph.recorder.inprocess.refusal import note_refusal
         from tachograph.recorder.inprocess.spool_layout import REFUSAL_EXCLUDED
 
-        note_refusal(spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude")
+        note_refusal(spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude", config.get("log", ""))
         os.strerror(DECLINE)
         return
     try:
         (begin or start)(spool, config)
     except (OSError, RuntimeError, ImportError, ValueError, KeyError) as error:
-        leave_reason(spool, error)
+        leave_reason(spool, error, config.get("log", ""))
         os.strerror(DECLINE)
 
 
@@ -144,13 +144,13 @@ def python_version() -> str:
     return f"{v.major}.{v.minor}.{v.micro}" + (f"{level}{v.serial}" if level else "")
 
 
-def leave_reason(spool: str, error: Exception) -> None:
+def leave_reason(spool: str, error: Exception, log: str = "") -> None:
     """Write into the spool why the process is not recorded (one line); never fails."""
     from tachograph.recorder.inprocess.refusal import note_refusal
     from tachograph.recorder.inprocess.spool_layout import REFUSAL_FAILED
 
     text = " ".join(f"{error}".split()) or type(error).__name__
-    note_refusal(spool, REFUSAL_FAILED, text)
+    note_refusal(spool, REFUSAL_FAILED, text, log)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(f"{spool}/{ERROR_FILE}", flags, 0o600)

@@ -19,6 +19,7 @@ from tachograph.format.spool.layout import ControlState
 from tachograph.format.spool.process_log import CUT_LOG_NAME, LOG_NAME, Event
 from tachograph.recorder.collect.descendants import ask_to_turn
 from tachograph.recorder.collect.finish import UnfinishedError, make_tables
+from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.output import (
     MANIFEST,
     ROOM_AT_START,
@@ -27,7 +28,6 @@ from tachograph.recorder.collect.output import (
     drop_window,
     make_private,
 )
-from tachograph.recorder.collect.running import was_running_at
 from tachograph.recorder.collect.table_writer import TableProcess
 from tachograph.recorder.problems import reason
 from tachograph.recorder.rotation.journal import JOURNAL, Journal, replace_counters, settle, was_published
@@ -82,6 +82,7 @@ class Rotation:
     """The windows of one recording. Everything but the constructor is called by one thread.
 
     ``turn_gpu`` begins another segment of GPU readings and tells its number and whether GPUs are read at all.
+    ``memory`` holds what processes write.
     """
 
     def __init__(
@@ -91,7 +92,9 @@ class Rotation:
         when: Rotate,
         keep: int,
         turn_gpu: Callable[[], tuple[int, bool]],
+        memory: MemoryFiles | None = None,
     ) -> None:
+        self._memory = MemoryFiles(directory / "spool") if memory is None else memory
         self._directory = directory
         self._manifest = manifest
         self._when = when
@@ -238,17 +241,18 @@ class Rotation:
         self, spool: SpoolDirectory, end_ns: int, done: threading.Event
     ) -> tuple[dict[str, WindowCut], int, bool]:
         """Let every process leave its segment, and wait until none writes into it any more."""
+        self._memory.copy()
         processes = spool.processes()
         # A process that has left its segment needs a new one at once, and stops recording where there is no room.
-        self._check_room(sum(map(writes, processes)))
+        self._check_room(sum(writes(process, self._memory) for process in processes))
         gpu_before, gpu = self._turn_gpu()
         same = still_the_same(processes, spool.process_log())
         asked: dict[str, int] = {}
         for process in processes:
-            if process.prefix in same and writes(process):
+            if process.prefix in same and writes(process, self._memory):
                 assert process.control is not None
                 asked[process.prefix] = process.control.current_segment + 1
-                ask_to_turn(spool.path / f"{process.prefix}.ctl", asked[process.prefix])
+                ask_to_turn(spool.path, process.prefix, asked[process.prefix], self._memory)
         # Writers open it for each record: those that have it open are through with that before we look.
         if not (spool.path / CUT_LOG_NAME).exists():
             with suppress(FileNotFoundError):
@@ -256,8 +260,11 @@ class Rotation:
         deadline = time.monotonic() + PATIENCE_S
         late = set(asked)
         while late and time.monotonic() < deadline and not done.wait(POLL_S):
+            self._memory.copy()
             late = {prefix for prefix in late if not _has_turned(spool.control(prefix), asked[prefix])}
         done.wait(SETTLING_S)
+        self._memory.copy()
+        self._memory.settle_over()
         ends: dict[int, list[int]] = {}
         for record in spool.process_log().records:
             if record.event is Event.END:
@@ -320,10 +327,10 @@ class Rotation:
                 drop_window(oldest.path, oldest.path.with_name(hidden(oldest.path.name)))
 
 
-def writes(process: SpoolProcess) -> bool:
+def writes(process: SpoolProcess, memory: MemoryFiles) -> bool:
     """Whether a process still writes into its spool."""
     control = process.control
-    return control is not None and control.recording and was_running_at(process.pid, control.start_ns)
+    return control is not None and control.recording and memory.lives(process.prefix, process.pid, control.start_ns)
 
 
 def still_the_same(processes: Sequence[SpoolProcess], log: ProcessLog) -> set[str]:
@@ -355,7 +362,7 @@ def how_far(
     if control is None:
         return WindowCut(-1, None, over=False)
     # It may have ended since: that is told in the next window. So are the blocks that have found no place yet.
-    lived = control._replace(state=ControlState.RECORDING, end_ns=0, pending_unkept=0)
+    lived = control._replace(state=ControlState.RECORDING, end_ns=0, pending_unkept=0, copied_ns=0)
     if asked is None:
         return WindowCut(control.current_segment, lived, over=False)
     if _has_turned(lived, asked):

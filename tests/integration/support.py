@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -146,12 +147,15 @@ def fork_as(user: int, function: Callable[[int], object]) -> tuple[int, int]:
     pid = os.fork()
     if pid == 0:
         status = 1
-        with suppress(BaseException):
+        try:
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
             function(writer)
             status = 0
+        except BaseException:  # noqa: BLE001 - the parent sees the status alone
+            traceback.print_exc()
+            sys.stderr.flush()
         os._exit(status)
     os.close(writer)
     return pid, reader

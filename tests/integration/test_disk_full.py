@@ -69,23 +69,18 @@ def write_much(count):
             pass
         time.sleep(0.0005)
 """
+SPANS = 1500
 FILL = """
 for name, size in (('disk/fill', 64 << 20), ('disk/fill2', 1 << 20)):
     try:
         open(name, 'wb', 0).write(bytes(size))
     except OSError: pass
 """
-SPANS = 1500
 
 
-@pytest.mark.parametrize("emptied", [False, True])
-def test_full_in_the_middle(tmp_path: Path, emptied: bool) -> None:
-    """What finds no room is counted; the recording has what came before, and what comes when there is room again."""
-    empty = "os.unlink('disk/fill'); os.unlink('disk/fill2'); time.sleep(2.5)\n" if emptied else ""
-    code = (
-        f"import os, sys, time\n{BURN}burn(0.4)\n{FILL}{MUCH}write_much({SPANS})\n{empty}"
-        "with span('later'): burn(0.4)\n"
-    )
+def test_full_in_the_middle(tmp_path: Path) -> None:
+    """The program goes on to its own end; the recording has what came before, and says that what came then is lost."""
+    code = f"import os, sys, time\n{BURN}burn(0.4)\n{FILL}{MUCH}write_much({SPANS})\n"
     script = (
         "$RECORD --interval 2 -o disk/run.tacho program.py; status=$?\n"
         "rm -f disk/fill disk/fill2\n"
@@ -98,9 +93,30 @@ def test_full_in_the_middle(tmp_path: Path, emptied: bool) -> None:
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert "burn" in {row["function"] for row in report["lines"]}
     losses = support.losses(report)
-    assert losses["records_dropped"] > 0
+    assert losses["segments_missing"] > 0
     assert "recording_stopped" not in losses
-    assert ("later" in {row["name"] for row in report["spans"]}) == emptied
+    assert "the last records of 1 process are lost" in done.stderr
+
+
+def test_full_for_a_while(tmp_path: Path) -> None:
+    """Once there is room again, what was written meanwhile gets its place: nothing is lost."""
+    code = (
+        f"import os, sys, time\n{BURN}burn(0.4)\n{FILL}{MUCH}"
+        f"write_much({SPANS})\n"
+        "os.unlink('disk/fill'); os.unlink('disk/fill2')\n"
+        "time.sleep(2)\n"
+        f"write_much({SPANS})\n"
+    )
+    script = (
+        "$RECORD --interval 2 -o disk/run.tacho program.py; status=$?\n"
+        "$TACHOGRAPH analyze disk/run.tacho --json out/report.json 1>&2 || exit 98\n"
+        "exit $status"
+    )
+    comes_to_its_end(tmp_path, "24m", code, script)
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    losses = support.losses(report)
+    assert not {"recording_stopped", "segments_missing", "records_dropped"} & losses.keys()
+    assert report["spans"][0]["count"] == 2 * SPANS
 
 
 def test_full_at_the_end(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ NOBODY = 65534
 LOOKS = """
 import os, sys, time
 recording = sys.argv[1]
-end = time.process_time() + 0.1
-while time.process_time() < end: pass
+end = time.monotonic() + 30
+while time.monotonic() < end and not any(name.endswith(".seg") for name in os.listdir(recording + "/spool")):
+    time.sleep(0.01)
 print(sorted({f"{os.stat(folder).st_mode & 0o777:o}" for folder, _, _ in os.walk(recording)}))
 print(sorted({f"{os.stat(os.path.join(folder, name)).st_mode & 0o777:o}"
               for folder, _, names in os.walk(recording) for name in names}))

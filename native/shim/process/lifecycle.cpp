@@ -251,6 +251,7 @@ bool before_exec(const char* program) {
     sources::unwatch(own);
     if (likely) sources::flush();
     write_state(StateEvent::exec);
+    if (likely) spool::save(false);
     if (!settings::children())
         __atomic_fetch_add(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1,
                            __ATOMIC_RELAXED);

@@ -5,6 +5,7 @@
 #include "spool/layout.h"
 #include "spool/settings.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -30,6 +31,97 @@ FileRequest request_for_files() {
     return request;
 }
 
+// The name of the recording command's socket, in the abstract namespace, whose names begin with a
+// zero: no file, and the same whatever the root directory. Its length; 0 if there is none.
+long find_socket(sockaddr_un* name) {
+    const char* text = nullptr;
+    const size_t length = settings::value("fd_broker", &text);
+    if (length == 0 || length >= sizeof name->sun_path) return 0;
+    name->sun_family = AF_UNIX;
+    memcpy(name->sun_path + 1, text, length);
+    return static_cast<long>(offsetof(sockaddr_un, sun_path) + 1 + length);
+}
+
+// Of the process that listens there, as the kernel knows it; -1 unknown.
+int64_t user_of(long fd) {
+    ucred other{};
+    socklen_t room = sizeof other;
+    const bool known = kernel::call(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED,
+                                    kernel::address(&other), kernel::address(&room)) == 0;
+    return known ? other.uid : -1;
+}
+
+// Whether the recording command may be of this user. Root's processes may have become other users;
+// those of another user are what they were, also where a namespace gives that user another number.
+bool is_trusted(int64_t user) {
+    const char* owner = nullptr;
+    const bool roots = settings::value("owner", &owner) == 1 && *owner == '0';
+    return user == 0 || (!roots && user == kernel::call(SYS_geteuid));
+}
+
+// A connection that nothing is waited for; or a negative errno. ECONNREFUSED: the socket is not
+// there, or any process may have taken its name since.
+long connect_at_once() {
+    sockaddr_un name{};
+    const long size = find_socket(&name);
+    if (size == 0) return -ECONNREFUSED;
+    const long fd =
+        kernel::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return fd;
+    long failed = kernel::call(SYS_connect, fd, kernel::address(&name), size);
+    if (failed == 0 && !is_trusted(user_of(fd))) failed = -ECONNREFUSED;
+    if (failed == 0) return fd;
+    kernel::call(SYS_close, fd);
+    return failed;
+}
+
+// Whether what was sent on a connection was taken. A recording command that does not answer in time
+// may be stopped: it will take it when it goes on.
+bool is_taken(long line, int64_t patience_ns) {
+    const int64_t limit = kernel::monotonic_ns() + patience_ns;
+    for (;;) {
+        FileAnswer answer{};
+        const long got =
+            kernel::call(SYS_recvfrom, line, kernel::address(&answer), sizeof answer, 0, 0, 0);
+        if (got >= 0) return got == static_cast<long>(sizeof answer) && answer.error == 0;
+        const int64_t left = limit - kernel::monotonic_ns();
+        if (got != -EINTR && got != -EAGAIN) return false;
+        if (left <= 0) return true;
+        pollfd ready = {static_cast<int>(line), POLLIN, 0};
+        const timespec timeout = kernel::to_timespec(left);
+        kernel::call(SYS_ppoll, kernel::address(&ready), 1, kernel::address(&timeout), 0, 0);
+    }
+}
+
+// `answered_ns`: how long an answer is waited for; 0 not at all.
+long hold(const FileRequest& request, const int* fds, uint32_t count, int64_t answered_ns = 0) {
+    const long line = connect_at_once();
+    if (line < 0) return -line;
+    alignas(cmsghdr) char control[CMSG_SPACE(kMostFiles * sizeof(int))] = {};
+    iovec part = {const_cast<FileRequest*>(&request), sizeof request};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(head), fds, count * sizeof(int));
+    long sent = -EINTR;
+    while (sent == -EINTR)
+        sent = kernel::call(SYS_sendmsg, line, kernel::address(&message), MSG_NOSIGNAL);
+    long failed = sent < 0 ? -sent : 0;
+    // It takes what its own user sends; of others it asks first where they come from, while they
+    // live.
+    if (failed == 0 && answered_ns > 0 && user_of(line) != kernel::call(SYS_geteuid) &&
+        !is_taken(line, answered_ns))
+        failed = ECONNREFUSED;
+    kernel::call(SYS_close, line);
+    return failed;
+}
+
 // A recording command that did not answer in time is not waited for again by the program's threads.
 constinit std::atomic<bool> g_silent{false};
 
@@ -46,25 +138,15 @@ class Line {
     // 0 or an errno; ECONNREFUSED: the socket is not there, or its owner is not root.
     long open() {
         sockaddr_un name{};
-        const char* text = nullptr;
-        const size_t length = settings::value("fd_broker", &text);
-        // In the abstract namespace, whose names begin with a zero: no file, and the same whatever
-        // the root directory.
-        if (length == 0 || length >= sizeof name.sun_path) return ECONNREFUSED;
-        name.sun_family = AF_UNIX;
-        memcpy(name.sun_path + 1, text, length);
+        const long size = find_socket(&name);
+        if (size == 0) return ECONNREFUSED;
         fd_ = kernel::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (fd_ < 0) return ECONNREFUSED;
-        const long size = static_cast<long>(offsetof(sockaddr_un, sun_path) + 1 + length);
         if (const long failed = in_time(SYS_connect, SO_SNDTIMEO, kernel::address(&name), size, 0);
             failed < 0)
             return -failed;
         // Once the recording command is gone, any process may take its name.
-        ucred other{};
-        socklen_t room = sizeof other;
-        const bool known = kernel::call(SYS_getsockopt, fd_, SOL_SOCKET, SO_PEERCRED,
-                                        kernel::address(&other), kernel::address(&room)) == 0;
-        return known && other.uid == 0 ? 0 : ECONNREFUSED;
+        return user_of(fd_) == 0 ? 0 : ECONNREFUSED;
     }
 
     long send(const iovec* parts, size_t count) {
@@ -190,6 +272,30 @@ long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)
     request.segment_size = sizes.segment;
     const uint64_t each[2] = {sizes.control, sizes.segment};
     return ask(request, error, kProcessPatienceNs, 2, each, bases);
+}
+
+long hold_segment(int64_t start_ns, uint32_t sequence, uint64_t size, int fd) {
+    FileRequest request = request_for_files();
+    request.what = static_cast<uint32_t>(Request::held_segment);
+    request.sequence = sequence;
+    request.start_ns = start_ns;
+    request.segment_size = size;
+    return hold(request, &fd, 1);
+}
+
+long hold_process(int64_t start_ns, const Sizes& sizes, const int (&fds)[2]) {
+    FileRequest request = request_for_files();
+    request.what = static_cast<uint32_t>(Request::held_process);
+    request.start_ns = start_ns;
+    request.control_size = sizes.control;
+    request.segment_size = sizes.segment;
+    return hold(request, fds, 2, kProcessPatienceNs);
+}
+
+bool is_gone() {
+    const long line = connect_at_once();
+    if (line >= 0) kernel::call(SYS_close, line);
+    return line == -ECONNREFUSED;
 }
 
 void log(const ProcessRecord& record) {

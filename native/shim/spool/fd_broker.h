@@ -1,7 +1,7 @@
-// Files of the spool that this process may not make: it has become another user, or lives under
-// another root. The recording command, if it is root, makes them and passes them on as descriptors
-// (SPEC.md, "Files that the recording command makes"). No thread keeps a right for it, and no
-// descriptor stays open.
+// What this process and the recording command pass each other as descriptors (SPEC.md, Part 3): its
+// memory files, which the recording command holds and copies into the spool; and files of the spool
+// that this process may not make, as it has become another user, or lives under another root. No
+// thread keeps a right for it, and no descriptor stays open.
 #pragma once
 
 #include "spool/layout.h"
@@ -24,6 +24,15 @@ struct Sizes {
     uint64_t segment;
 };
 long process(long error, int64_t start_ns, const Sizes& sizes, uint8_t* (&bases)[2]);
+
+// Passes on a segment, or the control file and the first segment, which are mapped already and have
+// their headers. Waits for no answer, but as another user for that to the first ones: what was sent
+// stays, whatever becomes of this process. 0 or an errno.
+long hold_segment(int64_t start_ns, uint32_t sequence, uint64_t size, int fd);
+long hold_process(int64_t start_ns, const Sizes& sizes, const int (&fds)[2]);
+
+// Whether there is no recording command any more; one that is stopped or busy is there.
+bool is_gone();
 
 // Appends to the process log.
 void log(const ProcessRecord& record);

@@ -106,6 +106,7 @@ enum class Loss : uint32_t {
     native_stacks_shortened = 39,
     codes_lost = 40,
     modules_lost = 41,
+    ends_uncopied = 42,
 };
 
 // State of a process in its control file.
@@ -142,7 +143,13 @@ enum class ProcessEvent : uint32_t {
 enum class Refusal : uint32_t { failed = 1, excluded = 2, unsupported = 3 };
 
 // What a process asks the recording command for.
-enum class Request : uint32_t { segment = 1, process = 2, log = 3 };
+enum class Request : uint32_t {
+    segment = 1,
+    process = 2,
+    log = 3,
+    held_process = 4,
+    held_segment = 5
+};
 
 enum class Origin : uint8_t { timer, remote, signal, signal_thread };
 
@@ -182,8 +189,11 @@ struct Control {
     uint32_t pending_unkept;
     uint32_t snapshots_requested;
     uint64_t losses[64];
+    int64_t copied_ns;
+    uint32_t segments_quiet;
+    uint32_t segments_copied;
 };
-static_assert(sizeof(Control) == 640);
+static_assert(sizeof(Control) == 656);
 
 // The header of a segment.
 struct SegmentHeader {

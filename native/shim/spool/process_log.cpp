@@ -5,41 +5,98 @@
 #include "base/sandbox.h"
 #include "spool/fd_broker.h"
 #include "spool/layout.h"
+#include "spool/memory_file.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace tachograph::process_log {
 namespace {
 
+// The log in the recording command's memory: a descriptor of that process, and the file that it is.
+// Its process id or its descriptor may be another's by the time that we look.
+struct InMemory {
+    char path[48] = {};
+    uint64_t device = 0;
+    uint64_t inode = 0;
+
+    bool is(const struct stat& status) const {
+        return status.st_dev == device && status.st_ino == inode;
+    }
+};
+
 struct State {
     char path[560] = {};
+    InMemory memory;
     settings::Parent parent;
     int32_t pid = 0;
     int64_t start_ns = 0;
 };
 constinit State g;
 
-// Beyond the bound one byte says that there was one more.
-void append(const ProcessRecord& record) {
+// "PATH:DEVICE:INODE"; a path in /proc has no colon.
+InMemory in_memory() {
+    InMemory memory;
+    const char* text = nullptr;
+    const size_t length = settings::value("log", &text);
+    const auto* colon = static_cast<const char*>(length > 0 ? memchr(text, ':', length) : nullptr);
+    if (!colon || static_cast<size_t>(colon - text) >= sizeof memory.path) return memory;
+    char* end = nullptr;
+    memory.device = strtoull(colon + 1, &end, 10);
+    if (*end != ':') return memory;
+    memory.inode = strtoull(end + 1, nullptr, 10);
+    memcpy(memory.path, text, static_cast<size_t>(colon - text));
+    return memory;
+}
+
+// Whether it was appended to the log in memory. The recording command copies it to the disk and
+// frees it again; where it could not for so long that the log is full, the disk has to do.
+bool append_in_memory(const ProcessRecord& record) {
+    struct stat status{};
+    if (g.memory.path[0] == 0 ||
+        kernel::call(SYS_newfstatat, AT_FDCWD, kernel::address(g.memory.path),
+                     kernel::address(&status), 0) != 0 ||
+        !g.memory.is(status))
+        return false;
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(g.memory.path),
+                                 O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fd < 0) return false;
+    bool done = kernel::call(SYS_fstat, fd, kernel::address(&status)) == 0 && g.memory.is(status) &&
+                static_cast<uint64_t>(status.st_blocks) * 512 < kLogBound &&
+                memory_file::may_reach(static_cast<uint64_t>(status.st_size) + sizeof record);
+    done = done && kernel::call(SYS_write, fd, kernel::address(&record), sizeof record) ==
+                       static_cast<long>(sizeof record);
+    kernel::call(SYS_close, fd);
+    return done;
+}
+
+// Beyond the bound one byte says that there was one more. 0 or an errno.
+long append_to_file(const ProcessRecord& record) {
     const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(g.path),
                                  O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        if (fd_broker::may_help(-fd)) fd_broker::log(record);
-        return;
-    }
+    if (fd < 0) return -fd;
     struct stat status{};
-    const bool room = kernel::call(SYS_fstat, fd, kernel::address(&status)) == 0 &&
-                      status.st_size < static_cast<off_t>(kLogBound);
+    const bool known = kernel::call(SYS_fstat, fd, kernel::address(&status)) == 0;
+    const auto size = static_cast<uint64_t>(status.st_size);
     const auto kind = static_cast<uint8_t>(record.kind);
-    if (room)
+    const bool may = memory_file::may_reach(size + sizeof record);
+    if (may && known && size < kLogBound)
         kernel::call(SYS_write, fd, kernel::address(&record), sizeof record);
-    else
+    else if (may)
         kernel::call(SYS_write, fd, kernel::address(&kind), 1);
     kernel::call(SYS_close, fd);
+    return may ? 0 : EACCES;
+}
+
+void append(const ProcessRecord& record) {
+    if (append_in_memory(record)) return;
+    const long failed = append_to_file(record);
+    if (fd_broker::may_help(failed)) fd_broker::log(record);
 }
 
 ProcessRecord make(ProcessEvent kind) {
@@ -94,6 +151,7 @@ void open(const char* spool, const settings::Parent& parent, int count, char* co
     const int length = snprintf(g.path, sizeof g.path, "%s/processes.log", spool);
     if (length < 0 || static_cast<size_t>(length) >= sizeof g.path) return;
     g.parent = parent;
+    g.memory = in_memory();
     ProcessRecord record = make(ProcessEvent::start);
     char executable[sizeof record.text];
     const long got = kernel::call(SYS_readlink, kernel::address("/proc/self/exe"),

@@ -1,5 +1,6 @@
-// The log of all processes that have this library: spool/processes.log (SPEC.md, "Process log").
-// One write per record, and nothing else on the disk for a process that is not recorded.
+// The log of all processes that have this library (SPEC.md, "Process log"): in the memory of the
+// recording command, or where that cannot be reached, in the spool. One write per record, and
+// nothing else for a process that is not recorded.
 #pragma once
 
 #include "spool/settings.h"

@@ -4,7 +4,10 @@
 #include "base/kernel.h"
 #include "base/mapped_file.h"
 #include "spool/fd_broker.h"
+#include "spool/memory_file.h"
+#include "spool/settings.h"
 
+#include <fcntl.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -17,19 +20,34 @@ struct Segment {
     std::atomic<uint8_t*> base{nullptr};
     std::atomic<uint64_t> used{0};
     uint64_t size = 0;
+    bool in_memory = false;
+    // Helper only, once the recording command is gone: how far it was copied the last two times.
+    // What was reserved before the earlier one is committed by now, or is with the last copy.
+    uint64_t copied = 0;
+    uint64_t copied_before = 0;
 };
 
-// Current, next, and those that wait to be unmapped; more than three are never alive at once.
-constexpr uint32_t kSegments = 8;
+// Current, next, and those that wait to be unmapped: of files never more than three in all, of
+// memory files as many as the recording command has not copied yet. This is their bound.
+constexpr uint32_t kSegments = 16;
 
 // Thousands of processes may live for a moment only, and a file's blocks are made before they are
 // needed: the first segment is small, and the second one made for a process that stays.
 constexpr uint64_t kFirstSegmentSize = 64 << 10;
 
-// How long a recording command that does not answer is asked again for a segment, and how often; so
+// How long a recording command that does not answer is asked again for a segment, or is waited for
+// until it holds what was passed on to it, and how often it is asked; so
 // often is tried, for as long as it takes, whether a full disk has room again.
 constexpr int64_t kPatienceNs = 60'000'000'000;
 constexpr int64_t kAskAgainNs = 1'000'000'000;
+
+// The recording command copies memory files several times a second, and says so. Where it has not
+// for so long, it is looked for; if it is gone, the helper makes the copies, so often.
+constexpr int64_t kStaleNs = 1'000'000'000;
+constexpr int64_t kLookAgainNs = 1'000'000'000;
+constexpr int64_t kCopyPeriodNs = 400'000'000;
+// At the end of a process it is looked for if it might not have copied what it knows of yet.
+constexpr int64_t kFreshNs = 100'000'000;
 
 struct State {
     Segment segments[kSegments];
@@ -41,7 +59,13 @@ struct State {
     size_t control_size = 0;  // with what lies behind it
     uint64_t segment_size = 0;
     int64_t unanswered_ns = 0;  // helper only: when the recording command was first asked in vain
-    int64_t asked_ns = 0;       // helper only: when a segment was last asked for in vain
+    int64_t asked_ns = 0;       // and when it was last; or when the disk was found to be full
+    bool in_memory = false;     // the control file is; segments say it themselves
+    bool at_once = false;       // memory is taken before it is needed
+    bool alone = false;         // helper only: there is no recording command to copy it
+    int64_t looked_ns = 0;      // helper only: when it was looked for
+    int64_t saved_ns = 0;       // helper only: when copies were made without it
+    std::atomic<bool> saving{false};
     char prefix[512] = {};
 };
 constinit State g;
@@ -88,30 +112,51 @@ Path control_path() {
     return path;
 }
 
-void use(uint32_t sequence, uint8_t* base) {
+void write_header(const Control& control, uint32_t sequence, uint8_t* base) {
     auto* header = reinterpret_cast<SegmentHeader*>(base);
     memcpy(header->magic, kSegmentMagic, sizeof header->magic);
     header->sequence = sequence;
     header->size = static_cast<uint32_t>(size_of(sequence));
-    header->pid = g.control->pid;
-    header->start_ns = g.control->start_ns;
+    header->pid = control.pid;
+    header->start_ns = control.start_ns;
+}
 
+void use(uint32_t sequence, uint8_t* base, bool in_memory) {
     Segment& segment = slot(sequence);
     segment.size = size_of(sequence);
+    segment.in_memory = in_memory;
+    segment.copied = segment.copied_before = 0;
     segment.used.store(kSegmentHeader, std::memory_order_relaxed);
     segment.base.store(base, std::memory_order_release);
     g.prepared.store(sequence, std::memory_order_release);
 }
 
+// A segment in memory that the recording command holds; false if that is not possible.
+bool hold(uint32_t sequence, uint8_t** base) {
+    const uint64_t size = size_of(sequence);
+    int fd = -1;
+    if (memory_file::create(size, g.at_once, base, &fd) != 0) return false;
+    write_header(*g.control, sequence, *base);
+    const long failed = fd_broker::hold_segment(g.control->start_ns, sequence, size, fd);
+    kernel::call(SYS_close, fd);
+    if (failed != 0) mapped_file::unmap(*base, size);
+    return failed == 0;
+}
+
 int prepare(uint32_t sequence) {
-    const Path path = segment_path(sequence);
     uint8_t* base = nullptr;
+    if (g.in_memory && hold(sequence, &base)) {
+        use(sequence, base, true);
+        return 0;
+    }
+    const Path path = segment_path(sequence);
     const uint64_t size = size_of(sequence);
     long error = mapped_file::create(path.text, size, &base);
     if (fd_broker::may_help(error))
         error = fd_broker::segment(error, g.control->start_ns, sequence, size, &base);
     if (error != 0) return static_cast<int>(error);
-    use(sequence, base);
+    write_header(*g.control, sequence, base);
+    use(sequence, base, false);
     return 0;
 }
 
@@ -125,8 +170,158 @@ long make_first(uint8_t* (&bases)[2]) {
     return error;
 }
 
-// What there is no room for now is counted, and may have room later: most disks are emptied again.
+void describe(Control* made, pid_t pid, int64_t start_ns) {
+    made->major = 1;
+    made->pid = pid;
+    made->parent_pid = static_cast<int32_t>(kernel::call(SYS_getppid));
+    made->start_ns = start_ns;
+    made->start_utc_ns = kernel::clock_ns(CLOCK_REALTIME) - (kernel::monotonic_ns() - start_ns);
+    made->segment_size = g.segment_size;
+    made->state = static_cast<uint32_t>(ControlState::recording);
+}
+
+// The same in memory that the recording command holds; false if that is not possible.
+bool hold_first(pid_t pid, int64_t start_ns, uint8_t* (&bases)[2]) {
+    const char* text = nullptr;
+    if (settings::value("fd_broker", &text) == 0) return false;
+    g.at_once = settings::value("memory_at_once", &text) == 1 && *text == '1';
+    const fd_broker::Sizes sizes = {g.control_size, size_of(0)};
+    int fds[2];
+    if (memory_file::create(sizes.control, g.at_once, &bases[0], &fds[0]) != 0) return false;
+    long failed = memory_file::create(sizes.segment, g.at_once, &bases[1], &fds[1]);
+    if (failed == 0) {
+        auto* made = reinterpret_cast<Control*>(bases[0]);
+        describe(made, pid, start_ns);
+        made->copied_ns = start_ns;
+        memcpy(made->magic, kControlMagic, sizeof made->magic);
+        write_header(*made, 0, bases[1]);
+        failed = fd_broker::hold_process(start_ns, sizes, fds);
+        kernel::call(SYS_close, fds[1]);
+        if (failed != 0) mapped_file::unmap(bases[1], sizes.segment);
+    }
+    kernel::call(SYS_close, fds[0]);
+    if (failed != 0) mapped_file::unmap(bases[0], sizes.control);
+    return failed == 0;
+}
+
+// The disk is full: what is in memory waits, it is bounded, and rows without room are counted.
 bool is_full(long error) { return error == ENOSPC || error == EDQUOT; }
+
+// The helper saves, and a thread that replaces the program; one at a time. The helper waits for
+// none.
+class Saving {
+  public:
+    explicit Saving(int patience) {
+        while (g.saving.exchange(true, std::memory_order_acquire)) {
+            if (--patience < 0) return;
+            kernel::call(SYS_sched_yield);
+        }
+        mine_ = true;
+    }
+    ~Saving() {
+        if (mine_) g.saving.store(false, std::memory_order_release);
+    }
+    Saving(const Saving&) = delete;
+    Saving& operator=(const Saving&) = delete;
+    explicit operator bool() const { return mine_; }
+
+  private:
+    bool mine_ = false;
+};
+
+// Once the recording ends, there are all files that there will be, and soon none.
+bool may_make() { return __atomic_load_n(&g.control->stop_requested, __ATOMIC_ACQUIRE) == 0; }
+
+// What is new in a segment in memory, or all of it, into its file.
+long save_segment(uint32_t sequence, bool all) {
+    Segment& segment = slot(sequence);
+    const uint8_t* base = segment.base.load(std::memory_order_acquire);
+    if (!base || !segment.in_memory) return 0;
+    uint64_t used = segment.used.load(std::memory_order_acquire);
+    if (used > segment.size) used = segment.size;
+    const uint64_t begin = all ? 0 : segment.copied_before;
+    const long failed = memory_file::copy(segment_path(sequence).text, base + begin, used - begin,
+                                          begin, may_make());
+    if (failed == 0) {
+        segment.copied_before = segment.copied;
+        segment.copied = used;
+    }
+    return failed;
+}
+
+// What other processes write into the control file: they see its copy only, once we are alone.
+constexpr uint64_t kRequestsBegin = offsetof(Control, stop_requested);
+constexpr uint64_t kRequestsEnd = kRequestsBegin + 2 * sizeof(uint32_t);
+static_assert(offsetof(Control, segment_requested) == kRequestsBegin + sizeof(uint32_t));
+
+void take_requests() {
+    uint32_t asked[2] = {};
+    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(control_path().text),
+                                 O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return;
+    if (kernel::call(SYS_pread64, fd, kernel::address(asked), sizeof asked,
+                     static_cast<long>(kRequestsBegin)) == static_cast<long>(sizeof asked) &&
+        asked[0] != 0)
+        __atomic_store_n(&g.control->stop_requested, 1u, __ATOMIC_RELEASE);
+    kernel::call(SYS_close, fd);
+}
+
+// The control file is read first, and written last: what it says of segments is true of their
+// files. Pending blocks are read after the segments: one that gets its row in between is in
+// neither, and never in both. `last`: the copies are then whole.
+long save_all(bool last) {
+    Control head = *g.control;
+    head.copied_ns = last ? 0 : kernel::monotonic_ns();
+    const uint32_t current = g.current.load(std::memory_order_seq_cst);
+    for (uint32_t sequence = g.unmapped; sequence <= current; ++sequence)
+        if (const long failed = save_segment(sequence, last); failed != 0) return failed;
+    const Path path = control_path();
+    const auto* base = reinterpret_cast<const uint8_t*>(&head);
+    const auto* all = reinterpret_cast<const uint8_t*>(g.control);
+    const bool make = may_make();
+    long failed = memory_file::copy(path.text, all + sizeof head, g.control_size - sizeof head,
+                                    sizeof head, make);
+    if (failed == 0) failed = memory_file::copy(path.text, base, kRequestsBegin, 0, make);
+    if (failed == 0)
+        failed = memory_file::copy(path.text, base + kRequestsEnd, sizeof head - kRequestsEnd,
+                                   kRequestsEnd, make);
+    return failed;
+}
+
+int64_t copied_ago(int64_t now) {
+    return now - __atomic_load_n(&g.control->copied_ns, __ATOMIC_ACQUIRE);
+}
+
+// Where the recording command is gone, the helper does its work. 0, or the errno that ends the
+// recording: the spool is not there any more.
+int watch_copies() {
+    const int64_t now = kernel::monotonic_ns();
+    if (copied_ago(now) < kStaleNs) {
+        g.alone = false;
+        return 0;
+    }
+    if (!g.alone && now - g.looked_ns > kLookAgainNs) {
+        g.looked_ns = now;
+        const bool never_held = g.control->copied_ns == g.control->start_ns;
+        g.alone = fd_broker::is_gone() || (never_held && now - g.control->start_ns > kPatienceNs);
+    }
+    if (!g.alone) return 0;
+    take_requests();
+    if (now - g.saved_ns < kCopyPeriodNs) return 0;
+    const Saving saving(0);
+    if (!saving) return 0;
+    g.saved_ns = now;
+    const long failed = save_all(false);
+    return is_full(failed) ? 0 : static_cast<int>(failed);
+}
+
+// Whether a segment that no thread writes into any more need not be kept in memory.
+bool is_safe(uint32_t sequence) {
+    if (!slot(sequence).in_memory) return true;
+    if (sequence < __atomic_load_n(&g.control->segments_copied, __ATOMIC_ACQUIRE)) return true;
+    const Saving saving(0);
+    return g.alone && saving && save_segment(sequence, true) == 0;
+}
 
 // A recording command that does not answer may just be stopped or busy. Meanwhile there is room in
 // the segments that were made before, or rows are dropped and counted.
@@ -168,20 +363,20 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
     if (length < 0 || static_cast<size_t>(length) >= sizeof g.prefix) return ENAMETOOLONG;
 
     uint8_t* bases[2] = {};
-    long error = make_first(bases);
-    if (fd_broker::may_help(error))
-        error = fd_broker::process(error, start_ns, {g.control_size, size_of(0)}, bases);
-    if (error != 0) return static_cast<int>(error);
+    g.in_memory = hold_first(pid, start_ns, bases);
+    if (!g.in_memory) {
+        long error = make_first(bases);
+        if (fd_broker::may_help(error))
+            error = fd_broker::process(error, start_ns, {g.control_size, size_of(0)}, bases);
+        if (error != 0) return static_cast<int>(error);
+    }
     auto* made = reinterpret_cast<Control*>(bases[0]);
-    made->major = 1;
-    made->pid = pid;
-    made->parent_pid = static_cast<int32_t>(kernel::call(SYS_getppid));
-    made->start_ns = start_ns;
-    made->start_utc_ns = kernel::clock_ns(CLOCK_REALTIME) - (kernel::monotonic_ns() - start_ns);
-    made->segment_size = g.segment_size;
-    made->state = static_cast<uint32_t>(ControlState::recording);
+    if (!g.in_memory) {
+        describe(made, pid, start_ns);
+        write_header(*made, 0, bases[1]);
+    }
     g.control = made;
-    use(0, bases[1]);
+    use(0, bases[1], g.in_memory);
     // The magic goes in last: a control file without it is not one.
     memcpy(made->magic, kControlMagic, sizeof made->magic);
     return 0;
@@ -192,6 +387,7 @@ Control* leave() {
         uint8_t* base = segment.base.exchange(nullptr);
         if (base) mapped_file::unmap(base, segment.size);
         segment.used.store(0, std::memory_order_relaxed);
+        segment.in_memory = false;
     }
     Control* parents = g.control;
     g.control = nullptr;
@@ -199,6 +395,9 @@ Control* leave() {
     g.prepared.store(0);
     g.unmapped = 0;
     g.unanswered_ns = g.asked_ns = 0;
+    g.in_memory = g.alone = false;
+    g.looked_ns = g.saved_ns = 0;
+    g.saving.store(false);
     g.writers.store(0);  // those of the parent's threads that were in the middle of a record
     return parents;
 }
@@ -248,8 +447,13 @@ bool in_first_moment() {
 
 int maintain() {
     const uint32_t current = g.current.load(std::memory_order_seq_cst);
+    if (g.in_memory)
+        if (const int error = watch_copies(); error != 0) return error;
     // Retired segments first: their places in the ring are needed again.
-    while (g.unmapped < current && g.writers.load(std::memory_order_seq_cst) == 0) {
+    const bool quiet = g.writers.load(std::memory_order_seq_cst) == 0;
+    if (quiet && g.in_memory)
+        __atomic_store_n(&g.control->segments_quiet, current, __ATOMIC_RELEASE);
+    while (g.unmapped < current && quiet && is_safe(g.unmapped)) {
         Segment& segment = slot(g.unmapped);
         uint8_t* base = segment.base.exchange(nullptr);
         if (base) mapped_file::unmap(base, segment.size);
@@ -268,6 +472,14 @@ int maintain() {
     g.asked_ns = is_full(error) ? kernel::monotonic_ns() : 0;
     if (is_full(error)) return 0;
     return half ? error : 0;  // what there is is filled first
+}
+
+void save(bool last) {
+    if (!g.in_memory || copied_ago(kernel::monotonic_ns()) < kFreshNs || !fd_broker::is_gone())
+        return;
+    // So long may a disk keep the helper at it.
+    constexpr int kPatience = 10'000;
+    if (const Saving saving(kPatience); saving) save_all(last);
 }
 
 int prepare_second() { return g.prepared.load() == 0 ? prepare(1) : 0; }

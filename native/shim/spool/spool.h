@@ -30,14 +30,16 @@ void commit(const Ticket& ticket);
 // Whether segment `sequence` is the one being filled (only a record in it may still grow).
 bool is_current(uint32_t sequence);
 
-// Helper thread: maps the next segment ahead of need, unmaps those that no writer can still hold.
-// Returns 0, or the errno of a failed allocation (the recording must then stop). A disk that is
-// full is tried again each second instead; rows that find no room meanwhile are dropped and
-// counted.
+// Helper thread: maps the next segment ahead of need, unmaps those that no writer can still hold
+// and that are safe. Returns 0, or the errno of a failed allocation (the recording must then stop).
+// A disk that is full is asked again each second instead; rows that find no room are counted.
 int maintain();
 // Whether there is a small first segment only, because most processes so young soon end.
 bool in_first_moment();
 inline constexpr int64_t kMomentNs = 3'000'000;
+// Copies what is in memory into the files of the spool, if it is and the recording command, whose
+// work that is, is gone: before the process ends (`last`) or replaces its program.
+void save(bool last);
 // Where there is no helper thread, so that there is a second segment at least. 0 or an errno.
 int prepare_second();
 

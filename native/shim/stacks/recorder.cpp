@@ -19,6 +19,7 @@ void end_spool(ControlState state, int error, int64_t now_ns) {
     }
     control->end_ns = now_ns;
     __atomic_store_n(&control->state, static_cast<uint32_t>(state), __ATOMIC_RELEASE);
+    spool::save(true);
 }
 
 }  // namespace

@@ -40,3 +40,18 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / LOG_NAME).symlink_to(tmp_path / "other")
     note_refusal(str(tmp_path), Refusal.FAILED, "x")
     assert (tmp_path / "other").stat().st_size == 0
+
+
+def test_the_log_in_memory(tmp_path: Path) -> None:
+    """It is taken if it is the file that it is said to be; else the spool's has to do."""
+    memory, log = tmp_path / "memory", tmp_path / LOG_NAME
+    for path in (memory, log):
+        path.touch()
+    status = memory.stat()
+    note_refusal(str(tmp_path), Refusal.FAILED, "a", f"{memory}:{status.st_dev}:{status.st_ino}")
+    assert [record.arguments for record in decode_log(memory.read_bytes()).records] == [("a",)]
+    assert log.read_bytes() == b""
+    for other in (f"{memory}:{status.st_dev}:{status.st_ino + 1}", f"{tmp_path}/none:1:1", "", "::"):
+        note_refusal(str(tmp_path), Refusal.FAILED, "b", other)
+    assert memory.stat().st_size == 512
+    assert [record.arguments for record in decode_log(log.read_bytes()).records] == [("b",)] * 4

@@ -1,0 +1,338 @@
+"""Holds the memory that recorded processes write into, and copies it into the spool.
+
+A process that stores into a mapped file of a disk waits for that disk, and dies of its errors. So it makes its control
+file and its segments in memory and passes them on to us (SPEC.md, "Memory files"): whatever becomes of the process, we
+have what it wrote. We make the files of the spool, with the same bytes, and bring them up to date several times a
+second. If we are killed, they are what is left.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tachograph.format.spool.layout import (
+    CONTROL_SIZE,
+    COPIED_NS_AT,
+    CURRENT_SEGMENT_AT,
+    SEGMENTS_COPIED_AT,
+    SEGMENTS_QUIET_AT,
+    STOP_REQUESTED_AT,
+)
+from tachograph.recorder.collect.file_copies import copy_new, copy_whole, write_changed
+from tachograph.recorder.collect.memory_log import MemoryLog
+from tachograph.recorder.collect.running import is_over, was_running_at
+
+PERIOD_S, LONGEST_PERIOD_S = 0.25, 0.8
+"""How often copies are made; a process that sees none for a second looks whether we are still there."""
+
+SOON_S = 0.05
+"""How long after a process has begun its files are made."""
+
+COST = 0.01
+"""How much of its time the thread that copies may spend on it, as far as the longest period allows that."""
+
+_ALL = 1 << 32
+_U32, _I64 = struct.Struct("<I"), struct.Struct("<q")
+
+
+@dataclass
+class _Segment:
+    """A segment that we hold. What lies below ``low_before`` has not changed for two copies."""
+
+    path: Path
+    descriptor: int
+    size: int
+    low: int = 0
+    low_before: int = 0
+    made: bool = False
+    # What was found at ``low_before`` the last time, and is in the file.
+    seen: tuple[int, bytes] = (0, b"")
+
+
+@dataclass
+class _Process:
+    """What we hold of a process. ``pid`` is its number here, whatever it has in its own namespace.
+
+    ``highest`` is the number of the last segment that it passed on. ``lock`` is held while it is copied.
+    """
+
+    prefix: str
+    pid: int
+    path: Path
+    descriptor: int
+    size: int
+    segments: dict[int, _Segment] = field(default_factory=dict)
+    highest: int = 0
+    made: bool = False
+    replaced: bool = False
+    seen: bytes = b""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def start_ns(self) -> int:
+        """When it began, monotonic."""
+        return int(self.prefix.partition("-")[2])
+
+    @property
+    def over(self) -> bool:
+        """Whether it writes no more: it has ended, or is another program now (exec)."""
+        return self.replaced or is_over(self.pid, self.start_ns)
+
+
+class MemoryFiles:
+    """The memory files of all processes of a recording, and their log; every method may be called by any thread.
+
+    Passing something on to us never waits for the disk: only those that copy do.
+    """
+
+    def __init__(self, spool: Path, log: MemoryLog | None = None) -> None:
+        self._spool = spool
+        self._log = log
+        self._log_lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._processes: dict[str, _Process] = {}
+        self._done = threading.Event()
+        self._woken = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def open_files(self) -> int:
+        """How many descriptors are held."""
+        with self._lock:
+            return sum(1 + len(process.segments) for process in self._processes.values())
+
+    def holds(self, prefix: str, sequence: int) -> bool:
+        """Whether the file of a segment may still change, or is not whole yet."""
+        with self._lock:
+            process = self._processes.get(prefix)
+            return process is not None and sequence in process.segments
+
+    def lives(self, prefix: str, pid: int, start_ns: int) -> bool:
+        """Whether a process still writes; ``pid`` is its number in its own namespace, if we do not hold it."""
+        with self._lock:
+            process = self._processes.get(prefix)
+        return was_running_at(pid, start_ns) if process is None else not process.over
+
+    def processes(self) -> list[tuple[int, int]]:
+        """The process ids of those that are held, as we see them, and when they began."""
+        with self._lock:
+            return [(process.pid, process.start_ns) for process in self._processes.values()]
+
+    def add_process(self, prefix: str, pid: int, control: tuple[int, int], segment: tuple[int, int]) -> None:
+        """Hold the control file and segment 0 of a process, each as a descriptor and a size; they are ours from now on.
+
+        Errors:
+            ValueError: there is such a process already.
+        """
+        with self._lock:
+            if prefix in self._processes:
+                raise ValueError(prefix)
+            for other in self._processes.values():
+                other.replaced |= other.pid == pid
+            process = _Process(prefix, pid, self._spool / f"{prefix}.ctl", *control)
+            self._processes[prefix] = process
+            self._add(process, 0, segment)
+            # It hears of us, and knows from then on that it is held.
+            _write(control[0], _I64.pack(time.monotonic_ns()), COPIED_NS_AT)
+        self._woken.set()
+
+    def add_segment(self, prefix: str, sequence: int, segment: tuple[int, int]) -> None:
+        """Hold one more segment of a process, as a descriptor and a size; it is ours from now on.
+
+        Errors:
+            ValueError: there is no such process, or it had this segment before.
+        """
+        with self._lock:
+            process = self._processes.get(prefix)
+            if process is None or sequence <= process.highest:
+                raise ValueError(prefix)
+            self._add(process, sequence, segment)
+
+    def _add(self, process: _Process, sequence: int, segment: tuple[int, int]) -> None:
+        path = self._spool / f"{process.prefix}.{sequence:06}.seg"
+        process.segments[sequence] = _Segment(path, *segment)
+        process.highest = sequence
+
+    def tell(self, prefix: str, value: int, at: int) -> bool:
+        """Write a number into the control file of a process that is held; whether it is."""
+        with self._lock:
+            process = self._processes.get(prefix)
+            if process is not None:
+                _write(process.descriptor, _U32.pack(value), at)
+            return process is not None
+
+    def start(self) -> None:
+        """Begin to make copies; returns at once."""
+        self._thread = threading.Thread(target=self._run, name="tachograph copies", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, after the copies that are being made."""
+        self._done.set()
+        self._woken.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        period = PERIOD_S
+        due = time.monotonic() + period
+        while not self._done.is_set():
+            if self._woken.wait(max(0.0, due - time.monotonic())):
+                self._woken.clear()
+                self._done.wait(SOON_S)
+                self._copy_some(only_new=True)
+            else:
+                begin = time.thread_time()
+                self.copy()
+                period = min(max((time.thread_time() - begin) / COST, PERIOD_S), LONGEST_PERIOD_S)
+                due = time.monotonic() + period
+
+    def copy(self) -> None:
+        """Bring the files of all processes up to date. What there is no room for is tried again the next time."""
+        self._copy_some(only_new=False)
+
+    def _copy_log(self) -> None:
+        if self._log is not None:
+            with self._log_lock, suppress(OSError):
+                self._log.copy()
+
+    def _copy_some(self, *, only_new: bool) -> None:
+        self._copy_log()
+        with self._lock:
+            processes = [each for each in self._processes.values() if not (only_new and each.made)]
+        for process in processes:
+            # Of thousands, most are over before they are looked at for the first time.
+            over = process.replaced or (not process.made and process.over)
+            self._copy(process, last=over)
+
+    def settle(self, prefix: str) -> bool:
+        """Copy for the last time what a process wrote that has ended, and let it go; whether there was room for it."""
+        with self._lock:
+            process = self._processes.get(prefix)
+        return process is None or self._copy(process, last=True)
+
+    def settle_over(self) -> None:
+        """The same for those that have ended, at once: their descriptors are needed."""
+        self._copy_log()
+        with self._lock:
+            processes = list(self._processes.values())
+        for process in processes:
+            if process.over:
+                self._copy(process, last=True)
+
+    def settle_all(self) -> list[str]:
+        """The same for all processes: the recording ends. Those for which there was no room."""
+        self._copy_log()
+        with self._lock:
+            prefixes = list(self._processes)
+        return [prefix for prefix in prefixes if not self.settle(prefix)]
+
+    def _copy(self, process: _Process, *, last: bool) -> bool:
+        """Make the files like the memory; whether that was possible. ``last``: hold nothing of it any more then."""
+        with process.lock:
+            if self._processes.get(process.prefix) is not process:
+                return True
+            try:
+                whole = self._copy_files(process, last=last)
+                gone = False
+            except FileNotFoundError:
+                # The spool has been taken away: nothing is recorded any more.
+                _write(process.descriptor, _U32.pack(1), STOP_REQUESTED_AT)
+                whole = gone = True
+            except OSError:
+                return False
+            if gone or (last and whole):
+                self._let_go(process)
+            return whole
+
+    def _let_go(self, process: _Process) -> None:
+        with self._lock:
+            del self._processes[process.prefix]
+            for segment in process.segments.values():
+                os.close(segment.descriptor)
+            process.segments.clear()
+            os.close(process.descriptor)
+
+    def _copy_files(self, process: _Process, *, last: bool) -> bool:
+        """The control file is read first, and written last: what it says of segments is true of those in the spool.
+
+        Pending blocks are read after the segments: one that gets its row in between is in neither, and never in both.
+
+        Errors:
+            FileNotFoundError: the control file was made before, and has been taken away.
+            OSError: there is no room for it, for example.
+        """
+        begin_ns = time.monotonic_ns()
+        head = bytearray(os.pread(process.descriptor, CONTROL_SIZE, 0))
+        (quiet,) = _U32.unpack_from(head, SEGMENTS_QUIET_AT)
+        whole = self._copy_segments(process, _ALL if last else quiet)
+        with self._lock:
+            copied = min([process.highest + 1 if last else min(quiet, process.highest), *process.segments])
+        _U32.pack_into(head, SEGMENTS_COPIED_AT, copied)
+        _I64.pack_into(head, COPIED_NS_AT, 0)
+        pending = os.pread(process.descriptor, process.size - CONTROL_SIZE, CONTROL_SIZE)
+        now = bytes(head) + pending
+        if not last:
+            _write(process.descriptor, _I64.pack(time.monotonic_ns()), COPIED_NS_AT)
+            _write(process.descriptor, _U32.pack(copied), SEGMENTS_COPIED_AT)
+            if now == process.seen:
+                return whole
+        if not (last and whole):
+            _I64.pack_into(head, COPIED_NS_AT, begin_ns)
+            _U32.pack_into(head, CURRENT_SEGMENT_AT, self._current(process, head))
+        made = process.made
+        process.made = True
+        write_changed(process.path, bytes(head) + pending, made=made, sparse=last)
+        process.seen = now if whole else b""
+        return whole
+
+    def _current(self, process: _Process, head: bytearray) -> int:
+        """The current segment, as far as it is in the spool: one that was just passed on may be on its way to us."""
+        (current,) = _U32.unpack_from(head, CURRENT_SEGMENT_AT)
+        found = min(int(current), process.highest)
+        while found < current and (self._spool / f"{process.prefix}.{found + 1:06}.seg").exists():
+            found += 1
+        return found
+
+    def _copy_segments(self, process: _Process, quiet: int) -> bool:
+        """Copy all segments, and let those below ``quiet`` go; whether there was room for all."""
+        with self._lock:
+            segments = dict(process.segments)
+        room = True
+        for sequence, segment in segments.items():
+            try:
+                if sequence < quiet:
+                    copy_whole(segment.path, segment.descriptor, segment.size, made=segment.made)
+                else:
+                    self._copy_new(segment)
+            except FileNotFoundError:
+                pass  # it was made into a part, or the spool has been taken away
+            except OSError:
+                room = False
+                continue
+            else:
+                segment.made = True
+                if sequence >= quiet:
+                    continue
+            with self._lock:
+                os.close(process.segments.pop(sequence).descriptor)
+        return room
+
+    def _copy_new(self, segment: _Segment) -> None:
+        low = segment.low_before
+        segment.seen, reached = copy_new(
+            segment.path, segment.descriptor, segment.size, low, segment.seen, made=segment.made
+        )
+        segment.low, segment.low_before = max(segment.low, reached), segment.low
+
+
+def _write(descriptor: int, data: bytes, at: int) -> None:
+    """Tell a process something. One that does not want to hear it has sealed its file."""
+    with suppress(OSError):
+        os.pwrite(descriptor, data, at)

@@ -1,0 +1,79 @@
+"""The process log in memory: processes append to it without waiting for a disk, and we copy it into the spool.
+
+They open it as a descriptor of ours (SPEC.md, "Process log"). A process that may not look into ours, as it is of
+another user or has fewer rights, appends to the file of the spool itself.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE
+
+CHUNK = 1 << 16
+FREED_AT_ONCE = 1 << 18
+"""Bytes that were copied are freed when there are so many of them; of whole pages."""
+
+_KIND_AT = 8
+_NOT_EXECUTABLE = 8
+"""MFD_NOEXEC_SEAL, since Linux 6.3."""
+
+
+def open_in_memory() -> int | None:
+    """A new log; None where there can be none."""
+    for more in (_NOT_EXECUTABLE, 0):
+        try:
+            return os.memfd_create("tachograph-log", os.MFD_CLOEXEC | more)
+        except OSError:
+            continue
+    return None
+
+
+def where(descriptor: int) -> str:
+    """What processes are told of it: where to open it, and what it is, so that they append to no other file."""
+    status = os.fstat(descriptor)
+    return f"/proc/{os.getpid()}/fd/{descriptor}:{status.st_dev}:{status.st_ino}"
+
+
+class MemoryLog:
+    """Copies the log at ``descriptor`` into the spool; called by one thread at a time."""
+
+    def __init__(self, spool: Path, descriptor: int) -> None:
+        self._path = spool / LOG_NAME
+        self._descriptor = descriptor
+        self._copied = self._freed = 0
+
+    def copy(self) -> None:
+        """Append to the log in the spool what is new in memory.
+
+        Errors:
+            OSError: there is no room, for example. What was not copied is there the next time.
+        """
+        size = os.fstat(self._descriptor).st_size // RECORD_SIZE * RECORD_SIZE
+        if size == self._copied:
+            return
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(self._path, flags, 0o600)
+        try:
+            while self._copied < size:
+                self._copy_some(file, min(CHUNK, size - self._copied))
+        finally:
+            os.close(file)
+        self._free()
+
+    def _copy_some(self, file: int, length: int) -> None:
+        data = os.pread(self._descriptor, length, self._copied)
+        if os.fstat(file).st_size < BOUND:
+            self._copied += os.write(file, data)
+        else:
+            os.write(file, data[_KIND_AT::RECORD_SIZE])
+            self._copied += length
+
+    def _free(self) -> None:
+        end = self._copied // FREED_AT_ONCE * FREED_AT_ONCE
+        if end > self._freed:
+            with mmap.mmap(self._descriptor, end - self._freed, offset=self._freed) as memory:
+                memory.madvise(mmap.MADV_REMOVE)
+            self._freed = end
