@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterator
 MAX_SYMBOL, MAX_NAME = 16_384, 4_096
 """Characters of a mangled name that is read, and of a demangled one."""
 
+MAX_ARGUMENTS = 1_000
+"""Characters of the generic arguments of one function or type; longer ones are left out."""
+
 MAX_STEPS = 4_000
 """Paths, types and constants that are read for a name, those of back references each time."""
 
@@ -126,6 +129,7 @@ class _Reader:
         elif kind == "I":
             outer = self._path(value=value)
             arguments = ", ".join(self._until_end(self._generic))
+            arguments = arguments if len(arguments) <= MAX_ARGUMENTS else "…"
             found = f"{outer}{'::' if value else ''}<{arguments}>"
         elif kind == "B":
             found = self._again(lambda: self._path(value=value))

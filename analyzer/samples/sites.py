@@ -12,6 +12,7 @@ from tachograph.format.enumerations import StackState
 
 from ..recording.interpreter_phases import ENDING, STARTING, InterpreterPhases, find_interpreter_phases
 from ..recording.opened import Recording
+from ..recording.rust_names import rust_name
 from ..recording.text import printable
 from .cells import STATES
 from .native_frames import RECORDER, matching
@@ -101,7 +102,7 @@ def native_name(recording: Recording, frame: int) -> str | None:
     file = None if module is None else printable(PurePosixPath(modules.column("path")[module].as_py()).name, 100)
     if symbol is None:
         return file
-    return printable(symbol, 200) + (f" in {file}" if file else "")
+    return printable(rust_name(symbol) or symbol, 200) + (f" in {file}" if file else "")
 
 
 def _native_names(recording: Recording) -> list[str | None]:

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -24,13 +25,25 @@ class Judge:
     subjects: Path
 
     def walks(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._run([], name))
+        return found
+
+    def by_gdb(self, name: str, samples: int) -> dict[str, Any]:
+        """What gdb finds at so many samples."""
+        gdb = ["gdb", "-nx", "-batch", "-x", str(WALKS.with_name("gdb_walks.py")), "--args"]
+        output = self._run(gdb, f"watch:{name}:{samples}").rstrip().rpartition("\n")[2]
+        if not output.startswith("{"):
+            pytest.skip(f"gdb cannot run a program here: {output[:200]}")
+        found: dict[str, Any] = json.loads(output)
+        return found
+
+    def _run(self, under: list[str], name: str) -> str:
         # The kernels for this type of processor have no unwind rows; those for later ones have.
         env = {**os.environ, "OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, str(WALKS), str(self.module), str(self.subjects), name]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
+        command = [*under, sys.executable, str(WALKS), str(self.module), str(self.subjects), name]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200, check=False)
         assert done.returncode == 0, done.stderr[-4000:]
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +93,16 @@ def test_greenlets_end_where_they_begin(judge: Judge) -> None:
     found = judge.walks("interrupt:greenlet")
     states = found["others"]
     assert states["truncated, no rows"] > 0.8 * sum(states.values()), found
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
+@pytest.mark.parametrize("name", ["standard", "recursive", "exceptions", "realigned", "tail_calls", "numpy", "pyarrow"])
+def test_as_gdb_says(judge: Judge, name: str) -> None:
+    """A judge that shares no code and no state with the process that it judges."""
+    if name in ("numpy", "pyarrow") and importlib.util.find_spec(name) is None:
+        pytest.skip(f"no {name} here")
+    found = judge.by_gdb(name, samples=40)
+    with_rows = sum(count for state, count in found["others"].items() if state != "guessed")
+    assert found["wrong"] == 0, found
+    assert found["agree"] + sum(found["others"].values()) >= 40, found
+    assert found["agree"] >= 0.9 * (found["agree"] + with_rows), found

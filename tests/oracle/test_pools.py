@@ -25,6 +25,7 @@ SECONDS = {5: "8", 500: "12"}
 """CPU time of a program by the milliseconds of its calls."""
 
 needs_numpy = pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="numpy is not installed")
+needs_polars = pytest.mark.skipif(importlib.util.find_spec("polars") is None, reason="polars is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,14 @@ def test_openblas(threads: int, milliseconds: int, recorded: Recorder, monkeypat
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     arguments = ("blas", str(threads), str(milliseconds), SECONDS[milliseconds])
     check(recorded(PROGRAM, *arguments, interval=1, options=("--cpu-only",)))
+
+
+@needs_polars
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rayon(threads: int, recorded: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool takes the requests of several at once, and serves long ones unequally: those are not held to this."""
+    monkeypatch.setenv("POLARS_MAX_THREADS", "2")
+    check(recorded(PROGRAM, "polars", str(threads), "5", "4", interval=1, options=("--cpu-only",)))
 
 
 @pytest.mark.parametrize("milliseconds", [5, 500])

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import ids
 
+from ...recording.native_names import short_name
 from ...recording.opened import Recording
+from ...recording.rust_names import rust_name
 from ...recording.tree import NOTHING
 from ...samples.native_frames import RECORDER, RUNTIME
 
@@ -20,7 +22,11 @@ _CXX = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?)(?=[.-])")
 """Names of the C++ runtimes: threads of std::thread begin in them."""
 
 OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
-"""Names of the OpenMP runtimes. Each team of libgomp belongs to the thread that created it."""
+"""Names of the OpenMP runtimes."""
+
+_GOMP = re.compile(r"libgomp\b")
+"""GNU's: each team belongs to the thread that created it, as long as that lives. LLVM's and Intel's give threads of one
+team to another's when that has no more use for them."""
 
 WAITS = re.compile(
     r"gomp_\w*(wait|barrier|thread_start)|do_(spin|wait)\b|blas_thread_server|__kmp_\w*(wait|barrier|suspend|yield|fork_)"
@@ -28,6 +34,12 @@ WAITS = re.compile(
     r"|tbb::\w+(::\w+)*::(\w*wait\w*|receive_or_steal)|mkl_\w*_wait|Eigen::\w*ThreadPool\w*::(WaitForWork|Steal|NonEmpty)"
 )
 """Functions in which workers spin until there is work, or until the others of their team are through."""
+
+
+def _readable(symbol: str) -> str:
+    """A name as ``WAITS`` has it: of Rust without generic arguments and traits."""
+    rust = rust_name(symbol)
+    return symbol if rust is None else short_name(rust)
 
 
 class PoolFrames:
@@ -58,12 +70,16 @@ class PoolFrames:
             [*(OPENMP.match(PurePosixPath(path).name) is not None for path in self.paths), False]
         )
         """By library: whether it is an OpenMP runtime; one more at the end for none."""
+        self.keeps_teams: NDArray[np.bool_] = np.array(
+            [*(_GOMP.match(PurePosixPath(path).name) is not None for path in self.paths), False]
+        )
+        """By library: whether only the thread that created a worker ever asks it; one more at the end for none."""
         symbols: list[str | None] = [*frames.column("symbol").to_pylist(), None]
         known: dict[str, int] = {}
         names = [NOTHING if symbol is None else known.setdefault(symbol, len(known)) for symbol in symbols]
         self._symbol: NDArray[np.int64] = np.array(names, np.int64)
         self._c_library = np.append(np.array([*c_library, False], np.bool_)[module], False)
-        waits = [symbol is not None and WAITS.search(symbol) is not None for symbol in symbols]
+        waits = [symbol is not None and WAITS.search(_readable(symbol)) is not None for symbol in symbols]
         self.waits: NDArray[np.bool_] = np.array(waits, np.bool_) | self.openmp[self.libraries]
         """Whether a worker whose own innermost frame this is (the C library's aside) waits for work."""
         stacks = recording.table("native_stacks")

@@ -175,7 +175,7 @@ class _Judge:
         """What each thread has of its sample, in proportion; 0 for those that cannot have asked."""
         library = self._submitters.libraries[thread][sample]
         calls = self._submitters.calls(library, rows.stack)
-        creator = calls & self._frames.openmp[library] & (rows.thread == self._submitters.creator[thread][sample])
+        creator = calls & self._frames.keeps_teams[library] & (rows.thread == self._submitters.creator[thread][sample])
         calls = np.where(_any(creator, sample)[sample], creator, calls) if len(rows) else calls
         running = calls & rows.running
         by_cpu = np.where(calls, rows.used_ns, 0).astype(np.float64)

@@ -20,6 +20,11 @@
 
 using namespace tachograph;
 
+// Where a debugger stops, and walks the stack above the signal's frame itself.
+JUDGE __attribute__((noinline)) void judge_looked(const void* sample) {
+    __asm__ volatile("" ::"r"(sample) : "memory");
+}
+
 namespace {
 
 constexpr uint32_t kMostFrames = 120;
@@ -41,6 +46,7 @@ struct Sample {
 Sample* g_samples = nullptr;
 std::atomic<uint32_t> g_count{0};
 std::atomic<bool> g_stop{false};
+std::atomic<uint32_t> g_handled{0};
 std::atomic<bool> g_busy{false};
 char g_buffer[64 * 1024];
 pthread_t g_target;
@@ -125,7 +131,12 @@ void look(const ucontext_t* context) {
     g_busy.store(false);
 }
 
-void on_signal(int, siginfo_t*, void* value) { look(static_cast<const ucontext_t*>(value)); }
+void on_signal(int, siginfo_t*, void* value) {
+    const uint32_t before = g_count.load();
+    look(static_cast<const ucontext_t*>(value));
+    if (g_count.load() > before) judge_looked(&g_samples[before]);
+    g_handled.fetch_add(1);
+}
 
 void on_step(int, siginfo_t*, void* value) {
     auto* context = static_cast<ucontext_t*>(value);
@@ -145,12 +156,20 @@ void on_step(int, siginfo_t*, void* value) {
     if (next_random(&g_random) % g_every == 0) look(context);
 }
 
+void wait(int64_t ns) {
+    const timespec time = kernel::to_timespec(ns);
+    kernel::call(SYS_nanosleep, kernel::address(&time), 0);
+}
+
 void* send(void*) {
     while (!g_stop.load()) {
         const auto pause = static_cast<int64_t>(next_random(&g_random) % (2 * g_pause_us)) * 1'000;
-        const timespec time = kernel::to_timespec(pause);
-        kernel::call(SYS_nanosleep, kernel::address(&time), 0);
+        wait(pause);
+        const uint32_t handled = g_handled.load();
         pthread_kill(g_target, SIGPROF);
+        // A debugger stops the program in the handler: what was interrupted goes on before the
+        // next.
+        while (g_handled.load() == handled && !g_stop.load()) wait(20'000);
     }
     return nullptr;
 }
@@ -199,6 +218,9 @@ JUDGE void judge_start(uint32_t pause_us, int both) {
     g_stop.store(false);
     pthread_create(&g_sender, nullptr, send, nullptr);
 }
+
+// The number of samples that were taken so far.
+JUDGE uint32_t judge_count() { return g_count.load(); }
 
 // The number of samples since judge_start.
 JUDGE uint32_t judge_stop() {

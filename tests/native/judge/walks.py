@@ -1,5 +1,7 @@
 """Interrupt a program's code and judge the unwinder's paths: ``walks.py JUDGE SUBJECTS NAME``, one JSON object out.
 
+NAME is ``interrupt:CODE``, ``step:CODE`` or, for a debugger to judge, ``watch:CODE:SAMPLES``.
+
 ``agree``: whole and the same as the judge's to the last frame; ``wrong``: said to be whole (or, between instructions,
 anything but torn) and another path; ``others``: by state, what is neither; ``leaves``: different program counters.
 """
@@ -90,6 +92,17 @@ def interrupt(body: Callable[[], object], *, both: bool = True) -> dict[str, Any
         else:
             others[f"{path}, {'rows' if sample.to_root else 'no rows'}"] += 1
     return summary(agree, wrong, others, taken)
+
+
+def watch(body: Callable[[], object], wanted: int) -> dict[str, Any]:
+    """At random moments, while a debugger looks at each (``gdb_walks.py``)."""
+    body()
+    judge.judge_refresh()
+    judge.judge_start(150, 0)
+    end = time.monotonic() + 300
+    while judge.judge_count() < wanted and time.monotonic() < end:
+        body()
+    return {"taken": judge.judge_stop()}
 
 
 def step(body: Callable[[], object], every: int = 1) -> dict[str, Any]:
@@ -199,9 +212,22 @@ def with_greenlets(greenlet: Any) -> Callable[[], None]:
     return body
 
 
+def recursive() -> None:
+    def down(depth: int) -> int:
+        return 1 + down(depth - 1) if depth else max([1, 2], key=lambda value: -value)
+
+    down(40)
+    list(map(abs, (down(3) for _ in range(5))))
+    with contextlib.suppress(ZeroDivisionError):
+        sorted([1, 0, 2], key=lambda value: 1 // value)
+
+
 def main(name: str) -> dict[str, Any]:
     subjects = ctypes.CDLL(sys.argv[2])
     kind, _, rest = name.partition(":")
+    rest, _, wanted = rest.partition(":")
+    if kind == "watch" and hasattr(subjects, f"subject_{rest}"):
+        return watch(getattr(subjects, f"subject_{rest}"), int(wanted))
     if kind == "step" and hasattr(subjects, f"subject_{rest}"):
         return step(getattr(subjects, f"subject_{rest}"))
     if name == "step:python":
@@ -210,13 +236,16 @@ def main(name: str) -> dict[str, Any]:
         np = importlib.import_module("numpy")
         array = np.random.rand(16, 16)
         return step(Callback(lambda: (np.sort(array), np.exp(array), array @ array, None)[-1]), 5)
-    if rest in ("pure", "standard"):
-        return interrupt({"pure": pure, "standard": standard}[rest])
+    plain = {"pure": pure, "standard": standard, "recursive": recursive}.get(rest)
+    if plain is not None:
+        return watch(plain, int(wanted)) if kind == "watch" else interrupt(plain)
     module = {"openblas": "numpy"}.get(rest, rest)
     body = {
         "numpy": with_numpy, "openblas": with_openblas, "pandas": with_pandas, "pyarrow": with_pyarrow,
         "greenlet": with_greenlets,
     }[rest](importlib.import_module(module))  # fmt: skip
+    if kind == "watch":
+        return watch(body, int(wanted))
     return interrupt(body, both=rest != "greenlet")  # libgcc follows a stack that is being exchanged into nowhere
 
 

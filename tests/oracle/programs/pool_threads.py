@@ -1,7 +1,7 @@
 """Threads that ask a pool of native threads for known amounts of work, and sleep after each call.
 
-``pool_threads.py TRUTH blas|LIBRARY THREADS MILLISECONDS CPU_SECONDS``: each thread calls OpenBLAS, or ``team`` of an OpenMP
-library, on a line of its own. A call takes about so many milliseconds. All calls are alike: shares of calls are shares
+``pool_threads.py TRUTH blas|polars|LIBRARY THREADS MILLISECONDS CPU_SECONDS``: each thread calls OpenBLAS, polars (whose
+pool is rayon's), or ``team`` of an OpenMP library, on a line of its own. A call takes about so many milliseconds. All calls are alike: shares of calls are shares
 of the work.
 """
 
@@ -29,6 +29,22 @@ if kind == "blas":
 
     def ask() -> None:
         a @ a
+
+elif kind == "polars":
+    import polars as pl
+
+    rows = 20_000
+    while True:
+        table = pl.DataFrame({"x": pl.Series(range(rows)).shuffle(seed=1)})
+        table.select(pl.col("x").sort())
+        began = time.process_time()
+        table.select(pl.col("x").sort())
+        if (time.process_time() - began) * 1e3 >= 2 * milliseconds:
+            break
+        rows = round(rows * 1.3)
+
+    def ask() -> None:
+        table.select(pl.col("x").sort())
 
 else:
     team = ctypes.CDLL(kind).team

@@ -179,6 +179,29 @@ def test_a_team_of_openmp_belongs_to_the_thread_that_made_it(builder: Builder, a
     assert profile.totals.pool_shared_s == 0
 
 
+def test_threads_of_llvms_openmp_change_teams(builder: Builder, answer: Answer) -> None:
+    program = Program(builder, "/lib/libomp.so.5", "__kmp_launch_worker")
+    body = builder.native_frame(builder.module("/srv/fast.so"), "work.omp_outlined")
+    mine = program.more_workers(program.other)
+    program.called(program.first)
+    program.called(program.second, program.other)
+    program.worked(
+        (0, program.first, 0, True), (program.other, program.second, 0, False), worker=mine, native_frame=body
+    )
+    assert charged(answer()) == {0: 10}
+
+
+def test_rayon_in_names_of_rust_s_own_mangling_waits(builder: Builder, answer: Answer) -> None:
+    program = Program(builder)
+    for symbol in (
+        "_RNvMs4_NtCs7q0g3jU0gIq_10rayon_core8registryNtB5_12WorkerThread15wait_until_cold",
+        "_RNvMNtCs7q0g3jU0gIq_10rayon_core5sleepNtB2_5Sleep5sleep",
+    ):
+        program.called(program.first)
+        program.worked((0, program.first, 0, False), native_frame=builder.native_frame(1, symbol))
+    assert charged(answer()) == {None: 20}
+
+
 def test_threads_that_begin_in_a_runtime_are_known_by_their_paths(builder: Builder, answer: Answer) -> None:
     program = Program(builder)
     routine = builder.native_frame(builder.module("/lib/libstdc++.so.6"), "execute_native_thread_routine")
