@@ -47,6 +47,7 @@ class HeldTotals(TypedDict, total=False):
     net_bytes: float | None
     requested_bytes: float | None
     live_at_peak_bytes: float | None
+    touched_at_peak_bytes: float | None
     live_at_resident_peak_bytes: float | None
     live_at_end_bytes: float | None
     python_fraction: float | None
@@ -177,6 +178,7 @@ def _heap_totals(heap: Heap, sums: NodeSums, *, everything: bool) -> HeldTotals:
         "net_bytes": allocated - freed,
         "requested_bytes": sums.total("requested_bytes"),
         "live_at_peak_bytes": sums.total("live_at_peak_bytes"),
+        "touched_at_peak_bytes": _known(sums.total("live_at_peak_bytes") - sums.total("untouched_at_peak_bytes")),
         "live_at_resident_peak_bytes": _known(sums.total("live_at_resident_peak_bytes")),
         "live_at_end_bytes": sums.total("live_at_end_bytes"),
         "python_fraction": min(1.0, python / allocated) if allocated > 0 else None,

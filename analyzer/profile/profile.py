@@ -81,6 +81,8 @@ class Totals:
     net_bytes: float | None = None
     requested_bytes: float | None = None
     live_at_peak_bytes: float | None = None
+    touched_at_peak_bytes: float | None = None
+    """What of ``live_at_peak_bytes`` was in memory; None if blocks were not looked at."""
     live_at_resident_peak_bytes: float | None = None
     live_at_end_bytes: float | None = None
     python_fraction: float | None = None
@@ -171,8 +173,8 @@ class Profile:
 
     Of memory and copies: allocated_bytes, freed_bytes, net_bytes, peak_bytes, live_at_peak_bytes, live_at_end_bytes,
     copied_bytes and leak_rate_bytes_per_s, each with ``_low`` and ``_high``, the ends of the 95 % interval;
-    requested_bytes, requested_at_peak_bytes, average_bytes, python_fraction, allocation_mb_per_s,
-    allocation_samples, copy_mb_per_s, copy_samples, leak_likelihood;
+    requested_bytes, requested_at_peak_bytes, touched_at_peak_bytes, average_bytes, python_fraction,
+    allocation_mb_per_s, allocation_samples, copy_mb_per_s, copy_samples, leak_likelihood;
     ``total_`` of allocated, freed, net, live_at_peak, live_at_end and copied bytes;
     gpu_s, gpu_share, total_gpu_s, total_gpu_share (how busy the GPU was while a main thread was there, running or
     waiting), gpu_memory_bytes and gpu_peak_bytes (memory of the GPU then: mean and most).

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..profile.profile import Profile, Totals
-from .numbers import percent, seconds
+from .numbers import percent, seconds, size
 
 LEAST_SHARE = 0.005
 """Native threads are mentioned if they used this part of the CPU time."""
+
+TOUCHED = 0.95
+"""What of the peak had been touched is mentioned if it is less than this part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +62,11 @@ def pool_facts(totals: Totals) -> list[tuple[str, str]]:
     if other > 0:
         facts.append((share(other), "unattributed"))
     return facts
+
+
+def touched_text(profile: Profile) -> str | None:
+    """How much of what was held at the peak was in memory, if that is much less; None where it is not, or not known."""
+    held, touched = profile.totals.live_at_peak_bytes, profile.totals.touched_at_peak_bytes
+    if held is None or touched is None or touched >= TOUCHED * held:
+        return None
+    return f"{size(round(touched))} of it touched"

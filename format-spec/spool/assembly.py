@@ -5,17 +5,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..manifest import MOST_INTEGER
 from ..schema import Specification
 from .arrow_columns import column, scalar, table_of
-from .block_lifetimes import Deaths
+from .block_lifetimes import Lifetimes
 from .contexts import ContextTree, ReadSource
 from .directory import SpoolDirectory
 from .gpu import GpuFacts, read_gpu
 from .images import images_of
-from .layout import BLOCK_ROWS, FREED_ROWS, NativeStack
+from .layout import BLOCK_ROWS, FREED_ROWS, TOUCHED_ROWS, NativeStack
 from .native_frames import NativeFrames, Resolve
 from .native_tree import NativeTree, take_native_paths
 from .process_definitions import ProcessFacts
@@ -82,11 +83,11 @@ class Assembled:
             return
         kind = TABLE_KINDS[name]
         chunks = sorted(self._chunks[kind.name], key=lambda item: item[1].first_ns)
-        deaths = self._deaths() if kind is BLOCK_ROWS else {}
+        lifetimes = self._lifetimes() if kind is BLOCK_ROWS else {}
         schema = self.spec.tables[name].schema
         pending = table_of([], schema)
         for index, (process, chunk) in enumerate(chunks):
-            raws = (deaths[process].join(raw) if deaths else raw for raw in chunk.read())
+            raws = (lifetimes[process].join(raw) if lifetimes else raw for raw in chunk.read())
             pieces = [pending, *(self._final(kind, raw, process, schema) for raw in raws)]
             merged = pa.concat_tables(pieces).sort_by(kind.time)
             ready = merged.num_rows
@@ -182,14 +183,17 @@ class Assembled:
         total = {name: min(MOST_INTEGER, sum(entry[name] for entry in processes)) for name in names}
         return {**total, "processes": processes}
 
-    def _deaths(self) -> dict[int, Deaths]:
-        """The releases of sampled blocks, by process."""
-        freed: dict[int, list[Chunk]] = {number: [] for number in range(len(self._maps))}
-        for process, chunk in self._chunks[FREED_ROWS.name]:
-            freed[process].append(chunk)
-        return {
-            process: Deaths(table for chunk in chunks for table in chunk.read()) for process, chunks in freed.items()
-        }
+    def _lifetimes(self) -> dict[int, Lifetimes]:
+        """What is known of sampled blocks beside their birth, by process."""
+        freed, touched = (self._tables_by_process(kind) for kind in (FREED_ROWS, TOUCHED_ROWS))
+        return {process: Lifetimes(freed[process], touched[process]) for process in freed}
+
+    def _tables_by_process(self, kind: RowKind) -> dict[int, Iterator[pa.Table]]:
+        """The rows of a kind as they are in the spool."""
+        found: dict[int, list[Chunk]] = {number: [] for number in range(len(self._maps))}
+        for process, chunk in self._chunks[kind.name]:
+            found[process].append(chunk)
+        return {process: chain.from_iterable(chunk.read() for chunk in chunks) for process, chunks in found.items()}
 
     def _final(self, kind: RowKind, raw: pa.Table, process: int, schema: pa.Schema) -> pa.Table:
         maps = self._maps[process]

@@ -1,4 +1,4 @@
-"""Joins the births of sampled blocks with their deaths, which can lie in any later or earlier part of the spool."""
+"""Joins the births of sampled blocks with what other records say of them, in any later or earlier part of the spool."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .arrow_columns import table_of
-from .layout import FREED_ROWS
+from .arrow_columns import scalar, table_of
+from .layout import FREED_ROWS, TOUCHED_ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Deaths:
-    """All releases of sampled blocks of one process: 16 bytes in memory for each.
+class Lifetimes:
+    """All releases of sampled blocks of one process, and which blocks were looked at: 16 bytes in memory for each.
 
     They are ordered by block, so that some births need to be looked up only among the deaths of their own range.
     """
 
-    def __init__(self, freed: Iterable[pa.Table]) -> None:
-        """``freed`` are tables of FREED records."""
+    def __init__(self, freed: Iterable[pa.Table], touched: Iterable[pa.Table]) -> None:
+        """``freed`` are tables of FREED records, ``touched`` of TOUCHED records."""
         import pyarrow as pa
 
         whole = pa.concat_tables([table_of([], FREED_ROWS.raw_schema), *freed])
@@ -29,12 +29,15 @@ class Deaths:
             name: values.combine_chunks()
             for name, values in zip(whole.column_names, whole.sort_by(order).columns, strict=True)
         }
+        looks = pa.concat_tables([table_of([], TOUCHED_ROWS.raw_schema), *touched])
+        self._touched = looks.column("block").combine_chunks().unique()
         self._blocks = memoryview(self._columns["block"].buffers()[1] or b"").cast("I")[: whole.num_rows]
 
     def join(self, births: pa.Table) -> pa.Table:
         """BLOCK records with the columns ``freed_ns`` and ``freed_thread``, null where a block was not released.
 
-        If a block seems to have been released twice the first time counts.
+        ``block`` is null where a block was not looked at. If a block seems to have been released twice the first time
+        counts.
         """
         import pyarrow.compute as pc
 
@@ -45,6 +48,9 @@ class Deaths:
             first, last = bisect_left(self._blocks, bounds["min"]), bisect_right(self._blocks, bounds["max"])
         near = {name: values.slice(first, last - first) for name, values in self._columns.items()}
         found = pc.index_in(blocks, value_set=near["block"])
+        index = births.column_names.index("block")
+        told = pc.if_else(pc.is_in(blocks, value_set=self._touched), blocks, scalar(None, blocks.type))
+        births = births.set_column(index, "block", told)
         return births.append_column("freed_ns", pc.take(near["time_ns"], found)).append_column(
             "freed_thread", pc.take(near["thread"], found)
         )

@@ -191,6 +191,7 @@ THREAD_ORIGIN = 23
 POSITION = 24
 GENERATION = 25
 KEPT = 26
+TOUCHED = 29
 ABANDONED = 255
 
 
@@ -630,6 +631,18 @@ POSITION_ROWS = RowKind(
         Reference("thread", "thread", "thread", None),
         Reference("stack", "stack", "stack", 4294967295),
     ),
+    {},
+    optional=True,
+    joined=(),
+)
+TOUCHED_ROWS = RowKind(
+    "touched",
+    TOUCHED,
+    32,
+    "touched",
+    "time_ns",
+    (("time_ns", "q", 8), ("resident_bytes", "q", 16), ("block", "I", 24)),
+    (),
     {},
     optional=True,
     joined=(),

@@ -14,6 +14,7 @@ from .layout import (
     POSITION_ROWS,
     SHAPES,
     THREAD_CARRIED,
+    TOUCHED_ROWS,
     WAIT_ROWS,
     Carried,
     Definition,
@@ -24,7 +25,17 @@ _BODY = 8
 _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
 ROW_KINDS = {
-    each.name: each for each in (CPU_ROWS, WAIT_ROWS, MEMORY_ROWS, BLOCK_ROWS, FREED_ROWS, COPY_ROWS, POSITION_ROWS)
+    each.name: each
+    for each in (
+        CPU_ROWS,
+        WAIT_ROWS,
+        MEMORY_ROWS,
+        BLOCK_ROWS,
+        FREED_ROWS,
+        COPY_ROWS,
+        POSITION_ROWS,
+        TOUCHED_ROWS,
+    )
 }
 """The kinds of rows in parts, by the names of their files. (Rows of GPUs are written by the recording command.)"""
 

@@ -41,7 +41,7 @@ def manifest_parameters(options: Options, segment_size: int) -> dict[str, Any]:
         **told,
         "waits": native,
         **({"schedule": "stationary"} if native else {}),
-        **(RATES if told["memory"] else {}),
+        **({**RATES, "touched": True} if told["memory"] else {}),
         "segment_size": segment_size,
     }
 

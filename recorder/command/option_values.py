@@ -15,7 +15,11 @@ A prime, so that a program which allocates round sizes in turn is not met at the
 
 SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 64 << 10, 1 << 40
 
-RATES = {"block_mean_bytes": 524_288, "copies_min_bytes": 512, "copies_mean_bytes": 1_048_576}
+RATES = {
+    "block_mean_bytes": 524_288,
+    "copies_min_bytes": 512,
+    "copies_mean_bytes": 1_048_576,
+}
 """What the native recorder begins with (SPEC.md, "manifest.json"); kept in step with native/shim by a test."""
 
 SAMPLERS = ("native", "signal")

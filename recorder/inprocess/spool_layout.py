@@ -53,6 +53,7 @@ THREAD_ORIGIN = 23
 POSITION = 24
 GENERATION = 25
 KEPT = 26
+TOUCHED = 29
 ABANDONED = 255
 
 # State of a process in its control file.
@@ -165,6 +166,7 @@ THREAD_ORIGIN_BODY = "<IIQ"
 POSITION_BODY = "<qqIIIBB2x"
 GENERATION_BODY = "<III4x"
 KEPT_BODY = "<I4x"
+TOUCHED_BODY = "<qqI4x"
 
 # Counters of losses.
 LOSS_RECORDS_DROPPED = 0

@@ -33,6 +33,7 @@ from tachograph.format.spool.layout import (
     THREAD_NAME,
     THREAD_ORIGIN,
     THREAD_START,
+    TOUCHED_ROWS,
     Carried,
     ThreadCarried,
 )
@@ -220,7 +221,8 @@ class _Source:
 def _carried_rows(source: _Source, start_ns: int) -> dict[str, pa.Table]:
     blocks, freed = _carried_blocks(source)
     tables = {kind.name: table_of([], kind.raw_schema) for kind in ROW_KINDS.values()}
-    return {**tables, "blocks": blocks, "freed": freed, "memory": _opening(source.whole(MEMORY_ROWS), start_ns)}
+    memory, touched = _opening(source.whole(MEMORY_ROWS), start_ns), _last_looks(source.whole(TOUCHED_ROWS), blocks)
+    return {**tables, "blocks": blocks, "freed": freed, "memory": memory, "touched": touched}
 
 
 def _carried_blocks(source: _Source) -> tuple[pa.Table, pa.Table]:
@@ -238,6 +240,16 @@ def _carried_blocks(source: _Source) -> tuple[pa.Table, pa.Table]:
             early, pc.greater_equal(freed.column("time_ns"), scalar(before.start_ns, freed.column("time_ns").type))
         )
     return blocks.filter(pc.and_(followed, pc.invert(dead))), freed.filter(early)
+
+
+def _last_looks(touched: pa.Table, blocks: pa.Table) -> pa.Table:
+    """What was told last of each block that is still held."""
+    import pyarrow.compute as pc
+
+    touched = touched.filter(pc.is_in(touched.column("block"), value_set=blocks.column("block").combine_chunks()))
+    touched = touched.sort_by([("time_ns", "descending")])
+    told = touched.column("block").combine_chunks()
+    return touched.take(pc.index_in(told.unique(), value_set=told))
 
 
 def _opening(memory: pa.Table, start_ns: int) -> pa.Table:

@@ -115,6 +115,10 @@ class SegmentBuilder:
         """``thread`` stood there when ``sampled``, a thread without Python frames, was sampled."""
         self.add(24, struct.pack("<qqIIIBBH", time_ns, cpu_ns, sampled, thread, stack, running, state, 0))
 
+    def touched(self, time_ns: int, block: int, resident: int) -> None:
+        """So much of the block was in memory then."""
+        self.add(29, struct.pack("<qqII", time_ns, resident, block, 0))
+
     def module(
         self,
         module: int,

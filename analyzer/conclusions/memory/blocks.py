@@ -41,6 +41,7 @@ _COLUMNS = (
     "freed_ns",
     "native_stack",
     "native_path",
+    "block",
 )
 
 
@@ -72,6 +73,8 @@ class Blocks:
     """The callers of ``native_frame``, a row of the table ``native_stacks``; -1 where they are not known."""
     native_path: NDArray[np.uint8]
     """How they were got: the enumeration ``native_path``."""
+    number: NDArray[np.int64]
+    """Its id within its process, as looks at it have it (``touched``); -1 where there are none."""
 
     def __len__(self) -> int:
         return len(self.birth_ns)
@@ -157,6 +160,7 @@ def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
         requested=requested / np.maximum(size, 1.0),
         native_stack=ids(batch.column("native_stack")).astype(np.int32),
         native_path=filled(batch.column("native_path"), NativePath.UNRECORDED).astype(np.uint8),
+        number=ids(batch.column("block")),
     )
 
 

@@ -16,8 +16,9 @@ from ...samples.sites import Sites
 from .blocks import NEVER, Blocks, read_blocks
 from .calibration import calibrate
 from .counters import Counters, read_counters
-from .moments import Moment, footprint_at, gone_ns, held_at, highest, resident_peak
+from .moments import Moment, footprint_at, gone_ns, held_at, highest, mapped_at, resident_peak
 from .short_lived_smoothing import smooth_short_lived
+from .touched import Looks, read_looks
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Heap:
     """The same blocks as they count for what is held at a moment (``smooth_short_lived``)."""
     kept: NDArray[np.bool_]
     """By block, whether it outlived the rows of the counters between which it was born."""
+    looks: Looks | None
+    """How much of large blocks was in memory; None where that is not known."""
     unseen: NDArray[np.float64]
     """By domain, bytes allocated that no sampled block stands for."""
     window: Window
@@ -103,6 +106,13 @@ class Heap:
         there = there if processes is None else there & processes
         return float(sum(held for process, held in self.counters.before().items() if there[process]))
 
+    def mapped_at(self, moment_ns: int | None) -> float:
+        """What the processes held of mappings at a moment (None: each at its own end)."""
+        if moment_ns is None:
+            return sum(mapped_at(self.counters, self.blocks, each, int(self.ends_ns[each])) for each in self.counted)
+        there = [each for each in self.counted.tolist() if self.gone_ns[each] >= moment_ns]
+        return sum(mapped_at(self.counters, self.held, each, moment_ns) for each in there)
+
     def _there(self, moment_ns: int) -> NDArray[np.bool_]:
         return (self.lifetimes.start_ns <= moment_ns) & (self.gone_ns >= moment_ns)
 
@@ -148,6 +158,7 @@ def read_heap(recording: Recording, window: Window, wanted: NDArray[np.bool_] | 
         blocks=blocks,
         held=held,
         kept=calibrated.kept,
+        looks=read_looks(recording),
         unseen=calibrated.unseen,
         window=window,
         zero_ns=recording.start_ns,

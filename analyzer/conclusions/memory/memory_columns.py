@@ -26,6 +26,7 @@ INTERVALS = tuple(f"{name}_bytes{end}" for name in _BOUNDED for end in ("", "_lo
 OTHERS = (
     "requested_bytes",
     "requested_at_peak_bytes",
+    "touched_at_peak_bytes",
     "average_bytes",
     "python_fraction",
     "allocation_mb_per_s",
@@ -85,6 +86,9 @@ class HeapColumns:
         columns = _bounded(values, self.sums)
         columns.update(self._peaks(placement, values, self.heap))
         columns.update({name: values[name] for name in ("requested_bytes", "requested_at_peak_bytes")})
+        columns["touched_at_peak_bytes"] = np.maximum(
+            0.0, values["live_at_peak_bytes"] - values["untouched_at_peak_bytes"]
+        )
         columns["average_bytes"] = (
             self.averages.by_row(placement) if self.averages is not None else np.full(placement.rows, np.nan)
         )

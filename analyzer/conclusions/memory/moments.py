@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.enumerations import MemoryEvent
+from tachograph.format.enumerations import DOMAINS, MemoryEvent
 
 from ...recording.process_lifetimes import ProcessLifetimes
 from .blocks import Blocks
 from .counters import Counters
 from .members import previous
+
+MAPPED = DOMAINS.index("mapped")
 
 PEAK_ERROR = 128 << 10
 """Bytes per thread by which ``peak_bytes`` may be off (tables.toml)."""
@@ -64,6 +66,25 @@ def footprint_at(counters: Counters, blocks: Blocks, process: int, moment_ns: in
     birth, death, size = blocks.birth_ns[own], blocks.death_ns[own], blocks.bytes[own]
     change = size[(birth > since) & (birth <= moment_ns)].sum() - size[(death > since) & (death <= moment_ns)].sum()
     return max(0.0, float(counters.footprint[row]) + float(change))
+
+
+def mapped_at(counters: Counters, blocks: Blocks, process: int, moment_ns: int) -> float:
+    """What a process holds of the mappings that it made since recording began, in the way of ``footprint_at``.
+
+    What comes from one of the other allocators may be given back to another, so of them the counters tell the sum only.
+    """
+    rows = counters.of(process)
+    rows = rows[: int(np.searchsorted(counters.time_ns[rows], moment_ns, side="right"))]
+    if not len(rows):
+        return 0.0
+    opened = counters.event[rows] == MemoryEvent.START
+    flows = np.where(opened, 0.0, counters.allocated[rows, MAPPED]) - counters.freed[rows, MAPPED]
+    since = int(counters.time_ns[rows[-1]])
+    own = blocks.of(process)
+    own = own[blocks.domain[own] == MAPPED]
+    birth, death, size = blocks.birth_ns[own], blocks.death_ns[own], blocks.bytes[own]
+    change = size[(birth > since) & (birth <= moment_ns)].sum() - size[(death > since) & (death <= moment_ns)].sum()
+    return max(0.0, float(flows.sum()) + float(change))
 
 
 def highest(

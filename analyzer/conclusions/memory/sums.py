@@ -13,6 +13,8 @@ from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SAMPLED
 from .calibration import MAX_FACTOR
 from .counters import PYTHON
 from .heap import Heap
+from .moments import MAPPED
+from .touched import touched_part
 
 ESTIMATED = ("allocated", "freed", "net", "live_at_peak", "live_at_resident_peak", "live_at_end")
 """What has an interval. For each there are measures NAME_beyond (the part that is estimated) and NAME_variance."""
@@ -23,6 +25,8 @@ MEASURES = (
     "live_at_peak_bytes",
     "live_at_resident_peak_bytes",
     "live_at_end_bytes",
+    "untouched_at_peak_bytes",
+    "untouched_at_resident_peak_bytes",
     "python_allocated_bytes",
     "requested_bytes",
     "requested_at_peak_bytes",
@@ -73,7 +77,7 @@ def sum_up(heap: Heap, threads: int, wanted: _Mask | None) -> HeapSums:
         certain, beyond, variance = (
             values[mask] * share[mask] for values in (counted.certain, counted.beyond, counted.variance)
         )
-        factor = _settled(heap, name, float(certain.sum()), float(beyond.sum()))
+        factor = _settled(heap, name, _domain(heap, mask) == MAPPED, certain, beyond)
         if factor is not None:
             beyond, variance = beyond * factor, variance * factor**2
             anchored[name] = (float(beyond.sum()), float(variance.sum()))
@@ -101,6 +105,8 @@ def sum_up(heap: Heap, threads: int, wanted: _Mask | None) -> HeapSums:
     nodes = heap.sites.nodes
     if wanted is None and heap.window.spans is None:
         sums = _with_remainders(heap, sums)
+    # Only now: what has no site is told by what was allocated.
+    _subtract_untouched(heap, sums, by_thread, {name: masks[name] & mine for name in _MOMENTS})
     if np.isnan(heap.resident_peak.bytes):
         sums[:, [MEASURES.index(f"live_at_resident_peak_{what}") for what in ("bytes", "beyond", "variance")]] = np.nan
         by_thread["live_at_resident_peak_bytes"] = np.full(threads, np.nan)
@@ -142,12 +148,13 @@ def _weights_of_followed(heap: Heap) -> _Floats:
     return np.where(blocks.followed, ratio[blocks.site], 0.0)
 
 
-def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | None:
-    """By what the estimated part must be multiplied for a sum that the counters allow; None if they do not tell.
+def _settled(heap: Heap, name: str, mapped: _Mask, certain: _Floats, beyond: _Floats) -> _Floats | None:
+    """By what each estimated part must be multiplied for sums that the counters allow; None if they do not tell.
 
     What was held before recording began is taken to be held still, as long as sampled blocks themselves leave room for
     it. It may be a part of what was released: so the blocks that were seen make up no more than what the counters say,
-    and no less than that without all of the former.
+    and no less than that without all of the former. Mappings have a sum of their own: that of small blocks is far less
+    sure, and must not be taken from theirs.
     """
     whole = {
         "live_at_peak": heap.peak.bytes,
@@ -156,20 +163,33 @@ def _settled(heap: Heap, name: str, certain: float, beyond: float) -> float | No
         "freed": exact_freed(heap),
     }
     if name == "allocated":
-        return 1.0 if heap.whole and len(heap.counters) else None
+        return np.ones(len(beyond)) if heap.whole and len(heap.counters) else None
     most = whole[name]
-    if most is None or np.isnan(most) or beyond <= 0:
+    if most is None or np.isnan(most) or beyond.sum() <= 0:
         return None
     # At the peak not every process is there; at the end each counts at its own.
-    before = heap.before_at(_moment(heap, name))
-    if name != "freed":
-        # While the program runs, hardly anything of what was there before is released.
-        most, before = max(0.0, most - before), 0.0
-    least = most - before - float(heap.unseen.sum())
-    wanted = min(max(certain + beyond, least), most)
-    # Nothing can be released that was not allocated, and what was allocated agrees with the counters already.
-    highest = 1.0 if name == "freed" and heap.whole else MAX_FACTOR
-    return float(np.clip((wanted - certain) / beyond, 0.0, highest))
+    before, unseen = heap.before_at(_moment(heap, name)), float(heap.unseen.sum())
+    if name == "freed":
+        # Nothing can be released that was not allocated, and what was allocated agrees with the counters already.
+        factor = _between(certain, beyond, most - before - unseen, most, 1.0 if heap.whole else MAX_FACTOR)
+        return np.full(len(beyond), factor)
+    # While the program runs, hardly anything of what was there before is released.
+    most = max(0.0, most - before)
+    in_mappings, unseen_there = min(most, heap.mapped_at(_moment(heap, name))), float(heap.unseen[MAPPED])
+    factors = np.ones(len(beyond))
+    for chosen, upper, lost in (
+        (mapped, in_mappings, unseen_there),
+        (~mapped, most - in_mappings, unseen - unseen_there),
+    ):
+        factors[chosen] = _between(certain[chosen], beyond[chosen], upper - lost, upper, MAX_FACTOR)
+    return factors
+
+
+def _between(certain: _Floats, beyond: _Floats, least: float, most: float, highest: float) -> float:
+    """By what the estimated parts must be multiplied for a sum between two bounds; at most ``highest``."""
+    known, estimated = float(certain.sum()), float(beyond.sum())
+    wanted = min(max(known + estimated, least), most)
+    return float(np.clip((wanted - known) / estimated, 0.0, highest)) if estimated > 0 else 1.0
 
 
 def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
@@ -194,6 +214,25 @@ def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
         sums[unseen, MEASURES.index("allocated_bytes")] += heap.unseen.sum()
         sums[unseen, MEASURES.index("python_allocated_bytes")] += heap.unseen[PYTHON].sum()
     return sums
+
+
+def _subtract_untouched(heap: Heap, sums: _Floats, by_thread: dict[str, _Floats], alive: dict[str, _Mask]) -> None:
+    """Counts what of the blocks that were held had not been touched, and takes it off what was resident."""
+    if heap.looks is None:
+        sums[:, MEASURES.index("untouched_at_peak_bytes")] = np.nan
+        return
+    blocks = heap.blocks
+    for name, moment in (("peak", heap.peak), ("resident_peak", heap.resident_peak)):
+        held = alive[f"live_at_{name}"]
+        # The blocks that are looked at are large, and stand for themselves.
+        untouched = (blocks.certain * (1.0 - touched_part(heap.looks, blocks, moment.time_ns)))[held]
+        _add(sums, f"untouched_at_{name}_bytes", blocks.site[held], untouched)
+        if name == "resident_peak":
+            thread, known = blocks.thread[held], blocks.thread[held] >= 0
+            column, resident = MEASURES.index("live_at_resident_peak_bytes"), by_thread["live_at_resident_peak_bytes"]
+            gone = sums[:, MEASURES.index("untouched_at_resident_peak_bytes")]
+            sums[:, column] = np.maximum(0.0, sums[:, column] - gone)
+            resident -= summed(thread[known], untouched[known], len(resident))
 
 
 def _add(sums: _Floats, name: str, site: NDArray[np.int64], values: _Floats) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...profile.profile import Profile
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
-from ...report_data.headline import first_waiting, pool_facts
+from ...report_data.headline import first_waiting, pool_facts, touched_text
 from ...report_data.numbers import percent, seconds, size
 from ..terminal.header import GC_SHARE, processes
 
@@ -75,6 +75,7 @@ def _figures(profile: Profile) -> list[dict[str, Any]]:
             resident += "" if memory.resident_peak_s is None else f" after {seconds(memory.resident_peak_s)}"
         told = (
             f"after {seconds(memory.peak_s)}" if memory.peak_s is not None else None,
+            touched_text(profile),
             resident,
         )
         at = " · ".join(filter(None, told))

@@ -37,6 +37,7 @@ MEMORY_COLUMNS = (
     "average_bytes",
     "peak_bytes",
     "live_at_peak_bytes",
+    "touched_at_peak_bytes",
     "live_at_resident_peak_bytes",
     "live_at_end_bytes",
     "python_fraction",

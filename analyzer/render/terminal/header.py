@@ -12,7 +12,7 @@ from rich.text import Text
 from ...profile.profile import Profile, Totals
 from ...recording.text import printable
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
-from ...report_data.headline import first_waiting, pool_facts
+from ...report_data.headline import first_waiting, pool_facts, touched_text
 from ...report_data.numbers import percent, seconds, size
 from .style import COLOURS, NAMES, Style
 
@@ -191,6 +191,7 @@ def _memory(profile: Profile, style: Style) -> Iterator[Text]:
     if memory is not None:
         shared = memory.peak_inherited_bytes
         told = f", {size(round(shared))} of it inherited by forks and counted again" if shared >= MIN_INHERITED else ""
+        told += "" if touched_text(profile) is None else f", {touched_text(profile)}"
         facts.append((_size(memory.peak_bytes), f"held at the peak (at {seconds(memory.peak_s)}{told})"))
         several = len(memory.frames.processes) > 1
         facts.append((_size(memory.end_bytes), "at their ends" if several else "at the end"))

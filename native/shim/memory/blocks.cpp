@@ -39,6 +39,7 @@ struct Entry {
     uint32_t freed_thread;
     uint32_t id;
     uint16_t pending_place;  // in pending_blocks, while it waits for its row
+    int64_t told;            // bytes of it that were in memory (large_from)
     std::atomic<uint8_t> state;
 };
 
@@ -84,6 +85,7 @@ struct State {
     std::atomic<uint32_t> next_dead_slot{0};
     std::atomic<uint32_t> next_id{0};
     std::atomic<uint32_t> alive{0};
+    std::atomic<uint32_t> large{0};  // of them
     std::atomic<bool> follows_pages{false};
 
     // Held while rows are written.
@@ -176,8 +178,12 @@ void end_pending(Entry& entry) {
     entry.pending_place = pending_blocks::kNoPlace;
 }
 
+// Pages of reserves are told of one by one.
+bool is_large(const Block& what) { return what.size >= kLarge; }
+
 void release(uint32_t place) {
     end_pending(g.entries[place]);
+    if (is_large(g.entries[place].what)) g.large.fetch_sub(1, std::memory_order_relaxed);
     g.entries[place].state.store(kEmpty, std::memory_order_relaxed);
     g.alive.fetch_sub(1, std::memory_order_relaxed);
     g.addresses[place].store(0, std::memory_order_release);
@@ -348,6 +354,7 @@ void forget_all() {
     for (std::atomic<uint8_t>& count : g_filter) count.store(0, std::memory_order_relaxed);
     g.next_id.store(0);
     g.alive.store(0);
+    g.large.store(0);
     kernel::clear(g.dead_blocks, sizeof(DeadBlock) * kDeadSlots);
     for (Allowance* rows : {&g.dead, &g.living, &g.pages})
         *rows = {rows->per_second, rows->most, rows->most};
@@ -364,6 +371,7 @@ void follow(const void* block, const Block& what) {
             continue;
         Entry& entry = g.entries[place];
         entry.what = what;
+        entry.told = kUntold;
         uint8_t state = kPending;
         if (what.at_once) {
             entry.id = next_id();
@@ -374,6 +382,7 @@ void follow(const void* block, const Block& what) {
                                                 : pending_blocks::kNoPlace;
         entry.state.store(state, std::memory_order_release);
         g.alive.fetch_add(1, std::memory_order_relaxed);
+        if (is_large(what)) g.large.fetch_add(1, std::memory_order_relaxed);
         g.addresses[place].store(reinterpret_cast<uintptr_t>(block), std::memory_order_release);
         remember(block);
         return;
@@ -436,6 +445,37 @@ uint32_t write(int64_t now_ns, bool all) {
 uint32_t filling() {
     return static_cast<uint32_t>(uint64_t{g.alive.load(std::memory_order_relaxed)} * 1000 /
                                  kPlaces);
+}
+
+bool any_large() { return g.large.load(std::memory_order_relaxed) > 0; }
+
+bool large_from(uint32_t place, Large* found) {
+    for (; place < kPlaces; ++place) {
+        const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
+        if (address <= kTaken) continue;
+        const Entry& entry = g.entries[place];
+        if (!is_large(entry.what) || entry.state.load(std::memory_order_acquire) != kWritten)
+            continue;
+        *found = {place, entry.id, address, entry.what.size, entry.told};
+        return true;
+    }
+    return false;
+}
+
+void tell(const Large& block, int64_t time_ns, int64_t resident) {
+    Entry& entry = g.entries[block.place];
+    // It may have died, and another block may have its place or its address.
+    if (g.addresses[block.place].load(std::memory_order_acquire) != block.address ||
+        entry.id != block.id || entry.state.load(std::memory_order_acquire) != kWritten)
+        return;
+    entry.told = resident;
+    const spool::Ticket ticket = spool::reserve(Kind::touched, sizeof(TouchedRecord));
+    if (!ticket.record) return;
+    auto* record = reinterpret_cast<TouchedRecord*>(ticket.record);
+    record->time_ns = time_ns;
+    record->resident_bytes = resident;
+    record->block = block.id;
+    spool::commit(ticket);
 }
 
 }  // namespace tachograph::blocks

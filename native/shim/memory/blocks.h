@@ -54,4 +54,22 @@ uint32_t write(int64_t now_ns, bool all);
 // How full the table is, in 1/1000.
 uint32_t filling();
 
+// A block that is so large that the program may have touched only a part of it.
+struct Large {
+    uint32_t place;
+    uint32_t id;
+    uintptr_t address;
+    int64_t size;
+    int64_t told;  // bytes of it that were in memory when that was last told; kUntold: never
+};
+// Such blocks are all in the sample, unless it is coarser than usual.
+inline constexpr int64_t kLarge = 4 * 1024 * 1024;
+inline constexpr int64_t kUntold = -1;
+
+bool any_large();
+// The first that has its row, at `place` of the table or behind it. False: there is none.
+bool large_from(uint32_t place, Large* found);
+// Writes how much of it is in memory, unless it has died.
+void tell(const Large& block, int64_t time_ns, int64_t resident);
+
 }  // namespace tachograph::blocks

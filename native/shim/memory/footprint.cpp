@@ -65,6 +65,7 @@ struct State {
 
     // The recorder's own thread's.
     int64_t ticked_ns = 0;
+    int64_t resident = 0;  // then
     int64_t told_ns = 0;
     int64_t told_resident = 0;
     int64_t told_total = 0;
@@ -354,25 +355,27 @@ void mark() {
     write_since_last(row);
 }
 
-void tick(int64_t now_ns) {
-    if (!g.begun.load(std::memory_order_acquire) || now_ns - g.ticked_ns < kTickNs) return;
+bool tick_due(int64_t now_ns) {
+    if (!g.begun.load(std::memory_order_acquire) || now_ns - g.ticked_ns < kTickNs) return false;
     g.ticked_ns = now_ns;
-    const int64_t resident = resident_bytes();
+    g.resident = resident_bytes();
     const int64_t total = g.total.load(std::memory_order_relaxed);
     const auto moved = [](int64_t a, int64_t b) {
         return a - b >= kNoticeable || b - a >= kNoticeable;
     };
-    if (!moved(resident, g.told_resident) && !moved(total, g.told_total) &&
-        now_ns - g.told_ns < kSilenceNs)
-        return;
+    return moved(g.resident, g.told_resident) || moved(total, g.told_total) ||
+           now_ns - g.told_ns >= kSilenceNs;
+}
+
+void tick() {
     const Writing writing;
     if (!writing) return;
-    g.told_ns = now_ns;
-    g.told_resident = resident;
-    g.told_total = total;
+    g.told_ns = g.ticked_ns;
+    g.told_resident = g.resident;
+    g.told_total = g.total.load(std::memory_order_relaxed);
     Row row;
     row.event = MemoryEvent::tick;
-    row.resident = resident;
+    row.resident = g.resident;
     rusage_into(&row);
     write_since_last(row);
 }

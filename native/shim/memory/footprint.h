@@ -32,7 +32,9 @@ void begin_again();
 
 // Rows of no thread: the first, one of the recorder's own thread, the last.
 void begin(int64_t small);
-void tick(int64_t now_ns);
+// Now and then, if what is held or what is resident has moved: `tick` is due.
+bool tick_due(int64_t now_ns);
+void tick();
 void mark();  // a row now, whatever has moved
 void finish();
 

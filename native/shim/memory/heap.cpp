@@ -2,6 +2,7 @@
 
 #include "base/kernel.h"
 #include "base/mixing.h"
+#include "memory/block_looks.h"
 #include "memory/footprint.h"
 #include "memory/import_tables.h"
 #include "memory/mappings.h"
@@ -310,7 +311,10 @@ void inherit() {
 bool tick(int64_t now_ns) {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on) return true;
     reserves::tick(now_ns);
-    footprint::tick(now_ns);
+    if (footprint::tick_due(now_ns)) {
+        block_looks::look(false);  // beside each resident set: what of the blocks it is made of
+        footprint::tick();
+    }
     if (now_ns - g.adapted_ns < kAdaptNs) return true;
     g.adapted_ns = now_ns;
     blocks::write(now_ns, false);
@@ -338,6 +342,7 @@ void flush() {
     if (!on()) return;
     reserves::settle(true);
     blocks::write(kernel::monotonic_ns(), true);
+    block_looks::look(true);
     footprint::mark();
 }
 
@@ -363,6 +368,7 @@ constexpr Source kSource{
             if (!on()) return;
             reserves::settle(false);
             blocks::write(kernel::monotonic_ns(), true);
+            block_looks::look(true);
             footprint::finish();
         },
     .stop = stop,
@@ -373,7 +379,9 @@ constexpr Source kSource{
     .after_fork =
         [](bool in_child) {
             mappings::after_fork(in_child);
-            if (in_child) reserves::after_fork_in_child();
+            if (!in_child) return;
+            reserves::after_fork_in_child();
+            block_looks::after_fork_in_child();
         },
     .forget = inherit,
 };

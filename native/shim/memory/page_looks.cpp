@@ -53,21 +53,45 @@ void activate(uintptr_t region) {
     g.active[g.next_active++ % kActive] = region;
 }
 
-void came(void* context, uintptr_t page) {
-    const auto* charge = static_cast<const Charge*>(context);
-    if (!page_samples::draw()) return;
-    if (charge->way != Charge::Way::none) page_samples::follow(page, charge->page);
-    page_samples::next();
-}
+// A part of a look, and what came and went in it that is not in the counters yet.
+//
+// It is counted at each page of the sample, so that a row of the counters which another thread
+// writes meanwhile has the births and deaths of the sample that are older than it, and no others.
+class Tally {
+  public:
+    explicit Tally(const Charge* charge) : charge_(charge) {}
+    ~Tally() { count(); }
+    Tally(const Tally&) = delete;
+    Tally& operator=(const Tally&) = delete;
+    resident_pages::Visitor visitor() { return {came, went, this}; }
 
-void count(const resident_pages::Change& change, bool learned) {
-    const size_t came = learned && change.known ? change.came : 0;
-    footprint::count_outside(TG_DOMAIN_MAPPED, static_cast<int64_t>(came * kPage),
-                             static_cast<int64_t>(change.went * kPage));
-    if (change.known || g.told_full) return;
-    g.told_full = true;
-    spool::count(Loss::mappings_untracked);
-}
+  private:
+    static void came(void* context, uintptr_t page) {
+        auto& tally = *static_cast<Tally*>(context);
+        ++tally.came_;
+        if (!page_samples::draw()) return;
+        tally.count();
+        if (tally.charge_->way != Charge::Way::none)
+            page_samples::follow(page, tally.charge_->page);
+        page_samples::next();
+    }
+    static void went(void* context, uintptr_t page) {
+        auto& tally = *static_cast<Tally*>(context);
+        ++tally.went_;
+        if (!page_samples::followed(page)) return;
+        tally.count();
+        page_samples::went(page);
+    }
+    void count() {
+        footprint::count_outside(TG_DOMAIN_MAPPED, static_cast<int64_t>(came_ * kPage),
+                                 static_cast<int64_t>(went_ * kPage));
+        came_ = went_ = 0;
+    }
+
+    const Charge* charge_;
+    size_t came_ = 0;  // pages
+    size_t went_ = 0;
+};
 
 enum class Step : uint8_t { done, again, nothing_there };
 
@@ -78,11 +102,14 @@ void compare(const Range& part, const resident_pages::Answer& answer, const Look
         owner.way = Charge::Way::given;
         owner.page = part.owner.page;
     }
-    const auto change = resident_pages::compare(
-        part.begin, part.end, answer, look.learn,
-        {came, page_samples::went, part.owner.known ? &owner : look.charge});
+    Tally tally(part.owner.known ? &owner : look.charge);
+    const auto change =
+        resident_pages::compare(part.begin, part.end, answer, look.learn, tally.visitor());
     if (change.went > 0 || (look.learn && change.came > 0)) ++g.changes;
-    count(change, look.learn);
+    if (!change.known && !g.told_full) {
+        g.told_full = true;
+        spool::count(Loss::mappings_untracked);
+    }
     if (look.learn && !part.owner.known) g.used += change.came * kPage;
     if (g.used >= kWorthTelling && !g.told_used && recording()) {
         g.told_used = true;
@@ -224,10 +251,10 @@ void cut(uintptr_t begin, uintptr_t end) {
 }
 
 void forget(uintptr_t begin, uintptr_t end) {
-    Charge unclaimed;
+    const Charge unclaimed;
     ++g.changes;
-    count({.went = resident_pages::forget(begin, end, {came, page_samples::went, &unclaimed})},
-          false);
+    Tally tally(&unclaimed);
+    resident_pages::forget(begin, end, tally.visitor());
 }
 
 void after_fork_in_child() {

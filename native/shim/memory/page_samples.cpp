@@ -69,9 +69,10 @@ void follow(uintptr_t address, const reserved_ranges::Page& page) {
 
 void next() { g.points = points_after(g.points, &g.random, g.mean); }
 
-void went(uintptr_t page) {
-    const auto* block = reinterpret_cast<const void*>(page);
-    if (blocks::maybe_followed(block)) blocks::died(block);
+bool followed(uintptr_t page) {
+    return blocks::maybe_followed(reinterpret_cast<const void*>(page));
 }
+
+void went(uintptr_t page) { blocks::died(reinterpret_cast<const void*>(page)); }
 
 }  // namespace tachograph::page_samples

@@ -16,6 +16,7 @@ bool draw();
 void follow(uintptr_t address, const reserved_ranges::Page& page);
 // A sample was followed, or not: the way to the next one begins.
 void next();
+bool followed(uintptr_t page);
 void went(uintptr_t page);
 
 }  // namespace tachograph::page_samples

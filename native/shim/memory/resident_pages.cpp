@@ -136,7 +136,7 @@ Change compare(uintptr_t begin, uintptr_t end, const Answer& answer, bool learn,
             change.known = change.known && (came == 0 || !learn);
             continue;
         }
-        each(place.base, word, went, [&](uintptr_t page) { visitor.went(page); });
+        each(place.base, word, went, [&](uintptr_t page) { visitor.went(visitor.context, page); });
         bits_of(region)[word] &= ~went;
         region->known -= count_of(went);
         if (!learn) continue;
@@ -147,8 +147,7 @@ Change compare(uintptr_t begin, uintptr_t end, const Answer& answer, bool learn,
     return change;
 }
 
-size_t forget(uintptr_t begin, uintptr_t end, const Visitor& visitor) {
-    size_t gone = 0;
+void forget(uintptr_t begin, uintptr_t end, const Visitor& visitor) {
     for (uintptr_t base = region_of(begin); base < end; base += kRegion) {
         Region* region = find(base, false);
         if (!region || region->known == 0) continue;
@@ -158,13 +157,11 @@ size_t forget(uintptr_t begin, uintptr_t end, const Visitor& visitor) {
             uint64_t* bits = bits_of(region) + word;
             const uint64_t went = *bits & mask_of(word, first, last);
             if (went == 0) continue;
-            each(base, word, went, [&](uintptr_t page) { visitor.went(page); });
+            each(base, word, went, [&](uintptr_t page) { visitor.went(visitor.context, page); });
             *bits &= ~went;
             region->known -= count_of(went);
-            gone += count_of(went);
         }
     }
-    return gone;
 }
 
 }  // namespace tachograph::resident_pages

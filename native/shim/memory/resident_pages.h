@@ -26,7 +26,7 @@ struct Answer {
 // What is told of every page that came or went.
 struct Visitor {
     void (*came)(void* context, uintptr_t page);
-    void (*went)(uintptr_t page);
+    void (*went)(void* context, uintptr_t page);
     void* context;
 };
 
@@ -49,6 +49,6 @@ size_t news(uintptr_t begin, uintptr_t end, const Answer& answer);
 Change compare(uintptr_t begin, uintptr_t end, const Answer& answer, bool learn,
                const Visitor& visitor);
 // The pages of [begin, end) are gone, or about to go.
-size_t forget(uintptr_t begin, uintptr_t end, const Visitor& visitor);
+void forget(uintptr_t begin, uintptr_t end, const Visitor& visitor);
 
 }  // namespace tachograph::resident_pages

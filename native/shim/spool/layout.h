@@ -59,6 +59,7 @@ enum class Kind : uint8_t {
     position = 24,
     generation = 25,
     kept = 26,
+    touched = 29,
     abandoned = 255,
 };
 
@@ -500,5 +501,15 @@ struct KeptRecord {
     uint8_t reserved_1[4];
 };
 static_assert(sizeof(KeptRecord) == 16);
+
+// How much of a sampled block of at least 4 MiB is in memory.
+struct TouchedRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t resident_bytes;
+    uint32_t block;
+    uint8_t reserved_3[4];
+};
+static_assert(sizeof(TouchedRecord) == 32);
 
 }  // namespace tachograph

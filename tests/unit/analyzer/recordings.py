@@ -220,6 +220,12 @@ class Builder:
         self._record_memory()
         self.rows["allocations"].append({**row, **values})
 
+    def touched(self, block: int, ms: float, resident: int, process: int = 0) -> None:
+        """A look at a block of that number."""
+        self.parameters["touched"] = True
+        row = {"time_ns": START + round(ms * MS), "process": process, "block": block, "resident_bytes": resident}
+        self.rows["touched"].append(row)
+
     def copy(self, stack: int | None, size: int, ms: float, mean: int = 1, **values: Any) -> None:
         """A sampled copy, time in ms from the start; its thread copied nothing else since its previous row."""
         row = {"time_ns": START + round(ms * MS), "thread": 0, "bytes": size, "size_bytes": size, "mean_bytes": mean}

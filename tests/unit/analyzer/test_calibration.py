@@ -79,6 +79,7 @@ class Population:
             requested=np.ones(count),
             native_stack=np.full(count, -1, np.int32),
             native_path=np.zeros(count, np.uint8),
+            number=np.full(count, -1),
         )
 
 

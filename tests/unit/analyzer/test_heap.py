@@ -417,3 +417,29 @@ def test_without_resident_sets_nothing_is_known_of_their_peak(
     assert answer.memory.resident_peak_s is None
     assert answer.totals.live_at_resident_peak_bytes is None
     assert answer.lines["live_at_resident_peak_bytes"].isna().all()
+
+
+def test_mappings_are_not_corrected_by_what_is_unsure_of_small_blocks(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """By chance most sampled objects are among the few that stay; the pages of a mapping are known to a sample."""
+    pages, objects = lines(builder, 2)
+    mean = 512 << 10
+    builder.memory("start", 0, 3 * MB, obj_allocated_bytes=3 * MB)
+    for number in range(100):
+        builder.block(pages, 4096, 100 + number, mean=mean, domain=DOMAINS.index("mapped"))
+    mapped = sum(row["weight_bytes"] for row in builder.rows["allocations"])
+    held, asked = 3 * MB + mapped, 0
+    builder.memory("tick", 250, held, mapped_allocated_bytes=mapped)
+    for start in (300, 400):
+        for number in range(20):
+            builder.block(objects, 64, start + number, 600 if start == 300 and number < 4 else None, mean=mean)
+        asked = sum(row["weight_bytes"] for row in builder.rows["allocations"][-20:])
+        held += asked
+        builder.memory("tick", start + 50, held, obj_allocated_bytes=asked)
+    builder.memory("tick", 700, held - 2 * asked + MB, obj_freed_bytes=2 * asked - MB, resident_bytes=held)
+    builder.memory("end", 1000, held - 2 * asked + MB)
+    answer = profile().lines.sort_values("line")
+    for name in ("live_at_end_bytes", "live_at_resident_peak_bytes"):
+        found = [float(value) for value in answer[name][:2]]
+        assert found == [pytest.approx(mapped), pytest.approx(MB)], name

@@ -36,6 +36,8 @@ def first() -> bytes:
     segment.block(2_000_000_001, 2, thread=1, stack=0)
     segment.block(2_000_000_002, 3, thread=0, stack=0, followed=0)
     segment.freed(2_000_000_003, 1)
+    for block, ms, resident in ((1, 2, 700), (2, 2, 0), (2, 9, 800), (2, 5, 300)):
+        segment.touched(2_000_000_000 + ms * 1_000_000, block, resident)
     segment.freed(2_000_000_004, 9)
     segment.span(0, 2_000_000_000, 2_000_000_010, "early")
     return segment.to_bytes()
@@ -164,6 +166,17 @@ def test_the_next_window_goes_on_where_it_ended(spool: SpoolDirectory) -> None:
     (process,) = after.table("processes").to_pylist()
     assert (process["start_ns"], process["end_ns"]) == (CUT, 7_000_000_000)
     assert {entry["loss"]: entry["count"] for entry in after.quality} == {"stacks_torn": 2, "baseline_unknown": 1}
+
+
+def test_what_was_told_last_of_a_block_that_is_held_is_carried_over(spool: SpoolDirectory) -> None:
+    told = [(row["block"], row["resident_bytes"]) for row in assembled(spool).table("touched").to_pylist()]
+    assert told == [(1, 700), (2, 0), (2, 300), (2, 800)]
+    step(spool)
+    result = assembled(spool)
+    assert [(row["block"], row["resident_bytes"]) for row in result.table("touched").to_pylist()] == [(2, 800)]
+    assert [row["block"] for row in result.table("allocations").to_pylist()] == [None, 2]
+    step(spool)
+    assert assembled(spool).table("touched").num_rows == 1
 
 
 def test_what_was_not_removed_yet_is_not_there_twice(spool: SpoolDirectory) -> None:

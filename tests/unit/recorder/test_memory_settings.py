@@ -79,10 +79,10 @@ def test_the_program_is_told(memory: bool, told: str) -> None:
 
 def test_the_manifest_is_told() -> None:
     told = manifest_parameters(Options(memory_threshold=65_536), 1 << 20)
-    assert {**told, **RATES, "memory": True, "memory_threshold": 65_536, "waits": True} == told
+    assert {**told, **RATES, "memory": True, "touched": True, "memory_threshold": 65_536, "waits": True} == told
     without = manifest_parameters(Options(sampler="signal"), 1 << 20)
     assert (without["memory"], without["waits"], without["segment_size"]) == (False, False, 1 << 20)
-    assert not {"memory_threshold", "schedule", *RATES} & without.keys()
+    assert not {"memory_threshold", "schedule", "touched", *RATES} & without.keys()
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ const ALL_TIME = [
   ["peak_bytes", "its own peak"],
   ["average_bytes", "on average, each time"],
   ["live_at_peak_bytes", "held at the program's peak"],
+  ["touched_at_peak_bytes", "   touched by then"],
   ["live_at_resident_peak_bytes", "held when most was resident"],
   ["live_at_end_bytes", "held at the end"],
 ];

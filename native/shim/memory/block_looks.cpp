@@ -1,0 +1,81 @@
+#include "memory/block_looks.h"
+
+#include "base/kernel.h"
+#include "memory/blocks.h"
+#include "memory/resident_pages.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace tachograph::block_looks {
+namespace {
+
+using resident_pages::kPage;
+
+// A look at 1 GiB of single pages takes about a millisecond: at most one in so many parts of the
+// time.
+constexpr int64_t kCost = 200;
+// What is all in memory stays there, but for what the program gives back and what is swapped out.
+constexpr int64_t kFullNs = 5'000'000'000;
+// A change by less than this part of a block is not told.
+constexpr int64_t kFinest = 256;
+
+struct State {
+    std::atomic_flag busy = ATOMIC_FLAG_INIT;
+    // Of the thread that is at it.
+    int64_t looked_ns = 0;
+    int64_t took_ns = 0;
+    int64_t full_ns = 0;  // when those were looked at that are all in memory
+};
+constinit State g;
+
+// Of the pages that are the block's alone: a header before it has been written in any case.
+int64_t resident_of(const blocks::Large& block) {
+    const uintptr_t begin = (block.address + kPage - 1) & ~(kPage - 1);
+    const uintptr_t end = (block.address + static_cast<uintptr_t>(block.size)) & ~(kPage - 1);
+    uint64_t pages = 0;
+    for (uintptr_t at = begin; at < end;) {
+        const uintptr_t next = resident_pages::part_of(at) + resident_pages::kPart;
+        const uintptr_t last = next < end ? next : end;
+        for (const uint64_t word : resident_pages::ask(at, last).words)
+            pages += static_cast<uint64_t>(__builtin_popcountll(word));
+        at = last;
+    }
+    return pages == (end - begin) / kPage ? block.size : static_cast<int64_t>(pages * kPage);
+}
+
+bool worth_telling(const blocks::Large& block, int64_t resident) {
+    if (block.told == blocks::kUntold) return true;
+    if (resident == block.told) return false;
+    const int64_t change = resident > block.told ? resident - block.told : block.told - resident;
+    return change >= block.size / kFinest || resident == block.size || resident == 0;
+}
+
+}  // namespace
+
+void look(bool now) {
+    if (!blocks::any_large() || g.busy.test_and_set(std::memory_order_acquire)) return;
+    const int64_t began = kernel::monotonic_ns();
+    if (now || began - g.looked_ns >= kCost * g.took_ns) {
+        const int64_t used = kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        const bool full = began - g.full_ns >= kFullNs;
+        blocks::Large block;
+        for (uint32_t place = 0; blocks::large_from(place, &block); place = block.place + 1) {
+            if (!full && block.told == block.size) continue;
+            const int64_t resident = resident_of(block);
+            if (worth_telling(block, resident))
+                blocks::tell(block, kernel::monotonic_ns(), resident);
+        }
+        g.looked_ns = kernel::monotonic_ns();
+        g.took_ns = kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID) - used;
+        if (full) g.full_ns = began;
+    }
+    g.busy.clear(std::memory_order_release);
+}
+
+void after_fork_in_child() {
+    g.busy.clear();
+    g.looked_ns = g.took_ns = g.full_ns = 0;
+}
+
+}  // namespace tachograph::block_looks
