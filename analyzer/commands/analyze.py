@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ..recording.garbage import uncollected
-from ..recording.question_options import Attribution, LeakRule, PoolRule, Sort
+from ..recording.question_options import DEFAULT_TOKENS, Attribution, LeakRule, PoolRule, Sort
 from .common import (
     RECORDING_HELP,
     Failure,
+    check_markdown,
     find_recording,
+    markdown_options,
     one_line_errors,
     process_option,
     thread_option,
@@ -51,8 +53,15 @@ class Options:
     top: int | None
     json: str | None
     html: str | None
+    markdown: str | None
+    tokens: int | None
     figures: str | None
     follow: bool
+
+    @property
+    def files(self) -> list[str]:
+        """The documents that take the place of the report in the terminal."""
+        return [each for each in (self.json, self.html, self.markdown, self.figures) if each is not None]
 
 
 @click.command(
@@ -70,6 +79,7 @@ class Options:
     "  tachograph analyze run.tacho --line sim.py:42   what that line spends its time in\n"
     "  tachograph analyze run.tacho --memory           who holds the memory\n"
     "  tachograph analyze run.tacho --html report.html\n"
+    "  tachograph analyze run.tacho --markdown - --tokens 1000\n"
     "  tachograph analyze run.tacho --follow           while the program runs\n"
     "  tachograph analyze run.tacho.zip --json - | jq '.lines[0]'",
     help="Show where a recorded program spent its CPU time and its waiting, and who held its memory, line by line.\n\n"
@@ -138,6 +148,7 @@ class Options:
 @click.option(
     "--html", metavar="FILE", type=click.Path(), help="Write a report for browsers: one file that needs no network."
 )
+@markdown_options
 @click.option("--figures", metavar="DIR", type=click.Path(), help="Write figures (PNG and SVG) into a folder.")
 @click.option("--follow", is_flag=True, help="Show a recording that is still being written, until it is complete.")
 @one_line_errors
@@ -167,11 +178,13 @@ def run(options: Options) -> None:
     )
     sort = options.sort or ("live" if options.memory else "cpu")
     views = [options.tree, options.line is not None, options.processes, options.tasks]
-    pages = options.html is not None or options.figures is not None
+    pages = any(each is not None for each in (options.html, options.figures, options.markdown))
     if sum(views[:2]) > 1 or (any(views[:2]) and (any(views[2:]) or pages or options.follow)):
         raise Failure(
-            "--tree and --line are views of their own: leave out the other one, --html, --figures and --follow"
+            "--tree and --line are views of their own: leave out the other one, --html, --markdown, --figures and"
+            " --follow"
         )
+    check_markdown(options.markdown, options.tokens, options.json)
     if options.follow:
         _follow(options, question, sort)
         return
@@ -211,7 +224,18 @@ def _answer(
 
         recording.step("writing the JSON")
         write(profile, options.json, top=options.top, sort=sort, advice=advice)
+    if options.markdown is not None and options.markdown != "-":
+        recording.step("writing the summary")
+        _write_markdown(profile, options, sort, advice)
     return profile, written
+
+
+def _write_markdown(profile: Profile, options: Options, sort: str, advice: Advice) -> None:
+    from ..render.markdown.document import write
+    from ..render.markdown.profile import summary
+
+    most = options.tokens or DEFAULT_TOKENS
+    write(summary(profile, most, sort=sort, top=options.top, advice=advice), str(options.markdown))
 
 
 def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None:
@@ -220,7 +244,9 @@ def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None
         from ..render.json_document import write
 
         write(profile, options.json, top=options.top, sort=sort, advice=advice)
-    if options.json is not None or options.html is not None or options.figures is not None:
+    if options.markdown == "-":
+        _write_markdown(profile, options, sort, advice)
+    if options.files:
         return
     from ..render.terminal.report import show
 
@@ -241,11 +267,7 @@ def _follow(options: Options, question: Question, sort: str) -> None:
     """Shows a recording while it is written."""
     from .follow import follow
 
-    if (
-        options.processes
-        or options.tasks
-        or any(each is not None for each in (options.json, options.html, options.figures))
-    ):
+    if options.processes or options.tasks or options.files:
         raise Failure("--follow shows the report in the terminal: leave out the other views")
     follow(find_recording(options.recording), question, console(), Sort(sort), options.top)
 

@@ -11,6 +11,8 @@ import click
 
 from tachograph.format import FormatError
 
+from ..recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -104,6 +106,36 @@ process_option = click.option(
     help="Only this process: its id (here or the system's), or its name (a glob); may be repeated.",
 )
 """The option of all commands that can look at some processes only."""
+
+
+def markdown_options(command: Callable[P, R]) -> Callable[P, R]:
+    """Adds the options of a summary, ``--markdown`` and ``--tokens``."""
+    target = click.option(
+        "--markdown",
+        metavar="FILE|-",
+        type=click.Path(),
+        help="Write a short summary in Markdown, for an assistant or a script, to a file or to standard output.",
+    )
+    bound = click.option(
+        "--tokens",
+        type=click.IntRange(LEAST_TOKENS),
+        metavar="N",
+        help=f"The length of --markdown at most, in tokens (estimated from above).  [default: {DEFAULT_TOKENS}]",
+    )
+    return target(bound(command))
+
+
+def check_markdown(markdown: str | None, tokens: int | None, json: str | None) -> None:
+    """Refuses options of a summary that do not go together.
+
+    Errors:
+        Failure: they do not.
+    """
+    if tokens is not None and markdown is None:
+        raise Failure("--tokens is the length of --markdown: name a file, or - for standard output")
+    if markdown == json == "-":
+        raise Failure("--markdown and --json cannot both be standard output")
+
 
 THREAD_HELP = "Only this thread: its name (a glob), its id, or 'main'"
 

@@ -11,8 +11,8 @@ import click
 
 from tachograph.format import FormatError
 
-from ..recording.question_options import Attribution
-from .common import Failure, one_line_errors, thread_option, window_options
+from ..recording.question_options import DEFAULT_TOKENS, Attribution
+from .common import Failure, check_markdown, markdown_options, one_line_errors, thread_option, window_options
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Options:
     end: float | None
     json: str | None
     html: str | None
+    markdown: str | None
+    tokens: int | None
     figures: str | None
 
 
@@ -139,6 +141,7 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
 @window_options
 @click.option("--json", metavar="FILE|-", help="Write everything as JSON to a file, or to standard output.")
 @click.option("--html", metavar="FILE", help="Write a report for browsers: one file that needs no network.")
+@markdown_options
 @click.option("--figures", metavar="DIR", help="Write figures (PNG and SVG) into a folder.")
 @one_line_errors
 def diff(**typed: object) -> None:
@@ -155,6 +158,7 @@ def run(options: Options) -> bool:
     from ..report_data.difference import Outcome
     from ..report_data.difference_metrics import SELF
 
+    check_markdown(options.markdown, options.tokens, options.json)
     base, new = chosen(options)
     conditions = [parse_condition(text) for text in options.fail_if]
     known = [metric.name for metric in SELF]
@@ -187,6 +191,8 @@ def write_files(options: Options, result: DiffResult, judgements: list[Judgement
     written = []
     if options.json is not None and options.json != "-":
         _write_json(options, result, judgements)
+    if options.markdown is not None and options.markdown != "-":
+        _write_markdown(options, result, judgements)
     if options.html is not None:
         from ..render.html.difference import write
 
@@ -201,7 +207,7 @@ def write_files(options: Options, result: DiffResult, judgements: list[Judgement
 
 def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
     """Shows the result, or if files were asked for, only which conditions failed."""
-    if options.json is None and options.html is None and options.figures is None:
+    if all(each is None for each in (options.json, options.html, options.markdown, options.figures)):
         from rich.console import Console
 
         from ..render.terminal.difference import show
@@ -211,7 +217,9 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
         return
     if options.json == "-":
         _write_json(options, result, judgements)
-    from ..render.terminal.difference import explained
+    if options.markdown == "-":
+        _write_markdown(options, result, judgements)
+    from ..report_data.difference_rows import explained
 
     for judgement in judgements:
         if judgement.outcome == "failed":
@@ -225,6 +233,15 @@ def _write_json(options: Options, result: DiffResult, judgements: list[Judgement
 
     assert options.json is not None
     write_text(pieces(document(result, judgements, options.top)), options.json)
+
+
+def _write_markdown(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
+    from ..render.markdown.difference import summary
+    from ..render.markdown.document import write
+
+    most = options.tokens or DEFAULT_TOKENS
+    text = summary(result, most, metric=options.metric, top=options.top, judgements=judgements)
+    write(text, str(options.markdown))
 
 
 def chosen(options: Options) -> tuple[list[Path], list[Path]]:

@@ -133,6 +133,9 @@ class Metric(enum.StrEnum):
         return "nanoseconds" if self in (Metric.CPU, Metric.WAIT) else "bytes"
 
 
+DEFAULT_TOKENS, LEAST_TOKENS = 2_000, 600
+"""Tokens of ``--markdown`` at most: the bound, and the smallest bound. What every document has fits into that."""
+
 DROPPABLE = ("sources", "paths", "argv", "host", "names", "labels")
 """What ``scrub --drop`` removes."""
 

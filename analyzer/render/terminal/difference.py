@@ -27,34 +27,19 @@ from ...report_data.difference import (
     Status,
 )
 from ...report_data.difference_metrics import BY_NAME, Metric
+from ...report_data.difference_rows import HIDDEN_TOTALS, METRICS, explained, shown_metrics, shown_rows
 from ...report_data.numbers import amount, change, changes, counted, seconds, signed, span, when
 from .style import Style
 
 _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 MIN_WIDTH = 76
-MIN_SHARE = 0.01
-"""Rows without a verdict are shown if they differ by this part of the larger total."""
-
-MIN_JUDGED = 0.001
-"""Rows with a verdict are shown if they differ by this part of it."""
-
-MAX_ROWS, MAX_OTHERS = 15, 6
-"""Rows with a verdict, and others, that a table shows of the first metric."""
-
-MAX_FURTHER = 6
-"""Rows with a verdict that a table shows of any further metric; others are not shown."""
 
 WIDE = 100
 """From this width on rows have the base's amount too."""
 
-SECTIONS = ("cpu", "main_wait", "memory.live_at_peak", "memory.allocated", "memory.copied")
-"""Metrics whose lines are shown: the first always, the others if there is a verdict."""
-
 WORSE, BETTER = "#e06c75", "#98c379"
 _COLOURS = {SLOWER: WORSE, MORE: WORSE, FASTER: BETTER, LESS: BETTER}
 _MARKS = {Status.VANISHED: "-", Status.NEW: "+", Status.EDITED: "~", Status.MOVED: ">", Status.RENAMED: ">"}
-_HIDDEN_TOTALS = ("cpu_wait", "gpu_wait", "wait")
-"""Totals that are only shown if there is a verdict (all threads' waiting is mostly idleness)."""
 
 
 def show(
@@ -90,7 +75,7 @@ class Report:
         yield Text()
         yield from self._totals()
         yield Text()
-        for metric in self._sections():
+        for metric in shown_metrics(self._result, self._metric):
             yield from self._lines(metric)
             yield from self._functions(metric)
             yield from self._native(metric)
@@ -135,7 +120,7 @@ class Report:
     def _totals(self) -> Iterator[Text]:
         yield Text(f"{'':<20}{'base':>9}{'new':>9}{'change':>10}  {'interval':<19}verdict", "dim")
         for row in self._result.totals.values.itertuples(index=False):
-            if row.metric in _HIDDEN_TOTALS and row.verdict == NO_EVIDENCE:
+            if row.metric in HIDDEN_TOTALS and row.verdict == NO_EVIDENCE:
                 continue
             unit, colour = BY_NAME[row.metric].unit, _COLOURS.get(row.verdict, "")
             if row.base > 0:
@@ -147,33 +132,13 @@ class Report:
             text.append(f" {told:>9}", colour).append(f"  {interval:<18} ", "dim")
             yield text.append(row.verdict, colour or "dim")
 
-    def _sections(self) -> list[str]:
-        level = self._result.lines
-        if self._metric is not None:
-            return [self._metric]
-        told = [name for name in SECTIONS[1:] if level.verdicts(name) or self._result.functions.verdicts(name)]
-        return [SECTIONS[0], *told]
-
-    def _chosen(self, level: Level, metric: str) -> pd.DataFrame:
-        """What is shown: rows with a verdict, then those that differ most."""
-        frame = level.metric(metric)
-        if self._top is not None:
-            return frame.head(self._top)
-        own = self._result.lines.metric(metric.removeprefix("total_"))
-        share = frame["difference"].abs() / max(own["base"].sum(), own["new"].sum(), 1e-300)
-        judged = frame["verdict"].isin(_COLOURS) & (share >= MIN_JUDGED)
-        if metric.removeprefix("total_") != (self._metric or SECTIONS[0]):
-            return frame[judged].head(MAX_FURTHER)
-        large = share >= MIN_SHARE
-        return pd.concat([frame[judged].head(MAX_ROWS), frame[~judged & large].head(MAX_OTHERS)])
-
     def _lines(self, metric: str) -> Iterator[Text]:
         level = self._result.lines
         if not level.knows(metric):
             yield Text(f" {BY_NAME[metric].label} was not recorded on both sides")
             return
         yield self._title(f"Lines by {BY_NAME[metric].label}", level, metric)
-        frame = self._chosen(level, metric)
+        frame = shown_rows(self._result, level, metric, self._metric, self._top)
         if frame.empty:
             yield Text("   no line differs for certain, or by 1 % of the total", "dim")
         else:
@@ -203,7 +168,7 @@ class Report:
         level, name = self._result.functions, f"total_{metric}"
         if not level.knows(name):
             return
-        frame = self._chosen(level, name)
+        frame = shown_rows(self._result, level, name, self._metric, self._top)
         if frame.empty:
             return
         yield self._title(f"Functions by {BY_NAME[metric].label}, with what they call", level, name)
@@ -226,7 +191,7 @@ class Report:
         name = f"total_{metric}" if level.knows(f"total_{metric}") else metric
         if not level.knows(name):
             return
-        frame = self._chosen(level, name)
+        frame = shown_rows(self._result, level, name, self._metric, self._top)
         if frame.empty:
             return
         called = ", with what they call" if name != metric else " itself"
@@ -251,7 +216,7 @@ class Report:
         left = level.verdicts(metric) - int(shown["verdict"].isin(_COLOURS).sum())
         if left > 0:
             name = metric.removeprefix("total_")
-            how = "--top N shows more" if name == (self._metric or SECTIONS[0]) else f"--metric {name} shows more"
+            how = "--top N shows more" if name == (self._metric or METRICS[0]) else f"--metric {name} shows more"
             told = counted(left, "verdicts on smaller differences").strip()
             yield Text(f"   and {told}: {how}", "dim")
 
@@ -288,15 +253,3 @@ class Report:
         }
         word, colour = told[judgement.outcome]
         return Text(f" {word:<9}", f"bold {colour}").append(condition.text).append(f"  {explained(judgement)}", "dim")
-
-
-def explained(judgement: Judgement) -> str:
-    """What a condition was judged by, in one line."""
-    condition = judgement.condition
-    if condition.relative:
-        what = f"{change(judgement.value) or '?'}, 95 % interval {changes(judgement.low, judgement.high)}"
-    else:
-        unit = BY_NAME[condition.metric].unit
-        what = f"{signed(judgement.value, unit)}, 95 % interval {span(judgement.low, judgement.high, unit)}"
-    where = f"{judgement.where}: " if judgement.where else ""
-    return f"{where}{what}" + ("; more runs would tell" if judgement.outcome is Outcome.UNDECIDED else "")

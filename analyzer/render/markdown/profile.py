@@ -1,0 +1,313 @@
+"""A profile as a summary in Markdown (docs/how-to/ask-an-assistant.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ...advice.suggestion import Suggestion
+from ...advice.table import Advice
+from ...profile.profile import Profile
+from ...recording.frame import Frame
+from ...recording.frame import Row as Values
+from ...recording.question_options import DEFAULT_TOKENS, Sort
+from ...recording.text import printable, shorten_left
+from ...report_data.data_quality import cause_text, is_severe, remarks, verdict
+from ...report_data.headline import first_waiting, pool_facts
+from ...report_data.line_selection import important
+from ...report_data.numbers import counted, seconds, size, when
+from ...report_data.row_labels import MEANING, off_line_title, scope_text
+from ...report_data.shares import Share, share_of
+from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
+
+MIN_SHARE = 0.01
+"""Functions and threads with a smaller part of the CPU time are left out."""
+
+PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "unknown"))
+HELD = (
+    ("live_at_peak_bytes", "at the peak"),
+    ("peak_bytes", "most"),
+    ("live_at_end_bytes", "at the end"),
+    ("allocated_bytes", "allocated"),
+    ("copied_bytes", "copied"),
+)
+"""Columns of memory that have an interval, and what they are called."""
+
+MIN_BYTES = 1_000
+INTERVAL = "Shares are of all CPU time, with the ends of the 95 % interval in parentheses"
+
+
+def summary(
+    profile: Profile,
+    most: int = DEFAULT_TOKENS,
+    *,
+    sort: str = "cpu",
+    top: int | None = None,
+    advice: Advice | None = None,
+) -> str:
+    """The document, of at most ``most`` tokens; ``sort`` and ``top`` choose lines as in the terminal."""
+    found, by = (advice or Advice()).about(profile), Sort(sort)
+    lines = [_times(profile, Sort.CPU if by.by_size else by, top, 2 if by.by_size else 6)]
+    if profile.memory is not None or profile.totals.copied_bytes is not None:
+        held = _sizes(profile, by if by.by_size else Sort.LIVE, top, 6 if by.by_size else 2)
+        lines = [held, *lines] if by.by_size else [*lines, held]
+    return compose(
+        "tachograph: profile",
+        [
+            Section("Recording", "", list(_recording(profile)), needed=True),
+            Section("Totals", f"{INTERVAL}; the rest is measured.", _totals(profile), needed=True),
+            Section("Unknown or lost", "What the numbers leave out.", list(_unknown(profile)), turns=3),
+            *lines,
+            _suggested(found),
+            _functions(profile),
+            _native_functions(profile),
+            _leaks(profile),
+            _threads(profile),
+            _processes(profile),
+            _spans(profile),
+        ],
+        most,
+    )
+
+
+def _recording(profile: Profile) -> Iterator[Row]:
+    metadata, question = profile.metadata, profile.question
+    yield Row(f"program: {printable(metadata.program or metadata.path, MAX_NAME)}")
+    every = f" every {metadata.interval_s * 1e3:g} ms" if metadata.interval_s else ""
+    facts = [
+        when(metadata.created_utc),
+        metadata.host and f"on {metadata.host}",
+        *(f"CPython {version}" for version in metadata.python_versions),
+        metadata.samplers and f"{' and '.join(metadata.samplers)} sampler{every}",
+        metadata.rotated,
+    ]
+    yield Row(printable(f"recorded: {', '.join(fact for fact in facts if fact)}", MAX_PATH))
+    if metadata.labels:
+        labels = ", ".join(f"{name}={value}" for name, value in metadata.labels.items())
+        yield Row(printable(f"labels: {labels}", MAX_PATH))
+    asked = {
+        "thread": question.thread,
+        "span": question.span,
+        "process": ", ".join(question.processes) or None,
+        "from": question.start_s,
+        "to": question.end_s,
+    }
+    only = "".join(f"; only {name} {value}" for name, value in asked.items() if value is not None)
+    yield Row(printable(f"question: {scope_text(profile.scope)}{only}", MAX_PATH))
+    yield Row(f"data: {verdict(profile).text}")
+
+
+def _totals(profile: Profile) -> list[Row]:
+    totals, waiting = profile.totals, first_waiting(profile)
+    whose = "in main" if waiting.main else "in its thread"
+    rows = [
+        f"time: {seconds(totals.wall_s)} wall, {seconds(totals.cpu_s)} CPU,"
+        f" {'unknown' if waiting.seconds is None else seconds(waiting.seconds)} waiting {whose}",
+        f"CPU: {_split(profile, {f'{part}_s': getattr(totals, f'{part}_s') for part, _ in PARTS})}",
+        "counts: " + ", ".join(counted(getattr(totals, name), name) for name in ("samples", "threads", "processes")),
+    ]
+    if totals.gc_s:
+        rows.append(f"garbage collection, a part of Python: {_percent(share_of(totals, totals.gc_s))}")
+    pools = pool_facts(totals)
+    if pools:
+        rows.append("native threads: " + ", ".join(f"{amount} {what}" for amount, what in pools))
+    memory = profile.memory
+    if memory is not None:
+        rows.append(
+            f"memory: {_size(memory.peak_bytes)} held at the peak (at {seconds(memory.peak_s)}),"
+            f" {_size(memory.end_bytes)} at the end, {_size(memory.resident_peak_bytes)} resident at most,"
+            f" {_size(totals.allocated_bytes)} allocated"
+        )
+    if totals.copied_bytes is not None:
+        rows.append(f"copies: {_size(totals.copied_bytes)}")
+    if profile.gpu is not None:
+        busy = "unknown" if totals.gpu_share is None else f"{totals.gpu_share * 100:.1f} %"
+        rows.append(f"GPU: busy {busy} of the time, {_size(totals.gpu_peak_bytes)} of its memory at most")
+    return [Row(row) for row in rows]
+
+
+def _unknown(profile: Profile) -> Iterator[Row]:
+    totals = profile.totals
+    absent = {
+        "waiting": totals.wait_s is None,
+        "memory": profile.memory is None,
+        "copies": totals.copied_bytes is None,
+        "GPUs": profile.gpu is None,
+        "native call paths": not profile.paths.recorded,
+        "the kernel's part": totals.kernel_s is None,
+        "spans": profile.frames.spans is None,
+    }
+    names = [name for name, missing in absent.items() if missing]
+    if names:
+        yield Row(f"not recorded: {', '.join(names)}")
+    for cause in profile.quality.causes:
+        kind = "lost" if is_severe(cause, profile) else "note"
+        yield Row(f"{kind}: {cause_text(cause)}: {cause.advice}")
+    for text in (*remarks(profile), *profile.quality.notes):
+        yield Row(f"note: {text}")
+
+
+def _times(profile: Profile, sort: Sort, top: int | None, turns: int) -> Section:
+    rows = []
+    for index in important(profile, sort, top).tolist():
+        line = profile.frames.lines.row(index)
+        waited = line["wait_s"]
+        wait = f"; waiting {seconds(waited)}" if waited >= 0.0005 else ""
+        rows.append(_line(profile, line, f"CPU {_share(line)}{_parts(profile, line)}{wait}"))
+    told = (
+        f"{INTERVAL}; waiting is measured, in all threads. What a line calls outside of the scope is the line's own."
+        " Behind the bar is the source."
+    )
+    return Section("Lines by time", told, rows, turns)
+
+
+def _sizes(profile: Profile, sort: Sort, top: int | None, turns: int) -> Section:
+    rows = []
+    for index in important(profile, sort, top).tolist():
+        line = profile.frames.lines.row(index)
+        held = [
+            f"{name} {_bytes(line, column)}" for column, name in HELD if column in line and line[column] >= MIN_BYTES
+        ]
+        if held:
+            rows.append(_line(profile, line, ", ".join(held)))
+    told = "What each line held, allocated and copied: estimates from samples, with the ends of the 95 % interval."
+    return Section("Lines by memory", told, rows, turns)
+
+
+def _line(profile: Profile, line: Values, numbers: str) -> Row:
+    """A row of a line of code, or of time that is on no line."""
+    if line["line"] is None:
+        meaning = MEANING.get(line["function"], "")
+        told = f"{printable(line['function'], MAX_NAME)}: {numbers}"
+        return Row(f"{told} | {meaning}" if meaning else told, off_line_title(profile.scope))
+    source = "(source not in the recording)" if line["source"] is None else line["source"].strip()
+    file = shorten_left(line["file"], MAX_PATH)
+    return Row(f"line {line['line']}: {numbers} | {printable(source, MAX_SOURCE)}", f"file {file}", line["line"])
+
+
+def _functions(profile: Profile) -> Section:
+    frame = profile.frames.functions
+    rows = [
+        Row(
+            f"with its calls {_share(function, 'total_')}, itself {_share(function)} |"
+            f" {printable(function['function'], MAX_NAME)}{_place(function)}"
+        )
+        for function in _largest(frame, "total_cpu_share")
+        if function["file"] is not None
+    ]
+    return Section("Functions", f"{INTERVAL}.", rows, turns=2)
+
+
+def _native_functions(profile: Profile) -> Section:
+    rows = []
+    for function in _largest(profile.frames.native_functions, "cpu_share"):
+        library = "" if function["library"] is None else f" in {printable(function['library'], MAX_NAME)}"
+        rows.append(Row(f"itself {_share(function)} | {printable(function['function'], MAX_NAME)}{library}"))
+    told = f"They divide the same CPU time once more. {INTERVAL}."
+    return Section("Native functions", told, rows)
+
+
+def _suggested(found: Sequence[Suggestion]) -> Section:
+    rows = []
+    for each in found:
+        place = "the program" if each.file is None else f"{shorten_left(each.file, MAX_PATH)}:{each.line}"
+        rows.append(Row(f"rule {each.rule}: {place}: {each.text} Instead: {each.instead}."))
+    return Section("Suggestions", "By rule, only where a rule is certain.", rows)
+
+
+def _leaks(profile: Profile) -> Section:
+    rows = []
+    for leak in () if profile.frames.leaks is None else profile.frames.leaks.rows():
+        where = (
+            str(leak["function"]) if leak["file"] is None else f"{shorten_left(leak['file'], MAX_PATH)}:{leak['line']}"
+        )
+        rate, low, high = (_size(leak[name]) for name in ("rate_bytes_per_s", "rate_low", "rate_high"))
+        source = "" if leak["source"] is None else f" | {printable(leak['source'].strip(), MAX_SOURCE)}"
+        rows.append(Row(f"{rate}/s ({low} to {high}), likelihood {leak['likelihood']:.2f}: {printable(where)}{source}"))
+    return Section(
+        "Leaks", "Bytes per second that nothing gives back, with the ends of the 95 % interval in parentheses.", rows
+    )
+
+
+def _threads(profile: Profile) -> Section:
+    frame = profile.frames.threads
+    rows = []
+    for thread in _largest(frame, "cpu_share") if len(frame) > 1 else ():
+        name = "without a name" if thread["name"] is None else printable(thread["name"], MAX_NAME)
+        wait = f", waiting {seconds(thread['wait_s'])}" if thread["wait_s"] >= 0.0005 else ""
+        rows.append(Row(f"CPU {_share(thread)}{wait} | {name} (thread {thread['tid']})"))
+    return Section("Threads", f"{INTERVAL}; waiting is measured.", rows)
+
+
+def _processes(profile: Profile) -> Section:
+    frame = profile.frames.processes
+    rows = []
+    for process in frame.take(frame.largest_first("cpu_s")).rows() if len(frame) > 1 else ():
+        share = share_of(profile.totals, process["cpu_s"])
+        used = f"CPU {_percent(share)}" if process["samples"] else "not sampled"
+        name = printable(process["name"] or "without a name", MAX_NAME)
+        rows.append(Row(f"{used} | {name} (process {process['pid']}, {process['recorded']})"))
+    return Section("Processes", f"{INTERVAL}.", rows)
+
+
+def _spans(profile: Profile) -> Section:
+    rows = []
+    spans = profile.frames.spans
+    for span in () if spans is None or len(spans) < 2 else spans.rows():
+        share = share_of(profile.totals, span["total_cpu_s"])
+        wait = f", waiting {seconds(span['total_wait_s'])}" if span["total_wait_s"] >= 0.0005 else ""
+        times = "" if span["count"] is None else f", {span['count']:,} times, {seconds(span['duration_s'])}"
+        rows.append(Row(f"CPU {_percent(share)}{wait}{times} | {printable(span['name'], MAX_NAME)}"))
+    told = f"With the spans within them. {INTERVAL}; waiting and durations are measured."
+    return Section("Spans", told, rows)
+
+
+def _largest(frame: Frame, column: str) -> Iterator[Values]:
+    """The rows with at least 1 % in a column, the largest first."""
+    for row in frame.take(frame.largest_first(column)).rows():
+        if row[column] >= MIN_SHARE:
+            yield row
+
+
+def _place(function: Values) -> str:
+    line = "" if function["line"] is None else f":{function['line']}"
+    return f" in {shorten_left(function['file'], MAX_PATH)}{line}"
+
+
+def _parts(profile: Profile, line: Values) -> str:
+    told = _split(profile, line)
+    return f" ({told})" if told else ""
+
+
+def _split(profile: Profile, values: Values) -> str:
+    """How CPU time divides: the parts that there are, and those that are not known."""
+    told = []
+    for part, name in PARTS:
+        amount = values[f"{part}_s"]
+        if amount is None or math.isnan(amount):
+            told.append(f"{name} not known")
+        elif amount > 0:
+            told.append(f"{name} {_percent(share_of(profile.totals, amount))}")
+    return ", ".join(told)
+
+
+def _share(values: Values, prefix: str = "") -> str:
+    """A share of the CPU time that a frame has with its interval."""
+    return _percent(Share(*(values[f"{prefix}cpu_share{end}"] for end in ("", "_low", "_high"))))
+
+
+def _percent(share: Share) -> str:
+    if math.isnan(share.value):
+        return "?"
+    ends = "unknown" if math.isnan(share.low) else f"{share.low * 100:.1f}-{share.high * 100:.1f}"
+    return f"{share.value * 100:.1f} % ({ends})"
+
+
+def _bytes(values: Values, column: str) -> str:
+    low, high = values[f"{column}_low"], values[f"{column}_high"]
+    ends = "unknown" if math.isnan(low) or math.isnan(high) else f"{_size(low)}-{_size(high)}"
+    return f"{_size(values[column])} ({ends})"
+
+
+def _size(count: float | None) -> str:
+    return "?" if count is None or math.isnan(count) else size(round(count))
