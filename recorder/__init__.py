@@ -1,15 +1,16 @@
 """The recording side of tachograph.
 
-``from tachograph.recorder import pause, resume, snapshot, span`` work inside a recorded program and do nothing anywhere
-else.
+``from tachograph.recorder import loop, pause, resume, snapshot, span`` work inside a recorded program and do nothing
+anywhere else.
 This module is imported in the profiled process and therefore imports next to nothing itself.
 """
 
 import sys
 
 from tachograph.recorder.inprocess.named_spans import Span, span
+from tachograph.recorder.inprocess.watched_loop import loop
 
-__all__ = ["Span", "pause", "resume", "snapshot", "span"]
+__all__ = ["Span", "loop", "pause", "resume", "snapshot", "span"]
 
 
 def pause() -> None:

@@ -16,7 +16,7 @@ from ..recording.garbage import uncollected
 from ..recording.opened import Watcher
 from ..recording.text import printable
 from ..report_data.difference import DiffResult, Level
-from ..report_data.difference_metrics import NATIVE, OVERALL, SELF, TOTAL, TREE, Metric
+from ..report_data.difference_metrics import NATIVE, OF_CALLS, OVERALL, SELF, TOTAL, TREE, Metric
 from ..report_data.numbers import counted
 from .evidence import RATE, adjusted_alpha
 from .levels import Judging, Rows, level_of, measured, test, totals
@@ -157,7 +157,7 @@ class _Comparison:
         lines, functions, native, files, threads, calls = self._judged(
             [
                 self._rows("lines", placer.lines(), (*SELF, *TOTAL)),
-                self._rows("functions", placer.functions(), (*SELF, *TOTAL)),
+                self._rows("functions", placer.functions(), (*SELF, *TOTAL, *(() if self._shares else OF_CALLS))),
                 self._rows("native_functions", native_places(*self._sides), NATIVE),
                 self._rows("files", placer.files(), (*SELF, *TOTAL)),
                 self._rows("threads", placer.threads(), SELF),

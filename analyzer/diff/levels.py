@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..profile.profile import Profile
 from ..recording.long_reads import release_unused
 from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Level, Status
-from ..report_data.difference_metrics import PEAK, RESIDENT, WALL, Metric
+from ..report_data.difference_metrics import CALL_TIME, CALLS, OF_CALLS, PEAK, RESIDENT, WALL, Metric
 from ..samples.intervals import none_seen
 from .evidence import Amounts, Evidence
 from .runs import Run
@@ -99,7 +99,8 @@ def test(
         base, new = base.rows(used), new.rows(used)
         evidence = Evidence(base, new, judging.spread)
         fit = judging.judged and metric.judged and not (name in ("threads", "totals") and metric.name in _IDLE_WAITS)
-        p = evidence.p_values(_enough(base, new) & ~unfollowed[used] & ~pseudo[used] & fit)
+        enough = ~np.isnan(base.mean + new.mean) if metric in OF_CALLS else _enough(base, new)
+        p = evidence.p_values(enough & ~unfollowed[used] & ~pseudo[used] & fit)
         tested.append(Tested(metric, evidence, base, new, used, unfollowed[used], p))
     return Rows(name, places, amounts, tested)
 
@@ -137,13 +138,22 @@ def _matters(base: Amounts, new: Amounts, whole: float, smallest: float) -> NDAr
     return np.asarray((difference >= smallest * whole) | of_value, np.bool_)
 
 
+def _matters_of_calls(base: Amounts, new: Amounts, smallest: float) -> NDArray[np.bool_]:
+    """Numbers of calls, and times per call, are judged by themselves: they are no part of a whole."""
+    return np.asarray(np.abs(new.mean - base.mean) >= 5 * smallest * np.fmax(base.mean, new.mean), np.bool_)
+
+
 def _values(tested: Tested, alpha: float, judging: Judging) -> tuple[pd.DataFrame, dict[str, float]]:
     metric, p = tested.metric, tested.p
     interval, change = tested.evidence.interval(alpha), tested.evidence.relative(alpha)
     whole = judging.wholes.get(metric.name.removeprefix("total_"))
     if whole is None:
         whole = float(max(np.nansum(tested.base.mean), np.nansum(tested.new.mean), 0.0))
-    certain = (p <= alpha) & _matters(tested.base, tested.new, whole, judging.smallest)
+    if metric in OF_CALLS:
+        matters = _matters_of_calls(tested.base, tested.new, judging.smallest)
+    else:
+        matters = _matters(tested.base, tested.new, whole, judging.smallest)
+    certain = (p <= alpha) & matters
     verdict = np.where(certain, np.where(interval.value > 0, metric.more, metric.less), NO_EVIDENCE)
     frame = pd.DataFrame(
         {
@@ -206,14 +216,19 @@ def _side(
 ) -> Amounts | None:
     if not all(_known(metric, run, frame) for run, frame in zip(runs, frames, strict=True)):
         return None
-    values = np.zeros((len(runs), size))
+    # A function that is not there was not called; how long its calls would have taken is not known.
+    values = np.full((len(runs), size), np.nan if metric is CALL_TIME else 0.0)
     unit = np.array([[sampling_unit(run.profile, metric.sampled, run.parameters)] for run in runs])
     low, high = f"{metric.column}_low", f"{metric.column}_high"
     has_arms = all(low in frame and high in frame and frame[low].notna().any() for frame in frames)
     arms = np.zeros((2, len(runs), size)) if has_arms else None
     for number, (frame, row) in enumerate(zip(frames, rows, strict=True)):
         amount = frame[metric.column].to_numpy(np.float64)
-        np.add.at(values[number], row, amount)
+        if metric in OF_CALLS:
+            amount = np.where(frame[high].isna(), np.nan, amount)
+            values[number][row] = np.where(np.isnan(amount) & (metric is CALLS) & ~_called(frame), 0.0, amount)
+        else:
+            np.add.at(values[number], row, amount)
         if arms is not None:
             # Of a place that is not in a run no block was sampled: it may still have had some.
             absent = np.ones(size, np.bool_)
@@ -231,6 +246,11 @@ def _side(
             values, unit = values / whole, unit / whole
             arms = None if arms is None else arms / whole
     return Amounts(values, unit, *((None, None) if arms is None else (arms[0], arms[1])))
+
+
+def _called(frame: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which functions were seen to be called."""
+    return np.asarray(frame["watched_s"].notna(), np.bool_)
 
 
 def _known(metric: Metric, run: Run, frame: pd.DataFrame) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from tachograph.format import FormatError
 from tachograph.format.arrays import ids
 
+from ..conclusions.calls import CallFacts, read_call_facts, with_calls
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..conclusions.pools import PoolColumns, PoolSums
@@ -175,7 +176,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         quality=_quality(asked, measured, totals, devices),
         frames=Frames(
             lines=summary.lines(in_scope, sources),
-            functions=summary.functions(in_scope),
+            functions=with_calls(summary.functions(in_scope), _calls(asked, tree), tree),
             native_functions=native_rows(
                 measured.paths, summary.total_cpu_ns, summary.effective, waits_known=summary.waits_known
             ),
@@ -194,6 +195,13 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         memory=memory,
         gpu=devices,
     )
+
+
+def _calls(asked: Asked, tree: CallTree) -> CallFacts | None:
+    """What was recorded of calls; they are not known by thread, nor by named span."""
+    if asked.filter.named is not None or asked.window.spans is not None:
+        return None
+    return read_call_facts(asked.recording, tree, asked.window, asked.filter.processes)
 
 
 def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ..report_data.difference import ComparedRun, DiffResult, Judgement, Level
+from ..report_data.difference_metrics import CALL_TIME, CALLS, told_of_calls
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""
@@ -70,14 +71,19 @@ def _records(level: Level) -> list[dict[str, Any]]:
     names = list(places.columns)
     plain = places.iloc[list(metrics)].itertuples(index=False, name=None)
     return [
-        {**{name: _plain(value) for name, value in zip(names, place, strict=True)}, "metrics": metrics[row]}
+        {
+            **{name: _plain(value) for name, value in zip(names, place, strict=True)},
+            **_more(level, metrics[row]),
+            "metrics": metrics[row],
+        }
         for row, place in zip(metrics, plain, strict=True)
     ]
 
 
 def _functions(result: DiffResult) -> list[dict[str, Any]]:
     """Functions of Python and native ones, under the same names."""
-    unknown = dict.fromkeys([*result.functions.places.columns, *result.native_functions.places.columns])
+    columns = [*result.functions.places.columns, *result.native_functions.places.columns, "calls_verdict"]
+    unknown = dict.fromkeys(columns)
     python = [
         {**unknown, "language": None if row["file"] is None else "python", **row} for row in _records(result.functions)
     ]
@@ -93,6 +99,14 @@ def _sorted(records: list[dict[str, Any]], top: int | None) -> list[dict[str, An
         return -abs(difference) if difference == difference else 0.0
 
     return sorted(records, key=weight)[:top]
+
+
+def _more(level: Level, metrics: dict[str, Any]) -> dict[str, Any]:
+    """What a function's calls say about its difference."""
+    if level.name != "functions":
+        return {}
+    calls, per_call = (metrics.get(metric.name, {}).get("verdict") for metric in (CALLS, CALL_TIME))
+    return {"calls_verdict": told_of_calls(calls, per_call)}
 
 
 def _plain(value: Any) -> Any:

@@ -12,10 +12,11 @@ class Metric:
     name: str
     column: str
     unit: str
-    """``s``, ``bytes`` or ``bytes/s``."""
+    """``s``, ``bytes``, ``bytes/s`` or ``calls``."""
     label: str
     sampled: str
-    """What the sampling unit is: ``cpu``, ``wait``, ``blocks``, ``copies``; empty: measured, not sampled."""
+    """What the sampling unit is: ``cpu``, ``wait``, ``blocks``, ``copies``; empty: measured, not sampled. ``calls`` and
+    ``per call``: counted while watched, with an interval of their own."""
     judged: bool = True
     """Whether a difference is the program's doing."""
 
@@ -70,6 +71,20 @@ TREE = tuple(
 )
 """Metrics of a node of the merged call tree, with everything below it."""
 
+CALLS = Metric("calls", "calls", "calls", "calls", "calls")
+CALL_TIME = Metric("call_mean", "call_mean_s", "s", "time per call", "per call")
+OF_CALLS = (CALLS, CALL_TIME)
+"""Metrics of functions whose calls were watched. Neither is a part of a whole: a function that is called eight times
+may be what matters."""
+
+
+def told_of_calls(calls: str | None, per_call: str | None) -> str | None:
+    """What the verdicts about a function's calls say together: ``called more often``, ``slower per call``, or both."""
+    often = {"more": "called more often", "less": "called less often"}.get(calls or "")
+    slow = f"{per_call} per call" if per_call in ("slower", "faster") else None
+    return ", ".join(part for part in (slow, often) if part) or None
+
+
 WALL = Metric("wall", "wall_s", "s", "wall time", "")
 COLLECTING = Metric("gc", "gc_s", "s", "garbage collection", "cpu")
 PEAK = Metric("memory.peak", "peak_bytes", "bytes", "peak memory", "")
@@ -82,4 +97,4 @@ _MEASURED = tuple(
 OVERALL = (WALL, *_TIMES, COLLECTING, PEAK, RESIDENT, *_MEASURED)
 """Metrics of the program as a whole. Bytes are exact there."""
 
-BY_NAME = {metric.name: metric for metric in (*SELF, *TOTAL, *OVERALL)}
+BY_NAME = {metric.name: metric for metric in (*SELF, *TOTAL, *OF_CALLS, *OVERALL)}

@@ -39,6 +39,29 @@ def short_seconds(value: float | None) -> str:
     return f"{value / 60:.0f}m" if value < 59_970 else f"{value / 3600:.0f}h"
 
 
+def short_time(value: float | None) -> str:
+    """A time of any length for a narrow column, at most 6 characters: ``41ns``, ``1.3µs``, ``250ms``, ``3.1s``."""
+    if value is None or math.isnan(value):
+        return "?"
+    for limit, scale, unit in ((9.995e-7, 1e9, "ns"), (9.995e-4, 1e6, "µs"), (0.9995, 1e3, "ms"), (999.5, 1.0, "s")):
+        if value < limit:
+            return f"{value * scale:.1f}{unit}" if 0 < value * scale < 9.95 else f"{value * scale:.0f}{unit}"
+    return f"{value / 60:.0f}m" if value < 59_970 else f"{value / 3600:.0f}h"
+
+
+def short_count(value: float | None) -> str:
+    """A count for a narrow column, at most 6 characters: ``812``, ``1.2k``, ``35M``; ``?`` if it is not known."""
+    if value is None or math.isnan(value):
+        return "?"
+    if value < 9999.5:
+        return f"{value:.0f}"
+    for unit in "kMGT":
+        value /= 1000
+        if value < 999.5 or unit == "T":
+            break
+    return f"{value:.1f}{unit}" if value < 99.95 else f"{value:.0f}{unit}"
+
+
 def percent(share: float | None) -> str:
     """A share (0..1) in percent without its sign; empty for less than 0.05 %, ``?`` if it is not known."""
     if share is None or math.isnan(share):
@@ -94,6 +117,8 @@ def amount(value: float, unit: str) -> str:
         return "?"
     if unit == "share":
         return f"{value * 100:.1f} %"
+    if unit == "calls":
+        return short_count(value)
     if unit.startswith("bytes"):
         return size(round(value)).replace("bytes", "B") + unit.removeprefix("bytes")
     if value == 0:
@@ -117,6 +142,7 @@ _SCALES = {
     "s": ((119.5, 60.0, "min"), (0.0995, 1.0, "s"), (0.000995, 1e-3, "ms"), (0.0, 1e-6, "µs")),
     "bytes": ((999.5e9, 1e12, "TB"), (999.5e6, 1e9, "GB"), (999.5e3, 1e6, "MB"), (999.5, 1e3, "KB"), (0.0, 1.0, "B")),
     "share": ((0.0, 0.01, "%"),),
+    "calls": ((999.5e6, 1e9, "G"), (999.5e3, 1e6, "M"), (9999.5, 1e3, "k"), (0.0, 1.0, "calls")),
 }
 
 

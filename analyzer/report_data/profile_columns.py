@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..conclusions import copies, gpu, pools
+from ..conclusions import calls, copies, gpu, pools
 from ..conclusions.leaks import leak_report as leaks
 from ..conclusions.memory import memory_columns as memory
 from ..profile import processes, span_sums, tasks, wait_columns
@@ -23,7 +23,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "lines": ("file", "line", "function", *_SELF, *_SHARES, *_TOTAL, *_OTHERS, "source"),
     "functions": (
         *("function", "file", "line", "language", "library"),
-        *(*_SELF, *_SHARES, *_TOTAL, "guessed_s", *_OTHERS),
+        *(*_SELF, *_SHARES, *_TOTAL, "guessed_s", *calls.COLUMNS, *_OTHERS),
     ),
     "files": ("file", *_SELF, *_SHARES, *_TOTAL, *_OTHERS),
     "threads": ("name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s", *THREAD_COLUMNS),

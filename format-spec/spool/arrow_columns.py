@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CODES = {"uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q"}
+_CODES = {"uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q", "double": "d"}
 
 
 def column(values: Collection[Any], kind: pa.DataType) -> pa.Array:
-    """An array of the specification's types (integers, bool, string, binary) with None for null.
+    """An array of the specification's types (integers, float64, bool, string, binary) with None for null.
 
     Errors:
         OverflowError, TypeError: a value does not fit the type.

@@ -191,6 +191,8 @@ THREAD_ORIGIN = 23
 POSITION = 24
 GENERATION = 25
 KEPT = 26
+CALLS = 27
+CALL_TIMES = 28
 TOUCHED = 29
 ABANDONED = 255
 
@@ -631,6 +633,54 @@ POSITION_ROWS = RowKind(
         Reference("thread", "thread", "thread", None),
         Reference("stack", "stack", "stack", 4294967295),
     ),
+    {},
+    optional=True,
+    joined=(),
+)
+CALLS_ROWS = RowKind(
+    "calls",
+    CALLS,
+    184,
+    "calls",
+    "time_ns",
+    (
+        ("time_ns", "q", 8),
+        ("since_ns", "q", 16),
+        ("watched_ns", "q", 24),
+        ("calls", "q", 32),
+        ("ended", "q", 40),
+        ("total_ns", "q", 48),
+        ("longest_ns", "q", 56),
+        ("own_begun", "q", 64),
+        ("own_ended", "q", 72),
+        ("own_ns", "q", 80),
+        ("own_longest_ns", "q", 88),
+        ("drawn_calls", "q", 96),
+        ("drawn_ns", "q", 104),
+        ("drawn_cost_ns", "q", 112),
+        ("cpu_ns", "q", 120),
+        ("watched_cpu_ns", "q", 128),
+        ("total_squared", "d", 136),
+        ("own_squared", "d", 144),
+        ("calls_squared", "d", 152),
+        ("calls_watched", "d", 160),
+        ("watched_squared", "d", 168),
+        ("stack", "I", 176),
+        ("intervals", "I", 180),
+    ),
+    (Reference("stack", "stack", "stack", 4294967295),),
+    {},
+    optional=True,
+    joined=(),
+)
+CALL_TIMES_ROWS = RowKind(
+    "call_times",
+    CALL_TIMES,
+    32,
+    "call_times",
+    "time_ns",
+    (("time_ns", "q", 8), ("calls", "q", 16), ("stack", "I", 24), ("own", "B", 28), ("bucket", "B", 29)),
+    (Reference("stack", "stack", "stack", 4294967295),),
     {},
     optional=True,
     joined=(),

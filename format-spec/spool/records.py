@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .layout import (
     BLOCK_ROWS,
+    CALL_TIMES_ROWS,
+    CALLS_ROWS,
     CARRIED,
     COPY_ROWS,
     CPU_ROWS,
@@ -35,6 +37,8 @@ ROW_KINDS = {
         COPY_ROWS,
         POSITION_ROWS,
         TOUCHED_ROWS,
+        CALLS_ROWS,
+        CALL_TIMES_ROWS,
     )
 }
 """The kinds of rows in parts, by the names of their files. (Rows of GPUs are written by the recording command.)"""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Code = Literal["q", "Q", "I", "i", "B"]
+Code = Literal["q", "Q", "I", "i", "B", "d"]
 Referred = Literal["thread", "stack", "native_stack", "pc"]
-SIZES: Mapping[Code, int] = {"q": 8, "Q": 8, "I": 4, "i": 4, "B": 1}
-_ARROW = {"q": "int64", "Q": "uint64", "I": "uint32", "i": "int32", "B": "uint8"}
+SIZES: Mapping[Code, int] = {"q": 8, "Q": 8, "I": 4, "i": 4, "B": 1, "d": 8}
+_ARROW = {"q": "int64", "Q": "uint64", "I": "uint32", "i": "int32", "B": "uint8", "d": "float64"}
 
 
 @dataclass(frozen=True)

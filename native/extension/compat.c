@@ -22,6 +22,10 @@
 #include <internal/pycore_interp.h>
 #include <internal/pycore_moduleobject.h>
 #include <internal/pycore_runtime.h>
+#if PY_VERSION_HEX < 0x030C0000
+#include <internal/pycore_pystate.h>
+#include <opcode.h>
+#endif
 #if PY_VERSION_HEX >= 0x030C0000
 #include <internal/pycore_obmalloc.h>
 #endif
@@ -354,3 +358,100 @@ const void* tg_evaluation_loop(void) {
     memcpy(&address, &function, sizeof address);  // ISO C has no cast between the two
     return address;
 }
+
+int tg_add_pending_call(int (*function)(void*)) {
+    if (Py_AddPendingCall(function, NULL) != 0) return -1;
+#if PY_VERSION_HEX < 0x030D0000
+    _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.eval_breaker, 1);
+#endif
+    return 0;
+}
+
+const void* tg_own_frame(void) {
+    PyThreadState* tstate = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030D0000
+    return tstate->current_frame;
+#else
+    return tstate->cframe->current_frame;
+#endif
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+#define TG_REQUEST_EXTRA PyUnstable_Eval_RequestCodeExtraIndex
+#define TG_GET_EXTRA PyUnstable_Code_GetExtra
+#define TG_SET_EXTRA PyUnstable_Code_SetExtra
+#else
+#define TG_REQUEST_EXTRA _PyEval_RequestCodeExtraIndex
+#define TG_GET_EXTRA _PyCode_GetExtra
+#define TG_SET_EXTRA _PyCode_SetExtra
+#endif
+
+int tg_request_code_extra(void (*freed)(void* extra)) { return (int)TG_REQUEST_EXTRA(freed); }
+
+void* tg_code_extra(void* code, int index) {
+    void* extra = NULL;
+    return TG_GET_EXTRA(code, index, &extra) == 0 ? extra : NULL;
+}
+
+int tg_set_code_extra(void* code, int index, void* extra) {
+    if (TG_SET_EXTRA(code, index, extra) == 0) return 1;
+    PyErr_Clear();
+    return 0;
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+const int tg_has_monitoring = 1;
+
+int tg_set_profile(Py_tracefunc function) {
+    (void)function;
+    return 0;
+}
+
+void tg_unset_profile(Py_tracefunc function) { (void)function; }
+
+enum tg_profiled tg_profiled_event(PyFrameObject* frame, int what, const PyObject* argument,
+                                   void** code) {
+    (void)frame, (void)what, (void)argument, (void)code;
+    return TG_PROFILED_NOTHING;
+}
+#else
+const int tg_has_monitoring = 0;
+
+// As _PyEval_SetProfile does it, without its audit event: this is not the program's doing.
+static void set_profile(PyThreadState* tstate, Py_tracefunc function) {
+    tstate->c_profilefunc = function;
+    _PyThreadState_UpdateTracingState(tstate);
+}
+
+int tg_set_profile(Py_tracefunc function) {
+    int skipped = 0;
+    PyThreadState* each = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    for (; each; each = PyThreadState_Next(each)) {
+        if (each->c_profilefunc || each->c_profileobj)
+            ++skipped;
+        else
+            set_profile(each, function);
+    }
+    return skipped;
+}
+
+void tg_unset_profile(Py_tracefunc function) {
+    PyThreadState* each = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    for (; each; each = PyThreadState_Next(each))
+        if (each->c_profilefunc == function) set_profile(each, NULL);
+}
+
+enum tg_profiled tg_profiled_event(PyFrameObject* frame, int what, const PyObject* argument,
+                                   void** code) {
+    const _PyInterpreterFrame* own = frame->f_frame;
+    const _Py_CODEUNIT instruction = *own->prev_instr;
+    const int is_resume =
+        _Py_OPCODE(instruction) == RESUME || _Py_OPCODE(instruction) == RESUME_QUICK;
+    *code = own->f_code;
+    // A frame begins and goes on at a RESUME, whose argument says which; thrown into, at a yield.
+    if (what == PyTrace_CALL)
+        return is_resume && _Py_OPARG(instruction) == 0 ? TG_PROFILED_START : TG_PROFILED_RESUME;
+    if (what != PyTrace_RETURN) return TG_PROFILED_NOTHING;
+    return argument && _Py_OPCODE(instruction) == YIELD_VALUE ? TG_PROFILED_YIELD : TG_PROFILED_END;
+}
+#endif

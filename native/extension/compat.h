@@ -126,6 +126,36 @@ extern const int tg_counts_threads_after_fork_functions;
 // An address in the evaluation loop.
 const void* tg_evaluation_loop(void);
 
+// Py_AddPendingCall, from a thread that is not the program's: the main thread notices it at once.
+// Up to 3.12 it would not before it next takes the GIL. 0: there is room for it.
+int tg_add_pending_call(int (*function)(void*));
+
+// The calling thread's innermost frame; it is attached.
+const void* tg_own_frame(void);
+// A pointer of ours for each code object. `freed` gets it when the object is about to be freed.
+// The index is negative if there is none left.
+int tg_request_code_extra(void (*freed)(void* extra));
+void* tg_code_extra(void* code, int index);
+int tg_set_code_extra(void* code, int index, void* extra);
+
+// The profile function, up to 3.11: later versions have sys.monitoring.
+extern const int tg_has_monitoring;
+enum tg_profiled {
+    TG_PROFILED_NOTHING,
+    TG_PROFILED_START,
+    TG_PROFILED_RESUME,
+    TG_PROFILED_YIELD,
+    TG_PROFILED_END
+};
+// Sets it in all threads of the interpreter that have none, without telling any audit hook; the
+// number of those that have one.
+int tg_set_profile(Py_tracefunc function);
+// Takes it back where it is still ours.
+void tg_unset_profile(Py_tracefunc function);
+// What an event of the profile function is, and the code of its frame (borrowed).
+enum tg_profiled tg_profiled_event(PyFrameObject* frame, int what, const PyObject* argument,
+                                   void** code);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,5 @@
 // tachograph.recorder._native: what the recorder's Python side can ask of the native one.
+#include "calls/watching.h"
 #include "codes.h"
 #include "compat.h"
 #include "memory.h"
@@ -98,8 +99,37 @@ void watch_forks() {
             t_interpreter_forks = false;
             Py_CLEAR(g_forking);
             const std::string name = name_of_this_thread();
-            g_api->arm_again(name.data(), name.size());
+            const bool recorded = g_api->arm_again(name.data(), name.size()) == 0;
+            calls::after_fork_in_child(recorded);
         }));
+}
+
+// A pending call, in the main thread.
+int turn_calls(void*) {
+    calls::turn();
+    return 0;
+}
+
+// In the recorder's own thread.
+void turn_calls_when_due(int64_t now_ns) {
+    if (calls::wants_turn(now_ns) && tg_add_pending_call(turn_calls) != 0) calls::put_off();
+}
+
+// In the thread that makes another.
+size_t begin_thread(char* buffer, size_t size) {
+    int attached = 0;
+    if (tg_own_thread_state(&attached) && attached) calls::thread_starts();
+    return name_of_starting_thread(buffer, size);
+}
+
+void flush_calls() {
+    int attached = 0;
+    if (tg_own_thread_state(&attached) && attached) calls::flush();
+}
+
+calls::Options call_options(int64_t period_ns, double budget, const std::string& algorithm,
+                            uint32_t top) {
+    return {period_ns, budget, algorithm == "racing", top};
 }
 
 // What the walker reads must be what the interpreter says of itself; else this is not an
@@ -161,9 +191,11 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
         .is_gil = [](const void* hint,
                      const void* address) { return g_walker->is_gil(hint, address) ? 1 : 0; },
         .position = [](tg_position* out) { return g_walker->position(out) ? 1 : 0; },
-        .thread_name = name_of_starting_thread,
+        .thread_name = begin_thread,
         .after_fork = after_fork,
         .evaluation_loop = tg_evaluation_loop(),
+        .calls_turn = turn_calls_when_due,
+        .calls_flush = flush_calls,
     };
     char error[512] = {};
     if (g_api->arm(&options, &functions, error, sizeof error) != 0) throw std::runtime_error(error);
@@ -184,13 +216,18 @@ PYBIND11_MODULE(_native, module) {
     module.def("exiting", [] {
         if (!find_api() || g_api->active() == 0) return;
         if (g_memory_is_seen) check_memory(g_api);
+        calls::end();
         g_api->exiting();
     });
     module.def("pause", [] {
-        if (find_api()) g_api->pause();
+        if (!find_api()) return;
+        calls::pause(true);
+        g_api->pause();
     });
     module.def("resume", [] {
-        if (find_api()) g_api->resume();
+        if (!find_api()) return;
+        g_api->resume();
+        calls::pause(false);
     });
     module.def("snapshot", [] { return find_api() && g_api->snapshot() != 0; });
     module.def("active", [] { return find_api() && g_api->active() != 0; });
@@ -209,6 +246,25 @@ PYBIND11_MODULE(_native, module) {
         },
         py::arg("name"), py::arg("fields"), py::arg("start_ns"), py::arg("end_ns"), py::arg("span"),
         py::arg("parent"));
+    module.def(
+        "watch_calls",
+        [](int64_t period_ns, double budget, const std::string& algorithm, uint32_t top,
+           bool paused) {
+            if (!find_api() || g_api->active() == 0) return false;
+            const bool begun = calls::begin(g_api, tg_offsets_of_runtime(),
+                                            call_options(period_ns, budget, algorithm, top));
+            if (begun && paused) calls::pause(true);
+            return begun;
+        },
+        py::arg("period_ns"), py::arg("budget"), py::arg("algorithm"), py::arg("top"),
+        py::arg("paused"));
+    module.def(
+        "loop",
+        [](int step) {
+            if (find_api() && g_api->active() != 0)
+                calls::loop(g_api, tg_offsets_of_runtime(), {}, step);
+        },
+        py::arg("step"));
     module.def("supported", &supported);
     module.def("resolve", &resolve_symbols, py::arg("path"), py::arg("offsets"),
                py::call_guard<py::gil_scoped_release>());

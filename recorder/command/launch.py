@@ -82,9 +82,11 @@ class Settings(NamedTuple):
         return environment
 
 
-def _text(value: int | str | Sequence[str]) -> str:
+def _text(value: float | str | Sequence[str]) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, float):
+        return f"{value:g}"
     return f"{value:d}" if isinstance(value, int) else join_patterns(value)
 
 

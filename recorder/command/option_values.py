@@ -23,6 +23,11 @@ RATES = {
 """What the native recorder begins with (SPEC.md, "manifest.json"); kept in step with native/shim by a test."""
 
 SAMPLERS = ("native", "signal")
+CALL_CHOICES = ("racing", "rejects")
+DEFAULT_CALLS_BUDGET, LARGEST_CALLS_BUDGET = 2.0, 100.0
+"""Percent of the time that watching calls may take."""
+DEFAULT_CALLS_TOP, MOST_CALLS_TOP = 10, 4096
+DEFAULT_CALLS_PERIOD_S, SHORTEST_CALLS_PERIOD_S, LONGEST_CALLS_PERIOD_S = 1.0, 0.1, 60.0
 SHORTEST_MS, LONGEST_MS = 1.0, 1000.0
 DEFAULT_NATIVE_DEPTH, DEEPEST_NATIVE = 128, 1000
 
@@ -54,10 +59,7 @@ def parse_sampler(text: str) -> str:
 
 def parse_interval(text: str) -> float:
     """Milliseconds. Raises ValueError, with one line for the user, if no timer keeps them or they show too little."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number") from None
+    value = _number(text)
     if not SHORTEST_MS <= value <= LONGEST_MS:  # nan is not
         raise ValueError(f"{value:g} ms is not between {SHORTEST_MS:g} and {LONGEST_MS:g} ms")
     return value
@@ -68,6 +70,43 @@ def parse_native_depth(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 4 and int(text) <= DEEPEST_NATIVE):
         raise ValueError(f"{text!r} is not a number of frames from 0 (no native call paths) to {DEEPEST_NATIVE}")
     return int(text)
+
+
+def parse_call_choice(text: str) -> str:
+    """How functions are chosen. Raises ValueError, with one line for the user, if there is no such way."""
+    if text not in CALL_CHOICES:
+        raise ValueError(f"{text!r} is not one of {', '.join(map(repr, CALL_CHOICES))}")
+    return text
+
+
+def parse_calls_budget(text: str) -> float:
+    """Percent of the time. Raises ValueError, with one line for the user, if it is no share above 0."""
+    value = _number(text)
+    if not 0.1 <= value <= LARGEST_CALLS_BUDGET:
+        raise ValueError(f"{text.strip()} is not between 0.1 and {LARGEST_CALLS_BUDGET:g} percent")
+    return value
+
+
+def parse_calls_top(text: str) -> int:
+    """A number of functions. Raises ValueError, with one line for the user, if it is none from 1 to 4096."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= MOST_CALLS_TOP):
+        raise ValueError(f"{text!r} is not a number of functions from 1 to {MOST_CALLS_TOP}")
+    return int(text)
+
+
+def parse_calls_period(text: str) -> float:
+    """Seconds. Raises ValueError, with one line for the user, if they are too few or too many."""
+    value = _number(text)
+    if not SHORTEST_CALLS_PERIOD_S <= value <= LONGEST_CALLS_PERIOD_S:
+        raise ValueError(f"{text.strip()} is not between {SHORTEST_CALLS_PERIOD_S:g} and {LONGEST_CALLS_PERIOD_S:g} s")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
 
 
 def parse_pattern(text: str) -> str:

@@ -13,9 +13,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tachograph.recorder.command.option_values import (
+    CALL_CHOICES,
+    DEFAULT_CALLS_BUDGET,
+    DEFAULT_CALLS_PERIOD_S,
+    DEFAULT_CALLS_TOP,
     DEFAULT_NATIVE_DEPTH,
     DEFAULT_THRESHOLD,
     SAMPLERS,
+    parse_call_choice,
+    parse_calls_budget,
+    parse_calls_period,
+    parse_calls_top,
     parse_interval,
     parse_native_depth,
     parse_pattern,
@@ -91,6 +99,26 @@ def _of_native_depth(options: Options) -> str | None:
     return None
 
 
+def _if_on(value: bool) -> bool | None:  # as it is in Options
+    return value or None
+
+
+def _seconds(value: float | None) -> int | None:
+    return None if value is None else round(value * 1e9)
+
+
+def _of_calls(options: Options) -> str | None:
+    if options.calls and options.sampler != "native":
+        return "--calls is of no use with --sampler signal, which sees no calls: leave one of them out"
+    return None
+
+
+def _of_call_options(options: Options) -> str | None:
+    if not options.calls:
+        return "--calls-budget, --calls-choice, --calls-top and --calls-period are about --calls: add it"
+    return None
+
+
 def _of_filters(options: Options) -> str | None:
     if options.sampler != "native":
         return "--include and --exclude are of no use with --sampler signal, which records one process"
@@ -148,6 +176,38 @@ class Options:
         "paths out.",
         more="At most 1000. The signal sampler sees no native code.",
         manifest="native_depth", setting="native_depth",
+    )  # fmt: skip
+    calls: bool = row(
+        "--calls", default=False, key="calls", kind=FLAG, useless=_of_calls,
+        help="Count and time calls of Python functions as well, exactly while a function is watched. Which are "
+        "watched is learned while the program runs.",
+        more="See [calls](../how-to/count-calls.md).",
+        manifest="calls", setting="calls", told=_if_on,
+    )  # fmt: skip
+    calls_budget: float | None = row(
+        "--calls-budget", default=None, metavar="PERCENT", parse=parse_calls_budget,
+        shown=f"{DEFAULT_CALLS_BUDGET:g}", useless=_of_call_options, key="calls-budget", kind=NUMBER,
+        help="With --calls: how much of the time watching may take.",
+        manifest="calls_budget", setting="calls_budget",
+    )  # fmt: skip
+    calls_choice: str | None = row(
+        "--calls-choice", default=None, parse=parse_call_choice, choices=CALL_CHOICES, shown="racing",
+        useless=_of_call_options, key="calls-choice",
+        help="With --calls: how it is learned which functions to watch: by racing (95 % Bernstein bounds), or by "
+        "successive rejects until the functions of --calls-top are left.",
+        manifest="calls_choice", setting="calls_choice",
+    )  # fmt: skip
+    calls_top: int | None = row(
+        "--calls-top", default=None, metavar="N", parse=parse_calls_top, shown=str(DEFAULT_CALLS_TOP),
+        useless=_of_call_options, key="calls-top", kind=NUMBER,
+        help="With --calls-choice rejects: how many functions are left.",
+        manifest="calls_top", setting="calls_top",
+    )  # fmt: skip
+    calls_period_s: float | None = row(
+        "--calls-period", default=None, metavar="SECONDS", parse=parse_calls_period,
+        shown=f"{DEFAULT_CALLS_PERIOD_S:g}", useless=_of_call_options, key="calls-period", kind=NUMBER,
+        help="With --calls: how often all functions get another chance.",
+        manifest="calls_period_ns", setting="calls_period_ns", told=_seconds,
     )  # fmt: skip
     gpu: bool = row(
         "--gpu", off=("--no-gpu",), default=True, key="gpu", kind=FLAG,

@@ -62,8 +62,8 @@ def parse(text: str) -> dict[str, str]:
     """The settings.
 
     They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children``, ``rotate``,
-    ``native_depth`` (numbers), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see
-    process_filter.py).
+    ``native_depth``, ``calls``, ``calls_budget``, ``calls_period_ns``, ``calls_top`` (numbers), ``calls_choice``,
+    ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see process_filter.py).
     """
     return {key: value for key, _, value in (item.partition("=") for item in text.split(",") if item)}
 
@@ -95,6 +95,17 @@ def start(spool: str, config: dict[str, str]) -> None:
         atexit.register(at_exit)
         for key, value in facts.items():
             meta(key, value)
+        if config.get("calls") == "1":
+            watch_calls(config, paused=paused)
+
+
+def watch_calls(config: dict[str, str], *, paused: bool) -> None:
+    """Count and time calls, from here on; where that is not possible the recording's ledger says so."""
+    from tachograph.recorder._native import watch_calls as watch
+
+    budget = float(config.get("calls_budget", "2")) / 100
+    period_ns = int(config.get("calls_period_ns", "1000000000"))
+    watch(period_ns, budget, config.get("calls_choice", "racing"), int(config.get("calls_top", "10")), paused)
 
 
 def at_exit() -> None:
@@ -182,6 +193,12 @@ def span_writer() -> "Callable[[str, str, int, int, int, int], None] | None":
     module = sys.modules.get("tachograph.recorder.inprocess.signal_sampler")
     sampler = None if module is None else module.running()
     return None if sampler is None else sampler.span
+
+
+def loop_step() -> "Callable[[int], None] | None":
+    """What is told of a marked loop: 1 it begins, 0 it goes on, -1 it ends. None if no calls can be watched."""
+    native = sys.modules.get("tachograph.recorder._native")
+    return native.loop if native is not None and native.active() else None
 
 
 def snapshot() -> bool:

@@ -44,6 +44,8 @@ const tg_walker kWalker{
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork = lifecycle::restart_helper,
     .evaluation_loop = reinterpret_cast<const void*>(&found),
+    .calls_turn = nullptr,
+    .calls_flush = nullptr,
 };
 
 void arm(int memory, int children = 1) {

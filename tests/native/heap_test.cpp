@@ -37,6 +37,8 @@ const tg_walker kWalker{
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork = [] {},
     .evaluation_loop = reinterpret_cast<const void*>(&copies::draw),
+    .calls_turn = nullptr,
+    .calls_flush = nullptr,
 };
 
 void arm() {

@@ -60,6 +60,8 @@ const tg_walker kWalker{
             lifecycle::restart_helper();
         },
     .evaluation_loop = reinterpret_cast<const void*>(&found),
+    .calls_turn = nullptr,
+    .calls_flush = nullptr,
 };
 
 int arm(const char* folder, char* error, size_t size, bool waits = true) {

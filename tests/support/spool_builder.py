@@ -119,6 +119,21 @@ class SegmentBuilder:
         """So much of the block was in memory then."""
         self.add(29, struct.pack("<qqII", time_ns, resident, block, 0))
 
+    def calls(self, time_ns: int, since_ns: int, stack: int, **values: float) -> None:
+        """A function was watched; ``values`` are the other fields of CALLS by name, 0 if they are not given."""
+        names = (
+            *("watched_ns", "calls", "ended", "total_ns", "longest_ns", "own_begun", "own_ended", "own_ns"),
+            *("own_longest_ns", "drawn_calls", "drawn_ns", "drawn_cost_ns", "cpu_ns", "watched_cpu_ns"),
+        )
+        whole = [int(values.get(name, 0)) for name in names]
+        parts = ("total_squared", "own_squared", "calls_squared", "calls_watched", "watched_squared")
+        sums = [float(values.get(name, 0)) for name in parts]
+        self.add(27, struct.pack("<16q5dII", time_ns, since_ns, *whole, *sums, stack, int(values.get("intervals", 0))))
+
+    def call_times(self, time_ns: int, stack: int, bucket: int, calls: int, *, own: bool = False) -> None:
+        """So many calls of a function lasted so long."""
+        self.add(28, struct.pack("<qqIBBH", time_ns, calls, stack, own, bucket, 0))
+
     def module(
         self,
         module: int,

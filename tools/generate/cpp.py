@@ -7,6 +7,7 @@ from tachograph.format import Specification
 from .layouts import Field, Layout, Layouts
 
 _TYPES = {"i64": "int64_t", "u64": "uint64_t", "i32": "int32_t", "u32": "uint32_t", "u16": "uint16_t", "u8": "uint8_t"}
+_TYPES |= {"f64": "double"}
 _FILES = {"control": "Control", "segment": "SegmentHeader", "process": "ProcessRecord"}
 _FILES |= {"request": "FileRequest", "answer": "FileAnswer"}
 _ENUMS = {"origin": "Origin", "target": "Target", "memory_event": "MemoryEvent"}

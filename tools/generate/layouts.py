@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-SIZES = {"i64": 8, "u64": 8, "i32": 4, "u32": 4, "u16": 2, "u8": 1}
-CODES = {"i64": "q", "u64": "Q", "i32": "i", "u32": "I", "u16": "H", "u8": "B"}
+SIZES = {"i64": 8, "u64": 8, "i32": 4, "u32": 4, "u16": 2, "u8": 1, "f64": 8}
+CODES = {"i64": "q", "u64": "Q", "i32": "i", "u32": "I", "u16": "H", "u8": "B", "f64": "d"}
 """The types in Python's module struct."""
 
 NONE = 0xFFFFFFFF

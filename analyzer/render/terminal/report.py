@@ -22,6 +22,7 @@ from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
 from ...report_data.other_code import other_functions
 from ...report_data.row_labels import MEANING, OUT_OF_SCOPE, off_line_title, scope_text
+from .call_section import call_lines
 from .header import header, indented
 from .leaks import leak_lines
 from .line_columns import Columns
@@ -96,6 +97,7 @@ class Report:
             yield from self._functions()
             if not self._sort.by_size:
                 yield from native_lines(self._profile, self._style, self._width, self._title, self._columns)
+        yield from call_lines(self._profile, self._style, self._width)
         yield from span_lines(self._profile, self._style, self._width)
         if found:
             yield from self._threads()

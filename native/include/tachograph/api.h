@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 9u
+#define TG_API_VERSION 10u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -102,6 +102,10 @@ struct tg_walker {
     void (*after_fork)(void);
     // An address inside the interpreter's evaluation loop.
     const void* evaluation_loop;
+    // The recorder's own thread, every few milliseconds: what watches calls may be due.
+    void (*calls_turn)(int64_t now_ns);
+    // What was counted of calls is to be written, if the calling thread may do so.
+    void (*calls_flush)(void);
 };
 
 struct tg_options {

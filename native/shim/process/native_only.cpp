@@ -51,6 +51,8 @@ constexpr tg_walker kWalker{
             if (!t_interpreter_forks) lifecycle::restart_helper();
         },
     .evaluation_loop = nullptr,
+    .calls_turn = nullptr,
+    .calls_flush = nullptr,
 };
 
 int64_t number(const char* key) {

@@ -59,6 +59,8 @@ enum class Kind : uint8_t {
     position = 24,
     generation = 25,
     kept = 26,
+    calls = 27,
+    call_times = 28,
     touched = 29,
     abandoned = 255,
 };
@@ -108,6 +110,11 @@ enum class Loss : uint32_t {
     codes_lost = 40,
     modules_lost = 41,
     ends_uncopied = 42,
+    call_functions_unwatched = 43,
+    calls_untimed = 44,
+    calls_out_of_order = 45,
+    calls_unavailable = 46,
+    call_windows_skipped = 47,
 };
 
 // State of a process in its control file.
@@ -501,6 +508,47 @@ struct KeptRecord {
     uint8_t reserved_1[4];
 };
 static_assert(sizeof(KeptRecord) == 16);
+
+// How often a function was called while it was watched, and how long its calls lasted.
+struct CallsRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t since_ns;
+    int64_t watched_ns;
+    int64_t calls;
+    int64_t ended;
+    int64_t total_ns;
+    int64_t longest_ns;
+    int64_t own_begun;
+    int64_t own_ended;
+    int64_t own_ns;
+    int64_t own_longest_ns;
+    int64_t drawn_calls;
+    int64_t drawn_ns;
+    int64_t drawn_cost_ns;
+    int64_t cpu_ns;
+    int64_t watched_cpu_ns;
+    double total_squared;
+    double own_squared;
+    double calls_squared;
+    double calls_watched;
+    double watched_squared;
+    uint32_t stack;
+    uint32_t intervals;
+};
+static_assert(sizeof(CallsRecord) == 184);
+
+// How many calls of a function lasted so long.
+struct CallTimesRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t calls;
+    uint32_t stack;
+    uint8_t own;
+    uint8_t bucket;
+    uint8_t reserved_5[2];
+};
+static_assert(sizeof(CallTimesRecord) == 32);
 
 // How much of a sampled block of at least 4 MiB is in memory.
 struct TouchedRecord {

@@ -169,6 +169,8 @@ def test_tables_without_rows_are_left_out(tmp_path: Path) -> None:
         "spans",
         "gpu_devices",
         "gpu",
+        "calls",
+        "call_times",
     }
     assert sorted(each.name for each in tmp_path.glob("*.parquet")) == sorted(f"{name}.parquet" for name in written)
     assert written["copies"]["rows"] == 1

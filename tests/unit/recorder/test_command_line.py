@@ -187,6 +187,6 @@ def test_click_shows_what_the_table_has() -> None:
     assert list(shown) == list(OPTIONS)
     for name, option in OPTIONS.items():
         assert {*shown[name].opts, *shown[name].secondary_opts} == {*option.names, *option.off}
-    text = record.get_help(click.Context(record))
+    text = " ".join(record.get_help(click.Context(record)).split())
     assert "[default: 10485767]" in text
     assert "[default: 10]" in text

@@ -1,0 +1,254 @@
+"""The experiment of the Paikana paper, figures 1 and 2: what learned tracing costs, and how right it is.
+
+    python benchmarks/learned_calls.py                                   # 60 MB of HTML, all arms, five rounds
+    python benchmarks/learned_calls.py --megabytes 500 --rounds 3        # as large as in the paper
+    python benchmarks/learned_calls.py --peers yappi,pyinstrument
+
+A flame graph's HTML is read into a tree, bare and under each profiler, one after another in every round. The
+distribution of own time over its functions is compared with clocks placed by hand (see programs/flame_html.py), and
+with cProfile less what it costs itself: Kullback and Leibler's divergence of a profiler's distribution from the true
+one.
+"""
+
+import json
+import math
+import os
+import pstats
+import statistics
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
+from harness.errors import BenchmarkError
+from harness.interleave import progress
+from harness.measure import PROGRAMS, start
+from harness.ours import analysis, functions
+from harness.peers import Shares, load, shares
+from harness.peers import installed as installed_peers
+from harness.store import ENDED
+from harness.survey import ENVIRONMENTS, ROOT, complaints
+
+PROGRAM = str(PROGRAMS / "flame_html.py")
+FUNCTIONS = (
+    *("read_line", "match_frame", "depth_of", "unescape", "split_title", "split_name", "to_number", "add_node"),
+    "Node.__init__",
+)
+LEAST = 1e-4
+"""The share that a function has at least in a profiler's distribution: none is infinitely far from the truth."""
+CALLS = f"{RECORD} --cpu-only --calls"
+
+
+def counted(recording: Path, _: Path) -> Shares:
+    """Own times of functions by their calls."""
+    own: Counter[str] = Counter()
+    for function in analysis(recording, "--scope", "all")["functions"]:
+        if function["calls"] and function["own_call_mean_s"]:
+            own[function["function"]] += function["calls"] * function["own_call_mean_s"]
+    return shares(own)
+
+
+def traced(recording: Path, _: Path) -> Shares:
+    """What cProfile tells as own times, with those of the C functions that they call."""
+    return shares(corrected(recording, None))
+
+
+def corrected(recording: Path, bare_s: float | None) -> dict[str, float]:
+    """Own seconds of cProfile; less what a traced call costs it, where the time of a bare run is known."""
+    stats = pstats.Stats(str(recording)).stats  # type: ignore[attr-defined]
+    cost = 0.0
+    if bare_s is not None:
+        whole = sum(own for _, _, own, _, _ in stats.values())
+        cost = max(whole - bare_s, 0.0) / sum(calls for _, calls, _, _, _ in stats.values())
+    own_s: Counter[str] = Counter()
+    for (file, _, name), (_, calls, own, _, callers) in stats.items():
+        if file != "~":
+            own_s["Node.__init__" if name == "__init__" else name] += own - calls * cost
+            continue
+        for (_, _, caller), (_, times, inside, _) in callers.items():
+            own_s["Node.__init__" if caller == "__init__" else caller] += inside - times * cost
+    return {name: max(value, 0.0) for name, value in own_s.items()}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run the program: its arm, what the program is told to do, and how to read what was written."""
+
+    arm: Arm
+    what: str = "read"
+    reader: Callable[[Path, Path], Shares] | None = None
+
+
+def ours() -> list[Way]:
+    """The bare program, and tachograph's ways."""
+    return [
+        Way(Arm(BARE, "{python}")),
+        Way(Arm(BARE_AGAIN, "{python}")),
+        Way(Arm("sampling", f"{RECORD} --cpu-only"), reader=functions),
+        Way(Arm("loop(), racing", f"{RECORD} --cpu-only"), "loop", counted),
+        Way(Arm("--calls, racing", CALLS), reader=counted),
+        Way(Arm("--calls, rejects", f"{CALLS} --calls-choice rejects --calls-top 4"), reader=counted),
+        Way(Arm("cProfile", "{python} -m cProfile -o {recording} {program}", peer=True), reader=traced),
+    ]
+
+
+def of_peers(text: str) -> list[Way]:
+    """The ways of other profilers that tell functions apart."""
+    ways = []
+    for peer, python in installed_peers(text, ENVIRONMENTS):
+        if peer.functions is not None and peer.bare == BARE:
+            ways += [Way(peer.arm(name, python), reader=peer.functions) for name in peer.arms]
+    return ways
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run; seconds are of the program's loop, and None where it did not come to its end."""
+
+    round: int
+    name: str
+    outcome: str
+    elapsed_s: float | None
+    cpu_s: float | None
+    said: Shares | None
+    corrected: Shares | None = None
+
+
+@click.command()
+@click.option("--megabytes", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Size of the page.")
+@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Runs of each arm.")
+@click.option(
+    "--peers", default="yappi,pyinstrument,py-spy", show_default=True, help="Comma-separated; all of them: all."
+)
+@click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds after which a run is given up.")
+@click.option("--results", type=click.Path(path_type=Path, dir_okay=False), help="Default: results/learned_calls.json.")
+def main(megabytes: float, rounds: int, peers: str, timeout: float, results: Path | None) -> None:
+    """Figures 1 and 2 of the paper on Paikana."""
+    with complaints("learned_calls"):
+        for name in peers.split(",") if peers not in ("", "all") else []:
+            load(name)
+        ways = [*ours(), *of_peers(peers)]
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            page = Path(folder) / "page.html"
+            found = measure(ways, page, megabytes, rounds, timeout)
+    print(table(found))
+    target = results or ROOT / "results" / "learned_calls.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout: float) -> dict[str, Any]:
+    """All runs, interleaved, and the truth, measured before and after them."""
+    run_once(ways[0], ["make", str(page), str(megabytes)], timeout)
+    truths = [run_once(ways[0], ["truth", str(page)], timeout)]
+    bare_s = run_once(ways[0], ["read", str(page)], timeout)["elapsed_s"]
+    runs: list[Run] = []
+    with progress(rounds * len(ways)) as show:
+        for number in range(rounds):
+            turn = number % len(ways)
+            for way in ways[turn:] + ways[:turn]:
+                show(len(runs), f"round {number + 1}: {way.arm.name}")
+                runs.append(run(number, way, page, bare_s, timeout))
+    truths.append(run_once(ways[0], ["truth", str(page)], timeout))
+    true = only({name: statistics.mean(each[name] for each in truths) for name in FUNCTIONS})
+    return {
+        "megabytes": megabytes,
+        "load": os.getloadavg(),
+        "truth": true,
+        "runs": [asdict(each) for each in runs],
+        "summary": summary(runs, true),
+    }
+
+
+def run_once(way: Way, arguments: list[str], timeout: float) -> dict[str, float]:
+    """The report of one run that is not part of the comparison; nothing of one that makes the page."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        report = Path(name) / "report.json"
+        more = [] if arguments[0] == "make" else [str(report)]
+        _, outcome, _ = start(way.arm, [PROGRAM, *arguments, *more], Path(name), None, timeout)
+        if outcome != ENDED:
+            raise BenchmarkError(f"{arguments[0]} of the bare program: {outcome}")
+        return json.loads(report.read_text(encoding="utf-8")) if more else {}
+
+
+def run(number: int, way: Way, page: Path, bare_s: float, timeout: float) -> Run:
+    """One run, and what the profiler says of it."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        report = Path(name) / "report.json"
+        _, outcome, where = start(way.arm, [PROGRAM, way.what, str(page), str(report)], Path(name), None, timeout)
+        told = json.loads(report.read_text(encoding="utf-8")) if outcome == ENDED and report.exists() else {}
+        said = less_cost = None
+        recording = where / "recording.tacho"
+        if told and way.reader is not None:
+            said = only(way.reader(recording, Path(way.arm.python).parent))
+            if way.arm.name == "cProfile":
+                less_cost = only(corrected(recording, bare_s))
+        return Run(number, way.arm.name, outcome, told.get("elapsed_s"), told.get("cpu_s"), said, less_cost)
+
+
+def only(own: Shares) -> Shares:
+    """Shares of the functions that the truth is known of, in percent of them all."""
+    renamed: Counter[str] = Counter()
+    for name, value in own.items():
+        renamed["Node.__init__" if name in ("__init__", "Node.__init__") else name] += value  # type: ignore[assignment]
+    return shares({name: float(renamed[name]) for name in FUNCTIONS})
+
+
+def divergence(true: Shares, said: Shares) -> float:
+    """Kullback and Leibler's divergence of what was said from the truth, in nats."""
+    return sum(
+        share / 100 * math.log(share / 100 / max(said[name] / 100, LEAST)) for name, share in true.items() if share > 0
+    )
+
+
+def summary(runs: list[Run], true: Shares) -> dict[str, dict[str, float | None]]:
+    """By way: medians of the ratios of time within a round, and of the divergences."""
+    bare = {each.round: each for each in runs if each.name == BARE}
+    found: dict[str, dict[str, float | None]] = {}
+    references = [each.corrected for each in runs if each.corrected]
+    for name in dict.fromkeys(each.name for each in runs):
+        mine = [each for each in runs if each.name == name]
+        said = [each.said for each in mine if each.said]
+        found[name] = {
+            "elapsed": _median([each.elapsed_s / (bare[each.round].elapsed_s or 1) for each in mine if each.elapsed_s]),
+            "cpu": _median([each.cpu_s / (bare[each.round].cpu_s or 1) for each in mine if each.cpu_s]),
+            "divergence": _median([divergence(true, each) for each in said]),
+            "divergence_from_cprofile": _median([divergence(known, each) for each in said for known in references]),
+        }
+    if references:
+        found["cProfile, corrected"] = {"divergence": _median([divergence(true, each) for each in references])}
+    return found
+
+
+def _median(values: list[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def table(found: dict[str, Any]) -> str:
+    """The two figures as tables: times and divergences, then the distributions."""
+    lines = [f"{'':<22}{'time':>8}{'CPU':>8}{'KL, truth':>12}{'KL, cProfile':>14}"]
+    for name, each in found["summary"].items():
+        cells = [("elapsed", 8, 3), ("cpu", 8, 3), ("divergence", 12, 4), ("divergence_from_cprofile", 14, 4)]
+        lines.append(f"{name:<22}" + "".join(_cell(each.get(key), width, places) for key, width, places in cells))
+    lines += ["", f"{'own time, %':<22}" + "".join(f"{name[:13]:>14}" for name in FUNCTIONS)]
+    told = {"truth": found["truth"]}
+    for each in found["runs"]:
+        if each["said"]:
+            told[each["name"]] = each["said"]
+        if each["corrected"]:
+            told["cProfile, corrected"] = each["corrected"]
+    lines += [f"{name:<22}" + "".join(f"{said[key]:>14.1f}" for key in FUNCTIONS) for name, said in told.items()]
+    return "\n".join(lines)
+
+
+def _cell(value: float | None, width: int, places: int) -> str:
+    return f"{value:>{width}.{places}f}" if value is not None else " " * (width - 1) + "-"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+#include "calls/budget.h"
+
+#include "calls/clock.h"
+
+#include <algorithm>
+
+namespace tachograph::calls {
+
+void Budget::start(double part, int64_t period_ns) {
+    part_ = part;
+    period_ns_ = period_ns;
+}
+
+void Budget::resume(int64_t now_ns) {
+    earned_ns_ = now_ns;
+    credit_ns_ = of_period_ns();
+}
+
+void Budget::earn(int64_t now_ns) {
+    const double earned = part_ * static_cast<double>(now_ns - earned_ns_);
+    credit_ns_ = std::min(credit_ns_ + earned, 2 * of_period_ns());
+    earned_ns_ = now_ns;
+}
+
+void Budget::learn_body(double took_ns) {
+    // An event in which the thread lost the processor is not what an event takes.
+    const double took = std::min(took_ns, 4 * body_ns_ + 50);
+    body_ns_ += (took - body_ns_) / 16;
+}
+
+void Budget::learn_event(double event_ns) {
+    entry_ns_ = event_ns > body_ns_ ? event_ns - body_ns_ : kGuessedEntryNs / 4;
+}
+
+Charged::Charged(Budget* budget, int64_t begun_ns) : budget_(budget), begun_ns_(begun_ns) {
+    budget->charge_event();
+    timed_ = budget->times_this_event();
+}
+
+Charged::~Charged() {
+    if (timed_) budget_->learn_body(static_cast<double>(now() - begun_ns_));
+}
+
+}  // namespace tachograph::calls

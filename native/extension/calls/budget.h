@@ -1,0 +1,72 @@
+// What watching may take of the program's time, and what it has taken. Times are in ns.
+#pragma once
+
+#include <cstdint>
+
+namespace tachograph::calls {
+
+class Budget {
+  public:
+    // `part` of the time may be spent; `period_ns` is how long a part that was not spent is kept.
+    void start(double part, int64_t period_ns);
+    // Recording goes on here: there is credit for one period, and none is earned for the time
+    // before.
+    void resume(int64_t now_ns);
+    void earn(int64_t now_ns);
+
+    // One event, at what it was measured to take; one whose own code does nothing; anything else.
+    void charge_event() { spend(event_ns()); }
+    void charge_entry() { spend(entry_ns_); }
+    void charge(double ns) { credit_ns_ -= ns; }
+
+    double credit_ns() const { return credit_ns_; }
+    double spent_ns() const { return spent_ns_; }  // by events, in all
+    double event_ns() const { return entry_ns_ + body_ns_; }
+    double body_ns() const { return body_ns_; }
+    double of_period_ns() const { return part_ * static_cast<double>(period_ns_); }
+    double part() const { return part_; }
+
+    // Whether this event's own code is to be timed, and what it took.
+    bool times_this_event() { return ++events_ % kTimedEvents == 0; }
+    void learn_body(double took_ns);
+    // What watching a call of nothing takes by event, in all.
+    void learn_event(double event_ns);
+    // While an event's cost is measured no budget is kept.
+    void lift() { credit_ns_ = 1e18; }
+
+  private:
+    // One event of so many is timed.
+    static constexpr uint32_t kTimedEvents = 32;
+    // Before anything was measured.
+    static constexpr double kGuessedEntryNs = 150;
+
+    void spend(double ns) {
+        credit_ns_ -= ns;
+        spent_ns_ += ns;
+    }
+
+    double part_ = 0;
+    int64_t period_ns_ = 0;
+    double credit_ns_ = 0;
+    double spent_ns_ = 0;
+    int64_t earned_ns_ = 0;              // when credit was last earned
+    double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code
+    double body_ns_ = 0;                 // and in it
+    uint32_t events_ = 0;
+};
+
+// Charges an event, and times our own code now and then.
+class Charged {
+  public:
+    Charged(Budget* budget, int64_t begun_ns);
+    ~Charged();
+    Charged(const Charged&) = delete;
+    Charged& operator=(const Charged&) = delete;
+
+  private:
+    Budget* budget_;
+    int64_t begun_ns_;
+    bool timed_;
+};
+
+}  // namespace tachograph::calls

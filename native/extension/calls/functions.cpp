@@ -1,0 +1,220 @@
+#include "calls/functions.h"
+
+#include "codes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace tachograph::calls {
+namespace {
+
+constexpr uint8_t kCallsRecord = 27;
+constexpr size_t kCallsBytes = 184;
+constexpr uint8_t kTimesRecord = 28;
+constexpr size_t kTimesBytes = 32;
+
+// A function that is called on and on has a row after one second, then after two, and so on.
+constexpr int64_t kFirstRowNs = 1'000'000'000;
+constexpr int64_t kRareRowsNs = 8'000'000'000;
+
+template <typename T>
+void put(uint8_t* record, size_t offset, T value) {
+    memcpy(record + offset, &value, sizeof value);
+}
+
+}  // namespace
+
+constinit uint16_t Functions::s_free_places[kMostFunctions] = {};
+constinit Function Functions::s_functions[kMostFunctions] = {};
+
+void Times::add(int64_t time_ns) {
+    const int64_t time = std::max<int64_t>(time_ns, 0);
+    ++ended;
+    sum_ns += time;
+    longest_ns = std::max(longest_ns, time);
+    squared += static_cast<double>(time) * static_cast<double>(time);
+    const auto bucket = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(time)));
+    ++buckets[std::min(bucket, kBuckets - 1)];
+}
+
+void Function::open(Moment now, int64_t length, bool is_drawn, double spent) {
+    state = Watch::open;
+    strays = 0;
+    opened = now;
+    length_ns = length;
+    drawn = is_drawn;
+    spent_ns = spent;
+    interval_calls = 0;
+}
+
+void Function::end_interval(Moment now, End why, double spent) {
+    if (state != Watch::open) return;
+    const int64_t passed = std::max<int64_t>(now.ns - opened.ns, 0);
+    const int64_t ran = std::max<int64_t>(now.cpu_ns - opened.cpu_ns, 0);
+    const auto seen_calls = static_cast<double>(interval_calls + (why == End::called ? 1 : 0));
+    const auto watched = static_cast<double>(ran);
+    const double cost = std::min(spent - spent_ns, watched);
+    watched_ns += passed;
+    watched_cpu_ns += ran;
+    // One that is to go on and is ended by its calls tells of these only.
+    if (drawn && (why != End::early || length_ns > 0)) {
+        ++intervals;
+        drawn_ns += ran;
+        drawn_cost_ns += cost;
+        drawn_calls += static_cast<int64_t>(seen_calls);
+        calls_squared += seen_calls * seen_calls;
+        calls_watched += seen_calls * watched;
+        watched_squared += watched * watched;
+    }
+    rate_calls += seen_calls;
+    rate_ns += std::max(static_cast<double>(passed) - cost, static_cast<double>(passed) / 16);
+    opened = now;
+    spent_ns = spent;
+    drawn = true;
+    interval_calls = 0;
+}
+
+void Function::give_up() {
+    ++epoch;
+    open_calls = 0;
+}
+
+void Functions::start(const tg_api* api, const tg_offsets* offsets) {
+    api_ = api;
+    offsets_ = offsets;
+}
+
+Function* Functions::add(const void* code, Moment now) {
+    size_t place = 0;
+    if (free_ > 0)
+        place = s_free_places[--free_];
+    else if (high_ < kMostFunctions)
+        place = high_++;
+    else
+        return nullptr;
+    Function& function = s_functions[place];
+    const uint32_t epoch = function.epoch + 1;
+    function = Function{};
+    function.code = code;
+    function.epoch = epoch;
+    function.since = now;
+    function.row_period_ns = kFirstRowNs;
+    function.next_row_ns = now.ns + kFirstRowNs;
+    return &function;
+}
+
+void Functions::remove(Function* function) {
+    function->give_up();
+    function->code = nullptr;
+    s_free_places[free_++] = static_cast<uint16_t>(place(function));
+}
+
+void Functions::begin_rows(Moment now) {
+    for (size_t at = 0; at < high_; ++at) {
+        Function& old = s_functions[at];
+        if (!old.code) continue;
+        Function fresh;
+        fresh.code = old.code;
+        fresh.state = old.state;
+        fresh.epoch = old.epoch + 1;
+        fresh.quota = old.quota;
+        fresh.since = fresh.opened = now;
+        fresh.rate_calls = old.rate_calls;
+        fresh.rate_ns = old.rate_ns;
+        fresh.row_period_ns = kFirstRowNs;
+        fresh.next_row_ns = now.ns + kFirstRowNs;
+        old = fresh;
+    }
+}
+
+void Functions::write(Function* function, Moment now, bool last, double spent_ns) {
+    // An interval that has a length is not cut: its calls are in the next row.
+    if (function->state == Watch::open && (function->length_ns == 0 || last))
+        function->end_interval(now, End::other, spent_ns);
+    const bool whole = function->watched_ns >= now.ns - function->since.ns;
+    if (function->calls == 0 && function->total.ended == 0 && (!last || whole)) return;
+    size_t size = 0;
+    void* scratch = api_->borrow_scratch(&size);  // it keeps the tables in place
+    uint32_t stack = TG_NONE;
+    if (scratch) {
+        uint32_t code = TG_NONE;
+        const Codes codes(api_, offsets_);
+        const auto* object = static_cast<const uint8_t*>(function->code);
+        if (codes.intern(object, nullptr, &code) && code != TG_NONE)
+            stack = api_->intern_stack(TG_NONE, code, -1, nullptr, 1);
+    }
+    if (write_row(*function, stack, now)) {
+        write_times(function->total, false, stack, now.ns);
+        write_times(function->own, true, stack, now.ns);
+    }
+    if (scratch) api_->return_scratch(scratch);
+    function->since = now;
+    function->watched_ns = function->watched_cpu_ns = 0;
+    function->intervals = 0;
+    function->drawn_ns = function->drawn_calls = 0;
+    function->drawn_cost_ns = 0;
+    function->calls = function->own_begun = 0;
+    function->calls_squared = function->calls_watched = function->watched_squared = 0;
+    function->total = function->own = Times{};
+    function->row_period_ns = std::min(2 * function->row_period_ns, kRareRowsNs);
+    function->next_row_ns = now.ns + function->row_period_ns;
+}
+
+void Functions::describe(const void* code, const void* frame) const {
+    size_t size = 0;
+    void* scratch = api_->borrow_scratch(&size);
+    if (!scratch) return;
+    uint32_t id = TG_NONE;
+    const Codes codes(api_, offsets_);
+    codes.intern(static_cast<const uint8_t*>(code), static_cast<const uint8_t*>(frame), &id);
+    api_->return_scratch(scratch);
+}
+
+bool Functions::write_row(const Function& function, uint32_t stack, Moment now) const {
+    uint64_t ticket = 0;
+    uint8_t* record = api_->reserve(kCallsRecord, kCallsBytes, &ticket);
+    if (!record) return false;
+    put(record, 8, now.ns);
+    put(record, 16, function.since.ns);
+    put(record, 24, function.watched_ns);
+    put(record, 32, function.calls);
+    put(record, 40, function.total.ended);
+    put(record, 48, function.total.sum_ns);
+    put(record, 56, function.total.longest_ns);
+    put(record, 64, function.own_begun);
+    put(record, 72, function.own.ended);
+    put(record, 80, function.own.sum_ns);
+    put(record, 88, function.own.longest_ns);
+    put(record, 96, function.drawn_calls);
+    put(record, 104, function.drawn_ns);
+    put(record, 112, static_cast<int64_t>(function.drawn_cost_ns));
+    put(record, 120, std::max<int64_t>(now.cpu_ns - function.since.cpu_ns, 0));
+    put(record, 128, function.watched_cpu_ns);
+    put(record, 136, function.total.squared);
+    put(record, 144, function.own.squared);
+    put(record, 152, function.calls_squared);
+    put(record, 160, function.calls_watched);
+    put(record, 168, function.watched_squared);
+    put(record, 176, stack);
+    put(record, 180, function.intervals);
+    api_->commit(record, ticket, 1);
+    return true;
+}
+
+void Functions::write_times(const Times& times, bool own, uint32_t stack, int64_t now_ns) const {
+    for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+        if (times.buckets[bucket] == 0) continue;
+        uint64_t ticket = 0;
+        uint8_t* record = api_->reserve(kTimesRecord, kTimesBytes, &ticket);
+        if (!record) return;
+        put(record, 8, now_ns);
+        put(record, 16, static_cast<int64_t>(times.buckets[bucket]));
+        put(record, 24, stack);
+        put(record, 28, static_cast<uint8_t>(own ? 1 : 0));
+        put(record, 29, static_cast<uint8_t>(bucket));
+        api_->commit(record, ticket, 1);
+    }
+}
+
+}  // namespace tachograph::calls

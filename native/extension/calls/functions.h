@@ -1,0 +1,127 @@
+// The functions whose calls are watched, what is known of their calls, and the rows of it.
+//
+// All of this is used with the GIL held. The table is of a fixed size, and nothing is allocated.
+#pragma once
+
+#include "calls/choice.h"
+#include "calls/clock.h"
+#include "compat.h"
+#include "tachograph/api.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph::calls {
+
+inline constexpr size_t kMostFunctions = 4096;
+inline constexpr size_t kBuckets = 48;  // 2^47 ns are 39 hours; what is longer is in the last
+
+// Calls that have ended.
+struct Times {
+    int64_t ended = 0;
+    int64_t sum_ns = 0;
+    int64_t longest_ns = 0;
+    double squared = 0;
+    uint32_t buckets[kBuckets] = {};
+
+    void add(int64_t time_ns);
+};
+
+enum class Watch : uint8_t {
+    open,     // beginnings of calls are seen
+    closing,  // not any more, but the ends of open calls are
+    closed,
+};
+
+// Why an interval ended.
+enum class End : uint8_t {
+    called,  // its length was over when the next call came, which counts as the last one in it
+    early,   // there were too many calls
+    other,
+};
+
+struct Function {
+    const void* code = nullptr;  // nullptr: the place is free
+    Watch state = Watch::closed;
+    // Changes whenever the ends of its open calls will not be seen: they are then given up.
+    uint32_t epoch = 0;
+    uint32_t open_calls = 0;
+    uint32_t strays = 0;  // ends of calls that were not seen to begin, while closing
+    uint64_t quota = 0;   // calls that are still to be seen in the interval
+    uint64_t seen = 0;    // in this period
+    Arm arm;
+    // How often it was called of late, in drawn intervals or, before there was one, in others.
+    double rate_calls = 0;
+    double rate_ns = 0;
+
+    // Of the row that is being collected.
+    Moment since;
+    int64_t watched_ns = 0;
+    int64_t watched_cpu_ns = 0;
+    int64_t calls = 0;
+    int64_t own_begun = 0;
+    uint32_t intervals = 0;
+    int64_t drawn_ns = 0;  // CPU time, as the sums below
+    int64_t drawn_calls = 0;
+    double drawn_cost_ns = 0;
+    double calls_squared = 0;
+    double calls_watched = 0;
+    double watched_squared = 0;
+    Times total;
+    Times own;
+
+    // Of the interval that is open.
+    Moment opened;
+    int64_t length_ns = 0;  // that it is to have; 0: it goes on
+    bool drawn = false;     // its beginning did not depend on a call
+    double spent_ns = 0;    // what watching had taken when it began
+    int64_t interval_calls = 0;
+
+    int64_t next_row_ns = 0;
+    int64_t row_period_ns = 0;
+
+    // `spent_ns` is what watching has taken until now: while it takes time the program does not go
+    // on.
+    void open(Moment now, int64_t length_ns, bool drawn, double spent_ns);
+    // The interval is over, if there is one.
+    void end_interval(Moment now, End why, double spent_ns);
+    double rate() const { return rate_ns > 0 ? rate_calls / rate_ns : 0; }
+    // The ends of its open calls will not be seen.
+    void give_up();
+};
+
+class Functions {
+  public:
+    // Place of a new function; nullptr if there is none.
+    Function* add(const void* code, Moment now);
+    void remove(Function* function);
+    Function* at(size_t place) { return &s_functions[place]; }
+    size_t place(const Function* function) const {
+        return static_cast<size_t>(function - s_functions);
+    }
+    // All places that were ever used.
+    size_t high() const { return high_; }
+
+    // Writes the row of a function and begins the next one; nothing if there is nothing to say.
+    void write(Function* function, Moment now, bool last, double spent_ns);
+    // Writes down what `code` is, while `frame` runs it: later there may be no frame to ask.
+    void describe(const void* code, const void* frame) const;
+    // The rows begin here.
+    void start(const tg_api* api, const tg_offsets* offsets);
+    // All that was collected is of another process, or of another time.
+    void begin_rows(Moment now);
+
+  private:
+    bool write_row(const Function& function, uint32_t stack, Moment now) const;
+    void write_times(const Times& times, bool own, uint32_t stack, int64_t now_ns) const;
+
+    const tg_api* api_ = nullptr;
+    const tg_offsets* offsets_ = nullptr;
+    size_t high_ = 0;
+    size_t free_ = 0;
+    // All zero at first, and apart from what is not: they take no memory before they are used.
+    static uint16_t s_free_places[kMostFunctions];
+    static Function s_functions[kMostFunctions];
+};
+
+}  // namespace tachograph::calls

@@ -1,0 +1,248 @@
+"""Calls of functions: their numbers and times as the recorder writes them and the analyzer tells them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration import support
+from tachograph.analyzer import api
+
+pytestmark = [pytest.mark.native, pytest.mark.recording]
+
+KNOWN = support.PROGRAMS / "known_calls.py"
+MONITORING = sys.version_info >= (3, 12)
+"""Whether functions are watched one by one."""
+selective = pytest.mark.skipif(not MONITORING, reason="sys.monitoring came with Python 3.12")
+windows = pytest.mark.skipif(MONITORING, reason="only Python 3.11 is watched in windows")
+
+
+def record(program: Path, folder: Path, *arguments: str, options: tuple[str, ...] = ("--calls",)) -> tuple[Path, Any]:
+    """The recording, and what the program said in JSON."""
+    if not support.native_recorder():
+        pytest.skip("built without the native recorder")
+    done = support.record([program, *arguments], folder, "--cpu-only", *options)
+    assert (done.status, done.stderr) == (0, "")
+    return folder / "run.tacho", json.loads(done.stdout)
+
+
+def functions(recording: Path, program: Path) -> dict[str, dict[str, Any]]:
+    """The rows of the program's own functions, by name."""
+    with api.open(recording) as opened:
+        rows = opened.profile().functions.to_dict("records")
+    return {row["function"]: row for row in rows if str(row["file"]).endswith(program.name)}
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    return record(KNOWN, tmp_path_factory.mktemp("calls"), "2", options=("--calls", "--calls-budget", "5"))
+
+
+@selective
+def test_functions_that_are_called_rarely_are_counted_exactly(known: tuple[Path, dict[str, int]]) -> None:
+    rows = functions(known[0], KNOWN)
+    few = {name: count for name, count in known[1].items() if name not in ("constant", "bimodal")}
+    for name in few:
+        row = rows[name]
+        assert row["calls_low"] == row["calls"] == row["calls_high"], name
+    assert {name: rows[name]["calls"] for name in few} == few
+
+
+@selective
+def test_times_of_calls_are_those_of_what_they_did(known: tuple[Path, dict[str, int]]) -> None:
+    rows = functions(known[0], KNOWN)
+    assert rows["rare"]["call_p50_s"] >= 0.02
+    assert rows["rare"]["call_mean_s"] <= rows["rare"]["call_max_s"]
+    # A coroutine is charged for what it ran, and not for what it waited.
+    assert rows["coroutine"]["call_max_s"] < 0.05
+    # Each call of a recursion holds those within it.
+    assert rows["recursive"]["own_call_mean_s"] * 10 <= rows["recursive"]["call_max_s"] * 1.001
+    assert rows["main"]["call_mean_s"] >= rows["many"]["call_mean_s"] + rows["few"]["call_mean_s"]
+    for row in rows.values():
+        known_times = [row[f"call_{name}_s"] for name in ("p50", "p90", "p99", "max")]
+        assert known_times == sorted(known_times), row["function"]
+
+
+def test_numbers_of_calls_that_are_estimated_are_near_the_truth(known: tuple[Path, dict[str, int]]) -> None:
+    rows = functions(known[0], KNOWN)
+    for name in ("constant", "bimodal"):
+        assert 0 < rows[name]["calls_low"] <= known[1][name], name
+        assert rows[name]["watched_s"] > 0
+    # What was watched at the same time was called as often.
+    assert rows["constant"]["calls_low"] == pytest.approx(rows["bimodal"]["calls_low"], rel=0.25)
+
+
+def test_histograms_tell_two_kinds_of_calls_apart(known: tuple[Path, dict[str, int]]) -> None:
+    times = dict(functions(known[0], KNOWN)["bimodal"]["call_times"])
+    whole = sum(times.values())
+    # One call in ten does eighty times the work; a call that was interrupted counts with its interruption.
+    long = sum(count for end, count in times.items() if end > 16e-6)
+    assert long / whole == pytest.approx(0.1, abs=0.05)
+
+
+def test_tables_agree_with_each_other(known: tuple[Path, dict[str, int]]) -> None:
+    calls, times = (support.rows(known[0], name) for name in ("calls", "call_times"))
+    by_row: dict[tuple[Any, ...], list[int]] = {}
+    for row in times:
+        sums = by_row.setdefault((row["time_ns"], row["process"], row["stack"]), [0, 0])
+        sums[row["own"]] += row["calls"]
+    for row in calls:
+        ended, own = by_row.get((row["time_ns"], row["process"], row["stack"]), [0, 0])
+        assert (row["ended"], row["own_ended"]) == (ended, own)
+        assert row["own_ended"] <= row["ended"]
+        assert row["own_begun"] <= row["calls"]
+        assert row["own_ns"] <= row["total_ns"]
+        assert row["watched_ns"] >= 0
+        assert row["longest_ns"] ** 2 <= row["total_squared"] * (1 + 1e-9)
+    # Library code that is compiled twice is one function with the periods of both code objects.
+    own_functions = {stack for stack, name in names_of_stacks(known[0]).items() if name in known[1]}
+    periods = sorted((row["stack"], row["since_ns"], row["time_ns"]) for row in calls if row["stack"] in own_functions)
+    assert len(periods) > 1
+    for (stack, _, end), (following, since, _) in pairwise(periods):
+        assert stack != following or since == end
+
+
+LOOP = """
+import json
+from itertools import pairwise
+from tachograph.recorder import loop
+
+def inside():
+    pass
+
+def outside():
+    pass
+
+for _ in range(50):
+    outside()
+total = 0
+for number in loop(range(20)):
+    inside()
+    total += number
+for _ in range(50):
+    outside()
+for number in loop(range(20)):
+    inside()
+    if number == 4:
+        break
+print(json.dumps({"total": total}))
+"""
+
+
+@selective
+def test_a_marked_loop_is_watched_and_nothing_else(tmp_path: Path) -> None:
+    program = tmp_path / "marked.py"
+    program.write_text(LOOP)
+    recording, said = record(program, tmp_path, options=())
+    rows = functions(recording, program)
+    assert said == {"total": 190}
+    assert rows["inside"]["calls_low"] == 25
+    assert "outside" not in rows or not rows["outside"]["calls_low"] > 0
+
+
+def test_without_a_recording_a_marked_loop_is_an_iterator(tmp_path: Path) -> None:
+    program = tmp_path / "marked.py"
+    program.write_text(LOOP + "\nassert type(loop([1])) is type(iter([1]))\n")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"total": 190}
+
+
+FORKS = """
+import json, os
+
+def before(): pass
+def parent(): pass
+def child(): pass
+
+for _ in range(3): before()
+pid = os.fork()
+if pid == 0:
+    for _ in range(5): child()
+    os._exit(0)
+os.waitpid(pid, 0)
+for _ in range(4): parent()
+print(json.dumps({}))
+"""
+
+
+@selective
+def test_a_forked_child_has_its_own_counts(tmp_path: Path) -> None:
+    program = tmp_path / "forks.py"
+    program.write_text(FORKS)
+    recording, _ = record(program, tmp_path)
+    counts: dict[tuple[int, str], int] = {}
+    names = names_of_stacks(recording)
+    for row in support.rows(recording, "calls"):
+        key = (row["process"], names[row["stack"]])
+        counts[key] = counts.get(key, 0) + row["calls"]
+    own = {key: count for key, count in counts.items() if key[1] in ("before", "parent", "child")}
+    assert own == {(0, "before"): 3, (0, "parent"): 4, (1, "child"): 5}
+
+
+def names_of_stacks(recording: Path) -> dict[int, str]:
+    codes = support.rows(recording, "codes")
+    stacks = [row for row in support.rows(recording, "stacks") if row["code"] is not None]
+    return {row["stack"]: codes[row["code"]]["qualname"] for row in stacks}
+
+
+TAKEN = """
+import json, sys
+sys.monitoring.use_tool_id(3, "another")
+from tachograph.recorder import loop
+
+def inside():
+    pass
+
+for _ in loop(range(3)):
+    inside()
+names = [sys.monitoring.get_tool(3), sys.monitoring.get_tool(4)]
+print(json.dumps(names))
+"""
+
+
+@selective
+def test_another_tool_with_an_identifier_of_ours_keeps_it(tmp_path: Path) -> None:
+    program = tmp_path / "taken.py"
+    program.write_text(TAKEN)
+    recording, said = record(program, tmp_path, options=())
+    assert said == ["another", None]
+    assert support.losses(support.analyze(recording, cwd=tmp_path))["calls_unavailable"] == 1
+
+
+PROFILED = """
+import cProfile, json, pstats
+
+def work():
+    return sum(range(10))
+
+profile = cProfile.Profile()
+profile.enable()
+for _ in range(100):
+    work()
+profile.disable()
+calls = {key[2]: value[0] for key, value in pstats.Stats(profile).stats.items()}
+print(json.dumps({"work": calls["work"]}))
+"""
+
+
+def test_cprofile_in_the_program_sees_all_of_its_calls(tmp_path: Path) -> None:
+    program = tmp_path / "profiled.py"
+    program.write_text(PROFILED)
+    _, said = record(program, tmp_path)
+    assert said == {"work": 100}
+
+
+@windows
+def test_windows_of_python_3_11_count_what_they_see(tmp_path: Path) -> None:
+    # With all the time for a budget no window is missed for want of credit.
+    recording, counts = record(KNOWN, tmp_path, "0.1", options=("--calls", "--calls-budget", "100"))
+    rows = functions(recording, KNOWN)
+    assert 0 < rows["rare"]["calls_low"] <= counts["rare"]
+    assert rows["rare"]["call_max_s"] >= 0.02
+    assert rows["coroutine"]["call_max_s"] < 0.05

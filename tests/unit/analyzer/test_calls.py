@@ -1,0 +1,206 @@
+"""Calls of functions: how many there were, and how long they took, from rows whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tachograph.analyzer.conclusions.calls.call_columns import quantiles
+from tachograph.analyzer.profile.build import build_profile
+from tachograph.analyzer.profile.profile import Question
+from tachograph.analyzer.recording.opened import Recording
+from tachograph.analyzer.render.json_document import document, pieces
+from tachograph.analyzer.report_data.numbers import short_count, short_time
+
+from .recordings import MS, START, Builder
+
+SECOND = 1000 * MS
+
+
+def period(builder: Builder, stack: int, second: float, length: float, **values: Any) -> dict[str, Any]:
+    """A row of ``calls``, watched all the time unless ``values`` say otherwise."""
+    end = START + round(second * SECOND)
+    row: dict[str, Any] = dict.fromkeys(
+        (
+            *("calls", "ended", "total_ns", "longest_ns", "own_begun", "own_ended", "own_ns", "own_longest_ns"),
+            *("intervals", "drawn_ns", "drawn_calls", "drawn_cost_ns"),
+        ),
+        0,
+    )
+    row |= dict.fromkeys(("total_squared", "own_squared", "calls_squared", "calls_watched", "watched_squared"), 0.0)
+    row |= {"time_ns": end, "since_ns": end - round(length * SECOND), "process": 0, "stack": stack}
+    row |= {"watched_ns": round(length * SECOND), **values}
+    row = {"cpu_ns": max(round(length * SECOND), 0), "watched_cpu_ns": row["watched_ns"]} | row
+    builder.rows["calls"].append(row)
+    return row
+
+
+def times(builder: Builder, row: dict[str, Any], buckets: dict[int, int], *, own: bool = False) -> None:
+    for bucket, calls in buckets.items():
+        key = {name: row[name] for name in ("time_ns", "process", "stack")}
+        builder.rows["call_times"].append({**key, "own": own, "bucket": bucket, "calls": calls})
+
+
+def drawn(intervals: Iterable[tuple[int, float]]) -> dict[str, Any]:
+    """The sums over intervals of (calls, seconds)."""
+    pairs = [(calls, seconds * SECOND) for calls, seconds in intervals]
+    return {
+        "intervals": len(pairs),
+        "drawn_calls": sum(calls for calls, _ in pairs),
+        "drawn_ns": round(sum(length for _, length in pairs)),
+        "calls_squared": float(sum(calls**2 for calls, _ in pairs)),
+        "calls_watched": float(sum(calls * length for calls, length in pairs)),
+        "watched_squared": float(sum(length**2 for _, length in pairs)),
+    }
+
+
+def functions(builder: Builder, **question: Any) -> dict[str, dict[str, Any]]:
+    if not builder.path.exists():
+        builder.write()
+    with Recording.open(builder.path) as recording:
+        text = "".join(pieces(document(build_profile(recording, Question(**question)))))
+    return {row["function"]: row for row in json.loads(text)["functions"] if row["language"] == "python"}
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> Builder:
+    return Builder(tmp_path / "run.tacho")
+
+
+def a_function(builder: Builder, name: str) -> int:
+    file = 0 if builder.rows["files"] else builder.file("/app/work.py")
+    return builder.stack((builder.code(file, name, len(builder.rows["codes"]) + 1), None))
+
+
+def test_a_function_that_was_watched_all_the_time_is_exact(builder: Builder) -> None:
+    stack = a_function(builder, "rare")
+    first = period(builder, stack, 1, 1, calls=7, ended=7, total_ns=70_000_000, longest_ns=30_000_000)
+    times(builder, first, {24: 6, 25: 1})
+    period(builder, stack, 3, 2, calls=1, ended=1, total_ns=10_000_000, longest_ns=10_000_000)
+    row = functions(builder)["rare"]
+    assert (row["calls"], row["calls_low"], row["calls_high"], row["watched_s"]) == (8, 8, 8, 3.0)
+    assert row["call_mean_s"] == pytest.approx(0.01)
+    assert row["call_max_s"] == 0.03
+    assert 2**23 / 1e9 <= row["call_p50_s"] < 2**24 / 1e9
+    # It was sampled nowhere, and is there all the same.
+    assert (row["samples"], row["cpu_s"], row["file"]) == (0, 0.0, "/app/work.py")
+
+
+def test_what_was_not_watched_is_estimated_with_an_interval(builder: Builder) -> None:
+    chance = np.random.default_rng(5)
+    inside = 0
+    for number in range(200):
+        stack = a_function(builder, f"often{number}")
+        rate, length = 40_000.0, 0.002
+        counts = chance.poisson(rate * length, 30)
+        seen = {"calls": int(counts.sum()), "watched_ns": round(30 * length * SECOND)}
+        period(builder, stack, 10, 10, **seen, **drawn((int(count), length) for count in counts))
+    for name, row in functions(builder).items():
+        assert name.startswith("often")
+        assert row["calls"] == pytest.approx(400_000, rel=0.1)
+        inside += row["calls_low"] <= 400_000 <= row["calls_high"]
+    assert 180 <= inside <= 200
+
+
+def test_intervals_of_calls_in_bursts_are_wide(builder: Builder) -> None:
+    bursts = [(0, 0.002)] * 20 + [(800, 0.002)] * 5
+    stack = a_function(builder, "bursts")
+    period(builder, stack, 10, 10, calls=4000, watched_ns=50 * MS, **drawn(bursts))
+    row = functions(builder)["bursts"]
+    assert row["calls_low"] < 0.5 * row["calls"]
+    assert row["calls_high"] > 1.5 * row["calls"]
+
+
+def test_each_phase_counts_by_its_own_rate(builder: Builder) -> None:
+    stack = a_function(builder, "phases")
+    for end, rate, time_ns in ((10, 1000, 100_000), (20, 10_000, 1000)):
+        counts = [(rate // 100, 0.01)] * 20
+        seen = 20 * rate // 100
+        row = period(
+            builder, stack, end, 10, calls=seen, ended=seen, total_ns=seen * time_ns, longest_ns=time_ns,
+            watched_ns=200 * MS, **drawn(counts),
+        )  # fmt: skip
+        times(builder, row, {time_ns.bit_length(): seen})
+    row = functions(builder)["phases"]
+    assert row["calls"] == pytest.approx(110_000)
+    # Not the mean of what was seen, but of what there was.
+    assert row["call_mean_s"] == pytest.approx((10_000 * 1e-4 + 100_000 * 1e-6) / 110_000)
+    assert row["call_p50_s"] <= 1e-6 <= row["call_p99_s"]
+    histogram = dict(map(tuple, row["call_times"]))
+    assert histogram == pytest.approx({2**17 / 1e9: 10_000, 2**10 / 1e9: 100_000})
+
+
+def test_what_watching_took_is_no_time_of_the_program(builder: Builder) -> None:
+    stack = a_function(builder, "often")
+    sums = drawn([(100, 0.002)] * 10) | {"drawn_cost_ns": 10 * MS}
+    period(builder, stack, 10, 10, calls=1000, watched_ns=20 * MS, **sums)
+    row = functions(builder)["often"]
+    assert row["calls"] == pytest.approx(1000 + 9.98 * 1000 / 0.01)
+    assert row["calls_low"] < 1000 + 9.98 * 1000 / 0.014
+
+
+def test_what_is_unknown_is_null(builder: Builder) -> None:
+    few, running, cut = (a_function(builder, name) for name in ("few", "running", "cut"))
+    period(builder, few, 10, 10, calls=128, ended=128, total_ns=1280, longest_ns=20, watched_ns=MS)
+    period(builder, running, 10, 10, calls=2, ended=1, total_ns=5, longest_ns=5)
+    last = period(builder, cut, 10, 10, calls=10, ended=8, total_ns=800, longest_ns=127)
+    times(builder, last, {7: 8})
+    rows = functions(builder)
+    assert (rows["few"]["calls"], rows["few"]["calls_low"], rows["few"]["calls_high"]) == (None, 128, None)
+    # The longest calls have not ended: no mean, and no quantile that they may be.
+    assert (rows["running"]["call_mean_s"], rows["running"]["call_max_s"]) == (None, 5e-9)
+    assert rows["cut"]["call_mean_s"] is None
+    assert rows["cut"]["call_p50_s"] < 128e-9
+    assert rows["cut"]["call_p90_s"] is rows["cut"]["call_p99_s"] is None
+    assert rows["cut"]["own_call_mean_s"] is None
+
+
+def test_without_calls_all_columns_are_null(builder: Builder) -> None:
+    builder.cpu(a_function(builder, "sampled"))
+    row = functions(builder)["sampled"]
+    assert {row[name] for name in ("calls", "calls_low", "calls_high", "watched_s", "call_p50_s")} == {None}
+    assert row["call_times"] is None
+
+
+def test_threads_and_windows(builder: Builder) -> None:
+    stack = a_function(builder, "often")
+    builder.cpu(stack)
+    period(builder, stack, 1, 1, calls=5)
+    period(builder, stack, 3, 2, calls=6)
+    assert functions(builder, end_s=2.0)["often"]["calls"] == 5
+    assert functions(builder, thread="main")["often"]["calls"] is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quantiles_are_within_a_bucket_of_the_truth(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    heavy = np.floor(100 * chance.pareto(1.2, 10_000)).astype(np.int64)
+    two = np.where(chance.random(10_000) < 0.3, 900, 40_000)
+    for sample in (heavy, two, np.full(10_000, 77)):
+        histogram = np.zeros((1, 64))
+        np.add.at(histogram[0], [int(value).bit_length() for value in sample], 1)
+        for part in (0.5, 0.9, 0.99):
+            (found,) = quantiles(histogram, np.array([10_000.0]), np.array([float(sample.max())]), part)
+            true = int(np.sort(sample)[math.ceil(part * 10_000) - 1])
+            low, high = (0, 0) if true == 0 else (2 ** (true.bit_length() - 1), 2 ** true.bit_length())
+            assert low * (1 - 1e-9) <= found * 1e9 <= high * (1 + 1e-9)
+
+
+def test_rows_that_cannot_be_are_no_error(builder: Builder) -> None:
+    stack = a_function(builder, "odd")
+    period(builder, stack, 1, -3, calls=5, total_squared=math.nan, calls_squared=math.inf, intervals=4, watched_ns=0)
+    row = functions(builder)["odd"]
+    assert json.dumps(row["calls"]) == "5.0"
+
+
+def test_short_numbers() -> None:
+    assert [short_time(value) for value in (0.0, 41e-9, 1.26e-6, 0.25, 3.14, math.nan)] == [
+        *("0ns", "41ns", "1.3µs", "250ms", "3.1s", "?"),
+    ]
+    assert [short_count(value) for value in (0, 812, 12_345, 1_260_000, 35e9)] == ["0", "812", "12.3k", "1.3M", "35.0G"]
