@@ -159,6 +159,16 @@ class MemoryFiles:
         process.segments[sequence] = _Segment(path, *segment)
         process.highest = sequence
 
+    def log(self, record: bytes) -> bool:
+        """Append to the process log in memory for a process that cannot; whether there is one that takes it."""
+        if self._log is None:
+            return False
+        try:
+            self._log.append(record)
+        except OSError:
+            return False
+        return True
+
     def tell(self, prefix: str, value: int, at: int) -> bool:
         """Write a number into the control file of a process that is held; whether it is."""
         with self._lock:

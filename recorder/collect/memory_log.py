@@ -6,6 +6,7 @@ another user or has fewer rights, appends to the file of the spool itself.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from pathlib import Path
@@ -17,24 +18,7 @@ FREED_AT_ONCE = 1 << 18
 """Bytes that were copied are freed when there are so many of them; of whole pages."""
 
 _KIND_AT = 8
-_NOT_EXECUTABLE = 8
-"""MFD_NOEXEC_SEAL, since Linux 6.3."""
-
-
-def open_in_memory() -> int | None:
-    """A new log; None where there can be none."""
-    for more in (_NOT_EXECUTABLE, 0):
-        try:
-            return os.memfd_create("tachograph-log", os.MFD_CLOEXEC | more)
-        except OSError:
-            continue
-    return None
-
-
-def where(descriptor: int) -> str:
-    """What processes are told of it: where to open it, and what it is, so that they append to no other file."""
-    status = os.fstat(descriptor)
-    return f"/proc/{os.getpid()}/fd/{descriptor}:{status.st_dev}:{status.st_ino}"
+_BLOCK = 512
 
 
 class MemoryLog:
@@ -44,6 +28,20 @@ class MemoryLog:
         self._path = spool / LOG_NAME
         self._descriptor = descriptor
         self._copied = self._freed = 0
+
+    def append(self, record: bytes) -> None:
+        """Append a record for a process that cannot; any thread may.
+
+        Errors:
+            OSError: the log waits for the disk and is full, for example.
+        """
+        if os.fstat(self._descriptor).st_blocks * _BLOCK >= BOUND:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, record)
+        finally:
+            os.close(descriptor)
 
     def copy(self) -> None:
         """Append to the log in the spool what is new in memory.

@@ -49,10 +49,9 @@ def run(options: Options, target: Target | None) -> None:
         path, spool = options.path, output.claim(options.path, manifest, force=options.force)
     broker = log = None
     if native:
-        from tachograph.recorder.collect.memory_log import open_in_memory, where
-        from tachograph.recorder.fd_broker.socket_name import listen, overcommits
+        from tachograph.recorder.fd_broker.socket_name import listen, open_log, overcommits, place_of_log
 
-        broker, log = listen(), open_in_memory()
+        broker, log = listen(), open_log()
     settings = launch.Settings(
         spool,
         {
@@ -62,7 +61,7 @@ def run(options: Options, target: Target | None) -> None:
             "segment": output.SEGMENT_SIZE,
             "owner": os.geteuid(),
             **({} if broker is None or overcommits() else {"memory_at_once": True}),
-            **({} if log is None else {"log": where(log)}),
+            **({} if log is None else {"log": place_of_log(log)}),
         },
         preload=preload_library(memory=parameters["memory"]) if native else None,
         broker=None if broker is None else broker[0],

@@ -312,6 +312,8 @@ class FdBroker:
         magic, kind, pid = _LOG_HEAD.unpack_from(asked.record)
         if magic != PROCESS_MAGIC or pid != asked.pid or not 0 < kind < 256:
             raise RefusedError
+        if self._held.log(asked.record):
+            return
         descriptor = os.open(
             self._spool.path / LOG_NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
         )

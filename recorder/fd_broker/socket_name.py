@@ -1,6 +1,7 @@
-"""The socket at which processes of a recording pass on their memory files, and ask for files; broker.py answers.
+"""Where processes of a recording find the recording command: its socket, and the process log in its memory.
 
-It is there before the program is, and imports as little as it can.
+Processes pass on their memory files through the socket, and ask for files; broker.py answers. Both are there before the
+program is, so as little as possible is imported here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import os
 
 BACKLOG = 1024
 SECRET_BYTES = 16
+
+_NOT_EXECUTABLE = 8
+"""MFD_NOEXEC_SEAL, since Linux 6.3."""
 
 
 def listen_at(name: str) -> _socket.socket:
@@ -36,6 +40,22 @@ def listen() -> tuple[str, _socket.socket] | None:
         return name, listen_at(name)
     except OSError:  # a sandbox without such sockets: processes write to the disk themselves, and the recording says so
         return None
+
+
+def open_log() -> int | None:
+    """A process log in memory; None where there can be none: processes append to the one in the spool."""
+    for more in (_NOT_EXECUTABLE, 0):
+        try:
+            return os.memfd_create("tachograph-log", os.MFD_CLOEXEC | more)
+        except OSError:
+            continue
+    return None
+
+
+def place_of_log(descriptor: int) -> str:
+    """What processes are told of it: where to open it, and what it is, so that they append to no other file."""
+    status = os.fstat(descriptor)
+    return f"/proc/{os.getpid()}/fd/{descriptor}:{status.st_dev}:{status.st_ino}"
 
 
 def overcommits() -> bool:

@@ -17,8 +17,10 @@ from typing import NamedTuple
 import pytest
 
 from tachograph.format.spool.process_log import BOUND
+from tachograph.recorder.collect.memory_files import MemoryFiles
+from tachograph.recorder.collect.memory_log import MemoryLog
 from tachograph.recorder.fd_broker.broker import FdBroker
-from tachograph.recorder.fd_broker.socket_name import listen, listen_at
+from tachograph.recorder.fd_broker.socket_name import listen, listen_at, open_log
 from tachograph.recorder.inprocess.spool_layout import CONTROL_SIZE
 from tachograph.recorder.inprocess.spool_writer import SpoolWriter
 
@@ -271,6 +273,23 @@ def test_rows_of_the_process_log(place: Place) -> None:
     os.truncate(log, BOUND)
     assert in_a_child(lambda: [ask(place.name, message(LOG) + record(os.getpid(), kind=4))]) == [Told(0)]
     assert log.stat().st_size == BOUND + 1
+
+
+def test_a_row_for_the_process_log_waits_for_no_disk(tmp_path: Path) -> None:
+    """It goes into the log in memory, from where it is copied."""
+    name, spool, log = f"tachograph-test-{os.urandom(8).hex()}", tmp_path / "spool", open_log()
+    assert log is not None
+    spool.mkdir()
+    held = MemoryFiles(spool, MemoryLog(spool, log))
+    broker = FdBroker(spool, os.getpid(), listen_at(name), SEGMENT, memory=False, held=held)
+    broker.start()
+    try:
+        assert in_a_child(lambda: [ask(name, message(LOG) + record(os.getpid()))]) == [Told(0)]
+    finally:
+        broker.stop()
+    assert list(spool.iterdir()) == []
+    held.copy()
+    assert (spool / "processes.log").stat().st_size == 512
 
 
 def test_no_room(place: Place) -> None:

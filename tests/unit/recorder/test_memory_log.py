@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tachograph.format.spool.process_log import BOUND, LOG_NAME, Event, decode_log, encode_record
-from tachograph.recorder.collect.memory_log import FREED_AT_ONCE, MemoryLog, open_in_memory, where
+from tachograph.recorder.collect.memory_log import FREED_AT_ONCE, MemoryLog
+from tachograph.recorder.fd_broker.socket_name import open_log, place_of_log
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's memory files")
 
@@ -18,14 +19,14 @@ class Log:
     """A log and what appends to it, as a process does."""
 
     def __init__(self, spool: Path) -> None:
-        descriptor = open_in_memory()
+        descriptor = open_log()
         assert descriptor is not None
         self.descriptor, self.path = descriptor, spool / LOG_NAME
         self.copies = MemoryLog(spool, descriptor)
         self.number = 0
 
     def append(self, count: int = 1, event: Event = Event.START) -> None:
-        place, device, inode = where(self.descriptor).split(":")
+        place, device, inode = place_of_log(self.descriptor).split(":")
         file = os.open(place, os.O_WRONLY | os.O_APPEND)
         status = os.fstat(file)
         assert (status.st_dev, status.st_ino) == (int(device), int(inode))
