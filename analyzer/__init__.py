@@ -14,12 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from . import fleet
     from .api import Recording, open  # noqa: A004
     from .profile.build import build_profile
     from .profile.profile import Profile, Question
     from .recording.question_options import Attribution
 
-__all__ = ["Attribution", "Profile", "Question", "Recording", "build_profile", "open"]
+__all__ = ["Attribution", "Profile", "Question", "Recording", "build_profile", "fleet", "open"]
 
 _HOMES = {
     "Attribution": "recording.question_options",
@@ -32,6 +33,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "fleet":
+        return import_module(".fleet", __name__)
     if name in _HOMES:
         return getattr(import_module(f".{_HOMES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

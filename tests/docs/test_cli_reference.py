@@ -23,11 +23,12 @@ def existing(command: str) -> set[str]:
     """Every long option that a command takes."""
     found = main.get_command(click.Context(main), command)
     assert found is not None
-    options = [parameter for parameter in found.params if isinstance(parameter, click.Option)]
+    commands = found.commands.values() if isinstance(found, click.Group) else [found]
+    options = [each for one in commands for each in one.params if isinstance(each, click.Option)]
     names = [name for option in options for name in (*option.opts, *option.secondary_opts)]
     return {name for name in names if name.startswith("--")} - {"--help"}
 
 
-@pytest.mark.parametrize("command", ["record", "analyze", "info", "recover", "diff", "export", "scrub"])
+@pytest.mark.parametrize("command", ["record", "analyze", "info", "recover", "diff", "export", "fleet", "scrub"])
 def test_page_and_command_agree(command: str) -> None:
     assert documented(command) == existing(command)

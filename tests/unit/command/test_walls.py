@@ -31,6 +31,7 @@ ROOMS = {
         "exports/rows",
         "diff",
         "api",
+        "fleet",
         "commands",
     ),
 }

@@ -1,0 +1,153 @@
+"""A fleet: thousands of recordings in a folder or an object store, asked as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from tachograph.format import FormatError
+
+from ..profile.profile import Question
+from ..recording.opened import Watcher
+from ..recording.text import printable
+from ..samples.scope import PROJECT
+from .extras import require_for
+from .index import Index
+from .questions.compare import compare
+from .questions.health import Health, health
+from .questions.memory import FleetMemory, memory
+from .questions.ranks import Ranks, ranks
+from .questions.selection import Selection, parse_conditions, with_labels
+from .questions.top import top
+from .questions.when import Moved, when
+from .store import Store
+
+Where = str | Sequence[str]
+"""Conditions, ``label=value`` each; values may be globs. All of them must hold."""
+
+
+class Fleet:
+    """The recordings below a URL, summed up in an index. Questions return frames of pandas.
+
+    ``recordings`` has a row for each that could be read: path, host, program, created_utc, day, tags (its labels),
+    state, how it was made and its totals. ``left_out`` has path and reason of the others.
+    """
+
+    def __init__(self, url: str, index: Index, recordings: pd.DataFrame, left_out: pd.DataFrame) -> None:
+        self.url, self._index = url, index
+        self.recordings, self.left_out = recordings, left_out
+
+    def select(self, where: Where = ()) -> Selection:
+        """The recordings that meet all conditions.
+
+        Errors:
+            FormatError: a condition is none, or no recording meets them.
+        """
+        if self.recordings.empty:
+            raise FormatError(f"there is no recording that can be read in {printable(self.url, 200)}")
+        return Selection(self.recordings, self._index).only(parse_conditions(where))
+
+    def top(
+        self,
+        *,
+        level: str = "functions",
+        metric: str = "cpu",
+        by: str | None = None,
+        where: Where = (),
+        total: bool = False,
+        limit: int = 20,
+        anyway: bool = False,
+    ) -> pd.DataFrame:
+        """The functions, lines or stacks with the most time or memory over all recordings; see ``questions.top``."""
+        selection = self.select(where)
+        return top(selection, level=level, metric=metric, by=by, total=total, limit=limit, anyway=anyway)
+
+    def health(self, where: Where = ()) -> Health:
+        """What is there, what was lost, what could not be read; see ``questions.health``."""
+        return health(self.select(where), self.left_out)
+
+    def compare(
+        self,
+        base: Where,
+        new: Where,
+        *,
+        level: str = "functions",
+        metric: str = "cpu",
+        where: Where = (),
+        total: bool = False,
+        limit: int = 20,
+        anyway: bool = False,
+    ) -> pd.DataFrame:
+        """What differs between the recordings that meet ``base`` and those that meet ``new``; ``questions.compare``."""
+        selection = self.select(where)
+        old, young = (selection.only(parse_conditions(side)) for side in (base, new))
+        wanted = set(old.frame["recording"]) | set(young.frame["recording"])
+        frame = selection.frame
+        both = Selection(frame[frame["recording"].isin(wanted)].reset_index(drop=True), self._index)
+        return compare(old, young, both, level=level, metric=metric, total=total, limit=limit, anyway=anyway)
+
+    def when(
+        self,
+        function: str,
+        *,
+        by: str = "version",
+        metric: str = "cpu",
+        where: Where = (),
+        total: bool = False,
+        anyway: bool = False,
+    ) -> Moved:
+        """The first version (or another label, or ``day``) since which a function takes more or less."""
+        return when(self.select(where), function, by=by, metric=metric, total=total, anyway=anyway)
+
+    def ranks(self, where: Where = (), *, function: str | None = None, anyway: bool = False) -> Ranks:
+        """Which rank of a run is late, by how much and where, and which ranks wait for it; see ``questions.ranks``."""
+        return ranks(self.select(where), function=function, anyway=anyway)
+
+    def memory(self, where: Where = (), *, confirmed_on: int = 2, anyway: bool = False) -> FleetMemory:
+        """Peaks, and leaks with the number of hosts that have them; see ``questions.memory``."""
+        return memory(self.select(where), confirmed_on=confirmed_on, anyway=anyway)
+
+
+def open(  # noqa: A001  # fleet.open reads as it should
+    url: str,
+    *,
+    index: str | None = None,
+    scope: str = PROJECT,
+    cluster: str | Any | None = None,
+    workers: int = 1,
+    storage_options: Mapping[str, Any] | None = None,
+    watcher: Watcher | None = None,
+) -> Fleet:
+    """Opens the recordings below a folder or a URL of fsspec, and sums up those that are not in the index yet.
+
+    Args:
+        url: the folder with the recordings, at any depth.
+        index: where the index is; else in ``.tachograph`` beside the recordings.
+        scope: whose lines are charged, as for ``analyze``; another scope is another index.
+        cluster: a Client of dask.distributed or its scheduler's address; the workers read the store themselves.
+        workers: without a cluster, how many processes of this machine read recordings; 1 is this process.
+        storage_options: what fsspec is to know of the store, an endpoint for instance.
+        watcher: is told how far it has come.
+
+    Errors:
+        FormatError: there is no such folder, the index cannot be written, or something is not installed.
+    """
+    require_for(url)
+    store = Store(url, storage_options)
+    if watcher is not None:
+        watcher.step("listing recordings")
+    found = store.recordings()
+    made = Index(store, Question(scope=scope), None if index is None else Store(index, storage_options))
+    failures = made.update(found, cluster=cluster, workers=workers, watcher=watcher)
+    rows = made.recordings(found)
+    told = [(row.path, row.error) for row in rows[rows["error"].notna()].itertuples()]
+    good = rows[rows["error"].isna()]
+    copies = good[good.duplicated("uuid", keep="first")]
+    firsts = good.drop_duplicates("uuid").set_index("uuid")["path"]
+    told += [(row.path, f"it is a copy of {firsts[row.uuid]}") for row in copies.itertuples()]
+    told += list(failures.items())
+    left_out = pd.DataFrame(sorted(told), columns=["path", "reason"])
+    good = good.drop(copies.index).reset_index(drop=True)
+    return Fleet(url, made, with_labels(good), left_out)

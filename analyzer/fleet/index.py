@@ -1,0 +1,228 @@
+"""The index of a fleet: the sums of its recordings as a few large Parquet files, made once for each recording.
+
+Layout of a folder of the index, one for each question and version:
+
+- ``index.json``: which parts count. It is replaced at last, and at once; what no entry names is ignored.
+- ``TABLE/PART.parquet``: a table of ``index_tables`` for the recordings of a part.
+
+Parts begin with the recordings of one batch, and many small ones are put together, sorted by service and day.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from tachograph.format import FormatError
+
+from ..profile.profile import Question
+from ..recording.opened import Watcher
+from ..recording.text import printable
+from .engine import Task, run
+from .index_tables import SCHEMAS, VERSION
+from .recording_sums import read_sums
+from .store import INDEX_FOLDER, Found, Store, StoreError
+
+CATALOGUE = "index.json"
+BATCH = 64
+"""Recordings of a part when it is made."""
+
+SMALL_PARTS = 16
+"""Parts with few recordings that are left as they are; more are put together."""
+
+PART_RECORDINGS = 5_000
+"""Recordings of a part that is put together from smaller ones."""
+
+
+@dataclass
+class Parts:
+    """What ``index.json`` says: recordings of each part by its name."""
+
+    parts: dict[str, int] = field(default_factory=dict)
+
+
+class Index:
+    """The index of a store for one question."""
+
+    def __init__(self, store: Store, question: Question, home: Store | None = None) -> None:
+        self._store, self._question = store, question
+        self._home = home or Store(store.below(INDEX_FOLDER) if store.local else _beside(store), store.options)
+        told = json.dumps({"version": VERSION, **asdict(question)}, sort_keys=True, default=str)
+        self._folder = hashlib.sha256(told.encode()).hexdigest()[:16]
+        self._parts = self._read_catalogue()
+
+    def update(
+        self,
+        found: Sequence[Found],
+        *,
+        cluster: str | Any | None = None,
+        workers: int = 1,
+        watcher: Watcher | None = None,
+    ) -> dict[str, str]:
+        """Adds the recordings that are not in the index yet; paths of those that no worker could sum up, and why.
+
+        Errors:
+            FormatError: the index cannot be written.
+        """
+        missing = self._missing(found)
+        batches = [missing[start : start + BATCH] for start in range(0, len(missing), BATCH)]
+        tasks = [
+            Task(read_sums, merged, [(self._store.url, self._store.options, each, self._question) for each in batch])
+            for batch in batches
+        ]
+        left_out: dict[str, str] = {}
+        done = 0
+        if missing:
+            self._write_catalogue()  # that it cannot be written is to be known before all the work
+        for each in run(tasks, cluster, workers):
+            batch = batches[each.number]
+            if each.error is not None:
+                left_out |= {one.path: f"no worker could read it: {each.error}" for one in batch}
+            else:
+                self._add(each.result, len(batch))
+            done += len(batch)
+            if watcher is not None:
+                watcher.step(f"indexing: {done:,} of {len(missing):,} recordings")
+        if missing:
+            self._write_catalogue()
+        if sum(count <= BATCH for count in self._parts.parts.values()) > SMALL_PARTS:
+            self._compact({each.key for each in found})
+        return left_out
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """A table of the index, of all its parts."""
+        files = [self._path(name, part) for part in self._parts.parts]
+        if not files:
+            return ds.dataset(SCHEMAS[name].empty_table())
+        return ds.dataset(files, schema=SCHEMAS[name], format="parquet", filesystem=self._home.fs)
+
+    def recordings(self, found: Iterable[Found]) -> pd.DataFrame:
+        """The rows of recordings that are there now, the newest of each."""
+        keys = pa.array([each.key for each in found], pa.int64())
+        table = self._read("recordings", ds.field("recording").isin(keys))
+        return table.to_pandas().drop_duplicates("recording", keep="last").sort_values("path", ignore_index=True)
+
+    def _read(self, name: str, condition: ds.Expression | None = None) -> pa.Table:
+        try:
+            return self._home.retried("cannot read the index", lambda: self.dataset(name).to_table(filter=condition))
+        except (StoreError, FileNotFoundError, pa.ArrowInvalid) as error:
+            raise FormatError(f"the index {printable(self._home.url, 200)} is damaged ({error}): remove it") from None
+
+    def _missing(self, found: Sequence[Found]) -> list[Found]:
+        known = self._read("recordings").select(["recording", "again"]).to_pydict()
+        settled = {key for key, again in zip(known["recording"], known["again"], strict=True) if not again}
+        return [each for each in found if each.key not in settled]
+
+    def _add(self, tables: Mapping[str, pa.Table], recordings: int) -> str:
+        part = uuid.uuid4().hex
+        for name, table in tables.items():
+            self._write(self._path(name, part), _parquet(table))
+        self._parts.parts[part] = recordings
+        return part
+
+    def _compact(self, live: set[int]) -> None:
+        """Puts parts together: recordings that are gone are left out, and sorted by service and day."""
+        old = list(self._parts.parts)
+        about = self._read("recordings").to_pandas().drop_duplicates("recording", keep="last")
+        about = about[about["recording"].isin(live)]
+        service = about["labels"].map(lambda text: json.loads(text).get("service.name", "") if text else "")
+        day = about["created_utc"].str[:10].fillna("")
+        order = about.assign(service=service, day=day).sort_values(["service", "day", "path"])["recording"].to_numpy()
+        chunks = [order[start : start + PART_RECORDINGS] for start in range(0, len(order), PART_RECORDINGS)]
+        made: dict[str, int] = {}
+        for chunk in chunks:
+            keys, rank = pa.array(chunk, pa.int64()), pd.Series(range(len(chunk)), chunk)
+            tables = {}
+            for name in SCHEMAS:
+                table = self._read(name, ds.field("recording").isin(keys))
+                frame_rank = pd.Series(table.column("recording").to_numpy()).map(rank).to_numpy()
+                table = table.take(pa.array(frame_rank.argsort(kind="stable")))
+                tables[name] = _distinct(table) if name == "sources" else table
+            # A recording that was read twice is in two parts, and counts as it was read last.
+            made[self._add({**tables, "recordings": _last(tables["recordings"])}, len(chunk))] = len(chunk)
+        self._parts.parts = made
+        self._write_catalogue()
+        for part in old:
+            for name in SCHEMAS:
+                self._remove(self._path(name, part))
+
+    def _path(self, table: str, part: str) -> str:
+        return self._home.below(self._folder, table, f"{part}.parquet")
+
+    def _read_catalogue(self) -> Parts:
+        path = self._home.below(self._folder, CATALOGUE)
+        try:
+            document = json.loads(self._home.retried("cannot read the index", lambda: self._home.fs.cat_file(path)))
+            return Parts({str(name): int(count) for name, count in document["parts"].items()})
+        except FileNotFoundError:
+            return Parts()
+        except (StoreError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FormatError(f"the index {printable(path, 200)} cannot be read ({error}): remove it") from None
+
+    def _write_catalogue(self) -> None:
+        document = {"tachograph": {"document": "fleet-index", "version": VERSION}, **asdict(self._parts)}
+        document["question"] = {name: str(value) for name, value in asdict(self._question).items() if value is not None}
+        self._write(self._home.below(self._folder, CATALOGUE), json.dumps(document, indent=1).encode())
+
+    def _write(self, path: str, data: bytes) -> None:
+        fs = self._home.fs
+
+        def put() -> None:
+            if self._home.local:
+                # Source texts are in it, and recordings are readable by their owner only.
+                Path(self._home.root).mkdir(mode=0o700, parents=True, exist_ok=True)
+            fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+            if self._home.local:
+                fs.pipe_file(f"{path}.tmp", data)
+                fs.mv(f"{path}.tmp", path)
+            else:
+                fs.pipe_file(path, data)
+
+        try:
+            self._home.retried("cannot write", put)
+        except (StoreError, OSError) as error:
+            where = printable(self._home.url, 200)
+            raise FormatError(f"cannot write the index {where} ({error}): say where with --index") from None
+
+    def _remove(self, path: str) -> None:
+        try:
+            self._home.retried("cannot remove", lambda: self._home.fs.rm_file(path))
+        except (StoreError, FileNotFoundError):
+            return  # it is in no catalogue any more, and takes up only room
+
+
+def merged(parts: list[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+    """The tables of several recordings as one set of tables; a source text that several have is there once."""
+    tables = {name: pa.concat_tables([part[name] for part in parts]) for name in SCHEMAS}
+    return {**tables, "sources": _distinct(tables["sources"])}
+
+
+def _distinct(table: pa.Table) -> pa.Table:
+    """The source texts, each once."""
+    frame = table.select(["file", "sha256"]).to_pandas()
+    return table.filter(pa.array(~frame.duplicated().to_numpy()))
+
+
+def _last(table: pa.Table) -> pa.Table:
+    keys = pd.Series(table.column("recording").to_numpy())
+    return table.filter(pa.array(~keys.duplicated(keep="last").to_numpy()))
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue())
+
+
+def _beside(store: Store) -> str:
+    return f"{store.url.rstrip('/')}/{INDEX_FOLDER}"

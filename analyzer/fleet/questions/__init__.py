@@ -1,0 +1,1 @@
+"""The questions: each a pure function from the index's tables to a frame."""

@@ -1,0 +1,74 @@
+"""``fleet health``: which recordings there are, what was lost in them, and which could not be read and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from .selection import MODES, Selection
+
+BUSY = 0.05
+"""A recording's machine was busy if its main threads had no processor for this part of their time."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """The state of a fleet.
+
+    ``counts``: by name, how many recordings are read, left out, unfinished, with losses, on a busy machine.
+    ``left_out``: path, reason. ``losses``: loss, severity, recordings, count, doc, advice, the ones where data is
+    missing first. ``modes``: mode, value, recordings. ``labels``: label, recordings, values.
+    """
+
+    counts: dict[str, float]
+    left_out: pd.DataFrame
+    losses: pd.DataFrame
+    modes: pd.DataFrame
+    labels: pd.DataFrame
+
+
+def health(selection: Selection, left_out: pd.DataFrame) -> Health:
+    """The state of the recordings of a selection; ``left_out`` has those that are in none: path, reason."""
+    frame = selection.frame
+    losses = selection.query(
+        "losses",
+        "SELECT loss, any_value(severity) AS severity, count(DISTINCT recording) AS recordings, sum(count) AS count,"
+        " any_value(doc) AS doc, any_value(advice) AS advice FROM t GROUP BY 1"
+        " ORDER BY any_value(severity) = 'note', recordings DESC, loss",
+    )
+    with_loss = selection.query("losses", "SELECT count(DISTINCT recording) AS n FROM t WHERE severity = 'loss'")
+    cpu, unsampled = frame["cpu_s"].sum(), frame["unsampled_s"].sum()
+    busy = frame["main_cpu_wait_s"].fillna(0.0) > BUSY * frame["process_s"]
+    counts = {
+        "recordings": len(frame),
+        "left_out": len(left_out),
+        "unfinished": int((frame["state"] == "recording").sum()),
+        "recovered": int((frame["state"] == "recovered").sum()),
+        "with_losses": int(with_loss["n"].iat[0]) if len(with_loss) else 0,
+        "on_busy_machines": int(busy.sum()),
+        "hosts": int(frame["host"].nunique()),
+        "cpu_s": float(cpu),
+        "unsampled_s": float(unsampled),
+        "wall_s": float(frame["wall_s"].sum()),
+        "bytes": float(frame["bytes"].sum()),
+    }
+    return Health(counts, left_out.reset_index(drop=True), losses, _modes(frame), _labels(selection))
+
+
+def _modes(frame: pd.DataFrame) -> pd.DataFrame:
+    rows = [
+        (name, str(value), int(count))
+        for column, name in {**MODES, "waits": "waits", "memory": "memory", "python": "Python"}.items()
+        for value, count in frame[column].value_counts(dropna=False).items()
+    ]
+    return pd.DataFrame(rows, columns=["mode", "value", "recordings"])
+
+
+def _labels(selection: Selection) -> pd.DataFrame:
+    rows = []
+    for name in selection.label_names():
+        values = [value for value in selection.values(name) if value is not None]
+        distinct = sorted(set(values), key=lambda value: (-values.count(value), value)) if len(values) < 2000 else []
+        rows.append((name, len(values), len(set(values)), ", ".join(distinct[:5])))
+    return pd.DataFrame(rows, columns=["label", "recordings", "values", "most"])

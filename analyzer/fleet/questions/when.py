@@ -1,0 +1,166 @@
+"""``fleet when``: since which version, day or other label a function takes more or less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from ...recording.text import printable
+from ..statistics import FEWEST, ratios
+from .selection import Selection
+from .top import amounts_of, groups_of, metric_named, row_sums, weights_of
+
+SHUFFLES = 999
+WRONG = 0.01
+"""The part of fleets without a change in which one is told."""
+
+_SEED = 20_261_123
+_Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Where a function moved.
+
+    ``groups``: group, first (when its first recording began), value, low, high, recordings; in the order of time.
+    ``since`` is the first group of the part that differs, None if none does; ``before`` and ``after`` are the values of
+    the two parts, ``p`` how likely a step as large as the largest is if recordings were in any other order.
+    """
+
+    name: str
+    file: str | None
+    groups: pd.DataFrame
+    since: str | None
+    before: float
+    after: float
+    p: float
+
+
+def when(
+    selection: Selection,
+    function: str,
+    *,
+    by: str = "version",
+    metric: str = "cpu",
+    total: bool = False,
+    anyway: bool = False,
+) -> Moved:
+    """The first group (of a label, or ``day``) since which a function's share is another one.
+
+    The function is named by its name, or FILE:NAME. Groups are in the order of their first recordings. The step between
+    two groups is where the two parts of the fleet differ most (the largest t of all steps). How likely that is by
+    chance is found by shuffling the recordings, so that looking at many steps is accounted for. If there is a step, the
+    part before it is looked at in the same way, and so on: the first one counts.
+
+    Errors:
+        FormatError: there is no such function or label, or the recordings were made in different ways.
+    """
+    asked = metric_named(metric)
+    selection.refuse_mixed(*asked.needs, anyway=anyway)
+    column = asked.total() if total else asked.column
+    place = _find(row_sums(selection, "functions", column), function)
+    groups = _in_time([(value, each) for value, each in groups_of(selection, by)])
+    amounts = [amounts_of(each, "functions", column, place)[0] for _, each, _ in groups]
+    weights = [weights_of(each, asked) for _, each, _ in groups]
+    told = [ratios(amount[None, :], weight) for amount, weight in zip(amounts, weights, strict=True)]
+    frame = pd.DataFrame(
+        {
+            "group": [value for value, _, _ in groups],
+            "first": [first for _, _, first in groups],
+            "value": [float(each.value[0]) for each in told],
+            "low": [float(each.low[0]) for each in told],
+            "high": [float(each.high[0]) for each in told],
+            "recordings": [len(each) for _, each, _ in groups],
+        }
+    )
+    step, p = _first_step(amounts, weights)
+    before, after = np.nan, np.nan
+    if step is not None:
+        parts = slice(step), slice(step, None)
+        before, after = (sum(map(np.sum, amounts[part])) / sum(map(np.sum, weights[part])) for part in parts)
+    since = None if step is None else groups[step][0]
+    file = place["file"].iat[0]
+    return Moved(place["name"].iat[0], file if isinstance(file, str) else None, frame, since, before, after, p)
+
+
+def _find(places: pd.DataFrame, function: str) -> pd.DataFrame:
+    """The one row of a function."""
+    file, colon, name = function.rpartition(":")
+    named = places[places["name"] == (name if colon else function)]
+    if named.empty:
+        named = places[places["name"].astype(str).str.endswith(f".{name if colon else function}")]
+    if colon:
+        named = named[named["file"].astype(str).str.endswith(file)]
+    if named.empty:
+        raise FormatError(f"no recording has time in a function {printable(function, 80)!r}")
+    if named["file"].nunique(dropna=False) > 1 or named["name"].nunique() > 1:
+        told = ", ".join(f"{row.file}:{row.name}" for row in named.head(5).itertuples(index=False))
+        raise FormatError(f"several functions have the name {printable(function, 80)!r}: name one of {told}")
+    return named.head(1).reset_index(drop=True)
+
+
+def _in_time(groups: list[tuple[str, Selection]]) -> list[tuple[str, Selection, str | None]]:
+    """The groups by the beginning of their first recordings; those of which it is not known come last, by name."""
+    firsts = []
+    for value, each in groups:
+        begun = each.frame["created_utc"].dropna()
+        firsts.append((value, each, None if begun.empty else str(begun.min())))
+    return sorted(firsts, key=lambda each: (each[2] is None, each[2] or "", each[0]))
+
+
+def _first_step(amounts: list[_Array], weights: list[_Array]) -> tuple[int | None, float]:
+    """The number of the first group after the first step, and the p-value of the largest step."""
+    step, p = _largest_step(amounts, weights)
+    first = step
+    while first is not None and first > 1:
+        earlier, _ = _largest_step(amounts[:first], weights[:first])
+        if earlier is None:
+            break
+        first = earlier
+    return first, p
+
+
+def _largest_step(amounts: list[_Array], weights: list[_Array]) -> tuple[int | None, float]:
+    sizes = np.array([len(each) for each in amounts])
+    ends = np.cumsum(sizes)[:-1]
+    units = int(sizes.sum())
+    possible = (ends >= 2) & (units - ends >= 2)
+    if units < FEWEST or not possible.any():
+        return None, np.nan
+    amount, weight = np.concatenate(amounts), np.concatenate(weights)
+    own = _steps(amount[None, :], weight[None, :], ends)[0]
+    own = np.where(possible, own, 0.0)
+    chance = np.random.default_rng(_SEED)
+    order = chance.permuted(np.tile(np.arange(units), (SHUFFLES, 1)), axis=1)
+    shuffled = np.where(possible, _steps(amount[order], weight[order], ends), 0.0).max(axis=1)
+    p = float((1 + (shuffled >= own.max() * (1 - 1e-9)).sum()) / (SHUFFLES + 1))
+    return (int(own.argmax()) + 1 if p <= WRONG else None), p
+
+
+def _steps(amounts: _Array, weights: _Array, ends: NDArray[np.int64]) -> _Array:
+    """For each order of the recordings (rows) and each end of a first part: how far the two parts differ, as |t|."""
+
+    def sums(values: _Array) -> tuple[_Array, _Array]:
+        running = np.cumsum(values, axis=1)
+        left = running[:, ends - 1]
+        return left, running[:, -1:] - left
+
+    x, y, xx, xy, yy = (sums(each) for each in (amounts, weights, amounts**2, amounts * weights, weights**2))
+    values, variances = [], []
+    for side in (0, 1):
+        count = ends if side == 0 else amounts.shape[1] - ends
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = x[side] / y[side]
+            squares = xx[side] - 2 * value * xy[side] + value**2 * yy[side]
+            variances.append(np.maximum(squares, 0) / y[side] ** 2 * count / np.maximum(count - 1, 1))
+        values.append(value)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A floor, so that a part without any spread is not infinitely certain.
+        floor = 1e-12 * (np.square(values[0]) + np.square(values[1])) + 1e-300
+        t = np.abs(values[1] - values[0]) / np.sqrt(variances[0] + variances[1] + floor)
+    return np.nan_to_num(t)

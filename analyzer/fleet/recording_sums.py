@@ -1,0 +1,271 @@
+"""The sums of one recording: what a fleet keeps of it. The figures are those of ``tachograph analyze``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from ..profile.build import build_profile, named_scope
+from ..profile.profile import Profile, Question
+from ..recording.opened import Recording
+from ..recording.text import printable
+from ..recording.tree import NOTHING
+from ..samples.measures import MEASURES as NODE_MEASURES
+from ..samples.scope import PROJECT
+from .identity import common_path, function_keys, program_root, stack_hashes
+from .index_tables import MEASURES, TOTALS, empty, table_of
+from .store import Found, Store, StoreError, key_of
+
+OTHER = "<other>"
+"""The row that holds what was left out of a table because it was small."""
+
+MAX_ROWS = 2_000
+"""Rows of lines, functions and stacks that are kept of a recording; the rest is one row."""
+
+MAX_SOURCE = 1 << 20
+"""Characters of a source text that is kept."""
+
+
+def read_sums(url: str, options: dict[str, Any], found: Found, question: Question) -> dict[str, pa.Table]:
+    """The tables of a recording that lies in the store ``url``; if it cannot be read, one row that says why."""
+    try:
+        store = Store(url, options)
+        with store.opened(found) as path:
+            return sums_of(path, found, question)
+    except StoreError as error:
+        return failed(found, str(error), again=True)
+    except (FormatError, OSError) as error:
+        return failed(found, str(error))
+
+
+def failed(found: Found, why: str, *, again: bool = False) -> dict[str, pa.Table]:
+    """The tables of a recording that could not be read."""
+    row = {"path": found.path, "fingerprint": found.fingerprint, "bytes": found.size, "again": int(again)}
+    row |= {"recording": found.key, "error": printable(why.replace(found.path, ""), 300).lstrip(": /")}
+    return empty() | {"recordings": table_of("recordings", {name: [value] for name, value in row.items()})}
+
+
+def sums_of(path: Path, found: Found, question: Question) -> dict[str, pa.Table]:
+    """The tables of a recording that lies here.
+
+    Errors:
+        FormatError: it is not a recording, or is damaged.
+    """
+    with Recording.open(path) as recording:
+        profile = build_profile(recording, question)
+        files = _Files.of(recording, profile)
+        return {
+            "recordings": _about(recording, profile, found),
+            "losses": _losses(profile, found.key),
+            "functions": _functions(profile, files, found.key),
+            "lines": _lines(profile, files, found.key),
+            "stacks": _stacks(profile, files, found.key),
+            "spans": _spans(profile, found.key),
+            "leaks": _leaks(profile, files, found.key),
+            "sources": _sources(recording, profile, files, found.key),
+        }
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Common paths and digests of the files of a recording, by their ids."""
+
+    paths: list[str]
+    digests: list[str | None]
+
+    @classmethod
+    def of(cls, recording: Recording, profile: Profile) -> _Files:
+        tree = profile.calls.tree
+        root = program_root(tree, named_scope(PROJECT, recording))
+        digests = recording.table("files").column("sha256").to_pylist()
+        return cls([printable(common_path(path, root), 4096) for path in tree.paths], digests)
+
+    def path(self, file: int, label: object) -> str | None:
+        return self.paths[file] if 0 <= file < len(self.paths) else None
+
+
+def _about(recording: Recording, profile: Profile, found: Found) -> pa.Table:
+    metadata, totals, memory = profile.metadata, profile.totals, profile.memory
+    parameters = recording.manifest.parameters
+    numbers: dict[str, Any] = {name: getattr(totals, name, None) for name in TOTALS}
+    if memory is not None:
+        numbers |= {name: getattr(memory, name) for name in ("peak_bytes", "end_bytes", "resident_peak_bytes")}
+    row = {
+        "recording": found.key,
+        "again": 0,
+        "path": found.path,
+        "fingerprint": found.fingerprint,
+        "uuid": metadata.uuid,
+        "created_utc": metadata.created_utc,
+        "host": metadata.host,
+        "program": " ".join(metadata.argv[:2] if metadata.argv[:1] == ["-m"] else metadata.argv[:1]) or None,
+        "labels": json.dumps(metadata.labels, ensure_ascii=False),
+        "state": profile.quality.state,
+        "sampler": ", ".join(metadata.samplers) or None,
+        "waits": _told(parameters.get("waits")),
+        "memory": _told(parameters.get("memory")),
+        "python": ", ".join(sorted({".".join(version.split(".")[:2]) for version in metadata.python_versions})) or None,
+        "machine": metadata.machine,
+        "scope": profile.scope,
+        "bytes": found.size,
+        "interval_s": metadata.interval_s,
+        **numbers,
+    }
+    return table_of("recordings", {name: [value] for name, value in row.items()})
+
+
+def _told(value: object) -> str | None:
+    return None if value is None else "yes" if value is True else "no"
+
+
+def _losses(profile: Profile, key: int) -> pa.Table:
+    causes = profile.quality.causes
+    columns = {
+        name: [getattr(cause, name) for cause in causes] for name in ("loss", "severity", "doc", "advice", "count")
+    }
+    return table_of("losses", {"recording": [key] * len(causes), **columns})
+
+
+def _functions(profile: Profile, files: _Files, key: int) -> pa.Table:
+    frame = profile.functions
+    names = frame["function"].astype(str).tolist()
+    paths = [files.path(file, name) for file, name in zip(frame["file_id"].tolist(), names, strict=True)]
+    keys = [key_of(path or "", name) for path, name in zip(paths, names, strict=True)]
+    told = pd.DataFrame({"key": keys, "name": names, "file": paths})
+    return _summed("functions", told, frame, key)
+
+
+def _lines(profile: Profile, files: _Files, key: int) -> pa.Table:
+    frame = profile.lines
+    names = frame["function"].astype(object).where(frame["function"].notna(), None).tolist()
+    ids = frame["file_id"].tolist()
+    lines = [None if pd.isna(line) else int(line) for line in frame["line"].tolist()]
+    paths = [files.path(file, name) for file, name in zip(ids, names, strict=True)]
+    digests = [files.digests[file] if path is not None else None for file, path in zip(ids, paths, strict=True)]
+    keys = [
+        key_of(path or str(name), str(line), digest or "")
+        for path, name, line, digest in zip(paths, names, lines, digests, strict=True)
+    ]
+    sources = [text[:500] if isinstance(text, str) else None for text in frame["source"].tolist()]
+    columns = {"key": keys, "name": names, "file": paths, "sha256": digests, "source": sources}
+    told = pd.DataFrame({**columns, "line": pd.array(lines, "Int64")})
+    return _summed("lines", told, frame, key)
+
+
+def _summed(name: str, told: pd.DataFrame, frame: pd.DataFrame, key: int) -> pa.Table:
+    """The measures of rows, those of one key together; the smallest rows beyond MAX_ROWS are one."""
+    values = pd.DataFrame({each: frame[each].astype(float).to_numpy() for each in MEASURES if each in frame})
+    weights = values.reindex(columns=["total_cpu_s", "total_wait_s"]).fillna(0.0).sum(axis=1).to_numpy()
+    kept = np.zeros(len(told), np.bool_)
+    kept[np.argsort(-weights, kind="stable")[:MAX_ROWS]] = True
+    if not kept.all():
+        rest = told[~kept].iloc[:1].copy()
+        rest[[column for column in told if column != "key"]] = None
+        rest["key"], rest["name"] = key_of(OTHER), OTHER
+        sums = values[~kept].sum(min_count=1).to_frame().T
+        told = pd.concat([told[kept], rest], ignore_index=True)
+        values = pd.concat([values[kept], sums], ignore_index=True)
+    if told["key"].duplicated().any():
+        groups = told["key"].to_numpy()
+        values = values.groupby(groups, sort=False).sum(min_count=1).reset_index(drop=True)
+        told = told.groupby(groups, sort=False).first().reset_index(drop=True)
+    columns = {column: told[column].tolist() for column in told}
+    columns = {column: [None if value is pd.NA else value for value in each] for column, each in columns.items()}
+    amounts = {column: values[column].to_numpy() for column in values}
+    return table_of(name, {"recording": [key] * len(told), **columns, **amounts})
+
+
+def _stacks(profile: Profile, files: _Files, key: int) -> pa.Table:
+    """The call tree by functions: nodes of the same path are one, and small branches are a part of ``<other>``."""
+    tree, sums = profile.calls.tree, profile.calls.sums
+    columns = [NODE_MEASURES.index("cpu_ns"), NODE_MEASURES.index("wait_ns")]
+    own = sums.nodes[:, columns] / 1e9
+    hashes = stack_hashes(tree, function_keys(tree, files.paths))
+    distinct, first, node_of = np.unique(hashes, return_index=True, return_inverse=True)
+    merged = np.zeros((len(distinct), 2))
+    np.add.at(merged, node_of, own)
+    below = np.zeros(len(distinct))
+    np.add.at(below, node_of, tree.below(own).sum(axis=1))
+    kept = np.zeros(len(distinct), np.bool_)
+    # A node is never smaller than what lies below it: the largest are a tree.
+    depth = _depths(tree.parent)
+    kept[np.lexsort((depth[first], -below))[:MAX_ROWS]] = True
+    kept &= below > 0
+    order = first[kept]
+    above = np.append(hashes, 0)[tree.parent[order]]
+    function = tree.function[order]
+    names = [printable(tree.function_names[each], 500) if each != NOTHING else "<unknown code>" for each in function]
+    paths = [files.paths[tree.function_files[each]] if each != NOTHING else None for each in function]
+    depths = depth[order]
+    rest = merged[~kept].sum(axis=0) + sums.stackless[:, columns].sum(axis=0) / 1e9
+    return table_of(
+        "stacks",
+        {
+            "recording": [key] * (len(order) + 1),
+            "stack": [*distinct[kept].tolist(), key_of(OTHER)],
+            "parent": [*above.tolist(), 0],
+            "depth": [*depths.tolist(), 0],
+            "name": [*names, OTHER],
+            "file": [*paths, None],
+            "cpu_s": [*merged[kept, 0].tolist(), rest[0]],
+            "wait_s": [*merged[kept, 1].tolist(), rest[1]],
+        },
+    )
+
+
+def _depths(parent: NDArray[np.int64]) -> NDArray[np.int64]:
+    depths = [0] * len(parent)
+    for node, above in enumerate(parent.tolist()):
+        depths[node] = depths[above] + 1 if above != NOTHING else 0
+    return np.array(depths, np.int64)
+
+
+def _spans(profile: Profile, key: int) -> pa.Table:
+    frame = profile.spans
+    if frame is None or frame.empty:
+        return empty()["spans"]
+    names = ("count", "duration_s", "longest_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s")
+    columns = {name: frame[name].astype(float).to_numpy() for name in names}
+    return table_of("spans", {"recording": [key] * len(frame), "name": frame["name"].astype(str).tolist(), **columns})
+
+
+def _leaks(profile: Profile, files: _Files, key: int) -> pa.Table:
+    frame = profile.leaks
+    if frame is None or frame.empty:
+        return empty()["leaks"]
+    names = frame["function"].astype(str).tolist()
+    ids = [NOTHING if pd.isna(file) else int(file) for file in frame["file_id"].tolist()]
+    columns = {
+        name: frame[name].astype(float).to_numpy() for name in ("likelihood", "rate_bytes_per_s", "leaked_bytes")
+    }
+    return table_of(
+        "leaks",
+        {
+            "recording": [key] * len(frame),
+            "name": names,
+            "file": [files.path(file, name) for file, name in zip(ids, names, strict=True)],
+            "line": [None if pd.isna(line) else int(line) for line in frame["line"].tolist()],
+            **columns,
+        },
+    )
+
+
+def _sources(recording: Recording, profile: Profile, files: _Files, key: int) -> pa.Table:
+    """The texts of files that lines are charged to, so that lines can be followed from version to version."""
+    texts = recording.table("files").column("source")
+    rows = [
+        (files.paths[file], files.digests[file], text)
+        for file in sorted({file for file in profile.lines["file_id"].tolist() if 0 <= file < len(files.paths)})
+        if files.digests[file] is not None and (text := texts[file].as_py()) is not None and len(text) <= MAX_SOURCE
+    ]
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(("file", "sha256", "source"))}
+    return table_of("sources", {"recording": [key] * len(rows), **columns})

@@ -1,0 +1,238 @@
+"""Answers about a fleet as lines for a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from rich.text import Text
+
+from ..recording.text import printable
+from ..report_data.numbers import counted, percent, seconds, size
+from .questions.top import METRICS
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
+    from .questions.health import Health
+    from .questions.memory import FleetMemory
+    from .questions.ranks import Ranks
+    from .questions.when import Moved
+
+VERSION = 1
+"""Version of the JSON documents; names are only ever added to a version."""
+
+MAX_TOLD = 10
+"""Recordings that were left out that are named in a terminal."""
+
+
+def document(kind: str, fleet: Fleet, question: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
+    """The JSON document of a question: what was asked, what was left out, and the rows."""
+    return {
+        "tachograph": {"document": kind, "version": VERSION},
+        "fleet": {"url": fleet.url, "recordings": len(fleet.recordings), "left_out": records(fleet.left_out)},
+        "question": dict(question),
+        **{name: records(part) if isinstance(part, pd.DataFrame) else part for name, part in parts.items()},
+    }
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as objects; what is unknown is null."""
+    columns = {str(name): [_plain(value) for value in frame[name].tolist()] for name in frame}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return value
+
+
+def json_text(document: Mapping[str, Any]) -> Iterator[str]:
+    """The document as text."""
+    yield json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    yield "\n"
+
+
+def top_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
+    """The rows of ``fleet top``."""
+    metric = METRICS[asked["metric"]]
+    yield from _head(fleet, f"{asked['metric']}: {metric.unit}")
+    if frame.empty:
+        yield Text("   nothing was recorded", "dim")
+    group = None
+    for row in frame.itertuples():
+        if asked["by"] is not None and row.group != group:
+            group = row.group
+            yield Text()
+            yield Text(f" {asked['by']}={printable(str(group), 60)}", "bold").append(
+                f"   {counted(int(row.of), 'recordings')}", "dim"
+            )
+        line = Text(f" {amount(row.value, metric.unit):>10}", "bold")
+        line.append(f" {interval(row.low, row.high, metric.unit):<19}", "dim")
+        line.append(f"{int(row.recordings):>6,} of {int(row.of):<6,} ", "dim")
+        yield line.append(place(row))
+    yield from left_out_lines(fleet.left_out)
+
+
+def place(row: Any) -> str:
+    """Where a row is: a line with its text, a function with its file, or a call path."""
+    if hasattr(row, "path"):
+        return " > ".join(printable(str(name), 60) for name in row.path[-6:])
+    if hasattr(row, "line") and isinstance(row.file, str) and row.line is not pd.NA:
+        text = f"  {printable(row.source.strip(), 60)}" if isinstance(row.source, str) else ""
+        return f"{printable(row.file, 60)}:{row.line}{text}"
+    where = f"  {printable(row.file, 60)}" if isinstance(row.file, str) else ""
+    return f"{printable(str(row.name), 60)}{where}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A value of a metric."""
+    if not math.isfinite(value):
+        return "?"
+    if unit.startswith("share"):
+        return f"{percent(value) or '0'} %"
+    if unit.startswith("bytes"):
+        return size(round(value))
+    return seconds(value)
+
+
+def interval(low: float, high: float, unit: str) -> str:
+    """The ends of an interval; empty if they are not known."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f"({amount(low, unit)} to {amount(high, unit)})"
+
+
+def health_lines(health: Health) -> Iterator[Text]:
+    """The state of a fleet."""
+    counts = health.counts
+    yield Text(f" {counted(int(counts['recordings']), 'recordings')}", "bold").append(
+        f" of {counted(int(counts['hosts']), 'hosts')}, {seconds(counts['cpu_s'])} CPU, {size(round(counts['bytes']))}"
+    )
+    share = counts["unsampled_s"] / counts["cpu_s"] if counts["cpu_s"] > 0 else 0.0
+    yield Text(f"   {percent(share) or '0'} % of the CPU time is in no sample", "dim")
+    for name, told in (
+        ("unfinished", "were never finished: what their spools hold is counted"),
+        ("recovered", "were recovered after a crash"),
+        ("with_losses", "lack data"),
+        ("on_busy_machines", "had too few processors: their waiting and wall time tell little"),
+    ):
+        if counts[name]:
+            yield Text(f" ! {int(counts[name]):,} {told}", "yellow")
+    for row in health.losses.itertuples():
+        mark = "!" if row.severity == "loss" else " "
+        told = f" {mark} {row.doc}: {row.count:,.0f} in {counted(int(row.recordings), 'recordings')}; {row.advice}"
+        yield Text(printable(told, 400), "yellow" if mark == "!" else "dim")
+    yield Text()
+    for mode, rows in health.modes.groupby("mode", sort=False):
+        told = ", ".join(f"{row.value} ({row.recordings:,})" for row in rows.itertuples())
+        yield Text(f"   {mode:<12}", "dim").append(printable(told, 200))
+    for row in health.labels.itertuples():
+        more = " ..." if row.values > 5 else ""
+        told = f"{counted(int(row.recordings), 'recordings')}, {counted(int(row.values), 'values')}: {row.most}{more}"
+        yield Text(f"   {printable(str(row.label), 40)}  ", "bold").append(printable(told, 200))
+    yield from left_out_lines(health.left_out)
+
+
+def compare_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
+    """The rows of ``fleet compare``."""
+    unit = METRICS[asked["metric"]].unit
+    told = f"{asked['metric']}: {unit}; {asked['base']} and {asked['new']}"
+    yield Text(f" {printable(fleet.url, 100)}", "bold").append(f"   {printable(told, 200)}", "dim")
+    if len(frame):
+        counts = f"{int(frame['of_base'].iat[0]):,} and {int(frame['of_new'].iat[0]):,} recordings"
+        few = "" if frame["verdict"].notna().any() else "; with fewer than 5 a side nothing can be said of differences"
+        yield Text(f"   {counts}{few}", "dim")
+    for row in frame.itertuples():
+        style = {"more": "red", "less": "green"}.get(row.verdict, "dim")
+        line = Text(f" {row.verdict or '?':<5}", style)
+        line.append(f"{amount(row.base, unit):>10} {amount(row.new, unit):>10} ", "bold")
+        sign = "+" if row.difference > 0 else "-"
+        line.append(f" {sign}{amount(abs(row.difference), unit)}  ", style)
+        yield line.append(place(row))
+    yield from left_out_lines(fleet.left_out)
+
+
+def when_lines(fleet: Fleet, moved: Moved, asked: Mapping[str, Any]) -> Iterator[Text]:
+    """The answer of ``fleet when``."""
+    unit = METRICS[asked["metric"]].unit
+    where = f" ({printable(moved.file, 80)})" if moved.file else ""
+    yield Text(f" {printable(moved.name, 80)}{where}", "bold").append(f"   {asked['metric']}: {unit}", "dim")
+    if moved.since is None:
+        known = "" if math.isnan(moved.p) else f" (p = {moved.p:.3g})"
+        yield Text(f"   no step is certain{known}")
+    else:
+        change = f"{amount(moved.before, unit)} before, {amount(moved.after, unit)} since"
+        yield Text(f" {asked['by']} {printable(moved.since, 60)}: {change} (p = {moved.p:.3g})", "yellow")
+    for row in moved.groups.itertuples():
+        mark = ">" if row.group == moved.since else " "
+        line = Text(f" {mark} {printable(str(row.group), 30):<30} {amount(row.value, unit):>10} ")
+        yield line.append(
+            f"{interval(row.low, row.high, unit):<19} {counted(int(row.recordings), 'recordings')}", "dim"
+        )
+    yield from left_out_lines(fleet.left_out)
+
+
+def ranks_lines(fleet: Fleet, found: Ranks) -> Iterator[Text]:
+    """The answer of ``fleet ranks``."""
+    if found.meeting is None:
+        yield Text(" the ranks wait for one another nowhere", "bold")
+    elif found.late is None:
+        yield Text(f" no rank is late in {printable(found.meeting, 60)}", "bold")
+    else:
+        row = found.ranks[found.ranks["rank"] == found.late].iloc[0]
+        each = f", {seconds(found.late_s / found.steps)} in each of {found.steps:,.0f}" if found.steps else ""
+        where = f"{printable(str(row['file']), 60)}:{row['line']}"
+        yield Text(f" rank {found.late} is late by {seconds(found.late_s)}{each}", "bold yellow").append(
+            f": the others wait for it in {printable(found.meeting, 60)}"
+        )
+        text = f"  {printable(row['source'].strip(), 60)}" if isinstance(row["source"], str) else ""
+        yield Text(f"   it spends {seconds(row['more_s'])} more than they on {where}{text}")
+    yield Text("   rank  CPU        waiting    in it      for the late one   host", "dim")
+    for each in found.ranks.itertuples():
+        line = (
+            f"   {each.rank:<5} {seconds(each.cpu_s):<10} {seconds(each.wait_s):<10} {seconds(each.meeting_wait_s):<10}"
+        )
+        yield Text(f"{line} {seconds(each.waited_s):<18} {printable(str(each.host or '?'), 40)}")
+    yield from left_out_lines(fleet.left_out)
+
+
+def memory_lines(fleet: Fleet, found: FleetMemory) -> Iterator[Text]:
+    """The answer of ``fleet memory``."""
+    yield Text(" memory        least     median    9 of 10   99 of 100 most      recordings", "bold")
+    for row in found.peaks.itertuples():
+        sizes = "".join(f"{_size(getattr(row, name)):<10}" for name in ("least", "median", "p90", "p99", "most"))
+        line = Text(f"   {row.measure:<12}{sizes}{row.recordings:,}")
+        yield line.append(f"   most in {printable(row.largest, 60)}" if row.largest else "", "dim")
+    if found.leaks.empty:
+        yield Text("   no leaks", "dim")
+    for row in found.leaks.itertuples():
+        mark, style = (" ! ", "yellow") if row.confirmed else ("   ", "dim")
+        where = f"{printable(row.file, 60)}:{row.line}" if isinstance(row.file, str) else ""
+        hosts = f"{counted(int(row.hosts), 'hosts')}, {counted(int(row.recordings), 'recordings')} of {row.of:,}"
+        yield Text(f"{mark}leak in {hosts}: {_size(row.rate_bytes_per_s)}/s  {where} {printable(row.name, 60)}", style)
+    yield from left_out_lines(fleet.left_out)
+
+
+def _size(value: float) -> str:
+    return size(round(value)) if math.isfinite(value) else "?"
+
+
+def left_out_lines(left_out: pd.DataFrame) -> Iterator[Text]:
+    """What is in no answer, and why."""
+    if left_out.empty:
+        return
+    yield Text()
+    yield Text(f" ! left out: {counted(len(left_out), 'recordings')}", "yellow")
+    for row in left_out.head(MAX_TOLD).itertuples():
+        yield Text(f"   {printable(row.path, 80)}: {printable(row.reason, 200)}", "dim")
+    if len(left_out) > MAX_TOLD:
+        yield Text(f"   and {len(left_out) - MAX_TOLD:,} more; --json has all", "dim")
+
+
+def _head(fleet: Fleet, what: str) -> Iterator[Text]:
+    told = f" {counted(len(fleet.recordings), 'recordings')} in {printable(fleet.url, 100)}"
+    yield Text(told, "bold").append(f"   {what}; in brackets the 95 % interval over recordings", "dim")

@@ -1,0 +1,175 @@
+"""Where the recordings of a fleet are: a folder or the URL of an object store, by fsspec."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from tachograph.format import FormatError
+
+from ..recording.text import printable
+
+MANIFEST = "manifest.json"
+INDEX_FOLDER = ".tachograph"
+"""Folder beside the recordings that holds what was summed up of them."""
+
+TRIES, PAUSE_S = 6, 0.05
+"""How often a request is made that fails, and the first pause between two; each next one is twice as long."""
+
+MAX_FILES = 5_000_000
+"""Files that are listed at most."""
+
+T = TypeVar("T")
+
+
+class StoreError(Exception):
+    """The store did not give what it has: another time it may. ``message`` is one line."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A recording that lies in a store. ``path`` is below the store's root, ``members`` are its files by name."""
+
+    path: str
+    members: Mapping[str, int]
+    """Sizes in bytes; of an archive only its own, under its own name."""
+    fingerprint: str
+    """Changes when a file of the recording does."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(self.members.values())
+
+    @property
+    def key(self) -> int:
+        """A number for this recording as it is now."""
+        return key_of(self.path, self.fingerprint)
+
+
+def key_of(*parts: str) -> int:
+    """A number of 64 bits, with a sign, that stands for texts."""
+    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+class Store:
+    """A folder of fsspec. Requests that fail are made again a few times."""
+
+    def __init__(self, url: str, options: Mapping[str, Any] | None = None) -> None:
+        import fsspec
+
+        self.url, self.options = url, dict(options or {})
+        try:
+            self.fs, root = fsspec.core.url_to_fs(url, **self.options)
+        except (ValueError, ImportError) as error:
+            raise FormatError(f"{printable(url, 200)} is no folder and no URL that fsspec opens: {error}") from None
+        self.root = str(root).rstrip("/")
+        protocols = self.fs.protocol if isinstance(self.fs.protocol, tuple) else (self.fs.protocol,)
+        self.local = "file" in protocols or "local" in protocols
+
+    def below(self, *names: str) -> str:
+        """The path of what lies below the root."""
+        return posixpath.join(self.root, *names)
+
+    def retried(self, what: str, call: Callable[[], T]) -> T:
+        """What ``call`` returns, made again while the store fails. Raises StoreError at last."""
+        pause = PAUSE_S
+        for left in range(TRIES - 1, -1, -1):
+            try:
+                return call()
+            except FileNotFoundError:
+                raise
+            except (OSError, TimeoutError) as error:
+                if not left or (self.local and not isinstance(error, (BlockingIOError, InterruptedError))):
+                    raise StoreError(f"{what}: {_reason(error)}") from None
+            time.sleep(pause)
+            pause *= 2
+        raise AssertionError("the last try returns or raises")
+
+    def recordings(self) -> list[Found]:
+        """All recordings below the root, by path; folders that look like one and have no manifest yet are among them.
+
+        Errors:
+            FormatError: there is no such folder, or the store does not answer.
+        """
+        try:
+            listed = self.retried("cannot list", lambda: self.fs.find(self.root, detail=True))
+        except (StoreError, FileNotFoundError) as error:
+            raise FormatError(f"{printable(self.url, 200)}: {error}") from None
+        if not listed and not self.fs.exists(self.root):
+            raise FormatError(f"there is no folder {printable(self.url, 200)}")
+        if len(listed) > MAX_FILES:
+            raise FormatError(f"{printable(self.url, 200)} has more than {MAX_FILES:,} files: name a folder of it")
+        folders: dict[str, dict[str, Any]] = defaultdict(dict)
+        found = []
+        for full, told in listed.items():
+            path = posixpath.relpath(full, self.root) if self.root else full
+            folder, name = posixpath.split(path)
+            if _is_hidden(path):
+                continue
+            if name.endswith(".tacho.zip"):
+                found.append(_found(path, {name: told}))
+            elif not folder.endswith("/spool"):
+                folders[folder][name] = told
+        for folder, members in folders.items():
+            if MANIFEST in members or folder.endswith(".tacho"):
+                found.append(_found(folder, members))
+        return sorted(found, key=lambda each: each.path)
+
+    @contextmanager
+    def opened(self, found: Found) -> Iterator[Path]:
+        """A path on this machine where the recording lies; what comes from elsewhere is removed again.
+
+        Raises StoreError if the store does not give it.
+        """
+        if self.local:
+            yield Path(self.below(found.path))
+            return
+        with TemporaryDirectory(prefix="tachograph-fleet-") as folder:
+            name = posixpath.basename(found.path) or "recording.tacho"
+            target = Path(folder, name)
+            if found.path.endswith(".zip"):
+                self._get(self.below(found.path), target)
+            else:
+                target.mkdir()
+                for member in found.members:
+                    if "/" not in member and member not in (".", ".."):
+                        self._get(self.below(found.path, member), target / member)
+            yield target
+
+    def _get(self, path: str, target: Path) -> None:
+        try:
+            self.retried(f"cannot read {posixpath.basename(path)}", lambda: self.fs.get_file(path, str(target)))
+        except FileNotFoundError:
+            raise StoreError(f"{posixpath.basename(path)} has gone") from None
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether a file belongs to an index, or to a recording that is not whole yet."""
+    parts = path.split("/")
+    return INDEX_FOLDER in parts or any(part.startswith(".tmp-") for part in parts)
+
+
+def _found(path: str, members: Mapping[str, Any]) -> Found:
+    stamps = [f"{name}:{told.get('size')}:{_changed(told)}" for name, told in sorted(members.items())]
+    sizes = {name: int(told.get("size") or 0) for name, told in members.items()}
+    return Found(path, sizes, f"{key_of(*stamps) & (1 << 64) - 1:016x}")
+
+
+def _changed(told: Mapping[str, Any]) -> object:
+    """What a store says of a file that another content would change."""
+    return next((told[name] for name in ("ETag", "etag", "mtime", "LastModified") if told.get(name)), None)
+
+
+def _reason(error: Exception) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return printable(" ".join(str(text).split()), 200)

@@ -1,0 +1,246 @@
+"""A fleet's answers are those of its recordings, added up; what cannot be read is said, and nothing is read twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import tachograph.analyzer
+import tachograph.analyzer.fleet as fleets
+from tachograph.analyzer.commands.fleet import fleet as command
+from tachograph.analyzer.fleet import index as index_module
+from tachograph.analyzer.fleet import recording_sums
+from tachograph.format import FormatError
+from unit.analyzer.fleet.fleets import SOURCE, one
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve recordings of two versions, and their index; in the second version, line 3 has twice the time."""
+    folder = tmp_path_factory.mktemp("fleet") / "shop"
+    for number in range(12):
+        version = "a" if number < 6 else "b"
+        slow = 100 if version == "a" else 200
+        labels = {"version": version, "service.name": "shop"}
+        milliseconds = {2: 100, 3: slow + 10 * (number % 3), 4: 50}
+        one(folder / f"v{version}", number, milliseconds, labels=labels, folder=f"/srv/releases/{number}/shop")
+    fleets.open(str(folder))
+    return folder
+
+
+@pytest.fixture
+def shop(indexed: Path, tmp_path: Path) -> Path:
+    """A copy of them, to be changed."""
+    return Path(shutil.copytree(indexed, tmp_path / "shop"))
+
+
+def test_sums_are_those_of_the_recordings(shop: Path) -> None:
+    found = fleets.open(str(shop))
+    assert len(found.recordings) == 12
+    rows = found.top(level="lines").set_index("line")
+    expected: dict[int, float] = {}
+    for path in shop.glob("*/*.tacho"):
+        with tachograph.analyzer.open(path) as recording:
+            for row in recording.lines(scope="project").itertuples():
+                if row.cpu_s > 0:
+                    expected[row.line] = expected.get(row.line, 0.0) + row.cpu_s
+    assert rows["amount"].to_dict() == pytest.approx(expected)
+    assert (rows["value"] * sum(expected.values())).to_dict() == pytest.approx(expected)
+    assert (rows["recordings"] == 12).all()
+    assert ((rows["low"] <= rows["value"]) & (rows["value"] <= rows["high"])).all()
+    # The hosts have the program in folders of their own.
+    assert set(rows["file"]) == {"shop.py"}
+    assert rows.loc[3, "source"] == "    query(request)"
+
+
+def test_functions_and_stacks(shop: Path) -> None:
+    found = fleets.open(str(shop))
+    functions = found.top(level="functions", total=True).set_index("name")
+    assert functions.loc["handle", "value"] == pytest.approx(1.0)
+    assert functions.loc["<module>", "value"] == pytest.approx(1.0)
+    (stack,) = found.top(level="stacks").itertuples()
+    assert stack.path == ["<module>", "handle"]
+    assert stack.amount == pytest.approx(functions.loc["handle", "amount"])
+
+
+def test_by_label_and_where(shop: Path) -> None:
+    found = fleets.open(str(shop))
+    by = found.top(level="lines", by="version")
+    slow = by[by["line"] == 3].set_index("group")["value"]
+    assert slow["b"] > 1.3 * slow["a"]
+    only = found.top(level="lines", where="version=b")
+    assert only.set_index("line").loc[3, "value"] == pytest.approx(slow["b"])
+    assert found.top(where=["host=web-1*"])["of"].tolist()[0] == 3
+    with pytest.raises(FormatError, match="no recording has version=c; version is: a, b"):
+        found.top(where="version=c")
+    with pytest.raises(FormatError, match="no recording has the label 'colour'"):
+        found.top(by="colour")
+
+
+def test_lines_are_followed_through_an_edit(tmp_path: Path) -> None:
+    for number in range(6):
+        one(tmp_path / "old", number, {3: 100, 4: 100})
+        one(tmp_path / "new", number, {5: 300, 6: 100}, source=f"import sys\n# more\n{SOURCE}")
+    rows = fleets.open(str(tmp_path)).top(level="lines")
+    assert rows[["line", "source", "recordings"]].values.tolist() == [
+        [5, "    query(request)", 12],
+        [6, "    render(request)", 12],
+    ]
+    assert rows["amount"].tolist() == pytest.approx([2.4, 1.2])
+
+
+def test_nothing_is_read_twice(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = fleets.open(str(shop)).top()
+    read: list[str] = []
+    original = recording_sums.read_sums
+
+    def counted(url, options, found, question):  # type: ignore[no-untyped-def]
+        read.append(found.path)
+        return original(url, options, found, question)
+
+    monkeypatch.setattr(index_module, "read_sums", counted)
+    pd.testing.assert_frame_equal(fleets.open(str(shop)).top(), first)
+    assert read == []
+    one(shop / "vb", 20, {2: 100}, labels={"version": "b"})
+    shutil.rmtree(shop / "va" / "run-000.tacho")
+    again = fleets.open(str(shop))
+    assert read == ["vb/run-020.tacho"]
+    assert len(again.recordings) == 12
+    fleets.open(str(shop), scope="all")
+    assert len(read) == 1 + 12
+
+
+def test_what_cannot_be_read_is_left_out_and_said(shop: Path) -> None:
+    whole = fleets.open(str(shop), index=str(shop.parent / "index")).top(level="lines", where="version=b")
+    folder = shop / "va"
+    (folder / "run-000.tacho" / "cpu.parquet").write_bytes(b"PAR1 broken")
+    (folder / "run-001.tacho" / "manifest.json").unlink()
+    (folder / "run-002.tacho" / "stacks.parquet").unlink()
+    (folder / "run-003.tacho" / "manifest.json").write_text("{")
+    shutil.copytree(folder / "run-004.tacho", folder / "zz-copy.tacho")
+    found = fleets.open(str(shop))
+    assert len(found.recordings) == 8
+    reasons = found.left_out.set_index("path")["reason"]
+    assert [path.rpartition("/")[2] for path in reasons.index] == [
+        *(f"run-00{number}.tacho" for number in range(4)),
+        "zz-copy.tacho",
+    ]
+    assert "manifest" in reasons["va/run-001.tacho"]
+    assert reasons["va/zz-copy.tacho"] == "it is a copy of va/run-004.tacho"
+    assert all(reason.isprintable() and len(reason) < 400 for reason in reasons)
+    pd.testing.assert_frame_equal(found.top(level="lines", where="version=b"), whole)
+    told = found.health()
+    assert (told.counts["recordings"], told.counts["left_out"]) == (8, 5)
+
+
+def test_a_recording_that_is_repaired_is_read_again(shop: Path) -> None:
+    manifest = shop / "va" / "run-000.tacho" / "manifest.json"
+    text = manifest.read_text()
+    manifest.unlink()
+    assert len(fleets.open(str(shop)).recordings) == 11
+    manifest.write_text(text)
+    assert len(fleets.open(str(shop)).recordings) == 12
+
+
+def test_small_parts_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "BATCH", 2)
+    monkeypatch.setattr(index_module, "SMALL_PARTS", 3)
+    folder = tmp_path / "shop"
+    for number in range(4):
+        one(folder, number, {2: 100, 3: 50 + number * 10}, labels={"service.name": f"s{number % 2}"})
+    fleets.open(str(folder))
+    for number in range(4, 9):
+        one(folder, number, {2: 100, 3: 50 + number * 10})
+    found = fleets.open(str(folder))
+    (made,) = (folder / ".tachograph").iterdir()
+    assert len(json.loads((made / "index.json").read_text())["parts"]) == 1
+    assert len(list((made / "lines").iterdir())) == 1
+    assert len(list((made / "sources").iterdir())) == 1
+    fresh = fleets.open(str(folder), index=str(tmp_path / "fresh"))
+    pd.testing.assert_frame_equal(found.top(level="lines"), fresh.top(level="lines"))
+    assert len(found.recordings) == 9
+
+
+def test_recordings_made_in_different_ways_are_refused(shop: Path) -> None:
+    one(shop, 30, {2: 100}, sampler="signal")
+    found = fleets.open(str(shop))
+    with pytest.raises(FormatError, match=r"made in different ways \(sampler: native in 12 and signal in 1\)"):
+        found.top()
+    assert len(found.top(anyway=True))
+    assert len(found.top(where="sampler=native"))
+
+
+def test_losses(shop: Path) -> None:
+    one(shop, 31, {2: 100}, quality=[{"process": 0, "loss": "records_dropped", "count": 3}])
+    told = fleets.open(str(shop)).health()
+    assert told.counts["with_losses"] == 1
+    assert told.losses[["loss", "recordings", "count"]].values.tolist() == [["records_dropped", 1, 3.0]]
+    assert told.labels.set_index("label").loc["version", "most"] == "a, b"
+
+
+def test_rows_beyond_the_limit_are_one(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_sums, "MAX_ROWS", 2)
+    rows = fleets.open(str(shop), index=str(shop.parent / "index")).top(level="lines")
+    assert "<other>" in rows["name"].tolist()
+    assert rows["value"].sum() == pytest.approx(1.0)
+
+
+def test_damaged_index(shop: Path) -> None:
+    fleets.open(str(shop))
+    (made,) = (shop / ".tachograph").iterdir()
+    (made / "index.json").write_text("[]")
+    with pytest.raises(FormatError, match=r"the index .* cannot be read"):
+        fleets.open(str(shop))
+
+
+def test_the_commands(shop: Path) -> None:
+    run = CliRunner().invoke
+    told = run(command, ["top", str(shop), "--lines", "--workers", "1"])
+    assert told.exit_code == 0, told.output
+    assert "shop.py:3" in told.output
+    found = json.loads(run(command, ["top", str(shop), "--workers", "1", "--by", "version", "--json", "-"]).output)
+    assert found["tachograph"] == {"document": "fleet-top", "version": 1}
+    assert {row["group"] for row in found["rows"]} == {"a", "b"}
+    (shop / "va" / "run-000.tacho" / "manifest.json").unlink()
+    told = run(command, ["health", str(shop), "--workers", "1"])
+    assert told.exit_code == 0, told.output
+    assert "11 recordings" in told.output
+    assert "left out: 1 recording" in told.output
+    assert "va/run-000.tacho" in told.output
+    found = json.loads(run(command, ["health", str(shop), "--workers", "1", "--json", "-"]).output)
+    assert found["counts"]["recordings"] == 11
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["top", "nowhere"], "there is no folder nowhere"),
+        (["top", "nope://x"], "is no folder and no URL"),
+        (["top", "{shop}", "--where", "x"], "'x' is not KEY=VALUE"),
+        (["top", "{shop}", "--metric", "x"], "there is no metric 'x'"),
+        (["top", "{shop}", "--storage", "x"], "is not KEY=VALUE"),
+        (["top", "{shop}", "--metric", "held"], "memory"),
+        (["top", "{shop}", "--index", "/proc/nothing"], "cannot write the index"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(shop: Path, arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(command, [*(each.format(shop=shop) for each in arguments), "--workers", "1"])
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, shop: Path) -> None:
+    from tachograph.analyzer.fleet import extras
+
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name in ("duckdb", "s3fs") else object())
+    with pytest.raises(FormatError, match=r"^a fleet needs duckdb: pip install 'tachograph\[fleet\]'$"):
+        fleets.open(str(shop))
+    monkeypatch.setattr(extras, "NEEDED", ())
+    with pytest.raises(FormatError, match=r"^s3:// needs s3fs: pip install 'tachograph\[fleet\]'$"):
+        fleets.open("s3://bucket/x")
