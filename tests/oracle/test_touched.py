@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from oracle import support
@@ -50,3 +52,19 @@ def test_arrays_have_what_they_touched(recorded: Recorder, name: str) -> None:
     run = recorded("empty_arrays.py")
     found = line_bytes(run, "live_at_resident_peak_bytes", name)
     assert found == pytest.approx(run.truth["sizes"][name], rel=0.02, abs=PAGES)
+
+
+@needs_numpy
+def test_importing_numpy_holds_what_the_kernel_says(recorded: Recorder, tmp_path: Path) -> None:
+    """What numpy adds to the interpreter's anonymous memory; OpenBLAS maps 32 MiB for each thread, and touches little.
+
+    The kernel counts pages of libraries that the loader changed as well, and all of a page that is used in part.
+    """
+    bare, numpy = (
+        support.run_bare(tmp_path, "anonymous.py", what)["sizes"]["anonymous"] for what in ("nothing", "numpy")
+    )
+    held = [
+        run.report["totals"]["live_at_resident_peak_bytes"]
+        for run in (recorded("anonymous.py", what) for what in ("nothing", "numpy"))
+    ]
+    assert held[1] - held[0] == pytest.approx(numpy - bare, rel=0.25)

@@ -16,6 +16,9 @@ from .members import previous
 
 MAPPED = DOMAINS.index("mapped")
 
+NOTICEABLE = 1 << 20
+"""Bytes by which a resident set must have changed for a row that says so (footprint.cpp)."""
+
 PEAK_ERROR = 128 << 10
 """Bytes per thread by which ``peak_bytes`` may be off (tables.toml)."""
 
@@ -126,17 +129,22 @@ def highest(
 
 
 def resident_peak(counters: Counters, gone: NDArray[np.int64], start_ns: int, end_ns: int) -> Moment:
-    """The largest sum of the resident sets of processes that lived at the same time; NaN bytes if none was read."""
+    """The largest sum of the resident sets of processes that lived at the same time; NaN bytes if none was read.
+
+    The time is when it got there: what was released since may still be resident, with the allocator.
+    """
     rows = np.flatnonzero(~np.isnan(counters.resident))
     time_ns = counters.time_ns[rows]
     sums = together(counters.process[rows], time_ns, counters.resident[rows], gone)
     sums = np.where((time_ns >= start_ns) & (time_ns <= end_ns), sums, -np.inf)
-    place = int(np.argmax(sums)) if len(rows) else -1
-    return (
-        Moment(start_ns, np.nan)
-        if place < 0 or sums[place] == -np.inf
-        else Moment(int(time_ns[place]), float(sums[place]))
-    )
+    if not len(rows) or sums.max() == -np.inf:
+        return Moment(start_ns, np.nan)
+    return Moment(int(time_ns[first_at_top(sums)]), float(sums.max()))
+
+
+def first_at_top(resident: NDArray[np.float64]) -> int:
+    """The first of the readings of a resident set that are the largest, give or take what is noticed of it."""
+    return int(np.argmax(resident >= resident.max() - NOTICEABLE))
 
 
 def held_at(counters: Counters, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:

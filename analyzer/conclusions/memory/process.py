@@ -16,7 +16,7 @@ from .counters import PYTHON
 from .curves import Curve, line_curve
 from .heap import Heap
 from .members import following, previous
-from .moments import footprint_at, highest
+from .moments import first_at_top, footprint_at, highest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,7 +188,7 @@ def _process(
         footprint_at(counters, heap.held, process, end_ns),
         _seconds(heap, end_ns),
         resident[known].max() if known.any() else np.nan,
-        _seconds(heap, int(time_ns[known][np.argmax(resident[known])])) if known.any() else np.nan,
+        _seconds(heap, int(time_ns[known][first_at_top(resident[known])])) if known.any() else np.nan,
         before_end[-1] if len(before_end) else np.nan,
         *(values[-1] if len(values) else np.nan for values in faults),
         flows[mine].sum(),

@@ -121,3 +121,18 @@ def test_the_head_says_how_much_of_the_peak_was_touched(
     text = " ".join(file.getvalue().split())
     assert "1.2 GB held at the peak (at 0.65 s, 300 MB of it touched)" in text
     assert "310 MB resident at most (at 0.65 s)" in text
+
+
+def test_the_resident_peak_is_when_it_was_reached(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """What was released stays with the allocator: later readings are as large, and a page larger, with nothing held."""
+    code = builder.code(builder.file("/srv/a.py"))
+    builder.memory("start", 0, 0, resident_bytes=10 * MB)
+    builder.block(builder.stack((code, 0)), 50 * MB, 100, 600)
+    builder.memory("tick", 300, 50 * MB, obj_allocated_bytes=50 * MB, resident_bytes=60 * MB)
+    builder.memory("tick", 800, 0, obj_freed_bytes=50 * MB, resident_bytes=60 * MB + 4096)
+    builder.memory("end", 1000, 0, resident_bytes=60 * MB + 8192)
+    answer = profile()
+    assert by_line(answer, "live_at_resident_peak_bytes") == [50 * MB]
+    assert answer.memory is not None
+    assert (answer.memory.resident_peak_s, answer.memory.resident_peak_bytes) == (0.3, 60 * MB + 8192)
+    assert answer.memory.processes["resident_peak_s"].tolist() == [0.3]
