@@ -1,4 +1,4 @@
-"""Whatever shows time shows the same: terminal, JSON, HTML page and every export are fed by one stream and one rule."""
+"""Whatever shows time shows the same: terminal, JSON, page, summary and exports are fed by one stream and one rule."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
 from tachograph.analyzer.recording.question_options import PoolRule, Sort
 from tachograph.analyzer.render import json_document
 from tachograph.analyzer.render.html.page import report
+from tachograph.analyzer.render.markdown.profile import summary
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.analyzer.samples import attribution, stream, weights
@@ -103,6 +104,17 @@ def of_terminal(profile: Profile) -> Sums:
     return {"cpu": cpu} | {part: float(found.get(part, 0)) / 100 * cpu for part in PARTS}
 
 
+def of_markdown(profile: Profile) -> Sums:
+    """What the summary in Markdown says: shares of all CPU time, to a tenth of a percent."""
+    text = summary(profile)
+    (split,) = re.findall(r"^CPU: (.*)$", text, re.MULTILINE)
+    cpu = profile.totals.cpu_s
+    found = {
+        part.lower(): float(share) for part, share in re.findall(r"(Python|native|kernel|unknown) ([\d.]+) %", split)
+    }
+    return {"cpu": cpu} | {part: found.get(part, 0.0) / 100 * cpu for part in PARTS}
+
+
 def of_page(recording: Recording, question: Question, table: str) -> Sums:
     document, data = block.read_block(report(build_report_data(recording, question)))
     own = document[table]["own"]
@@ -167,6 +179,7 @@ def assert_all_alike(path: Path, rule: Attribution, folder: Path, pprof: Any) ->
         close(of_paths(profile), truth, 1e-6)
         close(of_page(recording, question, "flame"), truth, 2e-5)
         close(of_terminal(profile), truth, 0.00051 * truth["cpu"])
+        close(of_markdown(profile), truth, 0.00051 * truth["cpu"])
         assert_native_threads_alike(recording, question, folder)
         if profile.spans is not None and len(profile.spans):
             assert profile.spans["cpu_s"].sum() == pytest.approx(truth["cpu"], rel=1e-9)
