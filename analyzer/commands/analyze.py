@@ -127,8 +127,8 @@ class Options:
     "--sort",
     type=click.Choice([*map(str, Sort)]),
     help="What comes first: time (cpu, python, native, kernel, wait, total), the most that a line held (peak), what it"
-    " held when the footprint was highest (live) or at the end (end), what it allocated or copied, what leaks,"
-    " or how long GPUs were busy while it ran or waited (gpu)."
+    " held when the footprint was highest (live), when most was resident (resident) or at the end (end), what it"
+    " allocated or copied, what leaks, or how long GPUs were busy while it ran or waited (gpu)."
     "  [default: cpu; with --memory: live]",
 )
 @click.option("--memory", is_flag=True, help="Show memory instead of time: the same as --sort live.")

@@ -15,7 +15,7 @@ from tachograph.recorder.command.options import OPTIONS, Option
 from tachograph.recorder.command.record import run
 from tachograph.recorder.problems import Refused
 
-ABOUT = """Run a program and record where its Python's time goes, who holds memory, and what is copied.
+ABOUT = """Run a program and record where its time goes, who holds memory, and what is copied.
 
 The program is a SCRIPT, a module (-m MODULE) or code (-c CODE), as with python itself, or any COMMAND. Whatever follows
 belongs to it. It runs as it would without tachograph, and the exit status is its own. The Python processes that it
