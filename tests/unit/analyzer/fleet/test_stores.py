@@ -1,0 +1,160 @@
+"""Stores that fail, an S3 server, a Dask cluster and its killed workers: the answer is right, or says what it lacks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+import pandas as pd
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+import tachograph.analyzer.fleet as fleets
+from tachograph.analyzer.fleet import index as index_module
+from tachograph.analyzer.fleet import store as store_module
+from unit.analyzer.fleet.fleets import one
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six recordings."""
+    folder = tmp_path_factory.mktemp("fleet") / "shop"
+    for number in range(6):
+        one(folder, number, {2: 100, 3: 50 + 10 * number})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def truth(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """The answer where nothing fails."""
+    return fleets.open(str(shop), index=str(tmp_path_factory.mktemp("index"))).top(level="lines")
+
+
+class Flaky(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A store in memory that fails: every twentieth request, and each request for a path with ``gone`` in it."""
+
+    protocol = "flaky"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+    cachable = False
+    requests = 0
+    gone = "never"
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return "/" + path.removeprefix("flaky://").strip("/")
+
+    def _request(self, path: object = "") -> None:
+        Flaky.requests += 1
+        if Flaky.requests % 20 == 0 or Flaky.gone in str(path):
+            raise OSError("503 Slow Down")
+
+    def find(self, *args: Any, **more: Any) -> Any:
+        self._request()
+        return super().find(*args, **more)
+
+    def get_file(self, rpath: str, lpath: str, **more: Any) -> Any:
+        self._request(rpath)
+        return super().get_file(rpath, lpath, **more)
+
+    def cat_file(self, path: str, **more: Any) -> Any:
+        self._request(path)
+        return super().cat_file(path, **more)
+
+    def pipe_file(self, path: str, value: bytes, **more: Any) -> Any:
+        self._request(path)
+        return super().pipe_file(path, value, **more)
+
+
+@pytest.fixture
+def flaky(shop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of the recordings in a store that fails now and then."""
+    fsspec.register_implementation("flaky", Flaky, clobber=True)
+    monkeypatch.setattr(store_module, "PAUSE_S", 0.0)
+    files = fsspec.filesystem("flaky")
+    for path in shop.rglob("*"):
+        if path.is_file() and ".tachograph" not in path.parts:
+            MemoryFileSystem.pipe_file(files, f"/shop/{path.relative_to(shop)}", path.read_bytes())
+    Flaky.requests, Flaky.gone = 0, "never"
+    yield "flaky://shop"
+    Flaky.store.clear()
+
+
+def test_one_request_in_twenty_fails(flaky: str, truth: pd.DataFrame) -> None:
+    found = fleets.open(flaky)
+    assert Flaky.requests > 60
+    assert found.left_out.empty
+    pd.testing.assert_frame_equal(found.top(level="lines"), truth)
+
+
+def test_what_the_store_does_not_give_is_left_out_until_it_does(flaky: str, truth: pd.DataFrame) -> None:
+    Flaky.gone = "run-003.tacho/cpu.parquet"
+    found = fleets.open(flaky)
+    assert found.left_out.values.tolist() == [["run-003.tacho", "cannot read cpu.parquet: 503 Slow Down"]]
+    assert len(found.recordings) == 5
+    Flaky.gone = "never"
+    pd.testing.assert_frame_equal(fleets.open(flaky).top(level="lines"), truth)
+
+
+def test_an_s3_server(shop: Path, truth: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    server_module = pytest.importorskip("moto.server")
+    pytest.importorskip("s3fs")
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
+        monkeypatch.setenv(name, value)
+    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        options = {"endpoint_url": f"http://{host}:{port}"}
+        files = fsspec.filesystem("s3", **options)
+        files.mkdir("profiles")
+        for path in shop.rglob("*"):
+            if path.is_file() and ".tachograph" not in path.parts:
+                files.pipe_file(f"profiles/shop/{path.relative_to(shop)}", path.read_bytes())
+        for _ in range(2):  # the second time from the index
+            found = fleets.open("s3://profiles/shop", storage_options=options)
+            assert found.left_out.empty
+            pd.testing.assert_frame_equal(found.top(level="lines"), truth)
+        assert files.exists("profiles/shop/.tachograph")
+    finally:
+        server.stop()
+
+
+class Killer:
+    """Kills a process when the first recording has been read."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid, self.killed = pid, False
+
+    def step(self, what: str) -> None:
+        if what.startswith("indexing: 1 of"):
+            os.kill(self._pid, 9)
+            self.killed = True
+
+    def read(self, table: str, done: int, of: int) -> None: ...
+
+
+def test_workers_of_a_cluster_one_of_which_is_killed(
+    shop: Path, truth: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle: when the first recording has been read."""
+    monkeypatch.setattr(index_module, "BATCH", 1)
+    distributed = pytest.importorskip("distributed")
+    folder = Path(shutil.copytree(shop, tmp_path / "shop", ignore=shutil.ignore_patterns(".tachograph")))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        killer = Killer(next(iter(cluster.workers.values())).pid)
+        found = fleets.open(str(folder), cluster=client, watcher=killer)
+    assert killer.killed
+    assert found.left_out.empty
+    pd.testing.assert_frame_equal(found.top(level="lines"), truth)
