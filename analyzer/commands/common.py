@@ -120,7 +120,7 @@ def markdown_options(command: Callable[P, R]) -> Callable[P, R]:
         "--tokens",
         type=click.IntRange(LEAST_TOKENS),
         metavar="N",
-        help=f"The length of --markdown at most, in tokens (estimated from above).  [default: {DEFAULT_TOKENS}]",
+        help=f"The length of --markdown at most, in tokens (estimated).  [default: {DEFAULT_TOKENS}]",
     )
     return target(bound(command))
 

@@ -150,7 +150,7 @@ def _fill(rooms: Sequence[Room], left: int) -> None:
 
 
 def tokens(text: str) -> int:
-    """How many tokens a text has for a language model, estimated from above: tokenizers differ.
+    """How many tokens a text has for a language model, about; mostly less, as tokenizers differ.
 
     What whole lines have is the sum of what each has. A single space belongs to the word behind it. Any other character
     is a token for each of its bytes in UTF-8: the most that an encoding of byte pairs can make of it.

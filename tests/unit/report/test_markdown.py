@@ -161,7 +161,7 @@ def test_rows_with_backticks_are_counted_with_their_fence() -> None:
         assert tokens(compose("title", [Section("Rows", "Told.", rows)], most)) <= most
 
 
-def test_tokens_are_estimated_from_above() -> None:
+def test_tokens_are_estimated() -> None:
     assert tokens("") == 0
     assert tokens("one") == 1
     assert tokens("internationalisation") == 5
