@@ -193,3 +193,33 @@ def test_no_path_goes_by_the_rows_of_a_library_that_was_closed(tmp_path: Path) -
             module = frames[path[-1]["native_frame"]]["module"]
             roots[Path(modules[module]["path"]).name] += 1
     assert all(name.startswith(("python", "libc", "ld-")) for name in roots), roots
+
+
+ALLOCATES = """
+kept = []
+def c_key(value):
+    kept.append(bytearray(6_000_000))
+    kept.append(bytes(kept[-1]))
+    return value
+def allocate():
+    sorted(range(4), key=c_key)
+allocate()
+"""
+
+
+def test_blocks_and_copies_have_the_path_of_their_callers(tmp_path: Path) -> None:
+    """Each is on a path from C (the block's own type) over two activations, sorted() between them."""
+    (tmp_path / "allocates.py").write_text(ALLOCATES, encoding="utf-8")
+    done = support.record([tmp_path / "allocates.py"], tmp_path)
+    assert (done.status, done.stderr) == (0, "")
+    found = Recorded(tmp_path / "run.tacho")
+    names = [row["qualname"] for row in found.rows("codes")]
+    for table, most in (("allocations", 8), ("copies", 4)):
+        large = [row for row in found.rows(table) if row["size_bytes"] > 5_000_000]
+        whole = [row for row in large if row["native_path"] == WHOLE]
+        # The first one may come before the program's libraries are known to the unwinder.
+        assert len(whole) >= max(len(large) - 1, most / 2), (table, [row["native_path"] for row in large])
+        for row in whole:
+            activations = [node["stack"] for node in found.native(row) if node["stack"] is not None]
+            assert [names[found.stacks[stack]["code"]] for stack in activations[:2]] == ["c_key", "allocate"], table
+            assert activations[0] == row["stack"], table

@@ -5,9 +5,9 @@
 #include "memory/footprint.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
+#include "stacks/native_path.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
-#include "stacks/stack_capture.h"
 #include "stacks/threads.h"
 
 #include <atomic>
@@ -29,7 +29,8 @@ struct State {
 };
 constinit State g;
 
-void write(heap::Counters* counters, int64_t size, const tg_walk& found, const void* caller) {
+void write(heap::Counters* counters, int64_t size, const tg_walk& found,
+           const native_path::Found& native, const void* caller) {
     const spool::Ticket ticket = spool::reserve(Kind::copy, sizeof(CopyRecord));
     if (!ticket.record) return;
     auto* record = reinterpret_cast<CopyRecord*>(ticket.record);
@@ -41,6 +42,8 @@ void write(heap::Counters* counters, int64_t size, const tg_walk& found, const v
     record->thread = counters->thread;
     record->stack = found.stack;
     record->stack_state = found.state;
+    record->native_stack = native.stack;
+    record->native_path = static_cast<uint8_t>(native.path);
     spool::commit(ticket);
     counters->copied_recorded = counters->copied;
 }
@@ -56,7 +59,7 @@ void finish(heap::Counters* counters) {
     if (counters->copied == counters->copied_recorded || !recording()) return;
     tg_walk unseen = kNotWalked;
     unseen.state = TG_STACK_UNSEEN;
-    write(counters, 0, unseen, nullptr);
+    write(counters, 0, unseen, {}, nullptr);
 }
 
 void finish_all() {
@@ -135,9 +138,11 @@ void count_slowly(heap::Counters* counters, size_t size, const void* caller) {
     if (recording() && kernel::getpid() == spool::control()->pid &&
         !recorder().paused.load(std::memory_order_relaxed)) {
         tg_walk found = kNotWalked;
-        stack_capture::walk(&found);
-        modules::saw(reinterpret_cast<uint64_t>(caller));
-        write(counters, static_cast<int64_t>(size), found, caller);
+        const auto address = reinterpret_cast<uint64_t>(caller);
+        const native_path::Found native =
+            native_path::walk_hook(address, unwind::registers_here(), &found);
+        modules::saw(address);
+        write(counters, static_cast<int64_t>(size), found, native, caller);
         const uint32_t rows = g.rows.fetch_add(1, std::memory_order_relaxed);
         int64_t mean = g.mean.load(std::memory_order_relaxed);
         if (rows >= 8 * kMostRows && mean < kCoarsestMean &&

@@ -13,8 +13,10 @@ struct Block {
     uint64_t pc;
     uint32_t thread;
     uint32_t stack;
+    uint32_t native_stack;
     uint8_t domain;
     uint8_t stack_state;
+    uint8_t native_path;
     bool
         at_once;  // certain to be sampled, and worth a row: written now, there after a kill as well
     bool page;    // of the program's reserves: it has neighbours that came with it

@@ -9,6 +9,7 @@
 #include "memory/reserves.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
+#include "stacks/native_path.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
 #include "stacks/stack_capture.h"
@@ -102,15 +103,19 @@ bool at_once(const Sampled& sampled) {
 
 void sample(const Sampled& sampled) {
     tg_walk found = kNotWalked;
-    stack_capture::walk(&found);
+    const uint64_t caller = stack_capture::outside_caller(sampled.caller);
+    const native_path::Found native =
+        native_path::walk_hook(caller, unwind::registers_here(), &found);
     blocks::Block block{};
     block.time_ns = t_local.moved_ns != 0 ? t_local.moved_ns : kernel::monotonic_ns();
     block.size = static_cast<int64_t>(sampled.size);
     block.requested = static_cast<int64_t>(sampled.requested);
     block.mean = sampled.mean;
-    block.pc = stack_capture::outside_caller(sampled.caller);
+    block.pc = caller;
     block.thread = sampled.thread;
     block.stack = found.stack;
+    block.native_stack = native.stack;
+    block.native_path = static_cast<uint8_t>(native.path);
     block.domain = t_local.domain;
     block.stack_state = found.state;
     block.at_once = at_once(sampled);

@@ -6,6 +6,7 @@
 #include "stacks/contexts.h"
 #include "stacks/modules.h"
 #include "stacks/native_contexts.h"
+#include "stacks/own_stack.h"
 #include "stacks/recorder.h"
 #include "stacks/stack_capture.h"
 
@@ -73,39 +74,54 @@ class Pairing {
     uint32_t left_;
 };
 
-// From the outermost frame on; false where there is no room.
-bool intern(const native_contexts::Frame* path, uint32_t count, bool last_room, uint32_t* stack) {
+// From the outermost frame on, without those before `first`; false where there is no room.
+bool intern(const native_contexts::Frame* path, uint32_t first, uint32_t count, bool last_room,
+            uint32_t* stack) {
     *stack = 0;
-    for (uint32_t at = count; at-- > 1;) {
+    for (uint32_t at = count; at-- > first;) {
         *stack = native_contexts::intern(*stack, path[at], last_room);
         if (*stack == 0) return false;
     }
     return true;
 }
 
-Found unwound(const Room& room, const unwind::Registers& start, const tg_walk& python) {
+// The innermost frame of the callers of `caller`, where the frames before it are hooks of ours.
+uint32_t first_behind(uint64_t caller, const unwind::Frame* frames, uint32_t count) {
+    uint32_t first = 0;
+    while (first < count &&
+           stack_capture::outside_caller(reinterpret_cast<const void*>(frames[first].pc)) == 0)
+        ++first;
+    // A call's address lies within the call.
+    return first < count && frames[first].pc + 1 == caller ? first + 1 : first;
+}
+
+constexpr uint64_t kInterrupted = ~uint64_t{0};  // in place of a caller: the first frame itself
+
+Found unwound(const Room& room, const unwind::Registers& start, const tg_walk& python,
+              uint64_t caller) {
     uint32_t count = 0;
     bool unknown_code = false;
     Found found;
     found.path = unwind::walk(start, room.frames(), room.most(), &count, &unknown_code);
     if (unknown_code) modules::missed();
+    const uint32_t first = caller == kInterrupted ? 1 : first_behind(caller, room.frames(), count);
     // Twice: the first time over, all that the second one needs of memory is asked for.
     native_contexts::Frame* path = room.path();
     Pairing pairing(python);
     uint64_t hash = 0;
-    for (uint32_t at = count; at-- > 1;) {
+    for (uint32_t at = count; at-- > first;) {
         const unwind::Frame& frame = room.frames()[at];
         const uint32_t stack = pairing.stack_of(frame);
         hash = native_contexts::next_hash(hash, frame.pc, stack);
         path[at] = {frame.pc, stack, hash};
     }
-    if (intern(path, count, false, &found.stack)) return found;
+    if (intern(path, first, count, false, &found.stack)) return found;
     // The callers that lie furthest out are left out.
-    const uint32_t innermost = count < kShortened ? count : kShortened;
+    const uint32_t innermost = count - first < kShortened ? count : first + kShortened - 1;
     hash = 0;
-    for (uint32_t at = innermost; at-- > 1;)
+    for (uint32_t at = innermost; at-- > first;)
         path[at].hash = hash = native_contexts::next_hash(hash, path[at].pc, path[at].stack);
-    if (!intern(path, innermost, true, &found.stack)) {
+    if (!intern(path, first, innermost, true, &found.stack)) {
         spool::count(Loss::native_stacks_lost);
         return {};
     }
@@ -139,10 +155,48 @@ Found walk(bool fault_gets_through, const unwind::Registers& start, tg_walk* pyt
     stack_capture::walk(fault_gets_through, python);
     const bool before = safe_read::kernel_chosen();
     if (!fault_gets_through) safe_read::use_kernel(true);
-    const Found found = unwound(room, start, *python);
+    const Found found = unwound(room, start, *python, kInterrupted);
     safe_read::use_kernel(before);
     python->activations = nullptr;
     return found;
+}
+
+namespace {
+
+struct Hook {
+    uint64_t caller;
+    const unwind::Registers* here;
+    tg_walk* python;
+    Found found;
+};
+
+// On a stack of our own: that of the program may have little room.
+void walk_aside(void* argument) {
+    auto* hook = static_cast<Hook*>(argument);
+    const Room room;
+    if (!room) {
+        spool::count(Loss::native_stacks_lost);
+        stack_capture::walk(hook->python);
+        return;
+    }
+    hook->python->activations = room.activations();
+    hook->python->activation_room = kMostActivations;
+    const bool gets_through = stack_capture::fault_gets_through();
+    stack_capture::walk(gets_through, hook->python);
+    const bool before = safe_read::kernel_chosen();
+    if (!gets_through) safe_read::use_kernel(true);
+    hook->found = unwound(room, *hook->here, *hook->python, hook->caller);
+    safe_read::use_kernel(before);
+    hook->python->activations = nullptr;
+}
+
+}  // namespace
+
+Found walk_hook(uint64_t caller, const unwind::Registers& here, tg_walk* python) {
+    Hook hook{caller, &here, python, {}};
+    if (recorder().native_depth == 0 || !own_stack::run(walk_aside, &hook))
+        stack_capture::walk(python);
+    return hook.found;
 }
 
 }  // namespace tachograph::native_path

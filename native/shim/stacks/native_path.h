@@ -18,6 +18,10 @@ struct Found {
 bool open();
 void forget();
 
+// The same in a hook of ours that was called at `caller` (0: not known), from ordinary context. The
+// path is that of the callers of `caller`.
+Found walk_hook(uint64_t caller, const unwind::Registers& here, tg_walk* python);
+
 // As stack_capture::walk, and where paths are wanted the path from `start` on.
 Found walk(bool fault_gets_through, const unwind::Registers& start, tg_walk* python);
 

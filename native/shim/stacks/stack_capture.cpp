@@ -19,6 +19,8 @@ namespace {
 // A fault on an alternate stack takes a frame of the kernel's, 3.5 KB and more.
 constexpr size_t kSmallStack = 16 * 1024;
 
+}  // namespace
+
 bool fault_gets_through() {
     if (!fault::trusted()) return false;
     uint64_t blocked = 0;
@@ -31,8 +33,6 @@ bool fault_gets_through() {
            (stack.ss_flags & SS_ONSTACK) == 0 &&
            ((stack.ss_flags & SS_DISABLE) != 0 || stack.ss_size >= kSmallStack);
 }
-
-}  // namespace
 
 uint64_t outside_caller(const void* caller) {
     const auto address = reinterpret_cast<uint64_t>(caller);

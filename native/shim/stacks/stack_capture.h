@@ -15,6 +15,9 @@ void walk(bool fault_gets_through, tg_walk* found);
 // thread that blocks every signal, a small stack.
 void walk(tg_walk* found);
 
+// Whether a fault of the calling thread would reach our handler, in ordinary context.
+bool fault_gets_through();
+
 // The address to be recorded for the caller of a hook of ours; 0 if that was another of our hooks,
 // through which the call came from the interpreter.
 uint64_t outside_caller(const void* caller);

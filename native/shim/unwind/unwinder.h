@@ -3,6 +3,7 @@
 
 #include "unwind/rules.h"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tachograph::unwind {
@@ -32,6 +33,29 @@ struct Registers {
 
 // All of an interrupted thread's.
 Registers registers_of(const long long* machine_registers);
+
+// The caller's own, as far as a function preserves them; always its own, for there is no frame to
+// come back to.
+__attribute__((always_inline)) inline Registers registers_here() {
+    uint64_t values[8];
+    __asm__ volatile(
+        "movq %%rbx, (%0)\n\t"
+        "movq %%rbp, 8(%0)\n\t"
+        "movq %%rsp, 16(%0)\n\t"
+        "movq %%r12, 24(%0)\n\t"
+        "movq %%r13, 32(%0)\n\t"
+        "movq %%r14, 40(%0)\n\t"
+        "movq %%r15, 48(%0)\n\t"
+        "leaq (%%rip), %%rax\n\t"
+        "movq %%rax, 56(%0)"
+        :
+        : "r"(values)
+        : "rax", "memory");
+    constexpr uint8_t kNumbers[] = {kRbx, kRbp, kRsp, 12, 13, 14, 15, kReturnAddress};
+    Registers registers;
+    for (size_t i = 0; i < 8; ++i) registers.set(kNumbers[i], values[i]);
+    return registers;
+}
 
 // `pc` lies in the instruction that the frame is at: the interrupted one, or the call (its last
 // byte). The frame occupies the stack from `sp` to below `cfa`; 0: its end is not known.

@@ -250,9 +250,7 @@ JUDGE const Sample* judge_samples() { return g_samples; }
 JUDGE double judge_time(uint32_t rounds, int evict, uint32_t* count) {
     static double times[4096];
     static uint8_t memory[48 << 20];
-    ucontext_t context;
-    getcontext(&context);
-    const unwind::Registers start = unwind::registers_of(context.uc_mcontext.gregs);
+    const unwind::Registers start = unwind::registers_here();
     unwind::Frame frames[kMostFrames];
     bool unknown = false;
     if (rounds > 4096) rounds = 4096;
