@@ -30,7 +30,7 @@ def environment(variant: building.Variant) -> dict[str, str]:
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in NOT_BY_THEMSELVES])
 def test_shim(program: Path, variant: building.Variant, name: str, tmp_path: Path) -> None:
     command = [str(program), name, str(tmp_path)]
-    done = subprocess.run(command, env=environment(variant), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment(variant), capture_output=True, text=True, timeout=240, check=False)
     if done.returncode == SKIPPED:
         pytest.skip(done.stdout.strip())
     if done.returncode == NO_SUCH_TEST:
