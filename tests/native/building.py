@@ -134,7 +134,7 @@ def recorder(variant: Variant, folder: Path) -> Path:
     include = [NATIVE / "include", NATIVE / "shim", NATIVE / "extension", *_python_headers()]
     shim = compile_all(shim_sources(), [*SHIM_FLAGS, *variant.flags], SHIM_INCLUDE)
     link(shim, folder / "libtachograph.so", [*variant.flags, "-shared"])
-    sources = sorted((NATIVE / "extension").glob("*.cpp"))
+    sources = sorted((NATIVE / "extension").rglob("*.cpp"))
     # What only talks to Python, in templates that take the sanitizers half a minute to compile, does without them.
     bindings = [source for source in sources if "pybind11" in source.read_text(encoding="utf-8")]
     extension = compile_all(bindings, ["-std=c++20", "-O0", *HIDDEN], include)
