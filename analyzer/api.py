@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from tachograph.format import ColumnSpec, FormatError
 
-from .advice.suggestion import Suggestion
-from .advice.table import suggestions
 from .profile.build import build_profile
 from .profile.path_frame import path_frame
 from .profile.profile import Profile, Question
@@ -34,6 +32,8 @@ from .recording.question_options import Attribution, PoolRule
 from .recording.text import printable
 from .recording.time_window import make_window
 from .recording.tree import NOTHING
+from .report_data.advice.suggestion import Suggestion
+from .report_data.advice.table import suggestions
 
 Window = tuple[float | None, float | None]
 """Seconds from the start of the recording, the second one not included; negative: from its end; None: no limit."""

@@ -25,9 +25,9 @@ from .progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..advice.table import Advice
     from ..profile.profile import Profile, Question
     from ..recording.opened import Recording
+    from ..report_data.advice.table import Advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +160,10 @@ def analyze(**typed: object) -> None:
 def run(options: Options) -> None:
     """Does what the options say."""
     with uncollected():
-        from ..advice.table import Advice
         from ..profile import build  # noqa: F401  # with pandas and pyarrow, once and for all that follow
         from ..profile.profile import Question
         from ..recording.opened import Recording
+        from ..report_data.advice.table import Advice
 
     question = Question(
         options.scope,

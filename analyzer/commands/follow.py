@@ -12,12 +12,12 @@ from rich.text import Text
 
 from tachograph.format import FormatError
 
-from ..advice.table import Advice
 from ..profile.build import build_profile
 from ..profile.profile import Profile, Question
 from ..recording.opened import Recording
 from ..recording.question_options import Sort
 from ..render.terminal.report import report_lines, show
+from ..report_data.advice.table import Advice
 
 EVERY_S = 1.0
 """Seconds between two looks, at least."""

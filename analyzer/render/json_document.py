@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..advice.table import Advice
 from ..profile.profile import Profile
 from ..recording.frame import Column, Frame, WholeNumbers, falling
 from ..recording.output_file import write_text
 from ..recording.question_options import Sort
+from ..report_data.advice.table import Advice
 from ..report_data.profile_columns import COLUMNS
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..advice.table import Advice
 from ..recording.opened import Recording
+from ..report_data.advice.table import Advice
 from ..report_data.report_data import ReportData
 
 

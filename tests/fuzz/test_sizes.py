@@ -7,7 +7,7 @@ import pytest
 
 from fuzz.readers import FORMATS, fault
 from tachograph.analyzer import Question, Recording, build_profile
-from tachograph.analyzer.advice.table import suggestions
+from tachograph.analyzer.report_data.advice.table import suggestions
 from tachograph.format import FormatError
 from tachograph.format.validation import MAX_STACK_DEPTH
 from unit.analyzer.recordings import MS, START, Builder

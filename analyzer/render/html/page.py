@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from tachograph.format import FormatError
 
-from ...advice.table import Advice
 from ...recording.output_file import write_page
+from ...report_data.advice.table import Advice
 from ...report_data.report_data import ReportData, coarser
 from ...report_data.views import View
 from .head import head

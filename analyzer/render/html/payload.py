@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...advice.table import Advice
 from ...profile.profile import Profile
 from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.frame import Frame
 from ...recording.native_names import short_library
 from ...recording.text import printable
+from ...report_data.advice.table import Advice
 from ...report_data.flame import FOLDED, KERNEL, LABEL
 from ...report_data.headline import first_waiting
 from ...report_data.native_callees import Callee, native_allocators, native_callees

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ...advice.suggestion import Suggestion
-from ...advice.table import Advice
 from ...profile.profile import Profile
 from ...recording.frame import Frame
 from ...recording.frame import Row as Values
 from ...recording.question_options import DEFAULT_TOKENS, Sort
 from ...recording.text import printable, shorten_left
+from ...report_data.advice.suggestion import Suggestion
+from ...report_data.advice.table import Advice
 from ...report_data.data_quality import cause_text, is_severe, remarks, verdict
 from ...report_data.headline import first_waiting, pool_facts
 from ...report_data.line_selection import important

@@ -12,12 +12,12 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from ...advice.suggestion import Suggestion
-from ...advice.table import Advice
 from ...profile.profile import Profile
 from ...recording.frame import Row as Values
 from ...recording.question_options import Sort
 from ...recording.text import shorten_left
+from ...report_data.advice.suggestion import Suggestion
+from ...report_data.advice.table import Advice
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
 from ...report_data.other_code import other_functions

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
-from ...advice.suggestion import Suggestion
 from ...recording.text import shorten_left
+from ...report_data.advice.suggestion import Suggestion
 from .header import indented
 from .style import Style
 

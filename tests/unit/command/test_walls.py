@@ -22,7 +22,6 @@ ROOMS = {
         "conclusions",
         "profile",
         "report_data",
-        "advice",
         "render",
         "exports",
         "exports/scrub",

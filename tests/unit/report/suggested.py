@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tachograph.analyzer import Profile
-from tachograph.analyzer.advice.suggestion import Suggestion
-from tachograph.analyzer.advice.table import suggestions
+from tachograph.analyzer.report_data.advice.suggestion import Suggestion
+from tachograph.analyzer.report_data.advice.table import suggestions
 from unit.analyzer.recordings import MS, START, Builder
 
 Answer = Callable[..., Profile]

@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from tachograph.analyzer.advice import program
-from tachograph.analyzer.advice.source import Module, parse
-from tachograph.analyzer.advice.suggestion import PAGE, Suggestion
-from tachograph.analyzer.advice.table import RULES, Advice, suggestions
 from tachograph.analyzer.render.terminal.style import Style
 from tachograph.analyzer.render.terminal.suggestions import suggestion_lines
+from tachograph.analyzer.report_data.advice import program
+from tachograph.analyzer.report_data.advice.source import Module, parse
+from tachograph.analyzer.report_data.advice.suggestion import PAGE, Suggestion
+from tachograph.analyzer.report_data.advice.table import RULES, Advice, suggestions
 from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, START, Builder
 from unit.report.suggested import APPLY, SITE, Answer, found, hot, library, rules
 

@@ -6,8 +6,8 @@ import ast
 import math
 from collections.abc import Iterator
 
-from ...recording.frame import Row
-from ...report_data.numbers import percent, seconds
+from ....recording.frame import Row
+from ...numbers import percent, seconds
 from ..names import LOCK, Names
 from ..program import Program, Rule
 from ..source import Module, dotted, parts_of, short

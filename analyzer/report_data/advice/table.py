@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from ..profile.profile import Profile
-from ..recording.text import printable
-from ..recording.tree import NOTHING
+from ...profile.profile import Profile
+from ...recording.text import printable
+from ...recording.tree import NOTHING
 from .program import Parsed, Program, Rule
 from .rules import arrays, collections, frames, memory, text, threads
 from .suggestion import PAGE, Finding, Suggestion

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...recording.frame import Row
-from ...report_data.numbers import percent, seconds, size
+from ....recording.frame import Row
+from ...numbers import percent, seconds, size
 from ..names import DICT, LIST, QUEUE, SET, Names
 from ..program import Program, Rule
 from ..source import Scope, dotted

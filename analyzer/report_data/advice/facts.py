@@ -9,14 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..profile.profile import Profile
-from ..profile.wait_columns import wait_measure
-from ..recording.tree import NOTHING, Tree
-from ..samples.intervals import poisson_sums, wilson
-from ..samples.measures import rank
-from ..samples.native_frames import COLLECTOR
-from ..samples.path_sums import PATH_MEASURES
-from ..samples.scope import PROJECT, Scope
+from ...profile.profile import Profile
+from ...profile.wait_columns import wait_measure
+from ...recording.tree import NOTHING, Tree
+from ...samples.intervals import poisson_sums, wilson
+from ...samples.measures import rank
+from ...samples.native_frames import COLLECTOR
+from ...samples.path_sums import PATH_MEASURES
+from ...samples.scope import PROJECT, Scope
 
 _CPU = PATH_MEASURES.index("cpu_ns")
 _Ids = NDArray[np.int64]

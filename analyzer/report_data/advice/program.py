@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 
-from ..profile.profile import Profile
-from ..report_data.numbers import percent, seconds, size
+from ...profile.profile import Profile
+from ..numbers import percent, seconds, size
 from .facts import Below, Facts, Line
 from .names import Names
 from .source import LoopNode, Module, parse

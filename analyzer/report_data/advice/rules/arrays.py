@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...report_data.numbers import percent, seconds
+from ...numbers import percent, seconds
 from ..facts import Line
 from ..names import ARRAYS, DOUBLE, SINGLE, Names
 from ..program import Program, Rule, Spot
