@@ -68,6 +68,7 @@ def test_it_imports_next_to_nothing() -> None:
         "tachograph.recorder",
         "tachograph.recorder.inprocess",
         "tachograph.recorder.inprocess.named_spans",
+        "tachograph.recorder.inprocess.watched_loop",
     }
 
 
