@@ -23,8 +23,8 @@ demo: $(VENV)/.with-analyze ## record a real program (examples/backup.py) and sh
 	$(BIN)/tachograph analyze build/demo/backup.tacho
 
 # What compares times has the machine for itself; all else shares it.
-check: lint ## lint and the unit tests, but for those that start a command in a process of its own
-	$(BIN)/pytest -m 'not slow and not quiet and not recording' -n 2 --dist loadfile tests/unit
+check: lint ## lint and the unit tests, but for those that start commands or go through many recordings
+	$(BIN)/pytest -m 'not slow and not quiet and not recording and not broad' -n 2 --dist loadfile tests/unit
 
 test: lint ## lint, then the tests (about ten minutes on two cores); installs Debian's chromium if there is no browser
 	@$(BIN)/python tests/browser/chromium.py --bring || true

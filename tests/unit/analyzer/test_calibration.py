@@ -15,6 +15,8 @@ from tachograph.analyzer.conclusions.memory.counters import Counters
 from tachograph.analyzer.samples.intervals import poisson_sums, shared_out
 from tachograph.format.enumerations import MemoryEvent
 
+pytestmark = pytest.mark.broad
+
 MEAN = 524_288
 RUNS = 400
 OBJ = 4

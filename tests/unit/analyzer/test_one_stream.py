@@ -36,6 +36,8 @@ from unit.analyzer.exports.conftest import pprof_module
 from unit.analyzer.recordings import CALL, MS, START, Builder
 from unit.report import block
 
+pytestmark = pytest.mark.broad
+
 GOLDEN = Path(__file__).parents[3] / "format-spec" / "vectors"
 NATIVE_RECORDINGS = ("whole", "extra", "memory", "tree", "gpu", "story")
 PARTS = ("python", "native", "kernel", "unknown")

@@ -13,6 +13,8 @@ import pytest
 
 from unit.analyzer.exports import program
 
+pytestmark = pytest.mark.broad
+
 WIDE, SHOWN, HIDDEN = "\x1b[2K", "\x1b[?25h", "\x1b[?25l"
 COMMAND = """
 import sys

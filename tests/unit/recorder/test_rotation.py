@@ -28,6 +28,8 @@ from tachograph.recorder.rotation.rotate import Rotation, how_far, still_the_sam
 from tachograph.recorder.rotation.rotation_settings import parse_rotate
 from tachograph.recorder.rotation.window_names import discard_hidden, first_number, hidden, window_name
 
+pytestmark = pytest.mark.broad
+
 END = 5_000
 
 

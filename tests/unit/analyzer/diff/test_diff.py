@@ -16,6 +16,8 @@ from tachograph.format import FormatError, load_specification
 from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make
 from unit.analyzer.recordings import START, Builder
 
+pytestmark = pytest.mark.broad
+
 diff = partial(comparison.diff, spread=0.01)
 """One run a side gives verdicts only if it is said how much runs differ."""
 

@@ -15,6 +15,8 @@ from tachograph.analyzer.report_data.difference import Outcome
 from tachograph.format import FormatError
 from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make
 
+pytestmark = pytest.mark.broad
+
 EVIL = "evil\x1b[31m[bold]\r\u202e\x07"
 
 

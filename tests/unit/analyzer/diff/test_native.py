@@ -21,6 +21,8 @@ from tachograph.format.enumerations import NativePath
 from unit.analyzer.diff.test_diff import statuses, values
 from unit.analyzer.recordings import PYTHON_FRAME, Builder
 
+pytestmark = pytest.mark.broad
+
 diff = partial(comparison.diff, spread=0.01)
 
 PRODUCT = "/v/lib/python3.13/site-packages/numpy.libs/libopenblas64_-{}.so"

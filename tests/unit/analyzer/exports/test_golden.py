@@ -14,6 +14,8 @@ from tachograph.analyzer.exports.scrub import make_request, scrub
 from tachograph.analyzer.profile.profile import Question
 from tachograph.format import FormatError
 
+pytestmark = pytest.mark.broad
+
 VECTORS = Path(__file__).resolve().parents[4] / "format-spec" / "vectors"
 GOLDEN = [path for path in sorted(VECTORS.glob("*.tacho")) if not path.name.startswith("newer-major")]
 

@@ -18,6 +18,8 @@ from tachograph.analyzer.fleet import recording_sums
 from tachograph.format import FormatError
 from unit.analyzer.fleet.fleets import SOURCE, one
 
+pytestmark = pytest.mark.broad
+
 
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:

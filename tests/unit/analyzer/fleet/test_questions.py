@@ -16,6 +16,8 @@ from tachograph.format import FormatError
 from unit.analyzer.fleet.fleets import SOURCE, one
 from unit.analyzer.recordings import Builder
 
+pytestmark = pytest.mark.broad
+
 RANK_SOURCE = "def step():\n    compute()\n    load()\n\n\ndef all_reduce():\n    wait()\n"
 
 

@@ -18,6 +18,8 @@ from tachograph.analyzer.fleet import index as index_module
 from tachograph.analyzer.fleet import store as store_module
 from unit.analyzer.fleet.fleets import one
 
+pytestmark = pytest.mark.broad
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
