@@ -83,7 +83,8 @@ def opened(url: str, options: dict[str, Any]) -> Fleet:
         if not sign:
             raise FormatError(f"--storage {text!r} is not KEY=VALUE")
         storage[key] = value
-    workers = options["workers"] or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    workers = options["workers"] or cpus or 1
     with progress() as watcher:
         return open_fleet(
             url,
@@ -151,10 +152,11 @@ def top_command(
 @one_line_errors
 def health_command(url: str, **options: Any) -> None:
     """The state of the recordings."""
+    from ..fleet.questions.health import health
     from ..fleet.show import document, health_lines
 
     found = opened(url, options)
-    told = found.health(options["where"])
+    told = health(found.select(options["where"]), found.left_out)
     frames = {"left_out": told.left_out, "losses": told.losses, "modes": told.modes, "labels": told.labels}
     answer = document("fleet-health", found, {"where": list(options["where"])}, counts=told.counts, **frames)
     tell(answer, health_lines(told), options["target"])
@@ -217,11 +219,12 @@ def when_command(
     **options: Any,
 ) -> None:
     """Where a function moved."""
+    from ..fleet.questions.when import when
     from ..fleet.show import document, when_lines
 
     found = opened(url, options)
     where = options["where"]
-    moved = found.when(function, by=by, metric=metric, where=where, total=total, anyway=anyway)
+    moved = when(found.select(where), function, by=by, metric=metric, total=total, anyway=anyway)
     asked = {"function": function, "by": by, "metric": metric, "where": list(where), "total": total}
     step = {name: plain(getattr(moved, name)) for name in ("name", "file", "since", "before", "after", "p")}
     answer = document("fleet-when", found, asked, step=step, groups=moved.groups)
@@ -240,10 +243,11 @@ def when_command(
 @one_line_errors
 def ranks_command(url: str, function: str | None, anyway: bool, **options: Any) -> None:
     """Who is late."""
+    from ..fleet.questions.ranks import ranks
     from ..fleet.show import document, ranks_lines
 
     found = opened(url, options)
-    told = found.ranks(options["where"], function=function, anyway=anyway)
+    told = ranks(found.select(options["where"]), function=function, anyway=anyway)
     asked = {"function": function, "where": list(options["where"])}
     meeting = {"function": told.meeting, "file": told.meeting_file}
     late = {"rank": told.late, "seconds": told.late_s, "steps": told.steps}
@@ -259,10 +263,11 @@ def ranks_command(url: str, function: str | None, anyway: bool, **options: Any) 
 @one_line_errors
 def memory_command(url: str, hosts: int, anyway: bool, **options: Any) -> None:
     """Who holds memory."""
+    from ..fleet.questions.memory import memory
     from ..fleet.show import document, memory_lines
 
     found = opened(url, options)
-    told = found.memory(options["where"], confirmed_on=hosts, anyway=anyway)
+    told = memory(found.select(options["where"]), confirmed_on=hosts, anyway=anyway)
     asked = {"hosts": hosts, "where": list(options["where"])}
     answer = document("fleet-memory", found, asked, peaks=told.peaks, leaks=told.leaks)
     tell(answer, memory_lines(found, told), options["target"])

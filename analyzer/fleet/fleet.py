@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import pandas as pd
@@ -16,12 +17,12 @@ from ..samples.scope import PROJECT
 from .extras import require_for
 from .index import Index
 from .questions.compare import compare
-from .questions.health import Health, health
-from .questions.memory import FleetMemory, memory
-from .questions.ranks import Ranks, ranks
+from .questions.health import health
+from .questions.memory import memory
+from .questions.ranks import ranks
 from .questions.selection import Selection, parse_conditions, with_labels
 from .questions.top import top
-from .questions.when import Moved, when
+from .questions.when import when
 from .store import Store
 
 Where = str | Sequence[str]
@@ -29,8 +30,9 @@ Where = str | Sequence[str]
 
 
 class Fleet:
-    """The recordings below a URL, summed up in an index. Questions return frames of pandas.
+    """The recordings below a URL, summed up in an index.
 
+    Questions return frames of pandas; what is said once of a whole answer is in the frame's ``attrs``.
     ``recordings`` has a row for each that could be read: path, host, program, created_utc, day, tags (its labels),
     state, how it was made and its totals. ``left_out`` has path and reason of the others.
     """
@@ -64,9 +66,9 @@ class Fleet:
         selection = self.select(where)
         return top(selection, level=level, metric=metric, by=by, total=total, limit=limit, anyway=anyway)
 
-    def health(self, where: Where = ()) -> Health:
-        """What is there, what was lost, what could not be read; see ``questions.health``."""
-        return health(self.select(where), self.left_out)
+    def health(self, where: Where = ()) -> pd.DataFrame:
+        """What is there, what was lost, what could not be read; see ``questions.health.Health.frame``."""
+        return health(self.select(where), self.left_out).frame()
 
     def compare(
         self,
@@ -97,17 +99,36 @@ class Fleet:
         where: Where = (),
         total: bool = False,
         anyway: bool = False,
-    ) -> Moved:
-        """The first version (or another label, or ``day``) since which a function takes more or less."""
-        return when(self.select(where), function, by=by, metric=metric, total=total, anyway=anyway)
+    ) -> pd.DataFrame:
+        """A function's share by version (or another label, or ``day``); ``attrs["since"]`` is the first that differs.
 
-    def ranks(self, where: Where = (), *, function: str | None = None, anyway: bool = False) -> Ranks:
-        """Which rank of a run is late, by how much and where, and which ranks wait for it; see ``questions.ranks``."""
-        return ranks(self.select(where), function=function, anyway=anyway)
+        ``attrs`` has name, file, since, before, after and p of ``questions.when.Moved``.
+        """
+        moved = when(self.select(where), function, by=by, metric=metric, total=total, anyway=anyway)
+        return _with(moved.groups, moved, "groups")
 
-    def memory(self, where: Where = (), *, confirmed_on: int = 2, anyway: bool = False) -> FleetMemory:
-        """Peaks, and leaks with the number of hosts that have them; see ``questions.memory``."""
-        return memory(self.select(where), confirmed_on=confirmed_on, anyway=anyway)
+    def ranks(self, where: Where = (), *, function: str | None = None, anyway: bool = False) -> pd.DataFrame:
+        """Which rank of a run is late, by how much and where, and which ranks wait for it; see ``questions.ranks``.
+
+        ``attrs`` has meeting, meeting_file, late, late_s and steps of ``questions.ranks.Ranks``.
+        """
+        found = ranks(self.select(where), function=function, anyway=anyway)
+        return _with(found.ranks, found, "ranks")
+
+    def memory(self, where: Where = (), *, anyway: bool = False) -> pd.DataFrame:
+        """What recordings hold at their peaks and at the end; see ``peaks`` of ``questions.memory.FleetMemory``."""
+        return memory(self.select(where), anyway=anyway).peaks
+
+    def leaks(self, where: Where = (), *, confirmed_on: int = 2, anyway: bool = False) -> pd.DataFrame:
+        """Leaks, with the number of hosts that have them; see ``leaks`` of ``questions.memory.FleetMemory``."""
+        return memory(self.select(where), confirmed_on=confirmed_on, anyway=anyway).leaks
+
+
+def _with(frame: pd.DataFrame, answer: Any, left_out: str) -> pd.DataFrame:
+    """The frame, with the other parts of an answer as its ``attrs``."""
+    found = frame.copy()
+    found.attrs.update({each.name: getattr(answer, each.name) for each in fields(answer) if each.name != left_out})
+    return found
 
 
 def open(  # noqa: A001  # fleet.open reads as it should

@@ -27,6 +27,28 @@ class Health:
     modes: pd.DataFrame
     labels: pd.DataFrame
 
+    def frame(self) -> pd.DataFrame:
+        """All of it as one frame: kind (count, loss, left out, mode, label), name, value, recordings, text.
+
+        Of a loss, value is how much was lost and text what helps; text is the reason why a recording is left out, a
+        mode's value, or a label's most frequent values, whose number is value. NaN and None: a kind does not have it.
+        """
+        losses, modes, labels = self.losses, self.modes, self.labels
+        parts = [
+            pd.DataFrame({"kind": "count", "name": list(self.counts), "value": list(self.counts.values())}),
+            losses.rename(columns={"loss": "name", "count": "value", "advice": "text"}).assign(kind="loss"),
+            self.left_out.rename(columns={"path": "name", "reason": "text"}).assign(kind="left out"),
+            modes.rename(columns={"mode": "name", "value": "text"}).assign(kind="mode"),
+            labels.rename(columns={"label": "name", "values": "value", "most": "text"}).assign(kind="label"),
+        ]
+        rows = [
+            {name: row.get(name) for name in ("kind", "name", "value", "recordings", "text")}
+            for part in parts
+            for row in part.to_dict("records")
+        ]
+        types = {"value": "float64", "recordings": "Int64"}
+        return pd.DataFrame(rows, columns=["kind", "name", "value", "recordings", "text"]).astype(types)
+
 
 def health(selection: Selection, left_out: pd.DataFrame) -> Health:
     """The state of the recordings of a selection; ``left_out`` has those that are in none: path, reason."""

@@ -137,7 +137,9 @@ def test_what_cannot_be_read_is_left_out_and_said(shop: Path) -> None:
     assert all(reason.isprintable() and len(reason) < 400 for reason in reasons)
     pd.testing.assert_frame_equal(found.top(level="lines", where="version=b"), whole)
     told = found.health()
-    assert (told.counts["recordings"], told.counts["left_out"]) == (8, 5)
+    counts = told[told["kind"] == "count"].set_index("name")["value"]
+    assert (counts["recordings"], counts["left_out"]) == (8, 5)
+    assert told[told["kind"] == "left out"].set_index("name")["text"].to_dict() == reasons.to_dict()
 
 
 def test_a_recording_that_is_repaired_is_read_again(shop: Path) -> None:
@@ -180,9 +182,10 @@ def test_recordings_made_in_different_ways_are_refused(shop: Path) -> None:
 def test_losses(shop: Path) -> None:
     one(shop, 31, {2: 100}, quality=[{"process": 0, "loss": "records_dropped", "count": 3}])
     told = fleets.open(str(shop)).health()
-    assert told.counts["with_losses"] == 1
-    assert told.losses[["loss", "recordings", "count"]].values.tolist() == [["records_dropped", 1, 3.0]]
-    assert told.labels.set_index("label").loc["version", "most"] == "a, b"
+    assert told.set_index(["kind", "name"]).loc[("count", "with_losses"), "value"] == 1
+    losses = told[told["kind"] == "loss"]
+    assert losses[["name", "recordings", "value"]].values.tolist() == [["records_dropped", 1, 3.0]]
+    assert told.set_index(["kind", "name"]).loc[("label", "version"), "text"] == "a, b"
 
 
 def test_rows_beyond_the_limit_are_one(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:

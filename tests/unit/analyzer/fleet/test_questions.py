@@ -87,12 +87,12 @@ def test_since_when(tmp_path: Path) -> None:
     found = fleets.open(str(tmp_path))
     for by, since in (("version", "1.3"), ("day", "2026-11-13")):
         moved = found.when("slow", by=by)
-        assert moved.since == since
-        assert moved.p <= 0.01
-        assert (moved.before, moved.after) == pytest.approx((40 / 140, 80 / 180), abs=0.03)
-        assert moved.groups["recordings"].tolist() == [4] * 4
-    assert found.when("handle").since == "1.3"  # its share falls when the other's grows
-    assert found.when("slow", where="version=1.[34]").since is None
+        assert moved.attrs["since"] == since
+        assert moved.attrs["p"] <= 0.01
+        assert (moved.attrs["before"], moved.attrs["after"]) == pytest.approx((40 / 140, 80 / 180), abs=0.03)
+        assert moved["recordings"].tolist() == [4] * 4
+    assert found.when("handle").attrs["since"] == "1.3"  # its share falls when the other's grows
+    assert found.when("slow", where="version=1.[34]").attrs["since"] is None
     with pytest.raises(FormatError, match="no recording has time in a function 'nothing'"):
         found.when("nothing")
 
@@ -138,14 +138,15 @@ def test_the_late_rank(tmp_path: Path) -> None:
         rank(tmp_path / "run", number, 600 if number == 5 else 100, 20 if number == 5 else 520)
     found = fleets.open(str(tmp_path / "run"))
     told = found.ranks()
-    assert (told.meeting, told.meeting_file, told.late) == ("all_reduce", "train.py", 5)
-    assert told.late_s == pytest.approx(0.5)
-    assert told.steps == 10
-    row = told.ranks.set_index("rank").loc[5]
+    said = told.attrs
+    assert (said["meeting"], said["meeting_file"], said["late"]) == ("all_reduce", "train.py", 5)
+    assert said["late_s"] == pytest.approx(0.5)
+    assert said["steps"] == 10
+    row = told.set_index("rank").loc[5]
     assert (row["file"], row["line"], row["source"]) == ("train.py", 3, "    load()")
     assert row["more_s"] == pytest.approx(0.5)
-    assert told.ranks.set_index("rank")["waited_s"].drop(5).to_numpy() == pytest.approx(0.5)
-    assert found.ranks(function="reduce").late == 5
+    assert told.set_index("rank")["waited_s"].drop(5).to_numpy() == pytest.approx(0.5)
+    assert found.ranks(function="reduce").attrs["late"] == 5
     result = CliRunner().invoke(command, ["ranks", str(tmp_path / "run"), "--workers", "1"])
     assert "rank 5 is late by 0.50 s, 50 ms in each of 10" in result.output, result.output
     assert "train.py:3" in result.output
@@ -155,7 +156,7 @@ def test_ranks_that_are_even(tmp_path: Path) -> None:
     for number in range(8):
         rank(tmp_path / "run", number, 100, 0)
     told = fleets.open(str(tmp_path / "run")).ranks()
-    assert (told.meeting, told.late) == (None, None)
+    assert (told.attrs["meeting"], told.attrs["late"]) == (None, None)
 
 
 def test_ranks_of_several_runs_are_refused(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_ranks_of_several_runs_are_refused(tmp_path: Path) -> None:
     found = fleets.open(str(tmp_path / "run"))
     with pytest.raises(FormatError, match=r"rank 0 is there 2 times: choose one run, with --where run=\.\.\."):
         found.ranks()
-    assert len(found.ranks("run=r2").ranks) == 2
+    assert len(found.ranks("run=r2")) == 2
     with pytest.raises(FormatError, match="there is only one"):
         found.ranks(["run=r2", "rank=1"])
 
@@ -181,10 +182,10 @@ def test_memory(tmp_path: Path) -> None:
         builder.memory("end", 10_000, end, obj_allocated_bytes=end)
         builder.cpu(stack, 10)
         builder.write()
-    found = fleets.open(str(tmp_path)).memory(confirmed_on=3)
-    peak = found.peaks.set_index("measure").loc["peak"]
+    found = fleets.open(str(tmp_path))
+    peak = found.memory().set_index("measure").loc["peak"]
     assert (peak["least"], peak["median"], peak["most"], peak["largest"]) == (1e5, 2.5e5, 4e5, "run-3.tacho")
-    (leak,) = found.leaks.itertuples()
+    (leak,) = found.leaks(confirmed_on=3).itertuples()
     assert (leak.file, leak.line, leak.hosts, leak.of, leak.confirmed) == ("/srv/app.py", 1, 4, 4, True)
     assert 10_000 < leak.rate_bytes_per_s < 45_000
 
