@@ -57,8 +57,15 @@ def blocks(page: Path) -> list[Block]:
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if blocks(page)]
 
 
+LONG = ROOT / "docs/how-to/compare-two-recordings.md"  # many runs of each program
+
+
 @pytest.mark.native
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow) if page == LONG else page for page in PAGES],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     pytest.importorskip("tachograph.recorder._native", reason="recording is not supported here")
     scripts = sysconfig.get_path("scripts")

@@ -263,6 +263,7 @@ def test_ten_million_small_objects_agree_with_tracemalloc(recorded: Recorder, tm
     check_lines(small_objects(recorded, tmp_path, 10_000_000), "requested_bytes", NAMES, rel=0.05)
 
 
+@pytest.mark.slow
 def test_what_is_held_for_a_moment_is_told_by_line(recorded: Recorder, tmp_path: Path) -> None:
     """All of it dies within the second in which it was made, so some hundred rows stand for millions of blocks.
 

@@ -68,7 +68,7 @@ def check(run: support.Run) -> None:
 
 @needs_numpy
 @pytest.mark.parametrize("milliseconds", [5, 500])
-@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow), 4])
 def test_openblas(threads: int, milliseconds: int, recorded: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     arguments = ("blas", str(threads), str(milliseconds), SECONDS[milliseconds])
@@ -84,7 +84,7 @@ def test_rayon(threads: int, recorded: Recorder, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("milliseconds", [5, 500])
-@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow), 4])
 def test_openmp(threads: int, milliseconds: int, openmp: str, recorded: Recorder) -> None:
     run = recorded(PROGRAM, openmp, str(threads), str(milliseconds), SECONDS[milliseconds], interval=1)
     check(run)
