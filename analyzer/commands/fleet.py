@@ -100,10 +100,10 @@ def opened(url: str, options: dict[str, Any]) -> Fleet:
 def tell(document: dict[str, Any], lines: Iterable[Text], target: str | None) -> None:
     """Writes the answer: as JSON to a file or to standard output, or for people."""
     if target is not None:
-        from ..fleet.show import json_text
         from ..recording.output_file import write_text
+        from ..render.json_document import pieces
 
-        write_text(json_text(document), target)
+        write_text(pieces(document), target)
         return
     from rich.console import Console
 
@@ -226,7 +226,7 @@ def when_command(
     where = options["where"]
     moved = when(found.select(where), function, by=by, metric=metric, total=total, anyway=anyway)
     asked = {"function": function, "by": by, "metric": metric, "where": list(where), "total": total}
-    step = {name: plain(getattr(moved, name)) for name in ("name", "file", "since", "before", "after", "p")}
+    step = {name: getattr(moved, name) for name in ("name", "file", "since", "before", "after", "p")}
     answer = document("fleet-when", found, asked, step=step, groups=moved.groups)
     tell(answer, when_lines(found, moved, asked), options["target"])
 
@@ -271,8 +271,3 @@ def memory_command(url: str, hosts: int, anyway: bool, **options: Any) -> None:
     asked = {"hosts": hosts, "where": list(options["where"])}
     answer = document("fleet-memory", found, asked, peaks=told.peaks, leaks=told.leaks)
     tell(answer, memory_lines(found, told), options["target"])
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: null where it is unknown."""
-    return None if isinstance(value, float) and value != value else value

@@ -1,8 +1,7 @@
-"""Answers about a fleet as lines for a terminal, and as JSON."""
+"""Answers about a fleet as lines for a terminal, and as documents for JSON."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import pandas as pd
 from rich.text import Text
 
 from ..recording.text import printable
+from ..render.json_document import of_pandas
 from ..report_data.numbers import counted, percent, seconds, size
 from .questions.top import METRICS
 
@@ -32,28 +32,10 @@ def document(kind: str, fleet: Fleet, question: Mapping[str, Any], **parts: Any)
     """The JSON document of a question: what was asked, what was left out, and the rows."""
     return {
         "tachograph": {"document": kind, "version": VERSION},
-        "fleet": {"url": fleet.url, "recordings": len(fleet.recordings), "left_out": records(fleet.left_out)},
+        "fleet": {"url": fleet.url, "recordings": len(fleet.recordings), "left_out": of_pandas(fleet.left_out)},
         "question": dict(question),
-        **{name: records(part) if isinstance(part, pd.DataFrame) else part for name, part in parts.items()},
+        **{name: of_pandas(part) if isinstance(part, pd.DataFrame) else part for name, part in parts.items()},
     }
-
-
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame as objects; what is unknown is null."""
-    columns = {str(name): [_plain(value) for value in frame[name].tolist()] for name in frame}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _plain(value: Any) -> Any:
-    if value is None or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
-        return None
-    return value
-
-
-def json_text(document: Mapping[str, Any]) -> Iterator[str]:
-    """The document as text."""
-    yield json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    yield "\n"
 
 
 def top_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:

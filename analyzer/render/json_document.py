@@ -122,8 +122,8 @@ def _gpu(profile: Profile) -> dict[str, Any] | None:
     if gpu is None:
         return None
     return {
-        "devices": _of_pandas(gpu.devices),
-        "timeline": _of_pandas(gpu.timeline),
+        "devices": of_pandas(gpu.devices),
+        "timeline": of_pandas(gpu.timeline),
         "shared": gpu.shared,
     }
 
@@ -199,7 +199,8 @@ def _column_texts(column: Column | None, rows: int, texts: _Made, numbers: _Made
     return found
 
 
-def _of_pandas(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def of_pandas(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame of pandas as records; what is unknown is None."""
     plain = frame.astype(object).where(frame.notna(), None)
     return [dict(zip(plain.columns, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
 

@@ -24,7 +24,7 @@ MAX_POINTER = 4096
 
 MAX_PACKED_REFERENCES = 8 << 20
 MAX_COMMIT = 64 << 10
-"""Bytes of a commit that are inflated; the tree stands in its first line."""
+"""Bytes of a commit that are inflated; its first line names the tree."""
 
 MAX_PACKS, MAX_ALTERNATES = 200, 8
 

@@ -129,6 +129,18 @@ class Event {
     Charged charged_;
 };
 
+// An event of a call that goes on or ends. `does` gets its time, and says whether the call is
+// known.
+template <typename Does>
+Further of_known(void* code, const Does& does) {
+    if (!watcher.active()) return Further::wanted;
+    const int64_t begun = now();
+    const Event event(begun);
+    Function* function = watcher.known(code);
+    if (!function) return Further::unwanted;
+    return after_end(function, does(begun));
+}
+
 }  // namespace
 
 bool on() { return watcher.begun; }
@@ -223,38 +235,26 @@ Further started(void* code, const void* frame) {
 }
 
 Further resumed(void* code, const void* frame) {
-    if (!watcher.active()) return Further::wanted;
-    const int64_t begun = now();
-    const Event event(begun);
-    Function* function = watcher.known(code);
-    if (!function) return Further::unwanted;
-    const bool found = watcher.open_calls.resume(frame, begun);
-    return after_end(function, found);
+    return of_known(code,
+                    [frame](int64_t begun) { return watcher.open_calls.resume(frame, begun); });
 }
 
 Further suspended(void* code, const void* frame) {
-    if (!watcher.active()) return Further::wanted;
-    const int64_t begun = now();
-    const Event event(begun);
-    Function* function = watcher.known(code);
-    if (!function) return Further::unwanted;
-    const Ended found = watcher.open_calls.pop(frame, begun);
-    if (found.function) {
+    return of_known(code, [frame](int64_t begun) {
+        const Ended found = watcher.open_calls.pop(frame, begun);
+        if (!found.function) return false;
         const Ended over = watcher.open_calls.suspend(found);
         if (over.function) take(over);
-    }
-    return after_end(function, found.function != nullptr);
+        return true;
+    });
 }
 
 Further ended(void* code, const void* frame) {
-    if (!watcher.active()) return Further::wanted;
-    const int64_t begun = now();
-    const Event event(begun);
-    Function* function = watcher.known(code);
-    if (!function) return Further::unwanted;
-    const Ended found = watcher.open_calls.pop(frame, begun);
-    if (found.function) take(found);
-    return after_end(function, found.function != nullptr);
+    return of_known(code, [frame](int64_t begun) {
+        const Ended found = watcher.open_calls.pop(frame, begun);
+        if (found.function) take(found);
+        return found.function != nullptr;
+    });
 }
 
 void ignored() {

@@ -235,7 +235,7 @@ def test_the_labels(git: Git, top: Path, tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_unknown_and_no_error(git: Git, top: Path) -> None:
-    """Whatever stands in git's files, there is an answer, and it never says clean of what is not."""
+    """Whatever git's files hold, there is an answer, and it never calls clean what is not."""
     chance = random.Random(5)
     git("gc", "-q")
     _write(top)

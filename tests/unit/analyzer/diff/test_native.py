@@ -88,7 +88,7 @@ def test_one_run_a_side_gives_no_verdicts(write: Write) -> None:
 
 
 def test_another_installation_of_the_library_is_the_same(write: Write) -> None:
-    """Packages stand in other folders, and wheels have a hash in the names of their libraries."""
+    """Packages are installed in other folders, and wheels have a hash in the names of their libraries."""
     other = PRODUCT.replace("/v/", "/opt/app/").format("9999ffff")
     result = diff([write("a", kernel=100)], [write("b", library=other, build="bb", kernel=100)])
     row = values(result.native_functions, "cpu", function="kernel")
