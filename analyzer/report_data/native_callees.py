@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -59,27 +59,12 @@ def native_allocators(profile: Profile, lines: pd.DataFrame) -> list[list[Alloca
     facts, tree = profile.paths, profile.paths.tree
     if "allocated_bytes" not in facts.held:
         return [[] for _ in range(len(lines))]
-    at, held = _places(profile), [facts.held.get(name, np.zeros(len(tree))) for name in _BYTES]
-    found = pd.DataFrame(
-        {
-            "file": np.append(profile.calls.tree.file, NOTHING)[at],
-            "line": np.append(profile.calls.tree.line, NOTHING)[at],
-            "native": _called(tree),
-            **dict(zip(_BYTES, held, strict=True)),
-        }
-    )
-    found = found[(at != NOTHING) & (found["native"] != NOTHING) & (np.max(held, axis=0) > 0)]
-    sums = found.groupby(["file", "line", "native"], as_index=False)[list(_BYTES)].sum()
+    held = [facts.held.get(name, np.zeros(len(tree))) for name in _BYTES]
+    sums = _sums(profile, _called(tree), np.max(held, axis=0) > 0, dict(zip(_BYTES, held, strict=True)))
     wholes = [max(float(values.sum()), 1.0) for values in held]
     share = np.max([sums[name] / whole for name, whole in zip(_BYTES, wholes, strict=True)], axis=0)
     sums = sums[share >= LEAST_SHARE].sort_values(["live_at_peak_bytes", "allocated_bytes"], ascending=False)
-    names, paths = facts.functions.names, facts.functions.paths
-    by_line: dict[tuple[int, int], list[Allocator]] = {}
-    for file, line, native, *sizes in sums.itertuples(index=False, name=None):
-        known = by_line.setdefault((int(file), int(line)), [])
-        if len(known) < MOST:
-            known.append(Allocator(names[int(native)], short_library(paths[int(native)]), *map(float, sizes)))
-    return _by_row(by_line, lines)
+    return _first_by_row(profile, sums, lines, Allocator)
 
 
 def _called(tree: PathTree) -> NDArray[np.int64]:
@@ -98,29 +83,39 @@ def _places(profile: Profile) -> NDArray[np.int64]:
     return np.asarray(np.append(tree.stack, NOTHING)[tree.nearest(inside)], np.int64)
 
 
-def _by_row(by_line: Mapping[tuple[int, int], list[Found]], lines: pd.DataFrame) -> list[list[Found]]:
+def _sums(
+    profile: Profile, native: NDArray[np.int64], kept: NDArray[np.bool_], amounts: Mapping[str, NDArray[np.float64]]
+) -> pd.DataFrame:
+    """The amounts by file, line and native function, of the nodes of the paths that are kept and have both."""
+    at, calls = _places(profile), profile.calls.tree
+    found = pd.DataFrame(
+        {
+            "file": np.append(calls.file, NOTHING)[at],
+            "line": np.append(calls.line, NOTHING)[at],
+            "native": native,
+            **amounts,
+        }
+    )[(at != NOTHING) & (native != NOTHING) & kept]
+    return found.groupby(["file", "line", "native"], as_index=False)[list(amounts)].sum()
+
+
+def _first_by_row(
+    profile: Profile, sums: pd.DataFrame, lines: pd.DataFrame, make: Callable[..., Found]
+) -> list[list[Found]]:
+    """For each row of ``lines`` its first rows of the sums, as ``make`` has them of name, module and amounts."""
+    names, paths = profile.paths.functions.names, profile.paths.functions.paths
+    by_line: dict[tuple[int, int], list[Found]] = {}
+    for file, line, native, *amounts in sums.itertuples(index=False, name=None):
+        known = by_line.setdefault((int(file), int(line)), [])
+        if len(known) < MOST:
+            known.append(make(names[int(native)], short_library(paths[int(native)]), *map(float, amounts)))
     places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
     return [[] if line is pd.NA else by_line.get((int(file), int(line)), []) for file, line in places]
 
 
 def native_callees(profile: Profile, lines: pd.DataFrame) -> list[list[Callee]]:
     """For each row of ``lines`` the functions with most CPU time, those aside whose time is mostly Python's."""
-    facts, tree, calls = profile.paths, profile.paths.tree, profile.calls
-    at = _places(profile)
+    facts = profile.paths
     cpu, python = facts.sums[:, _CPU], facts.sums[:, _PYTHON]
-    found = pd.DataFrame(
-        {
-            "file": np.append(calls.tree.file, NOTHING)[at],
-            "line": np.append(calls.tree.line, NOTHING)[at],
-            "native": tree.native,
-            "cpu": cpu / 1e9,
-        }
-    )[(at != NOTHING) & (tree.native != NOTHING) & (cpu > 0) & (2 * python <= cpu)]
-    sums = found.groupby(["file", "line", "native"], as_index=False)["cpu"].sum().sort_values("cpu", ascending=False)
-    names, paths = facts.functions.names, facts.functions.paths
-    by_line: dict[tuple[int, int], list[Callee]] = {}
-    for file, line, native, seconds in sums.itertuples(index=False, name=None):
-        callees = by_line.setdefault((int(file), int(line)), [])
-        if len(callees) < MOST:
-            callees.append(Callee(names[int(native)], short_library(paths[int(native)]), float(seconds)))
-    return _by_row(by_line, lines)
+    sums = _sums(profile, facts.tree.native, (cpu > 0) & (2 * python <= cpu), {"cpu": cpu / 1e9})
+    return _first_by_row(profile, sums.sort_values("cpu", ascending=False), lines, Callee)
