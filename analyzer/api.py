@@ -25,6 +25,7 @@ from tachograph.format import ColumnSpec, FormatError
 from .profile.build import build_profile
 from .profile.path_frame import path_frame
 from .profile.profile import Profile, Question
+from .profile.tests import read_tests
 from .recording.call_tree import load_tree
 from .recording.opened import DEFINITIONS
 from .recording.opened import Recording as Reader
@@ -231,6 +232,14 @@ class Recording(Reader):
     def processes(self, *, window: Window | None = None) -> pd.DataFrame:
         """``profile(...).processes``: by process, each behind its parent; recorded or not."""
         return self.profile(window=window).processes
+
+    def tests(self) -> pd.DataFrame:
+        """By test and phase (setup, call, teardown) of ``pytest --tachograph``: ``profile.tests.COLUMNS``.
+
+        test, phase, count, duration_s, cpu_s, wait_s, peak_bytes, copied_bytes, kept_bytes (these three with ``_low``),
+        and what the test's marks allow: limit_cpu_s, limit_memory_bytes, limit_copies_bytes, no_leaks_bytes.
+        """
+        return read_tests(self).frame.pandas()
 
     def _series(self, column: pa.ChunkedArray, spec: ColumnSpec) -> pd.Series:
         if spec.enum is not None:

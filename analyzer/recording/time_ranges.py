@@ -92,6 +92,17 @@ class TimeRanges:
             inside[rows] = (place >= 0) & (time_ns[rows] < self.end_ns[mine][np.maximum(place, 0)])
         return inside
 
+    def group_at(self, thread: NDArray[np.integer], time_ns: _Ids) -> _Ids:
+        """The group of the range that each moment of a thread lies in, -1 where there is none; no ranges overlap."""
+        group = np.full(len(time_ns), -1, np.int64)
+        for each, mine in self._by_thread():
+            rows = np.flatnonzero(thread == each)
+            place = np.searchsorted(self.start_ns[mine], time_ns[rows], "right") - 1
+            last = np.maximum(place, 0)
+            inside = (place >= 0) & (time_ns[rows] < self.end_ns[mine][last])
+            group[rows[inside]] = self.group[mine][last[inside]]
+        return group
+
     def part(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> _Floats:
         """The part (0..1) of each span of time of a thread that lies in ranges, where all are of one group."""
         part = np.zeros(len(start_ns))

@@ -24,10 +24,17 @@ if TYPE_CHECKING:
 
     from tachograph.format import Manifest
     from tachograph.recorder.command.launch import Program
+    from tachograph.recorder.command.session import Outcome
+
+    After = Callable[[Path, Outcome, int], int]
+    """Is told the path of a recording, how it ended, and the exit status (negative: of that signal)."""
 
 
-def run(options: Options, target: Target | None) -> None:
-    """Record the program and end as it ends. Returns only by raising Refused, before the program was started."""
+def run(options: Options, target: Target | None, after: After | None = None) -> None:
+    """Record the program and end as it ends. Returns only by raising Refused, before the program was started.
+
+    ``after`` is called when the recording is finished; what it returns is the exit status.
+    """
     if target is None:
         raise Refused("nothing to record: name a script, a command, -m MODULE or -c CODE")
     check_support(options.sampler)
@@ -79,7 +86,7 @@ def run(options: Options, target: Target | None) -> None:
     if number is not None:
         output.discard(path)
         launch.end_like(-number)
-    _accompany(path, started, target, manifest, options, labels, None if broker is None else broker[1], log)
+    _accompany(path, started, target, manifest, options, labels, None if broker is None else broker[1], log, after)
 
 
 def _accompany(
@@ -91,6 +98,7 @@ def _accompany(
     labels: Labels,
     listener: _socket.socket | None,
     log: int | None,
+    after: After | None,
 ) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from tachograph.recorder.command import launch
@@ -123,6 +131,8 @@ def _accompany(
         outcome = session.end(status)
         if not options.quiet or outcome.unfinished or outcome.not_recorded:
             say(summary(target.title(), path, outcome))
+        if after is not None:
+            status = after(path, outcome, status)
     finally:
         # Even a mistake of ours (shown in full, for a report) must not change what the program's caller sees.
         if sys.exc_info()[1] is not None:

@@ -153,7 +153,7 @@ def interpreter_flags(orig_argv: Sequence[str]) -> list[str]:
     ``orig_argv`` is :data:`sys.orig_argv`. A console script has no options of the user's.
     """
     for index in range(1, len(orig_argv)):
-        if orig_argv[index : index + 2] == ["-m", "tachograph"]:
+        if orig_argv[index : index + 2] in (["-m", "tachograph"], ["-m", "tachograph.testing"]):
             return list(orig_argv[1:index])
         if not orig_argv[index].startswith("-") and orig_argv[index - 1] not in ("-X", "-W"):
             break

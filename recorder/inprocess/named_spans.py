@@ -25,6 +25,9 @@ class Span:
 
     __slots__ = ()
 
+    def tell(self, **fields: object) -> None:
+        """Say more about the span, which is known only now: fields beside those that it was made with."""
+
     def __enter__(self) -> Self:
         return self
 

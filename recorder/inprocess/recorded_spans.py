@@ -44,6 +44,14 @@ class RecordedSpan(Span):
         # Written down at once: what was given may be something else by the end.
         self._fields = fields if isinstance(fields, str) else fields_text(fields)
 
+    def tell(self, **fields: object) -> None:
+        """Say more about the span, which is known only now: fields beside those that it was made with."""
+        said = fields_text(fields)
+        if said and self._fields and len(self._fields) + len(said) <= LONGEST_FIELDS:
+            self._fields = f"{self._fields[:-1]}, {said[1:]}"
+        elif not self._fields:
+            self._fields = said
+
     def __enter__(self) -> Self:
         self._parent = _INNERMOST.get()
         self._number = next(_NUMBERS) % NONE

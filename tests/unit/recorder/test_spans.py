@@ -184,3 +184,20 @@ def test_fields_have_a_limit_and_names_too() -> None:
     assert len(name_text("😀" * 1000).encode()) == 500
     assert name_text("\ud800\0") == "\\ud800\\0"
     assert name_text(3) == "int"
+
+
+def test_more_can_be_told_before_the_end(make: Callable[..., RecordedSpan], written: Written) -> None:
+    with make("load", n=1) as load:
+        load.tell(rows=3)
+        load.tell()
+    with make("bare") as bare:
+        bare.tell(rows=4)
+    assert [json.loads(row[1]) for row in written] == [{"n": 1, "rows": 3}, {"rows": 4}]
+
+
+def test_what_is_told_has_a_limit(make: Callable[..., RecordedSpan], written: Written) -> None:
+    with make("load", n=1) as load:
+        for _ in range(100):
+            load.tell(text="x" * 200)
+    assert len(written[0][1]) <= LONGEST_FIELDS
+    assert json.loads(written[0][1])["n"] == 1

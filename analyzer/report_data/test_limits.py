@@ -1,0 +1,59 @@
+"""Which tests used more than their marks allow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..profile.test_phases import CALL, PHASES
+from ..profile.tests import COPIES, CPU, KEPT, PEAK, Place, Tests
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A mark: its column in ``Tests.frame``, the column that it limits, the one judged by, and what a line does."""
+
+    mark: str
+    allowed: str
+    used: str
+    judged: str
+    unit: str
+    what: str
+    verb: str
+
+
+MARKS = (
+    Limit("limit_cpu", "limit_cpu_s", "cpu_s", "cpu_s", "s", CPU, "took"),
+    Limit("limit_memory", "limit_memory_bytes", "peak_bytes", "peak_bytes_low", "B", PEAK, "held"),
+    Limit("limit_copies", "limit_copies_bytes", "copied_bytes", "copied_bytes_low", "B", COPIES, "copied"),
+    Limit("no_leaks", "no_leaks_bytes", "kept_bytes", "kept_bytes_low", "B", KEPT, "kept"),
+)
+"""The clock of a process is exact; what stands on samples is judged by the lower end of its 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The call of a test with a mark: what it used, and the line at fault. ``over`` is None where it is unknown."""
+
+    test: str
+    limit: Limit
+    allowed: float
+    used: float
+    at_least: float
+    over: bool | None
+    place: Place | None
+
+
+def judge(tests: Tests) -> Iterator[Verdict]:
+    """A verdict for each mark of each test, in the order in which the tests ran."""
+    for row, values in enumerate(tests.frame.rows()):
+        if values["phase"] != PHASES[CALL]:
+            continue
+        for limit in MARKS:
+            allowed, judged = values[limit.allowed], values[limit.judged]
+            if math.isnan(allowed):
+                continue
+            over = None if math.isnan(judged) else judged > allowed
+            place = tests.place(row, limit.what) if over else None
+            yield Verdict(values["test"], limit, allowed, values[limit.used], judged, over, place)

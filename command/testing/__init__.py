@@ -1,0 +1,1 @@
+"""``pytest --tachograph``: tests are recorded, their costs shown, and limits of theirs held."""

@@ -1,0 +1,71 @@
+"""``python -m tachograph.testing SETTINGS TARGET...``: records pytest and shows what its tests cost.
+
+The plugin starts it (rerun.py); it ends as pytest ends, or with 1 if tests passed that are over their limits.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tachograph import project
+from tachograph.recorder.command import command_line, record
+from tachograph.recorder.problems import Refused, one_line
+
+if TYPE_CHECKING:
+    from tachograph.recorder.command.session import Outcome
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Record the pytest that the arguments start. Refusals are one line, and the status that pytest has for them."""
+    settings = json.loads(arguments[0])
+    try:
+        line = command_line.read(options_of(settings) + arguments[1:])
+        record.run(line.options(project.record_values()), line.target, after=lambda *how: show(settings, *how))
+    except Refused as error:
+        print(f"tachograph: {one_line(error.message)}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    raise AssertionError("the recording command ends as the program does")
+
+
+def options_of(settings: dict[str, Any]) -> list[str]:
+    """The options for the recording, as they are typed for ``tachograph record``."""
+    try:
+        typed = shlex.split(settings["options"])
+    except ValueError as error:
+        raise Refused(f"--tachograph-options: {error}") from None
+    line = command_line.read(typed)
+    if line.target is not None or line.help or typed[-1:] == ["--"]:
+        raise Refused("--tachograph-options takes options of 'tachograph record', and nothing else")
+    return [*typed, *(["--output", settings["path"]] if settings["path"] else [])]
+
+
+def show(settings: dict[str, Any], path: Path, outcome: Outcome, status: int) -> int:
+    """Show what the tests cost; the exit status."""
+    if outcome.finished is None or outcome.not_recorded is not None:
+        return status  # the recording command has said why
+    from tachograph.analyzer.api import open as open_recording
+    from tachograph.analyzer.profile.tests import read_tests
+    from tachograph.analyzer.render.terminal.tests import test_lines
+    from tachograph.analyzer.report_data.test_limits import judge
+    from tachograph.format import FormatError
+
+    try:
+        with open_recording(path) as recording:
+            tests = read_tests(recording)
+            verdicts = list(judge(tests))
+            for line in test_lines(tests, verdicts, settings["top"], str(Path.cwd())):
+                print(line)
+    except FormatError as error:
+        print(f"tachograph: the tests cannot be shown: {one_line(str(error))}", file=sys.stderr)
+        return status or 1
+    return 1 if status == 0 and any(verdict.over for verdict in verdicts) else status
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
