@@ -375,6 +375,50 @@ def test_limits_on_address_space(tmp_path: Path) -> None:
     counters(tmp_path / "run.tacho")
 
 
+LOCKED = """
+import ctypes, json, os, sys, threading, time
+from pathlib import Path
+library = ctypes.CDLL(None, use_errno=True)
+def memory():
+    lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
+    return {line[0][:-1]: int(line[1]) >> 10 for line in lines if line[0] in {"VmRSS:", "VmLck:"}}
+def work():
+    end = time.process_time() + 0.1
+    while time.process_time() < end: [bytes(5000) for _ in range(50)]
+work()
+done = [library.mlockall(int(sys.argv[1])), ctypes.get_errno()]
+work()
+threading.Thread(target=work).start()
+kept = bytearray(64 << 20)
+found = memory()
+if os.fork() == 0:
+    work()
+    os._exit(0)
+done.append(os.wait()[1])
+Path(sys.argv[2]).write_text(json.dumps(found))
+print(done)
+"""
+CURRENT, FUTURE, WHEN_TOUCHED = 1, 2, 4
+
+
+@pytest.mark.parametrize("flags", [CURRENT, FUTURE, CURRENT | FUTURE, CURRENT | FUTURE | WHEN_TOUCHED])
+def test_locked_memory(tmp_path: Path, flags: int) -> None:
+    """Of the recorder's tables what is in use is locked: they are for programs much larger than this one."""
+    bare = support.bare(["-c", LOCKED, str(flags), "bare.json"], tmp_path)
+    if bare.stdout != "[0, 0, 0]\n":
+        pytest.skip("memory cannot be locked here")
+    assert support.record(["-c", LOCKED, str(flags), "recorded.json"], tmp_path) == bare
+    before, after = (
+        json.loads((tmp_path / name).read_text(encoding="utf-8")) for name in ("bare.json", "recorded.json")
+    )
+    assert after["VmRSS"] - before["VmRSS"] < 24
+    locked = before["VmLck"]
+    assert after["VmLck"] >= locked
+    if flags == CURRENT | FUTURE:
+        assert locked > 64
+    counters(tmp_path / "run.tacho")
+
+
 SMALL_PAGES = r"""
 import os, re
 def large():

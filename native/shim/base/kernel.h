@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -72,13 +73,32 @@ inline void keep_pages_small(long at, size_t bytes) {
     call(SYS_madvise, at, static_cast<long>(bytes), MADV_NOHUGEPAGE);
 }
 
+// Whether the program has asked for every page of what is mapped from now on (mlockall).
+inline constinit std::atomic<bool> g_fills_mappings{false};
+
+// Zeroed memory, at an address that is ours already or (0) a new one; its pages come when they are
+// touched, and where the program locks its memory, they stay from then on. Negative: an errno.
+inline long map_zeros(long at, size_t bytes) {
+    const auto size = static_cast<long>(bytes);
+    const bool fills = g_fills_mappings.load(std::memory_order_relaxed);
+    const long got =
+        call(SYS_mmap, at, size, fills ? PROT_NONE : PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED : 0), -1, 0);
+    if (got < 0 && got > -4096) return got;
+    if (fills) {
+        constexpr long kWhenTouched = 1;  // MLOCK_ONFAULT
+        call(SYS_mlock2, got, size, kWhenTouched);
+        call(SYS_mprotect, got, size, PROT_READ | PROT_WRITE);
+    }
+    keep_pages_small(got, bytes);
+    return got;
+}
+
 // Zeroed memory of our own, given back never; pages cost nothing before they are touched.
 template <typename T>
 bool map(T** to, size_t bytes) {
-    const long got = call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const long got = map_zeros(0, bytes);
     if (got < 0 && got > -4096) return false;
-    keep_pages_small(got, bytes);
     *to = reinterpret_cast<T*>(got);
     return true;
 }
@@ -88,11 +108,8 @@ bool map(T** to, size_t bytes) {
 template <typename T>
 bool clear(T* at, size_t bytes) {
     if (!at) return true;
-    const long got = call(SYS_mmap, address(at), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    const bool cleared = got >= 0 || got <= -4096;
-    if (cleared) keep_pages_small(got, bytes);
-    return cleared;
+    const long got = map_zeros(address(at), bytes);
+    return got >= 0 || got <= -4096;
 }
 
 inline timespec to_timespec(int64_t ns) {

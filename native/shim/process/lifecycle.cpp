@@ -115,6 +115,7 @@ int start(const char* name, size_t length) {
 
 // Nothing of what is known is this process's: it is all the parent's, but for the memory.
 void forget_parent() {
+    kernel::g_fills_mappings.store(false);  // nor does a child inherit that
     helper::forget();
     sources::forget();
     threads::forget();

@@ -56,6 +56,24 @@ void note(const void* table, size_t bytes) {
     g.tables[index].at.store(table, std::memory_order_release);
 }
 
+Range first_outside(Range range) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (const Table& table : g.tables) {
+            const auto begin = reinterpret_cast<uint64_t>(table.at.load(std::memory_order_acquire));
+            const uint64_t end = (begin + table.bytes + kPage - 1) & ~uint64_t{kPage - 1};
+            if (begin == 0 || end <= range.begin || begin >= range.end) continue;
+            if (begin > range.begin) {
+                range.end = begin;
+            } else {
+                range.begin = end < range.end ? end : range.end;
+                moved = true;
+            }
+        }
+    }
+    return range;
+}
+
 void look() {
     uint64_t bytes = spool::mapped_bytes() + resident(reinterpret_cast<uintptr_t>(__bss_start),
                                                       reinterpret_cast<uintptr_t>(_end));

@@ -18,6 +18,14 @@ bool map(T** to, size_t bytes) {
     return true;
 }
 
+// The first piece of [begin, end) that is in no table of ours; an empty one at `end` if there is
+// none.
+struct Range {
+    uint64_t begin;
+    uint64_t end;
+};
+Range first_outside(Range range);
+
 // Looks at what is in memory now, and keeps the most in the control file.
 void look();
 
