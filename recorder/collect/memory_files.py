@@ -59,7 +59,8 @@ class _Segment:
 class _Process:
     """What we hold of a process. ``pid`` is its number here, whatever it has in its own namespace.
 
-    ``highest`` is the number of the last segment that it passed on. ``lock`` is held while it is copied.
+    ``since_ns`` is when it was met, by our clock: in a time namespace it has another one. ``highest`` is the number of
+    the last segment that it passed on. ``lock`` is held while it is copied.
     """
 
     prefix: str
@@ -67,6 +68,7 @@ class _Process:
     path: Path
     descriptor: int
     size: int
+    since_ns: int = field(default_factory=time.monotonic_ns)
     segments: dict[int, _Segment] = field(default_factory=dict)
     highest: int = 0
     made: bool = False
@@ -75,14 +77,9 @@ class _Process:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def start_ns(self) -> int:
-        """When it began, monotonic."""
-        return int(self.prefix.partition("-")[2])
-
-    @property
     def over(self) -> bool:
         """Whether it writes no more: it has ended, or is another program now (exec)."""
-        return self.replaced or is_over(self.pid, self.start_ns)
+        return self.replaced or is_over(self.pid, self.since_ns)
 
 
 class MemoryFiles:
@@ -120,9 +117,9 @@ class MemoryFiles:
         return was_running_at(pid, start_ns) if process is None else not process.over
 
     def processes(self) -> list[tuple[int, int]]:
-        """The process ids of those that are held, as we see them, and when they began."""
+        """The process ids of those that are held, as we see them, and when they were met."""
         with self._lock:
-            return [(process.pid, process.start_ns) for process in self._processes.values()]
+            return [(process.pid, process.since_ns) for process in self._processes.values()]
 
     def add_process(self, prefix: str, pid: int, control: tuple[int, int], segment: tuple[int, int]) -> None:
         """Hold the control file and segment 0 of a process, each as a descriptor and a size; they are ours from now on.
