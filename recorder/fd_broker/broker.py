@@ -180,8 +180,8 @@ class FdBroker:
         pid, user, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
-        # A process of our own user could write into the spool itself, and may be over by now: only what it sends for
-        # us to hold is taken without asking where it comes from.
+        # A process of our own user could write into the spool itself, and may be over by now: what it sends for us to
+        # hold, or for the log, is taken without asking where it comes from.
         ours = user == os.geteuid()
         if not ours and not self._belongs(pid):
             raise RefusedError
@@ -191,7 +191,7 @@ class FdBroker:
             if not ours and asked.what == Request.HELD_PROCESS:
                 connection.sendmsg([_answer(0, 0)])
             return
-        if ours and not self._belongs(pid):
+        if ours and asked.what != Request.LOG and not self._belongs(pid):
             raise RefusedError
         paths: list[Path] = []
         try:

@@ -251,9 +251,25 @@ os.execv(sys.executable, [sys.executable, "-c", "print('the end')"])
 """
 
 
+WITH_RIGHTS = {
+    "all rights": [],
+    "fewer capabilities": ["setpriv", "--bounding-set", "-sys_ptrace"],
+    "a user namespace": ["unshare", "--user", "--map-root-user"],
+}
+
+
+@pytest.mark.parametrize("rights", WITH_RIGHTS)
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("fsfreeze") is None, reason="only root can stop a file system")
-def test_processes_begin_and_end_while_the_disk_stands_still(tmp_path: Path) -> None:
-    """Neither a fork, nor a program that is started, nor its end waits for the disk; each of them is in the log."""
+def test_processes_begin_and_end_while_the_disk_stands_still(tmp_path: Path, rights: str) -> None:
+    """Neither a fork, nor a program that is started, nor its end waits for the disk; each of them is in the log.
+
+    Also where they may not look into the recording command.
+    """
+    limit = WITH_RIGHTS[rights]
+    if limit and (
+        shutil.which(limit[0]) is None or subprocess.run([*limit, "true"], check=False, capture_output=True).returncode
+    ):
+        pytest.skip(f"{limit[0]} cannot do that here")
     rounds = tmp_path / "rounds"
     (tmp_path / "starter.py").write_text(STARTER, encoding="utf-8")
 
@@ -263,7 +279,9 @@ def test_processes_begin_and_end_while_the_disk_stands_still(tmp_path: Path) -> 
 
     with (
         a_disk(tmp_path) as disk,
-        support.start([tmp_path / "starter.py", tmp_path], tmp_path, output="disk/run.tacho") as command,
+        support.start(
+            [*limit, sys.executable, tmp_path / "starter.py", tmp_path], tmp_path, output="disk/run.tacho"
+        ) as command,
     ):
         support.wait_for(rounds.exists, "the first processes")
         wait_for_rounds(3)
@@ -280,4 +298,50 @@ def test_processes_begin_and_end_while_the_disk_stands_still(tmp_path: Path) -> 
     assert sum(row["origin"] == "fork" and row["exit_status"] == 3 for row in processes) == count
     assert sum(row["executable"].endswith("/true") and row["exit_status"] == 0 for row in processes) == count
     assert [row["origin"] for row in processes].count("first") == 1
-    assert len(processes) == 2 * count + 2
+    assert len(processes) == 2 * count + 2 + bool(limit)
+
+
+GIVES_UP = """
+import ctypes, os, sys, threading, time
+from pathlib import Path
+folder = Path(sys.argv[1])
+def ours():
+    return [task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text() == "tachograph\\n"]
+def work(): [bytes(5000) for _ in range(200)]
+def until(happened):
+    while not happened(): work()
+until(ours)
+(helper,) = ours()
+(folder / "pid").write_text(str(os.getpid()))
+until((folder / "frozen").exists)
+until(lambda: (helper / "stat").read_text().rpartition(")")[2].split()[0] == "D")
+begin = time.monotonic()
+ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # no_new_privs
+(folder / "seconds").write_text(str(time.monotonic() - begin))
+until((folder / "thawed").exists)
+end = time.monotonic() + 60
+until(lambda: not helper.exists() or time.monotonic() > end)
+print(len(ours()), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("fsfreeze") is None, reason="only root can stop a file system")
+def test_rights_are_given_up_while_the_disk_holds_the_recorder_up(tmp_path: Path) -> None:
+    """The recorder's thread, which has them still, ends as soon as the disk lets it, and the program does not wait."""
+    (tmp_path / "gives_up.py").write_text(GIVES_UP, encoding="utf-8")
+    with a_disk(tmp_path) as disk, open(tmp_path / "out", "w", encoding="utf-8") as out:
+        line = [*support.COMMAND, "record", "-qo", "disk/run.tacho", "gives_up.py", str(tmp_path)]
+        with subprocess.Popen(line, cwd=tmp_path, env=support.environment(), stdout=out) as command:
+            support.wait_for(
+                lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "", "the program"
+            )
+            program = int((tmp_path / "pid").read_text(encoding="utf-8"))
+            # Only where it is alone does the thread write to the disk.
+            command.kill()
+        subprocess.run(["fsfreeze", "-f", str(disk)], check=True)
+        (tmp_path / "frozen").touch()
+        support.wait_for((tmp_path / "seconds").exists, "the program to go on", timeout=120)
+        subprocess.run(["fsfreeze", "-u", str(disk)], check=True)
+        (tmp_path / "thawed").touch()
+        support.wait_for(lambda: not support.is_running(program), "the program's end", timeout=120)
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "0\n"

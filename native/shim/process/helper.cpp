@@ -225,7 +225,13 @@ void stop() {
 void start_anew() {
     if (g.running.load() == 0) return;
     stop();
-    start();
+    if (g.running.load() == 0) {
+        start();
+        return;
+    }
+    // A disk holds it up, most likely. It ends when that lets it go, and no other one comes: what
+    // it does with the program's former rights is at most what it is at.
+    if (g.refused.exchange(1) == 0) spool::count(Loss::helper_refused);
 }
 
 void forget() {

@@ -135,7 +135,7 @@ class Line {
     Line(const Line&) = delete;
     Line& operator=(const Line&) = delete;
 
-    // 0 or an errno; ECONNREFUSED: the socket is not there, or its owner is not root.
+    // 0 or an errno; ECONNREFUSED: the socket is not there, or it is not the recording command's.
     long open() {
         sockaddr_un name{};
         const long size = find_socket(&name);
@@ -146,7 +146,7 @@ class Line {
             failed < 0)
             return -failed;
         // Once the recording command is gone, any process may take its name.
-        return user_of(fd_) == 0 ? 0 : ECONNREFUSED;
+        return is_trusted(user_of(fd_)) ? 0 : ECONNREFUSED;
     }
 
     long send(const iovec* parts, size_t count) {
@@ -298,8 +298,8 @@ bool is_gone() {
     return line == -ECONNREFUSED;
 }
 
-void log(const ProcessRecord& record) {
-    if (g_silent.load(std::memory_order_relaxed)) return;
+bool log(const ProcessRecord& record) {
+    if (g_silent.load(std::memory_order_relaxed)) return false;
     Line line(kLogPatienceNs);
     FileRequest request = request_for_files();
     request.what = static_cast<uint32_t>(Request::log);
@@ -307,8 +307,11 @@ void log(const ProcessRecord& record) {
                             {const_cast<ProcessRecord*>(&record), sizeof record}};
     long failed = line.open();
     if (failed == 0) failed = line.send(parts, 2);
-    if (failed == 0) failed = line.receive(nullptr, 0);
+    const bool sent = failed == 0;
+    if (sent) failed = line.receive(nullptr, 0);
     if (failed != 0) g_silent.store(true, std::memory_order_relaxed);
+    // A recording command that is stopped or busy takes what was sent when it goes on.
+    return failed == 0 || (sent && failed == EAGAIN);
 }
 
 }  // namespace tachograph::fd_broker

@@ -34,7 +34,7 @@ long hold_process(int64_t start_ns, const Sizes& sizes, const int (&fds)[2]);
 // Whether there is no recording command any more; one that is stopped or busy is there.
 bool is_gone();
 
-// Appends to the process log.
-void log(const ProcessRecord& record);
+// Appends to the process log; false if the recording command is not there, or does not take it.
+bool log(const ProcessRecord& record);
 
 }  // namespace tachograph::fd_broker

@@ -54,25 +54,29 @@ InMemory in_memory() {
     return memory;
 }
 
-// Whether it was appended to the log in memory. The recording command copies it to the disk and
-// frees it again; where it could not for so long that the log is full, the disk has to do.
-bool append_in_memory(const ProcessRecord& record) {
+enum class Appended { yes, full, out_of_reach };
+
+// The recording command copies the log in memory to the disk and frees it again; where it could not
+// for so long that the log is full, the disk has to do. A process with fewer rights than the
+// recording command cannot open it, nor one that has no /proc.
+Appended append_in_memory(const ProcessRecord& record) {
     struct stat status{};
-    if (g.memory.path[0] == 0 ||
-        kernel::call(SYS_newfstatat, AT_FDCWD, kernel::address(g.memory.path),
+    if (kernel::call(SYS_newfstatat, AT_FDCWD, kernel::address(g.memory.path),
                      kernel::address(&status), 0) != 0 ||
         !g.memory.is(status))
-        return false;
+        return Appended::out_of_reach;
     const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(g.memory.path),
                                  O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (fd < 0) return false;
-    bool done = kernel::call(SYS_fstat, fd, kernel::address(&status)) == 0 && g.memory.is(status) &&
-                static_cast<uint64_t>(status.st_blocks) * 512 < kLogBound &&
-                memory_file::may_reach(static_cast<uint64_t>(status.st_size) + sizeof record);
-    done = done && kernel::call(SYS_write, fd, kernel::address(&record), sizeof record) ==
-                       static_cast<long>(sizeof record);
+    if (fd < 0) return Appended::out_of_reach;
+    const bool same =
+        kernel::call(SYS_fstat, fd, kernel::address(&status)) == 0 && g.memory.is(status);
+    const bool done =
+        same && static_cast<uint64_t>(status.st_blocks) * 512 < kLogBound &&
+        memory_file::may_reach(static_cast<uint64_t>(status.st_size) + sizeof record) &&
+        kernel::call(SYS_write, fd, kernel::address(&record), sizeof record) ==
+            static_cast<long>(sizeof record);
     kernel::call(SYS_close, fd);
-    return done;
+    return done ? Appended::yes : same ? Appended::full : Appended::out_of_reach;
 }
 
 // Beyond the bound one byte says that there was one more. 0 or an errno.
@@ -94,7 +98,11 @@ long append_to_file(const ProcessRecord& record) {
 }
 
 void append(const ProcessRecord& record) {
-    if (append_in_memory(record)) return;
+    if (g.memory.path[0] != 0) {
+        const Appended appended = append_in_memory(record);
+        if (appended == Appended::yes) return;
+        if (appended == Appended::out_of_reach && fd_broker::log(record)) return;
+    }
     const long failed = append_to_file(record);
     if (fd_broker::may_help(failed)) fd_broker::log(record);
 }
