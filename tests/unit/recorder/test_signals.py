@@ -155,6 +155,20 @@ def test_a_job_stops_as_a_whole(tachograph_command: list[str], environment: dict
     assert done.stdout == "True T\n['15'] 0\n"
 
 
+def test_a_signal_while_long_words_are_searched_for_secrets(
+    tachograph_command: list[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Where that took minutes, no signal came through: the interpreter's lock was held all the time."""
+    code = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    words = [
+        piece * (100_000 // len(piece)) for piece in ("a", "A1", "-", "a.", "0.", "eyJ", "a=", "-a ", "a://", "Ab1+")
+    ]
+    with recorded(tachograph_command, environment, tmp_path, code, *words) as (process, _):
+        process.terminate()
+        assert process.wait(60) == -signal.SIGTERM
+    assert (tmp_path / "run.tacho" / "cpu.parquet").exists()
+
+
 # What ends a recording takes for ever here, and holds the interpreter's lock for the most part.
 ENDLESS_END = """
 import re, sys, time
