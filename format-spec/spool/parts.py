@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from .layout import DEFINITIONS_SEQUENCE
 from .records import ROW_KINDS
 from .row_kind import RowKind
 from .rows import raw_table
-from .segment import Segment, definitions_segment, read_segment
+from .segment import DefinitionsWriter, Segment, bodies_of, read_segment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,28 +28,39 @@ DEFINITIONS_NAME = "definitions.seg"
 MAX_PART_ROWS = 1 << 26
 
 
-def write_part(spool: SpoolDirectory, prefix: str, segments: Sequence[Segment]) -> Path:
+def write_part(spool: SpoolDirectory, prefix: str, segments: Iterable[Segment]) -> Path:
     """Make a part of consecutive segments of one process; the caller removes the segments afterwards.
 
-    The part appears at once and whole, by a rename.
+    Each segment is used up before the next one is asked for: of an iterator one is in memory at a time. The part
+    appears at once and whole, by a rename.
 
     Errors:
         ValueError: the segments are not consecutive.
         OSError: the part cannot be written; nothing is left of it.
     """
-    sequence = [segment.seq for segment in segments]
+    import pyarrow as pa
+
+    sequence: list[int] = []
+    rows: dict[str, list[pa.Table]] = {name: [] for name in ROW_KINDS}
+    definitions = DefinitionsWriter()
+    torn = 0
+    for segment in segments:
+        sequence.append(segment.seq)
+        for name, kind in ROW_KINDS.items():
+            rows[name].append(raw_table(kind, segment.rows(kind.kind)))
+        definitions.add(bodies_of(segment))
+        torn += segment.torn
+        pid, start_ns = segment.pid, segment.start_ns
+        del segment  # before the next one is read
     if not sequence or sequence != list(range(sequence[0], sequence[0] + len(sequence))):
         raise ValueError(f"segments {sequence} are not consecutive")
     path = spool.parts_path / f"{prefix}.{sequence[0]:06}-{sequence[-1]:06}"
-    tables = {
-        name: raw_table(kind, b"".join(segment.rows(kind.kind) for segment in segments))
-        for name, kind in ROW_KINDS.items()
-    }
-    whole_part(path, tables, definitions_segment(segments))
+    tables = {name: pa.concat_tables(each) for name, each in rows.items()}
+    whole_part(path, tables, definitions.file(pid, start_ns, torn))
     return path
 
 
-def whole_part(path: Path, tables: Mapping[str, pa.Table], definitions: bytes) -> None:
+def whole_part(path: Path, tables: Mapping[str, pa.Table], definitions: bytes | bytearray) -> None:
     """Make a part at ``path`` of its tables, by the names of their kinds, and its definitions; it appears by a rename.
 
     Errors:

@@ -123,14 +123,6 @@ def rows_until(rows: bytes, kind: int, time_ns: int) -> bytes:
     return b"".join(record for record in records if int.from_bytes(record[8:16], "little", signed=True) <= time_ns)
 
 
-def definitions_segment(segments: Sequence[Segment]) -> bytes:
-    """One segment file with all records of ``segments`` that are no rows, for a part."""
-    first = segments[0]
-    torn = sum(segment.torn for segment in segments)
-    bodies = ((kind, body) for segment in segments for kind, body in bodies_of(segment))
-    return definitions_of(first.pid, first.start_ns, bodies, torn)
-
-
 def bodies_of(segment: Segment) -> Iterator[tuple[int, bytes]]:
     """The kinds of the records of a segment that are no rows, and their bytes after the header."""
     for kind, offset, length in segment.others:
@@ -138,20 +130,35 @@ def bodies_of(segment: Segment) -> Iterator[tuple[int, bytes]]:
             yield kind, segment.data[offset + 8 : offset + length]
 
 
+class DefinitionsWriter:
+    """A segment file that has the records that are no rows, for a part. It takes no more memory than their bytes."""
+
+    def __init__(self) -> None:
+        self._out = bytearray(SEGMENT_HEADER)
+
+    def add(self, bodies: Iterable[tuple[int, bytes]]) -> None:
+        """Append records that are given by their kinds and their bytes after the header (a multiple of 8)."""
+        out, pack = self._out, _WORD.pack
+        salt = 0xA5C3 ^ (DEFINITIONS_SEQUENCE * 0x3D4D)
+        for kind, body in bodies:
+            length = 8 + len(body)
+            # As record_header has it, without a call for each of what may be a million.
+            check = (salt ^ (length >> 3) ^ (kind * 0x1F35) ^ ((len(out) >> 3) * 0x2545)) & 0xFFFF
+            out += pack(check << 48 | kind << 32 | length)
+            out += body
+
+    def file(self, pid: int, start_ns: int, torn: int) -> bytearray:
+        """The whole of it, of a process and with a number of records that were torn."""
+        header = (SEGMENT_MAGIC, DEFINITIONS_SEQUENCE, len(self._out), pid, start_ns, min(torn, _MOST_TORN))
+        SEGMENT_FIELDS.pack_into(self._out, 0, *header)
+        return self._out
+
+
 def definitions_of(pid: int, start_ns: int, bodies: Iterable[tuple[int, bytes]], torn: int = 0) -> bytes:
-    """A segment file of records that are given by their kinds and their bytes after the header (a multiple of 8)."""
-    out = bytearray(SEGMENT_HEADER)
-    pack = _WORD.pack
-    salt = 0xA5C3 ^ (DEFINITIONS_SEQUENCE * 0x3D4D)
-    for kind, body in bodies:
-        length = 8 + len(body)
-        # As record_header has it, without a call for each of what may be a million.
-        check = (salt ^ (length >> 3) ^ (kind * 0x1F35) ^ ((len(out) >> 3) * 0x2545)) & 0xFFFF
-        out += pack(check << 48 | kind << 32 | length)
-        out += body
-    header = (SEGMENT_MAGIC, DEFINITIONS_SEQUENCE, len(out), pid, start_ns, min(torn, _MOST_TORN))
-    SEGMENT_FIELDS.pack_into(out, 0, *header)
-    return bytes(out)
+    """What a ``DefinitionsWriter`` makes of these."""
+    writer = DefinitionsWriter()
+    writer.add(bodies)
+    return bytes(writer.file(pid, start_ns, torn))
 
 
 def carried_torn(segment: Segment) -> int:

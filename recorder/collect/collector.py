@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -227,9 +228,23 @@ class Collector:
             batch, ready = ready[:SEGMENTS_PER_PART], ready[SEGMENTS_PER_PART:]
             if batch[-1] - batch[0] != SEGMENTS_PER_PART - 1:
                 return  # one is missing in between: the end counts it
-            write_part(spool, process.prefix, [process.segment(sequence) for sequence in batch])
+            write_part(spool, process.prefix, map(process.segment, batch))
+            _release_unused_memory()
             for sequence in batch:
                 process.segment_path(sequence).unlink()
+
+
+def _release_unused_memory() -> None:
+    """Give back to the system what allocators keep of memory that was used for a moment: of a part some 15 MB.
+
+    The program may share a container's memory with us, and they would keep it to the end.
+    """
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # GNU's C library has it
+    if trim is not None:
+        trim(ctypes.c_size_t(0))
 
 
 def _until_due(rotation: Rotation, poll: float) -> float:

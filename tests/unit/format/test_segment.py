@@ -25,7 +25,7 @@ from tachograph.format.spool.layout import (
     ThreadName,
     ThreadStart,
 )
-from tachograph.format.spool.segment import carried_torn, definitions_segment
+from tachograph.format.spool.segment import Segment, bodies_of, carried_torn, definitions_of
 
 
 def full_segment(size: int = 2048) -> SegmentBuilder:
@@ -51,6 +51,11 @@ def full_segment(size: int = 2048) -> SegmentBuilder:
     segment.freed(800, 3, 13)
     segment.copy(900, 3000, 600, mean=14, pc=15, thread=16, stack=17, state=3)
     return segment
+
+
+def kept_of(segment: Segment) -> bytes:
+    """What a part keeps of it beside rows."""
+    return definitions_of(segment.pid, segment.start_ns, bodies_of(segment), segment.torn)
 
 
 def test_every_kind_of_record() -> None:
@@ -102,7 +107,7 @@ def test_random_corruption(seed: int) -> None:
     segment = read_segment(bytes(data))
     assert len(contents(segment)) <= 20
     assert segment.torn <= 12
-    contents(read_segment(definitions_segment([segment])))
+    contents(read_segment(kept_of(segment)))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -147,7 +152,7 @@ def test_torn_records_are_counted_by_runs() -> None:
     builder.gap(bytes(8) + b"\1" * 8)
     segment = read_segment(builder.to_bytes())
     assert segment.torn == 3
-    carried = read_segment(definitions_segment([segment]))
+    carried = read_segment(kept_of(segment))
     assert (carried_torn(carried), carried.torn) == (3, 0)
     assert contents(carried) == contents(segment)
 

@@ -1,12 +1,17 @@
 import os
+import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from support.spool_builder import NONE, SegmentBuilder, control
+from support.spool_builder import write_spool as build_spool
 from support.written_spools import SEGMENT, add_samples, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.recorder.collect.collector import SEGMENTS_PER_PART, SETTLING_S, Collector
 from tachograph.recorder.collect.sources import SourceScout, SourceStore
+from tachograph.recorder.command.session import import_for_the_end
 from tachograph.recorder.inprocess.spool_writer import SpoolWriter
 
 
@@ -51,6 +56,28 @@ def test_a_process_that_never_rests_is_collected_as_well(spool: Path) -> None:
     assert len(process.parts) >= 4
     assert len(process.segments) <= 2 * SEGMENTS_PER_PART
     assert assemble(SpoolDirectory(spool), load_specification()).table("cpu").num_rows == 3600
+
+
+def test_a_part_is_made_of_one_segment_after_the_other(spool: Path) -> None:
+    """Decoded, a segment takes several times its size: four at once made the recording command grow by 20 MB."""
+    size, pid, start_ns = 1 << 18, os.getpid(), time.monotonic_ns()
+    builders = [SegmentBuilder(seq, pid, start_ns, size) for seq in range(SEGMENTS_PER_PART + 1)]
+    for builder in builders:
+        while len(builder) < size - 100:
+            builder.stack(builder.seq * size + len(builder), NONE, 0, 0)
+    control_file = control(pid=pid, start_ns=start_ns, seq=SEGMENTS_PER_PART)
+    build_spool(spool, [builder.to_bytes() for builder in builders], control_file, f"{pid}-{start_ns}")
+    del builders
+    import_for_the_end()
+    tracemalloc.start()
+    try:
+        steps(spool, 0.0, SETTLING_S)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    (process,) = SpoolDirectory(spool).processes()
+    assert len(process.parts) == 1
+    assert peak < 16 * size
 
 
 def used_bytes(spool: Path) -> int:
