@@ -49,6 +49,8 @@ def test_time_is_on_the_lines_that_do_something(folder: Path) -> None:
     with Recording.open(folder / "run.tacho") as recording:
         lines = build_profile(recording, Question()).lines
     page = lines[(lines["file"] == str(folder / "page.html")) & (lines["cpu_s"] > 0)].set_index("line")
+    # A sample may be at an instruction that has no line (MAKE_CELL at the start of a function): the line is unknown.
+    page = page[page.index.notna()]
     # The macro, the loop and its call, the block: all else is text.
     assert set(page.index) <= {1, 2, 3, 5, 7, 10, 12}
     assert {3, 7} <= set(page.index)
@@ -57,4 +59,4 @@ def test_time_is_on_the_lines_that_do_something(folder: Path) -> None:
     with Recording.open(folder / "run.tacho") as recording:
         lines = build_profile(recording, Question(scope=ALL)).lines
     small = lines[(lines["file"] == "<template>") & (lines["cpu_s"] > 0)]
-    assert set(small["line"]) == {3}
+    assert set(small["line"].dropna()) == {3}
