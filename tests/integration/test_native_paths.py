@@ -223,3 +223,52 @@ def test_blocks_and_copies_have_the_path_of_their_callers(tmp_path: Path) -> Non
             activations = [node["stack"] for node in found.native(row) if node["stack"] is not None]
             assert [names[found.stacks[stack]["code"]] for stack in activations[:2]] == ["c_key", "allocate"], table
             assert activations[0] == row["stack"], table
+
+
+WAITS = """
+import socket, threading, time
+lock = threading.Lock()
+lock.acquire()
+near, far = socket.socketpair()
+def c_key(value):
+    lock.acquire()
+    return value
+def locked():
+    sorted([0], key=c_key)
+def received():
+    list(map(far.recv, [1]))
+threads = [threading.Thread(target=function) for function in (locked, received)]
+for thread in threads: thread.start()
+time.sleep(1.5)
+lock.release()
+near.send(b"x")
+for thread in threads: thread.join()
+"""
+
+
+def test_waits_have_the_path_of_the_call_that_waits(tmp_path: Path) -> None:
+    """Of a waiting thread only the program counter and the stack pointer are known: its stack has all the rest."""
+    (tmp_path / "waits.py").write_text(WAITS, encoding="utf-8")
+    done = support.record([tmp_path / "waits.py"], tmp_path, "--cpu-only", "--interval", "1")
+    assert (done.status, done.stderr) == (0, "")
+    found = Recorded(tmp_path / "run.tacho")
+    names = [row["qualname"] for row in found.rows("codes")]
+    frames, modules = found.rows("native_frames"), found.rows("modules")
+    waited: Counter[str] = Counter()
+    for row in found.rows("waits"):
+        if row["stack"] is None or row["syscall"] is None:
+            continue
+        function = names[found.stacks[row["stack"]]["code"]]
+        if function not in ("c_key", "received", "<module>"):
+            continue
+        if row["native_path"] == WHOLE:
+            waited[function] += row["off_cpu_ns"]
+            path = found.native(row)
+            activations = [node["stack"] for node in path if node["stack"] is not None]
+            expected = ["c_key", "locked"] if function == "c_key" else [function]
+            assert activations[0] == row["stack"]
+            assert [names[found.stacks[stack]["code"]] for stack in activations][: len(expected)] == expected
+            assert Path(modules[frames[row["native_frame"]]["module"]]["path"]).name.startswith("libc")
+        waited["all"] += row["off_cpu_ns"]
+    assert min(waited[name] for name in ("c_key", "received", "<module>")) > 0, waited
+    assert sum(waited.values()) - waited["all"] > 0.9 * waited["all"], waited

@@ -3,6 +3,7 @@
 #include "base/kernel.h"
 #include "check.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -30,7 +31,9 @@ template <typename Wait, typename Wake>
 blocked::Call check_blocked(long number, Target target, Wait wait, Wake wake) {
     need_proc_syscall();
     std::atomic<pid_t> tid{0};
+    std::atomic<uint64_t> stack{0};
     std::thread thread([&] {
+        stack.store(reinterpret_cast<uint64_t>(__builtin_frame_address(0)));
         tid.store(kernel::gettid());
         wait();
     });
@@ -44,7 +47,9 @@ blocked::Call check_blocked(long number, Target target, Wait wait, Wake wake) {
     thread.join();
     CHECK(call.number == number);
     CHECK(call.target == target);
-    CHECK(call.pc > 4096 && call.pc < uint64_t{1} << 47);
+    Dl_info image;
+    CHECK(dladdr(reinterpret_cast<void*>(call.pc), &image) != 0);
+    CHECK(call.sp < stack.load() && stack.load() - call.sp < 64 * 1024);
     return call;
 }
 

@@ -97,12 +97,15 @@ uint32_t first_behind(uint64_t caller, const unwind::Frame* frames, uint32_t cou
 
 constexpr uint64_t kInterrupted = ~uint64_t{0};  // in place of a caller: the first frame itself
 
+// `other`: the thread that is read, where it is not the calling one.
 Found unwound(const Room& room, const unwind::Registers& start, const tg_walk& python,
-              uint64_t caller) {
+              uint64_t caller, const Other* other = nullptr) {
     uint32_t count = 0;
     bool unknown_code = false;
     Found found;
     found.path = unwind::walk(start, room.frames(), room.most(), &count, &unknown_code);
+    // What was read of a thread that ran meanwhile is no path: none of it may enter the tables.
+    if (other && !other->stands(other->context)) return {};
     if (unknown_code) modules::missed();
     const uint32_t first = caller == kInterrupted ? 1 : first_behind(caller, room.frames(), count);
     // Twice: the first time over, all that the second one needs of memory is asked for.
@@ -191,6 +194,32 @@ void walk_aside(void* argument) {
 }
 
 }  // namespace
+
+Found walk_other(const Other& thread, const Standing& at, tg_walk* python) {
+    const auto walk = [&] {
+        recorder().walker.walk_other(thread.tid, thread.hint, thread.stands, thread.context,
+                                     python);
+    };
+    if (recorder().native_depth == 0 || at.pc == 0 || at.sp == 0) {
+        walk();
+        return {};
+    }
+    const Room room;
+    if (!room) {
+        spool::count(Loss::native_stacks_lost);
+        walk();
+        return {};
+    }
+    python->activations = room.activations();
+    python->activation_room = kMostActivations;
+    walk();
+    unwind::Registers start;
+    start.set(unwind::kReturnAddress, at.pc);
+    start.set(unwind::kRsp, at.sp);
+    const Found found = unwound(room, start, *python, kInterrupted, &thread);
+    python->activations = nullptr;
+    return found;
+}
 
 Found walk_hook(uint64_t caller, const unwind::Registers& here, tg_walk* python) {
     Hook hook{caller, &here, python, {}};

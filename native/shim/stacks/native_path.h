@@ -5,6 +5,7 @@
 #include "tachograph/api.h"
 #include "unwind/unwinder.h"
 
+#include <sys/types.h>
 #include <cstdint>
 
 namespace tachograph::native_path {
@@ -21,6 +22,24 @@ void forget();
 // The same in a hook of ours that was called at `caller` (0: not known), from ordinary context. The
 // path is that of the callers of `caller`.
 Found walk_hook(uint64_t caller, const unwind::Registers& here, tg_walk* python);
+
+// Another thread, and how to know that it stands still: as tg_walker::walk_other has them.
+struct Other {
+    pid_t tid;
+    void** hint;
+    int (*stands)(void* context);
+    void* context;
+};
+// Where its program counter and stack pointer are, as the kernel tells them; 0: they are not known.
+// All other registers are not known before a frame on its stack has saved them.
+struct Standing {
+    uint64_t pc;
+    uint64_t sp;
+};
+
+// As the walker's walk_other, and where paths are wanted the path of `at`. From the recorder's own
+// thread. What is found of a thread that ran meanwhile is of no use.
+Found walk_other(const Other& thread, const Standing& at, tg_walk* python);
 
 // As stack_capture::walk, and where paths are wanted the path from `start` on.
 Found walk(bool fault_gets_through, const unwind::Registers& start, tg_walk* python);

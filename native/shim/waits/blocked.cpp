@@ -179,7 +179,9 @@ Call look(pid_t tid) {
     const bool negative = text[0] == '-';
     const long number = decimal(text + negative);
     const char* arguments = skip_field(text);
-    found.pc = hexadecimal(skip_fields(text, negative ? 1 : 7));
+    const char* pointers = skip_fields(text, negative ? 1 : 7);
+    found.sp = hexadecimal(pointers);
+    found.pc = hexadecimal(skip_field(pointers));
     if (negative) return found;
     found.number = static_cast<int32_t>(number);
     if (waits_for_descriptor(number)) found.target = target_of(tid, hexadecimal(arguments));

@@ -12,6 +12,7 @@ namespace tachograph::blocked {
 struct Call {
     int32_t number = -1;  // system call, -1 unknown
     uint64_t pc = 0;      // user program counter, 0 unknown
+    uint64_t sp = 0;      // user stack pointer, 0 unknown
     uint64_t futex = 0;   // address of the futex that it waits for, 0 none or unknown
     Target target = Target::unknown;
 };

@@ -8,6 +8,7 @@
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
+#include "stacks/native_path.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
 #include "stacks/threads.h"
@@ -69,6 +70,7 @@ void grow(Watched* watched, WaitRecord* record, int64_t now, int64_t off) {
 
 struct Place {
     tg_walk walk = kNotWalked;
+    native_path::Found native;
     blocked::Call call;
 };
 
@@ -80,6 +82,8 @@ struct Look {
 
 bool goes_on(const WaitRecord& record, const Place& place, int64_t now) {
     return record.stack == place.walk.stack && record.stack_state == place.walk.state &&
+           record.native_stack == place.native.stack &&
+           record.native_path == static_cast<uint8_t>(place.native.path) &&
            record.syscall == place.call.number && record.pc == place.call.pc &&
            record.target == static_cast<uint8_t>(place.call.target) &&
            now - record.start_ns < kLongestSpanNs;
@@ -98,6 +102,8 @@ OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
     record->syscall = place.call.number;
     record->target = static_cast<uint8_t>(place.call.target);
     record->stack_state = place.walk.state;
+    record->native_path = static_cast<uint8_t>(place.native.path);
+    record->native_stack = place.native.stack;
     if (place.call.pc != 0) modules::saw(place.call.pc);
     spool::commit(ticket);
     return {ticket.record, ticket.sequence, look.cpu};
@@ -146,8 +152,8 @@ bool find_place(Thread* thread, Watched* watched, pid_t tid, int64_t cpu, Place*
     if (!kernel::has_not_run(&seen) || g.walks >= kWalksPerTick) return false;
     ++g.walks;
     place->call = blocked::look(tid);
-    recorder().walker.walk_other(tid, &watched->walk_hint, kernel::has_not_run, &seen,
-                                 &place->walk);
+    place->native = native_path::walk_other({tid, &watched->walk_hint, kernel::has_not_run, &seen},
+                                            {place->call.pc, place->call.sp}, &place->walk);
     if (place->call.futex != 0)
         place->call.target =
             recorder().walker.is_gil(watched->walk_hint,
