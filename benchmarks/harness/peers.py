@@ -73,6 +73,8 @@ class Peer:
     """The arms that say nothing of memory, if others do."""
     slow: tuple[str, ...] = ()
     """The arms under which programs take several times as long; they run fewer passes (see `harness.arms.Arm`)."""
+    native: dict[str, str] = field(default_factory=dict)
+    """The ways to run it that take native frames as well, as `arms`; `native_paths.py` compares those."""
     interpreter: str = ""
     """The command of the interpreter that it needs, if not ours; it takes part where there is one."""
     also: tuple[str, ...] = ()
@@ -202,6 +204,19 @@ def peer_arms(text: str, parent: Path) -> list[Arm]:
     if slow:
         slow.insert(0, Arm(BARE_BRIEF, "{python}", peer=True, against=BARE_BRIEF, brief=True))
     return found + slow
+
+
+def native_arms(text: str, parent: Path) -> list[Arm]:
+    """The arms with native frames of the peers in a comma-separated list, installed as those of `peer_arms` are."""
+    found: list[Arm] = []
+    for peer, python in installed(text, parent):
+        for name, template in peer.native.items():
+            words = template.replace("{bin}", str(python.parent)).split()
+            if shutil.which(words[0].replace("{python}", str(python))) is None:
+                print(f"{name} is left out: it is not part of what pip installs here", file=sys.stderr)
+                continue
+            found.append(Arm(name, template, python=str(python), peer=True))
+    return found
 
 
 def installed(text: str, parent: Path) -> Iterator[tuple[Peer, Path]]:

@@ -43,6 +43,14 @@ SECTIONS = (
         "profilers take part in the first round.",
     ),
     Section(
+        "native_paths",
+        "Native call paths",
+        "",
+        "Programs whose time is in native code, recorded with native call paths (the default) and without, beside the "
+        "profilers that take native frames too. Below, of one recording of each program of ten seconds: the CPU time "
+        "of a sample in the handler, with paths and without, the frames of a path, and how the paths were got.",
+    ),
+    Section(
         "cpu_accuracy",
         "Function bias",
         "Scalene (OSDI 2023), figure 5",

@@ -22,6 +22,7 @@ PEER = Peer(
     probe="austin --version",
     also=("austin-python",),  # its readers
     arms={"austin": "{bin}/austin -C -i 10ms -o {recording} {python} {program}"},
+    native={"austinp": "{bin}/austinp -C -i 10ms -o {recording} {python} {program}"},
     lines=lines,
     readers={"austin": {"austin2speedscope": "{bin}/austin2speedscope {recording} {report}"}},
 )

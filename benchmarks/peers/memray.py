@@ -47,6 +47,7 @@ PEER = Peer(
         "memray": "{python} -m memray run -q -f -o {recording} {program}",
         "memray, Python's": "{python} -m memray run --trace-python-allocators -q -f -o {recording} {program}",
     },
+    native={"memray --native": "{python} -m memray run --native -q -f -o {recording} {program}"},
     readers={
         "memray": {
             "memray table": "{python} -m memray table -f -o {report} {recording}",

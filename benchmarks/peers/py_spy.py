@@ -31,6 +31,9 @@ def lines(recording: Path, _: Path, program: Path) -> Lines:
 PEER = Peer(
     package="py-spy",
     arms={"py-spy": "{bin}/py-spy record --rate 100 --format raw --output {recording} -- {python} {program}"},
+    native={
+        "py-spy --native": "{bin}/py-spy record --native --rate 100 --format raw --output {recording} -- {python} {program}"
+    },
     functions=functions,
     lines=lines,
 )

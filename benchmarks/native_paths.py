@@ -1,0 +1,159 @@
+"""What native call paths cost, beside the profilers that have them: py-spy --native, memray --native, austinp.
+
+    python benchmarks/native_paths.py                  # five rounds, about fifteen minutes
+    python benchmarks/native_paths.py --quick          # one short round: does it work?
+
+Bare, bare again (the noise floor), recorded with call paths and without (`--native-depth 0`), without memory and in
+full, and the peers with native frames: interleaved as in `overhead.py`. The programs are in programs/native_code.py;
+they need numpy, pandas and scikit-learn beside tachograph. Then each program is recorded once more, for what only the
+recording tells: the time of a sample in the handler, frames of a path, how paths were got, and bytes of the log.
+
+`perf` takes no part: it sees no Python frames without the interpreter's trampolines, and its stacks are copies of the
+stack's top, unwound later.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
+from harness.comparison import options, pick
+from harness.errors import BenchmarkError
+from harness.interleave import Plan, measure
+from harness.measure import PROGRAMS as SCRIPTS
+from harness.measure import Bench, size_of
+from harness.peers import native_arms
+from harness.report import summary, whole
+from harness.store import Store
+from harness.survey import ENVIRONMENTS, ROOT
+from programs.native_code import PROGRAMS
+
+PEERS = "py-spy,memray,austin"
+WITH, WITHOUT = "cpu only", "cpu only, no paths"
+OURS = {
+    WITH: f"{RECORD} --cpu-only",
+    WITHOUT: f"{RECORD} --cpu-only --native-depth 0",
+    "full": RECORD,
+    "full, no paths": f"{RECORD} --native-depth 0",
+}
+PATHS = ("unrecorded", "whole", "guessed", "truncated", "torn")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one recording tells of its samples."""
+
+    samples: int
+    handler_us: float
+    """CPU time of a sample in the handler, in the mean."""
+    frames: float
+    """Native frames of a path, in the mean."""
+    paths: dict[str, float]
+    """Share of the samples by how their paths were got."""
+    bytes: int
+    """Of the recording, without source texts."""
+
+
+@click.command()
+@options("native_paths", rounds=5)
+def main(
+    rounds: int,
+    names: str | None,
+    seconds: float,
+    quick: bool,
+    others: tuple[str, ...],
+    peers: str,
+    peer_rounds: int | None,
+    timeout: float,
+    results: Path | None,
+    fresh: bool,
+) -> None:
+    """What native call paths cost, beside other profilers that have them."""
+    try:
+        if others:
+            raise BenchmarkError("--arm: the arms of this benchmark are fixed")
+        folder = results or ROOT / "results" / ("native_paths-quick" if quick else "native_paths")
+        store = Store(folder)
+        if fresh or quick:
+            store.clear()
+        chosen = pick(names, list(PROGRAMS))
+        compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in OURS.items())]
+        compared += native_arms(peers or PEERS, ENVIRONMENTS)
+        plan = Plan(chosen, compared, 1 if quick else rounds, 0.2 if quick else seconds, peer_rounds=peer_rounds)
+        # The peers' environments have none of the libraries that the programs need; they are of our Python.
+        measure(plan, Bench("native_code", Path(sysconfig.get_path("purelib")), timeout), store)
+        taken = {name: {arm: asdict(samples_of(name, arm, 0.5 if quick else 10.0)) for arm in (WITH, WITHOUT)}
+                 for name in chosen}  # fmt: skip
+        shown, against = plan.compared()
+        found = summary(store.rows(), plan.programs, shown, against)
+        (folder / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        (folder / "samples.json").write_text(json.dumps(taken, indent=1) + "\n", encoding="utf-8")
+        print(table(taken) + "\n")
+        print(whole(found, plan.programs, shown))
+        print(f"rows and summary: {folder}")
+    except BenchmarkError as error:
+        print(f"native_paths: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def samples_of(program: str, arm: str, seconds: float) -> Taken:
+    """Records a program for so many seconds; what the recording tells of its samples."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        recording = Path(name) / "recording.tacho"
+        script = [str(SCRIPTS / "passes.py"), "native_code", program, "--seconds", str(seconds)]
+        command = Arm(arm, OURS[arm]).command([*script, "--report", str(Path(name) / "report.json")], recording)
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise BenchmarkError(f"{program}: recording failed: {done.stderr[-200:]}")
+        cost = json.loads((recording / "manifest.json").read_text(encoding="utf-8"))["sampler_cost"]
+        samples = sum(each["samples"] for each in cost["processes"])
+        cpu = pq.read_table(recording / "cpu.parquet", columns=["native_stack", "native_path"])
+        states = [0 if value is None else value for value in cpu.column("native_path").to_pylist()]
+        return Taken(
+            samples,
+            cost["handler_cpu_ns"] / max(samples, 1) / 1e3,
+            _mean_depth(recording, cpu),
+            {state: states.count(number) / max(len(states), 1) for number, state in enumerate(PATHS)},
+            size_of(recording) or 0,
+        )
+
+
+def _mean_depth(recording: Path, cpu: Any) -> float:
+    """Frames of the paths, with the one that was interrupted."""
+    if not (recording / "native_stacks.parquet").exists():
+        return 0.0
+    depth: list[int] = []
+    for parent in pq.read_table(recording / "native_stacks.parquet").column("parent").to_pylist():
+        depth.append(1 if parent is None else depth[parent] + 1)
+    known = pc.drop_null(cpu.column("native_stack")).to_pylist()
+    return statistics.fmean(depth[row] + 1 for row in known) if known else 0.0
+
+
+def table(taken: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """The samples of each program, with and without call paths."""
+    lines = [
+        f"{'':<18}{'samples':>9}{'handler':>10}{'without':>10}{'frames':>8}{'whole':>8}{'guessed':>9}"
+        f"{'log':>10}{'without':>10}"
+    ]
+    for program, arms in taken.items():
+        paths, plain = arms[WITH], arms[WITHOUT]
+        lines.append(
+            f"{program:<18}{paths['samples']:>9}{paths['handler_us']:>7.1f} us{plain['handler_us']:>7.1f} us"
+            f"{paths['frames']:>8.1f}{paths['paths']['whole']:>8.1%}{paths['paths']['guessed']:>9.1%}"
+            f"{paths['bytes'] / 1024:>6.0f} KiB{plain['bytes'] / 1024:>6.0f} KiB"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
