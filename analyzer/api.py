@@ -268,8 +268,13 @@ class Recording(Reader):
             lines = pd.array([line if line != NOTHING else None for line in tree.line.tolist()], "Int64")
             added["line"] = pd.Series(lines.take(_ids(frame["stack"]), allow_fill=True), frame.index)
         if "native_frame" in frame:
-            symbols = super().table("native_frames").column("symbol").to_pylist()
-            added["native"] = _looked_up(frame["native_frame"], symbols)
+            natives = super().table("native_frames")
+            added["native"] = _looked_up(frame["native_frame"], natives.column("symbol").to_pylist())
+            added["native_source"] = _looked_up(frame["native_frame"], natives.column("source").to_pylist())
+            native_lines = pd.array(natives.column("line").to_pylist(), "Int64")
+            added["native_line"] = pd.Series(
+                native_lines.take(_ids(frame["native_frame"]), allow_fill=True), frame.index
+            )
         return frame.assign(**added)
 
 

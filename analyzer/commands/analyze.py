@@ -115,7 +115,9 @@ class Options:
 @click.option("--tasks", is_flag=True, help="Show time by asyncio's tasks instead: by their coroutines and names.")
 @click.option("--tree", is_flag=True, help="Show the tree of calls instead, with libraries folded.")
 @click.option(
-    "--line", metavar="FILE:N", help="Show what this line spends its CPU time and memory in: native calls, as trees."
+    "--line",
+    metavar="FILE:N",
+    help="Show what this line spends its CPU time, waiting and memory in: native calls, as trees.",
 )
 @click.option(
     "--span",

@@ -25,9 +25,11 @@ class Function:
 
     name: str
     file: str | None = None
-    """Path of its source file, or of the module that holds a native function."""
+    """Path of its source file; of a native function whose source is not known, of the module that holds it."""
     first_line: int | None = None
     native: bool = False
+    module: str | None = None
+    """Path of the module that holds a native function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +163,11 @@ class FrameTree:
         return self.functions[self.frames[self.frame[node]].function]
 
     def _native_frames(self, functions: NativeFunctions) -> list[Frame]:
-        columns = zip(functions.names, functions.paths, strict=True)
-        return [Frame(self._function(Function(name, path, native=True))) for name, path in columns]
+        columns = zip(functions.names, functions.paths, functions.sources, functions.lines, strict=True)
+        return [
+            Frame(self._function(Function(name, source or path, line, native=True, module=path)))
+            for name, path, source, line in columns
+        ]
 
     def _stack_frames(self, calls: CallTree, *, lines: bool) -> list[Frame]:
         unknown = self._function(Function(UNKNOWN_CODE)) if (calls.function == NOTHING).any() else NONE

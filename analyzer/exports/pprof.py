@@ -82,7 +82,7 @@ def _labels(strings: _Strings, thread: Thread) -> bytes:
 
 
 def _modules(tree: FrameTree) -> dict[str, int]:
-    paths = dict.fromkeys(each.file for each in tree.functions if each.native and each.file is not None)
+    paths = dict.fromkeys(each.module for each in tree.functions if each.module is not None)
     return {path: _FIRST_MODULE + number for number, path in enumerate(paths)}
 
 
@@ -98,7 +98,7 @@ def _add_code(profile: Message, tree: FrameTree, strings: _Strings, modules: dic
         line = Message().number(1, frame.function + 1)
         if frame.line is not None:
             line.number(2, frame.line)
-        mapping = modules[function.file] if function.native and function.file is not None else _PYTHON
+        mapping = _PYTHON if function.module is None else modules[function.module]
         profile.message(_PROFILE["location"], Message().number(1, number + 1).number(2, mapping).message(4, line))
     used = {frame.function for frame in tree.frames}
     for number in sorted(used):

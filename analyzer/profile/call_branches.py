@@ -24,8 +24,8 @@ from .profile import Profile
 HELD = ("allocated_bytes", "live_at_peak_bytes", "live_at_end_bytes", "copied_bytes")
 """Measures in bytes of a branch, as far as they were recorded."""
 
-_CPU, _PYTHON, _NATIVE, _KERNEL, _GUESSED = (
-    PATH_MEASURES.index(name) for name in ("cpu_ns", "python_ns", "native_ns", "kernel_ns", "guessed_ns")
+_CPU, _PYTHON, _NATIVE, _KERNEL, _GUESSED, _WAIT = (
+    PATH_MEASURES.index(name) for name in ("cpu_ns", "python_ns", "native_ns", "kernel_ns", "guessed_ns", "wait_ns")
 )
 
 
@@ -37,7 +37,7 @@ class Branch:
     language: str | None
     """``python``, ``native``, or None for a label."""
     file: str | None = None
-    """The source file of a function of Python."""
+    """Its source file; of a native function None where no debug information was recorded."""
     line: int | None = None
     """Its first line."""
     library: str | None = None
@@ -52,6 +52,8 @@ class Branch:
     kernel_s: float = 0.0
     guessed_s: float = 0.0
     """The part of ``cpu_s`` whose native path is a guess."""
+    wait_s: float | None = None
+    """Waiting, with all that it called, for anything but a processor; None where it was not recorded."""
     allocated_bytes: float | None = None
     """What it allocated, with all that it called; this and the next are None where they were not recorded."""
     live_at_peak_bytes: float | None = None
@@ -71,7 +73,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class LineCalls:
-    """What one line spent its own CPU time in, and what allocated and copied for it.
+    """What one line spent its own CPU time in, where it waited, and what allocated and copied for it.
 
     That of functions in scope which it called is not part of it.
     """
@@ -81,8 +83,8 @@ class LineCalls:
     source: str | None
     whole: Branch
     """The line itself; its children are what it called that is out of scope or native."""
-    own_bytes: dict[str, float]
-    """By measure of ``HELD`` that was recorded what is not its children's."""
+    own: dict[str, float]
+    """By measure of ``HELD`` that was recorded, and ``wait_s`` where that was, what is not its children's."""
 
 
 def call_tree(profile: Profile) -> list[Branch]:
@@ -93,7 +95,7 @@ def call_tree(profile: Profile) -> list[Branch]:
     folded (numpy's dispatcher), and so are functions of the interpreter whose time is mostly Python's.
     """
     facts, scope = profile.paths, profile.calls.in_scope
-    growing = _Branches(facts)
+    growing = _Branches(facts, profile.calls.waits_known)
     shown, place, entered = (np.full(len(facts.tree) + 1, NOTHING, np.int64) for _ in range(3))
     own = facts.sums[:, _CPU] > 0
     columns = (facts.tree.parent, facts.tree.stack, facts.tree.native, facts.tree.label, own)
@@ -115,7 +117,7 @@ def call_tree(profile: Profile) -> list[Branch]:
 
 
 def line_calls(profile: Profile, where: str) -> LineCalls:
-    """What the line ``FILE:N`` spent its CPU time in, and what allocated and copied for it.
+    """What the line ``FILE:N`` spent its CPU time in, where it waited, and what allocated and copied for it.
 
     Errors:
         FormatError: it is not a line, no file or several files are meant, or nothing was charged to the line.
@@ -127,10 +129,11 @@ def line_calls(profile: Profile, where: str) -> LineCalls:
     anchors = facts.tree.nearest(python & np.append(in_scope, False)[stack])
     at = np.append(stack, NOTHING)[anchors]
     mine = (at != NOTHING) & (np.append(tree.file, NOTHING)[at] == file) & (np.append(tree.line, NOTHING)[at] == number)
-    if not any((values[mine] > 0).any() for values in (facts.sums[:, _CPU], *facts.held.values())):
-        charged = "no CPU time and no memory" if facts.held else "no CPU time"
+    times = (facts.sums[:, _CPU], facts.sums[:, _WAIT])
+    if not any((values[mine] > 0).any() for values in (*times, *facts.held.values())):
+        charged = "no time and no memory" if facts.held else "no time"
         raise FormatError(f"{printable(where, 200)}: {charged} was charged to this line (see --scope, --from and --to)")
-    growing = _Branches(facts)
+    growing = _Branches(facts, profile.calls.waits_known)
     root = growing.child(NOTHING, ("line",))
     place = np.full(len(facts.tree), NOTHING, np.int64)
     columns = (facts.tree.parent, stack, facts.tree.native)
@@ -142,8 +145,8 @@ def line_calls(profile: Profile, where: str) -> LineCalls:
     (whole,) = growing.finished(place)
     own = {
         name: max(0.0, getattr(whole, name) - sum(getattr(child, name) for child in whole.children))
-        for name in HELD
-        if name in facts.held
+        for name in ("wait_s", *HELD)
+        if getattr(whole, name) is not None
     }
     return LineCalls(printable(tree.paths[file], 4096), number, profile.sources.line(file, number), whole, own)
 
@@ -151,8 +154,9 @@ def line_calls(profile: Profile, where: str) -> LineCalls:
 class _Branches:
     """Branches by number, equal ones of one caller being one; a function that calls itself is one with its caller."""
 
-    def __init__(self, facts: PathFacts) -> None:
+    def __init__(self, facts: PathFacts, waits_known: bool) -> None:
         self._facts = facts
+        self._waits_known = waits_known
         self._numbers: dict[tuple[int, Hashable], int] = {}
         self._keys: list[tuple[str, int] | tuple[str]] = []
         self._parent: list[int] = []
@@ -214,7 +218,7 @@ class _Branches:
             elif drop_python and above != NOTHING and not python[number] and _mostly_python(branch):
                 dropped[number] = True
                 branches[above].own_cpu_s += branch.cpu_s
-            elif branch.cpu_s > 0 or any(bytes_[number]):
+            elif branch.cpu_s > 0 or branch.wait_s or any(bytes_[number]):
                 (roots if above == NOTHING else branches[above].children).append(branch)
         for branch in branches:
             branch.children.sort(key=_least)
@@ -226,12 +230,22 @@ class _Branches:
         columns = (_CPU, _PYTHON, _NATIVE, _KERNEL, _GUESSED)
         cpu_s, python_s, native_s, kernel_s, guessed_s = (float(seconds[column]) for column in columns)
         times = Branch("", None, None, None, None, None, cpu_s, own_ns / 1e9, python_s, native_s, kernel_s, guessed_s)
+        times.wait_s = float(seconds[_WAIT]) if self._waits_known else None
         if kind == "label":
             return replace(times, name=labels()[which[0]])
         if kind == "native":
             path, name = functions.paths[which[0]], functions.names[which[0]]
             library = functions.libraries[which[0]]
-            return replace(times, name=name, language="native", library=library, module=short_library(path))
+            source, line = functions.sources[which[0]], functions.lines[which[0]]
+            return replace(
+                times,
+                name=name,
+                language="native",
+                file=source,
+                line=line,
+                library=library,
+                module=short_library(path),
+            )
         if kind == "line" or which[0] == NOTHING:
             return replace(times, name="" if kind == "line" else UNKNOWN_CODE, language="python")
         file, line = int(calls.function_files[which[0]]), int(calls.function_lines[which[0]])

@@ -1,4 +1,4 @@
-"""The native functions that lines spent their own CPU time in, or that allocated for them, as the page shows them."""
+"""The native functions that lines spent their own CPU time in, waited in, or that allocated for them, for the page."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MOST = 6
 """Functions that are shown of a line."""
 
 LEAST_SHARE = 0.01
-"""Allocators with less of what the whole program has are left out."""
+"""Allocators, and functions that waited, with less of what the whole program has are left out."""
 
 _BYTES = ("live_at_peak_bytes", "live_at_end_bytes", "allocated_bytes")
 
 Found = TypeVar("Found")
 
-_CPU, _PYTHON = PATH_MEASURES.index("cpu_ns"), PATH_MEASURES.index("python_ns")
+_CPU, _PYTHON, _WAIT = (PATH_MEASURES.index(name) for name in ("cpu_ns", "python_ns", "wait_ns"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Callee:
     name: str
     module: str
     """The library, in short."""
+    place: str | None
+    """Its source file and first line, as ``FILE:N``; None where they are not known."""
     cpu_s: float
 
 
@@ -45,9 +47,33 @@ class Allocator:
 
     name: str
     module: str
+    place: str | None
     live_at_peak_bytes: float
     live_at_end_bytes: float
     allocated_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A native function that waited for a line."""
+
+    name: str
+    module: str
+    place: str | None
+    wait_s: float
+
+
+def native_waiters(profile: Profile, lines: pd.DataFrame) -> list[list[Waiter]]:
+    """For each row of ``lines`` the functions that waited most, for anything but a processor.
+
+    Those are named that the innermost Python frame called, as of ``native_allocators``: ``sock_recv`` tells more than
+    the C library's ``recv``.
+    """
+    facts = profile.paths
+    wait = facts.sums[:, _WAIT] / 1e9
+    sums = _sums(profile, _called(facts.tree), wait > 0, {"wait": wait})
+    sums = sums[sums["wait"] >= LEAST_SHARE * max(float(wait.sum()), 1e-9)].sort_values("wait", ascending=False)
+    return _first_by_row(profile, sums, lines, Waiter)
 
 
 def native_allocators(profile: Profile, lines: pd.DataFrame) -> list[list[Allocator]]:
@@ -102,13 +128,14 @@ def _sums(
 def _first_by_row(
     profile: Profile, sums: pd.DataFrame, lines: pd.DataFrame, make: Callable[..., Found]
 ) -> list[list[Found]]:
-    """For each row of ``lines`` its first rows of the sums, as ``make`` has them of name, module and amounts."""
-    names, paths = profile.paths.functions.names, profile.paths.functions.paths
+    """For each row of ``lines`` its first rows of the sums, as ``make`` has them of name, module, place, amounts."""
+    functions = profile.paths.functions
     by_line: dict[tuple[int, int], list[Found]] = {}
     for file, line, native, *amounts in sums.itertuples(index=False, name=None):
         known = by_line.setdefault((int(file), int(line)), [])
         if len(known) < MOST:
-            known.append(make(names[int(native)], short_library(paths[int(native)]), *map(float, amounts)))
+            name, module = functions.names[int(native)], short_library(functions.paths[int(native)])
+            known.append(make(name, module, functions.place(int(native)), *map(float, amounts)))
     places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
     return [[] if line is pd.NA else by_line.get((int(file), int(line)), []) for file, line in places]
 

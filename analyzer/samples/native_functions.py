@@ -63,9 +63,13 @@ class NativeFunctions:
         """By function: whether it is the C library's, or one with which a program begins."""
         self.nameless: list[bool] = []
         """By function: whether it stands for all functions of a library that have no names."""
+        self.sources: list[str | None] = []
+        """Their source files, as their compilers were called with them; None where there was no debug information."""
+        self.lines: list[int | None] = []
+        """By function the line in its source file where it begins."""
         numbers: dict[tuple[str, str | None], int] = {}
-        columns = (frames.column(name).to_pylist() for name in ("module", "symbol"))
-        for row, (module, symbol, kind) in enumerate(zip(*columns, classes[:-1].tolist(), strict=True)):
+        columns = (frames.column(name).to_pylist() for name in ("module", "symbol", "function_source", "function_line"))
+        for row, (module, symbol, source, line, kind) in enumerate(zip(*columns, classes[:-1].tolist(), strict=True)):
             if _folded(kind, symbol) or (module is not None and recorder[module]):
                 continue
             path = None if module is None else paths[module]
@@ -77,10 +81,17 @@ class NativeFunctions:
                 self.libraries.append(library_name(path))
                 self.starting.append(kind == FrameClass.RUNTIME or _START.match(name) is not None)
                 self.nameless.append(symbol is None)
+                self.sources.append(None if source is None else printable(source, 4096))
+                self.lines.append(None if source is None else line)
             self.of_frame[row] = number
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def place(self, function: int) -> str | None:
+        """Where a function begins, as ``FILE:N``; None where that is not known."""
+        source = self.sources[function]
+        return None if source is None else f"{source}:{self.lines[function]}"
 
 
 def _folded(kind: int, symbol: str | None) -> bool:

@@ -213,8 +213,9 @@ def assemble(
 ) -> Assembled:
     """Read a spool, living or dead, and give everything in it the recording's ids.
 
-    ``resolve(path, file offsets)`` names native functions and ``read_source(path)`` reads source files; both are given
-    only on the recording machine, for the paths come from the recording. ``exit_statuses`` are by pid.
+    ``resolve(path, file offsets)`` names native functions and their places in the source, and ``read_source(path)``
+    reads source files; both are given only on the recording machine, for the paths come from the recording.
+    ``exit_statuses`` are by pid.
 
     Errors:
         FormatError: the spool cannot be listed, or is of a newer major version. Damage inside is counted in

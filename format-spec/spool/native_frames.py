@@ -1,10 +1,10 @@
-"""Builds the tables modules and native_frames: which mapping holds a program counter, and the function's name."""
+"""Builds the tables modules and native_frames: which mapping holds a program counter, and the place in the source."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..schema import Specification
 from .arrow_columns import table_of
@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 INTERPRETER = 1
 """Flag of a module that holds the evaluation loop."""
 
-Resolve = Callable[[str, list[int]], list[str | None]]
+
+class NativePlace(NamedTuple):
+    """What is known of a native program counter, None where it is not: the columns of native_frames."""
+
+    symbol: str | None = None
+    source: str | None = None
+    line: int | None = None
+    function_source: str | None = None
+    function_line: int | None = None
+
+
+Resolve = Callable[[str, list[int]], Sequence[NativePlace]]
+"""Gives a place for each offset of a file of a mapping."""
 _Row = tuple[int, int, str, str | None, int, int, int, int, bool]
 _Place = tuple[int | None, int]
 """A module of the recording and an offset in its file; or None and the raw address."""
@@ -103,22 +115,23 @@ class NativeFrames:
 
     def tables(self, spec: Specification, resolve: Resolve | None) -> dict[str, pa.Table]:
         """The two tables; ``resolve`` is asked once for every file."""
-        symbols = self._symbols(resolve) if resolve is not None else {}
+        places = self._places(resolve) if resolve is not None else {}
+        nowhere = NativePlace()
         frames = [
-            (index, module, offset, symbols.get((module, offset))) for (module, offset), index in self._ids.items()
+            (index, module, offset, *places.get((module, offset), nowhere))
+            for (module, offset), index in self._ids.items()
         ]
         return {
             "modules": table_of(self._modules, spec.tables["modules"].schema),
             "native_frames": table_of(frames, spec.tables["native_frames"].schema),
         }
 
-    def _symbols(self, resolve: Resolve) -> dict[_Place, str | None]:
+    def _places(self, resolve: Resolve) -> dict[_Place, NativePlace]:
         by_path: dict[str, list[_Place]] = {}
         for place in self._ids:
             if place[0] is not None:
                 by_path.setdefault(self._modules[place[0]][2], []).append(place)
-        symbols: dict[_Place, str | None] = {}
+        found: dict[_Place, NativePlace] = {}
         for path, places in by_path.items():
-            names = resolve(path, [offset for _, offset in places])
-            symbols.update(zip(places, names, strict=True))
-        return symbols
+            found.update(zip(places, resolve(path, [offset for _, offset in places]), strict=True))
+        return found

@@ -4,6 +4,7 @@
 #include "compat.h"
 #include "memory.h"
 #include "names.h"
+#include "source_lines.h"
 #include "symbols.h"
 #include "tachograph/api.h"
 #include "walker.h"
@@ -266,6 +267,31 @@ PYBIND11_MODULE(_native, module) {
         },
         py::arg("step"));
     module.def("supported", &supported);
-    module.def("resolve", &resolve_symbols, py::arg("path"), py::arg("offsets"),
-               py::call_guard<py::gil_scoped_release>());
+    module.def(
+        "resolve",
+        [](const std::string& path, const std::string& debug_path,
+           const std::vector<uint64_t>& offsets) {
+            std::vector<std::tuple<std::optional<std::string>, std::optional<uint64_t>,
+                                   std::optional<uint64_t>>>
+                found;
+            const py::gil_scoped_release released;
+            for (Function& each : resolve_symbols(path, debug_path, offsets))
+                found.emplace_back(std::move(each.name), each.address, each.start);
+            return found;
+        },
+        py::arg("path"), py::arg("debug_path"), py::arg("offsets"));
+    module.def(
+        "source_lines",
+        [](const py::bytes& line, const py::bytes& line_text,
+           const std::vector<uint64_t>& addresses, const std::vector<uint64_t>& entries) {
+            const DebugSections sections{line, line_text};
+            std::vector<std::optional<std::pair<std::string, uint32_t>>> found;
+            const py::gil_scoped_release released;
+            for (auto& each : find_source_lines(sections, addresses, entries)) {
+                found.emplace_back();
+                if (each) found.back().emplace(std::move(each->file), each->line);
+            }
+            return found;
+        },
+        py::arg("line"), py::arg("line_text"), py::arg("addresses"), py::arg("entries"));
 }

@@ -135,25 +135,43 @@ const Symbol* holder(const std::vector<Symbol>& symbols, uint64_t address) {
     return sizeless;
 }
 
-}  // namespace
-
-std::vector<std::optional<std::string>> resolve_symbols(const std::string& path,
-                                                        const std::vector<uint64_t>& offsets) {
-    std::vector<std::optional<std::string>> names(offsets.size());
-    const File file(path);
+std::optional<Elf64_Ehdr> image(const File& file) {
     const auto headers = file.read<Elf64_Ehdr>(0, 1);
     if (headers.empty() || memcmp(headers[0].e_ident, ELFMAG, SELFMAG) != 0 ||
         headers[0].e_ident[EI_CLASS] != ELFCLASS64)
-        return names;
-    const auto programs = file.read<Elf64_Phdr>(headers[0].e_phoff, headers[0].e_phnum);
-    const Symbols symbols = functions(file, headers[0]);
-    for (size_t i = 0; i < offsets.size(); ++i) {
-        const auto address = address_of(programs, offsets[i]);
-        if (!address) continue;
-        if (const Symbol* symbol = holder(symbols.sorted, *address))
-            names[i] = demangled(symbol->name);
+        return std::nullopt;
+    return headers[0];
+}
+
+}  // namespace
+
+std::vector<Function> resolve_symbols(const std::string& path, const std::string& debug_path,
+                                      const std::vector<uint64_t>& offsets) {
+    std::vector<Function> found(offsets.size());
+    const File file(path);
+    const auto header = image(file);
+    if (!header) return found;
+    const auto programs = file.read<Elf64_Phdr>(header->e_phoff, header->e_phnum);
+    const Symbols symbols = functions(file, *header);
+    Symbols more;
+    if (!debug_path.empty()) {
+        const File debug_file(debug_path);
+        if (const auto debug_header = image(debug_file))
+            more = functions(debug_file, *debug_header);
     }
-    return names;
+    for (size_t i = 0; i < offsets.size(); ++i) {
+        found[i].address = address_of(programs, offsets[i]);
+        if (!found[i].address) continue;
+        const uint64_t address = *found[i].address;
+        const Symbol* symbol = holder(symbols.sorted, address);
+        // A symbol without a size may be any before it, one of the debug file is better.
+        if (!symbol || symbol->size == 0)
+            if (const Symbol* other = holder(more.sorted, address)) symbol = other;
+        if (!symbol) continue;
+        found[i].name = demangled(symbol->name);
+        found[i].start = symbol->start;
+    }
+    return found;
 }
 
 }  // namespace tachograph

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.recorder.collect.native_places import NativePlaces
 from tachograph.recorder.collect.output import MANIFEST, SPOOL, remove_spool
 from tachograph.recorder.problems import reason
 
@@ -82,11 +83,12 @@ def make_tables(
     )
 
     spec = load_specification()
+    places = NativePlaces(lines=bool(manifest.parameters.get("native_lines", True)))
     try:
         assembled = assemble(
             spool or SpoolDirectory(directory / SPOOL),
             spec,
-            resolve=None if sources is None else resolve_symbols,
+            resolve=None if sources is None else places.resolve,
             read_source=None if sources is None else sources.read,
             store_sources=bool(manifest.parameters.get("sources", True)),
             exit_statuses=exit_statuses or {},
@@ -94,6 +96,8 @@ def make_tables(
         tables = write_recording(assembled, directory, manifest.uuid)
         finished = finished_manifest(manifest, assembled, tables, state)
         finished.ended_ns = finished.ended_ns if ended_ns is None else ended_ns
+        if places.unread:
+            finished.quality.append({"process": None, "loss": "native_lines_unread", "count": places.unread})
         finished.write(directory / MANIFEST)
     except (OSError, FormatError, pa.ArrowException) as error:
         # Half a set of tables is of no use, and the room may be needed.
@@ -119,17 +123,3 @@ def losses(quality: Sequence[Mapping[str, object]], specs: Sequence[LossSpec]) -
             what = words.get(name) or name
             lost[what] = lost.get(what, 0) + count
     return lost
-
-
-def resolve_symbols(path: str, offsets: list[int]) -> list[str | None]:
-    """Names of the functions at ``offsets`` of the file of a mapping; None where there is none to be had."""
-    try:
-        from tachograph.recorder._native import resolve
-    except ImportError:
-        return [None] * len(offsets)
-    if not path.startswith("/"):
-        return [None] * len(offsets)  # the kernel's name for a mapping without a file
-    try:
-        return list(resolve(path, offsets))
-    except (RuntimeError, OSError):
-        return [None] * len(offsets)  # the file has been replaced or removed since

@@ -219,6 +219,13 @@ class Options:
         help="Store the text of source files (the default), or do not.",
         manifest="sources",
     )  # fmt: skip
+    native_lines: bool = row(
+        "--native-lines", off=("--no-native-lines",), default=True, key="native-lines", kind=FLAG,
+        help="Record the source files and lines of native code where debug information is on this machine (the "
+        "default), or do not look for it.",
+        more="It is read when the run has ended, from the library itself or from /usr/lib/debug.",
+        manifest="native_lines",
+    )  # fmt: skip
     start_paused: bool = row(
         "--start-paused", default=False,
         help="Record nothing until the program calls tachograph.recorder.resume().",

@@ -15,8 +15,8 @@ library, copy = _native.__file__, sys.argv[1]
 whole = open(library, "rb").read()
 offsets = list(range(0, len(whole), 256))
 open(copy, "wb").write(whole)
-right = _native.resolve(copy, offsets)
-assert len({name for name in right if name}) > 10
+right = _native.resolve(copy, "", offsets)
+assert len({name for name, _, _ in right if name}) > 10
 done = threading.Event()
 def change():
     with open(copy, "r+b", buffering=0) as file:
@@ -26,14 +26,14 @@ def change():
 changing = threading.Thread(target=change)
 changing.start()
 for _ in range(50):
-    names = _native.resolve(copy, offsets)
+    names = _native.resolve(copy, "", offsets)
     assert len(names) == len(offsets)
 done.set()
 changing.join()
 os.truncate(copy, 200)
-assert _native.resolve(copy, offsets) == [None] * len(offsets)
+assert {name for name, _, start in _native.resolve(copy, "", offsets)} == {None}
 open(copy, "wb").write(whole)
-assert _native.resolve(copy, offsets) == right
+assert _native.resolve(copy, "", offsets) == right
 """
 
 

@@ -26,7 +26,7 @@ def without_sources(files: pa.Table) -> pa.Table:
 
 
 def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.Table]:
-    """Files, modules and processes with made-up paths: a file stays in or out of the project, a library what it is."""
+    """All paths made up: a file of Python stays in or out of the project, a library what it is."""
     files, modules, processes = (tables[name] for name in ("files", "modules", "processes"))
 
     def file(number: int, path: str) -> str:
@@ -49,9 +49,14 @@ def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.T
         [path if path is None or seen else f"{PLACE}/bin/python" for path, seen in zip(programs, listed, strict=True)]
     )
     libraries = _numbered(_texts(modules, "path"), module)
+    frames = tables["native_frames"]
+    for name in ("source", "function_source"):
+        masked = _numbered(_texts(frames, name), lambda number, _: f"{PLACE}/source_{number}")
+        frames = _with(frames, name, pa.array(masked, "string"))
     return tables | {
         "files": _with(files, "path", pa.array(_numbered(_texts(files, "path"), file), "string")),
         "modules": _nulled(_with(modules, "path", pa.array(libraries, "string")), "build_id"),
+        "native_frames": frames,
         "processes": _with(processes, "executable", executable.cast("string")),
     }
 

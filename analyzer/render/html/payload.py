@@ -17,7 +17,14 @@ from ...recording.text import printable
 from ...report_data.advice.table import Advice
 from ...report_data.flame import FOLDED, KERNEL, LABEL
 from ...report_data.headline import first_waiting
-from ...report_data.native_callees import Callee, native_allocators, native_callees
+from ...report_data.native_callees import (
+    Allocator,
+    Callee,
+    Waiter,
+    native_allocators,
+    native_callees,
+    native_waiters,
+)
 from ...report_data.other_code import other_functions
 from ...report_data.report_data import Part, ReportData
 from ...report_data.row_labels import MEANING, UNKNOWN_CODE
@@ -128,6 +135,7 @@ def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names)
         "processes": processes_document(picture.profile),
         "spans": _spans(picture.spans, packer, names),
         "allocators": _allocators(picture, names),
+        "waiters": _waiters(picture, names),
         "flame": _flame(picture, packer, names),
         "memory": memory_document(picture),
         "gpu": gpu_document(picture),
@@ -137,19 +145,32 @@ def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names)
 
 
 def _allocators(picture: ReportData, names: Names) -> dict[str, list[list[float | int | None]]]:
-    """By row of the lines that has any: name, module, bytes at peak, at end and allocated of native functions."""
+    """By row of the lines that has any: name, module, place, bytes at peak, at end, allocated of native functions."""
     found = native_allocators(picture.profile, picture.lines.frame)
     return {
         str(row): [
             [
-                names.number(each.name),
-                names.number(each.module),
+                *_native(each, names),
                 *(number(size, 5) for size in (each.live_at_peak_bytes, each.live_at_end_bytes, each.allocated_bytes)),
             ]
             for each in allocators
         ]
         for row, allocators in enumerate(found)
         if allocators
+    }
+
+
+def _native(each: Callee | Waiter | Allocator, names: Names) -> list[int]:
+    return [names.number(each.name), names.number(each.module), names.number(each.place)]
+
+
+def _waiters(picture: ReportData, names: Names) -> dict[str, list[list[float | int | None]]]:
+    """By row of the lines that has any: name, module, place and seconds of waiting of native functions."""
+    found = native_waiters(picture.profile, picture.lines.frame)
+    return {
+        str(row): [[*_native(each, names), number(each.wait_s, 5)] for each in waiters]
+        for row, waiters in enumerate(found)
+        if waiters
     }
 
 
@@ -180,8 +201,7 @@ def _part(
     columns.update(_exact(frame))
     if natives is not None:
         columns["natives"] = [
-            [[names.number(each.name), names.number(each.module), number(each.cpu_s, 5)] for each in callees]
-            for callees in natives
+            [[*_native(each, names), number(each.cpu_s, 5)] for each in callees] for callees in natives
         ]
     return {
         "count": len(frame),
@@ -274,6 +294,7 @@ def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
     number_of = {int(function): place for place, function in enumerate(functions)}
     files = {f: None if tree.function_files[f] < 0 else tree.paths[tree.function_files[f]] for f in functions.tolist()}
     modules = [short_library(paths.functions.paths[f - python]) if f >= python else None for f in functions.tolist()]
+    places = [paths.functions.place(f - python) if f >= python else None for f in functions.tolist()]
     return {
         "parent": packer.ids(flame.parent),
         "function": packer.ids(np.array([number_of.get(int(f), int(f)) for f in flame.function], np.int64)),
@@ -283,6 +304,7 @@ def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
             "line": [int(tree.function_lines[f]) for f in functions],
             "inside": [int(f < python and picture.in_scope[f]) for f in functions],
             "module": names.numbers(modules),
+            "place": names.numbers(places),
         },
         "special": {
             "-1": UNKNOWN_CODE,

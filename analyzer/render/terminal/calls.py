@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
 from typing import Any, cast
 
 from rich.console import Console
@@ -12,7 +13,7 @@ from ...profile.call_branches import Branch, LineCalls
 from ...profile.profile import Profile
 from ...recording.native_names import short_name
 from ...recording.text import shorten_left
-from ...report_data.numbers import percent, seconds, short_size
+from ...report_data.numbers import percent, seconds, short_seconds, short_size
 from .style import COLOURS, Style
 
 MIN_SHARE = 0.01
@@ -46,24 +47,25 @@ def show_line(profile: Profile, calls: LineCalls, console: Console, top: int | N
     for part, value in (("python", whole.python_s), ("native", whole.native_s), ("kernel", whole.kernel_s)):
         if value > 0:
             head.append(style.plain(" · ")).append(f"{part} {percent(value / whole.cpu_s)} %", COLOURS[part])
+    if whole.wait_s:
+        head.append(style.plain(f" · waiting {seconds(whole.wait_s)}"), COLOURS["wait"])
     style.print(console, head)
     if not profile.paths.recorded:
         console.print(Text(" native call paths were not recorded: only the function that was running is known", "dim"))
     console.print()
-    own = Branch(
-        "(the line itself)", None, cpu_s=whole.own_cpu_s, own_cpu_s=whole.own_cpu_s, **cast("Any", calls.own_bytes)
-    )
+    own = Branch("(the line itself)", None, cpu_s=whole.own_cpu_s, own_cpu_s=whole.own_cpu_s, **cast("Any", calls.own))
     rows = [own, *whole.children]
     if whole.cpu_s > 0:
         _print(rows, whole.cpu_s, console, style, top)
     held = "live_at_peak_bytes" if (whole.live_at_peak_bytes or 0) > 0 else "allocated_bytes"
-    for measure in (held, "copied_bytes"):
+    for measure in ("wait_s", held, "copied_bytes"):
         amount = getattr(whole, measure) or 0.0
         if amount > 0:
-            _print_held(rows, measure, amount, console, style, top)
+            _print_amounts(rows, measure, amount, console, style, top)
 
 
-_HELD = {
+_AMOUNTS = {
+    "wait_s": ("Waiting", ("wait_s",)),
     "live_at_peak_bytes": ("Memory, held at the peak", ("live_at_peak_bytes", "live_at_end_bytes", "allocated_bytes")),
     "allocated_bytes": ("Memory, allocated", ("allocated_bytes",)),
     "copied_bytes": ("Copies", ("copied_bytes",)),
@@ -71,6 +73,7 @@ _HELD = {
 """By measure the title and the columns of its table."""
 
 _HEADS = {
+    "wait_s": "waiting",
     "live_at_peak_bytes": "at peak",
     "live_at_end_bytes": "at end",
     "allocated_bytes": "allocated",
@@ -78,11 +81,12 @@ _HEADS = {
 }
 
 
-def _print_held(
+def _print_amounts(
     branches: list[Branch], measure: str, whole: float, console: Console, style: Style, top: int | None
 ) -> None:
-    """Prints who allocated or copied for a line, the most of ``measure`` first."""
-    title, columns = _HELD[measure]
+    """Prints who waited, allocated or copied for a line, the most of ``measure`` first."""
+    title, columns = _AMOUNTS[measure]
+    show = short_seconds if measure == "wait_s" else short_size
     console.print(Text(f" {title} ", "bold reverse" if style.colour else "bold"))
     console.print(Text("".join(f"{_HEADS[name]:>11}" for name in columns) + "  function", "dim"))
 
@@ -90,7 +94,7 @@ def _print_held(
         return float(getattr(branch, measure) or 0.0)
 
     def cells(chain: list[Branch]) -> Text:
-        return Text("".join(f"{short_size(getattr(chain[0], name)):>11}" for name in columns) + "  ")
+        return Text("".join(f"{show(getattr(chain[0], name)):>11}" for name in columns) + "  ")
 
     _print_rows(branches, weight, cells, whole, console, style, top)
 
@@ -166,6 +170,8 @@ def _names(chain: list[Branch], style: Style, room: int) -> Text:
     # A library without names stands for all of its functions.
     names = [f"[{each.module}]" if each.name.startswith("[") else short_name(each.name) for each in chain]
     module = "" if names[-1].startswith("[") else f"  {first.module}"
+    if last.file is not None:
+        module += f"  {PurePosixPath(last.file).name}:{last.line}"
     remark = f"  ({last.guessed_s / last.cpu_s:.0%} guessed)" if last.guessed_s >= GUESSED * last.cpu_s > 0 else ""
     space = max(12, room - len(module) - len(remark))
     arrow = style.plain(" → ")

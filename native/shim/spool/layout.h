@@ -115,6 +115,7 @@ enum class Loss : uint32_t {
     calls_out_of_order = 45,
     calls_unavailable = 46,
     call_windows_skipped = 47,
+    native_lines_unread = 48,
 };
 
 // State of a process in its control file.

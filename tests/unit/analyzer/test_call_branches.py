@@ -15,6 +15,7 @@ from tachograph.analyzer.commands.analyze import analyze
 from tachograph.analyzer.exports import Metric, prepare
 from tachograph.analyzer.profile.call_branches import Branch, call_tree, line_calls
 from tachograph.analyzer.profile.path_frame import COLUMNS
+from tachograph.analyzer.report_data.native_callees import Waiter, native_waiters
 from tachograph.analyzer.samples.summary import OUT_OF_SCOPE
 from tachograph.format import FormatError
 from tachograph.format.enumerations import NativePath
@@ -143,7 +144,7 @@ def test_lines_agree_with_the_profile(made: Made) -> None:
         (":3", "is not FILE:N"),
         ("main.py:" + "9" * 30, "is not FILE:N"),
         ("other.py:3", "no recorded file is 'other.py'"),
-        ("main.py:4", "no CPU time was charged"),
+        ("main.py:4", "no time was charged"),
         ("\x1b.py:4", r"no recorded file is '\\x1b.py'"),
     ],
 )
@@ -248,3 +249,39 @@ def test_exports_have_whole_paths(made: Made, scope: str, expected: dict[str, in
         for node, weight in zip(sums["node"].tolist(), sums["weight"].tolist(), strict=True)
     }
     assert paths == expected
+
+
+def test_waits_of_a_line_and_where_functions_begin(tmp_path: Path) -> None:
+    """Line 3 waits 50 ms in ``sock_recv``, which calls the C library's ``recv``, and 10 ms by itself."""
+    builder = Builder(tmp_path / "run.tacho")
+    main = builder.code(builder.file("/srv/main.py", "1\n2\nsocket.recv(1)\n"), "main", 1)
+    line3 = builder.stack((main, 2))
+    module = builder.module("/v/lib/_socket.so")
+    place = {"source": "./Modules/clinic.h", "line": 7, "function_source": "./Modules/socketmodule.c"}
+    called = builder._add("native_frames", module=module, offset=900, symbol="sock_recv", **place, function_line=3551)
+    inner = builder.native_frame(builder.module("/lib/libc.so.6"), "recv")
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, line3), called)
+    builder.cpu(line3, 4, native_frame=PYTHON_FRAME, native_stack=None, native_path=NativePath.WHOLE)
+    builder.wait(line3, 100, 150, native_frame=inner, native_stack=path, native_path=NativePath.WHOLE)
+    builder.wait(line3, 200, 210, native_path=NativePath.UNRECORDED)
+    builder.wait(line3, 300, 400, native_frame=inner, native_stack=path, native_path=NativePath.WHOLE, target=7)
+    recorded = builder.write()
+    with Recording(recorded) as recording:
+        profile = build_profile(recording, Question())
+    calls = line_calls(profile, "main.py:3")
+    known = [(depth, each.name, each.wait_s, each.file, each.line) for depth, each in calls.whole.walk()]
+    source = "./Modules/socketmodule.c"
+    assert known == [
+        (0, "", pytest.approx(0.06), None, None),
+        (1, "sock_recv", pytest.approx(0.05), source, 3551),
+        (2, "recv", pytest.approx(0.05), None, None),
+    ]
+    assert calls.own["wait_s"] == pytest.approx(0.01)
+    (waiters,) = native_waiters(profile, profile.lines)
+    assert waiters == [Waiter("sock_recv", "_socket", f"{source}:3551", pytest.approx(0.05))]
+    shown = CliRunner().invoke(analyze, [str(recorded), "--line", "main.py:3"]).output
+    assert "waiting 60 ms" in shown
+    assert "sock_recv  _socket  socketmodule.c:3551" in shown
+    with open_recording(recorded) as recording:
+        named = recording.frame("native_frames")
+    assert named["function_line"].dropna().tolist() == [3551]

@@ -14,6 +14,7 @@ from tachograph.format import (
     Assembled,
     FormatError,
     Manifest,
+    NativePlace,
     SpoolDirectory,
     assemble,
     check_batch,
@@ -162,9 +163,9 @@ def test_module_of_the_time_of_the_row(tmp_path: Path) -> None:
     write_spool(tmp_path, of(segment), control())
     asked = []
 
-    def resolve(path: str, offsets: list[int]) -> list[str | None]:
+    def resolve(path: str, offsets: list[int]) -> list[NativePlace]:
         asked.append(path)
-        return [f"{path}:{offset:x}" for offset in offsets]
+        return [NativePlace(f"{path}:{offset:x}", "a.c", offset) for offset in offsets]
 
     result = assembled(tmp_path, resolve=resolve)
     frames = rows(result, "native_frames")
@@ -173,6 +174,7 @@ def test_module_of_the_time_of_the_row(tmp_path: Path) -> None:
     ]
     old, new = "/lib/old.so:900", "/lib/new.so:600"
     assert names == [old, old, new, "/lib/old.so:100", None, None, "/lib/old.so:100"]
+    assert [(each["source"], each["line"]) for each in frames if each["symbol"] == new] == [("a.c", 0x600)]
     unknown = [each for each in frames if each["module"] is None]
     assert [each["offset"] for each in unknown] == [0x9999]
     assert sorted(asked) == ["/lib/new.so", "/lib/old.so"]
@@ -376,7 +378,7 @@ def test_corrupted_spools_still_give_valid_tables(tmp_path: Path, seed: int) -> 
         at = chance.randrange(16, 640)
         head[at : at + 4] = chance.choice([b"\xff" * 4, chance.randbytes(4)])
     write_spool(tmp_path, [bytes(data[: chance.choice([len(data), 9000])]) for data in segments], bytes(head))
-    result = assembled(tmp_path, resolve=lambda _, offsets: [None] * len(offsets))
+    result = assembled(tmp_path, resolve=lambda _, offsets: [NativePlace()] * len(offsets))
     manifest = Manifest("u", clock=result.clock, ended_ns=result.ended_ns, quality=result.quality)
     manifest.parameters, manifest.sampler_cost = result.parameters, result.sampler_cost
     assert Manifest.from_bytes(manifest.to_bytes()) == manifest

@@ -16,6 +16,7 @@ import pytest
 from support.spool_builder import NONE, SegmentBuilder, control, write_spool
 from tachograph.format import (
     FormatError,
+    NativePlace,
     SpoolDirectory,
     TableWriter,
     assemble,
@@ -82,7 +83,9 @@ def ten_seconds(spool: Path) -> None:
 def recording(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, int]]]:
     path = tmp_path_factory.mktemp("recording")
     ten_seconds(path / "spool")
-    assembled = assemble(SpoolDirectory(path / "spool"), SPEC, resolve=lambda _, offsets: [f"f_{o:x}" for o in offsets])
+    assembled = assemble(
+        SpoolDirectory(path / "spool"), SPEC, resolve=lambda _, offsets: [NativePlace(f"f_{o:x}") for o in offsets]
+    )
     return path, write_recording(assembled, path, UUID)
 
 
@@ -228,7 +231,7 @@ def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
     code = (
         "import resource, sys, pyarrow as pa; from tachograph.format import *\n"
         "spec = load_specification(); schema = spec.tables['native_frames'].schema\n"
-        "n = range(9999); table = pa.table({'native_frame': n, 'module': [None] * 9999,\n"
+        "n = range(9999); table = pa.table({**{name: [None] * 9999 for name in schema.names}, 'native_frame': n,\n"
         " 'offset': [k * k for k in n], 'symbol': [str(k * 7919) for k in n]}, schema=schema)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))\n"
         "try: write_table(table, sys.argv[1] + '/native_frames.parquet', spec, 'native_frames', 'a uuid')\n"

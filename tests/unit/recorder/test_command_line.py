@@ -141,18 +141,20 @@ def test_what_was_typed_counts_more_than_the_project() -> None:
 def test_what_the_manifest_and_the_program_are_told() -> None:
     assert Options().told("manifest") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": True, "memory_threshold": 10_485_767, "sources": True,
-        "start_paused": False, "children": True, "native_depth": 128,
+        "start_paused": False, "children": True, "native_depth": 128, "native_lines": True,
     }  # fmt: skip
     assert Options().told("setting") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": True, "threshold": 10_485_767, "paused": False,
         "children": True, "native_depth": 128,
     }  # fmt: skip
     full = options(
-        "--cpu-only --native-depth 0 --include a --exclude b --rotate 1MB --start-paused --no-children --no-sources"
+        "--cpu-only --native-depth 0 --include a --exclude b --rotate 1MB --start-paused --no-children --no-sources "
+        "--no-native-lines"
     )
     assert full.told("manifest") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": False, "sources": False, "start_paused": True,
         "children": False, "include": ["a"], "exclude": ["b"], "rotate": "1MB", "native_depth": 0,
+        "native_lines": False,
     }  # fmt: skip
     assert full.told("setting") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": False, "paused": True, "children": False,

@@ -11,7 +11,6 @@ import pytest
 
 from support.written_spools import write_spool
 from tachograph.format import LossSpec, Manifest, open_container
-from tachograph.recorder.collect import finish as finish_module
 from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, losses
 from tachograph.recorder.collect.output import claim
 from tachograph.recorder.collect.sources import SourceStore
@@ -112,11 +111,6 @@ def test_a_full_disk(small_disk: Path) -> None:
     check_unfinished(path, manifest, "no space left")
     rest.unlink()
     assert finish(path, manifest, SourceStore(path)).rows["cpu"] == 5000
-
-
-def test_symbols_without_native_parts() -> None:
-    assert finish_module.resolve_symbols("/missing", [1, 2]) == [None, None]
-    assert finish_module.resolve_symbols("[vdso]", [1]) == [None]
 
 
 def test_losses() -> None:

@@ -103,7 +103,7 @@ function load(doc, block) {
     overall[name] = Array.isArray(values) ? running(values) : new Grid(block, values);
   }
   const flame = doc.flame;
-  const functions = { ...flame.functions, name: named(flame.functions.name), file: named(flame.functions.file), module: named(flame.functions.module) };
+  const functions = { ...flame.functions, name: named(flame.functions.name), file: named(flame.functions.file), module: named(flame.functions.module), place: named(flame.functions.place) };
   return {
     ...doc,
     recorded,

@@ -102,8 +102,8 @@ class FlameGraph {
 
   describe(code) {
     if (code < 0) return { name: this.data.flame.special[code] || "?", file: null, line: null, inside: false, special: true };
-    const { name, file, line, inside, module } = this.data.flame.functions;
-    if (module[code]) return { name: shortNative(name[code]), full: name[code], file: null, line: null, module: module[code], inside: false, special: false };
+    const { name, file, line, inside, module, place } = this.data.flame.functions;
+    if (module[code]) return { name: shortNative(name[code]), full: name[code], file: null, line: null, module: module[code], place: place[code], inside: false, special: false };
     // Modules have all one name: their file tells them apart.
     const called = name[code] === "<module>" && file[code] ? `<module> ${shortPath(file[code])}` : name[code];
     return { name: called, file: file[code], line: line[code], inside: Boolean(inside[code]), special: false };
@@ -178,6 +178,7 @@ class FlameGraph {
     if (parts.length > 1) parts.forEach((part, number) => place.parts[number] > 0 && rows.push([`   ${CALLED[part]}`, show(place.parts[number]), `${percent(place.parts[number] / this.root.value) || "<0.1"} %`]));
     const box = facts(told.full || told.name, rows);
     if (told.module) box.append(el("div", { class: "soft code" }, told.module));
+    if (told.place) box.append(el("div", { class: "soft code" }, told.place));
     if (told.file) box.append(el("div", { class: "soft code" }, `${shortPath(told.file)}:${told.line}`));
     return box;
   }

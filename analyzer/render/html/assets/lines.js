@@ -154,8 +154,14 @@ class Places {
       whole.textContent = all ? "Only around the line" : "Whole file";
     } }, "Whole file");
     const link = el("a", { class: "quiet", href: address(row.file, row.line, this.state) }, "Link to this line");
-    const side = el("div", {}, suggestionsAt(this.state, row.file, row.line), this.exactTable(row), this.nativeTable(row), this.allocatorTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
+    const side = el("div", {}, suggestionsAt(this.state, row.file, row.line), this.exactTable(row), this.nativeTable(row), this.waiterTable(row), this.allocatorTable(row), el("div", { class: "links" }, this.source.has(row.file) && whole, link));
     return el("div", { class: "detailbox" }, holder, side);
+  }
+
+  // The native functions that waited for the line, as the innermost Python frame called them.
+  waiterTable(row) {
+    const found = (row.part.columns.natives && this.data.waiters[row.id]) || [];
+    return found.length ? this.timeTable("waiters", "waited in native functions, of the whole time", found) : null;
   }
 
   // The functions behind the row of code that no line in scope called.
@@ -169,12 +175,19 @@ class Places {
   // The native functions that the line's own time was spent in.
   nativeTable(row) {
     const called = (row.part.columns.natives && row.part.columns.natives[row.id]) || [];
-    if (!called.length) return null;
+    return called.length ? this.timeTable("", "native functions, of the whole time", called) : null;
+  }
+
+  // A native function, its library, and where in its source it begins, as far as that is known.
+  nativeCell(name, module, place) {
+    return el("td", { class: "code", title: place ? `${name}\n${place}` : name }, `${shortNative(name)} `,
+      el("span", { class: "soft" }, name.startsWith("[") ? "" : module, place ? ` ${place.split("/").pop()}` : ""));
+  }
+
+  timeTable(kind, caption, found) {
     const names = this.data.names;
-    return el("table", { class: "exact natives" }, el("caption", {}, "native functions, of the whole time"),
-      el("tbody", {}, called.map(([name, module, cpu]) => el("tr", {},
-        el("td", { class: "code", title: names[name] }, `${shortNative(names[name])} `, el("span", { class: "soft" }, names[name].startsWith("[") ? "" : names[module])),
-        el("td", {}, seconds(cpu))))));
+    return el("table", { class: `exact natives ${kind}` }, el("caption", {}, caption),
+      el("tbody", {}, found.map(([name, module, place, time]) => el("tr", {}, this.nativeCell(names[name], names[module], names[place]), el("td", {}, seconds(time))))));
   }
 
   // The native functions that allocated for the line, as the innermost Python frame called them.
@@ -184,8 +197,7 @@ class Places {
     const names = this.data.names;
     return el("table", { class: "exact natives allocators" }, el("caption", {}, "allocated in native functions, of the whole time"),
       el("thead", {}, el("tr", {}, ["", "at peak", "at end", "allocated"].map((title) => el("th", { scope: "col" }, title)))),
-      el("tbody", {}, found.map(([name, module, ...sizes]) => el("tr", {},
-        el("td", { class: "code", title: names[name] }, `${shortNative(names[name])} `, el("span", { class: "soft" }, names[name].startsWith("[") ? "" : names[module])),
+      el("tbody", {}, found.map(([name, module, place, ...sizes]) => el("tr", {}, this.nativeCell(names[name], names[module], names[place]),
         sizes.map((size) => el("td", {}, size > 0 ? bytes(size) : ""))))));
   }
 

@@ -1,0 +1,83 @@
+// Reads little-endian numbers and texts of an untrusted section, forward and within its bounds.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace tachograph {
+
+// After the end everything reads as 0 and as empty, and `failed` says so.
+class LineReader {
+  public:
+    explicit LineReader(std::string_view bytes) : bytes_(bytes) {}
+
+    bool failed() const { return failed_; }
+    bool done() const { return failed_ || at_ >= bytes_.size(); }
+    size_t at() const { return at_; }
+
+    // The next bytes as a section of their own.
+    std::string_view take(uint64_t size) {
+        if (failed_ || size > bytes_.size() - at_) {
+            failed_ = true;
+            return {};
+        }
+        const std::string_view part = bytes_.substr(at_, size);
+        at_ += size;
+        return part;
+    }
+
+    template <typename T>
+    T number() {
+        T value{};
+        const std::string_view part = take(sizeof value);
+        if (!part.empty()) memcpy(&value, part.data(), sizeof value);
+        return value;
+    }
+
+    uint64_t unsigned_leb() {
+        uint64_t value = 0;
+        for (int shift = 0; shift < 70; shift += 7) {
+            const auto byte = number<uint8_t>();
+            if (shift < 64) value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+            if ((byte & 0x80) == 0) return value;
+        }
+        failed_ = true;
+        return 0;
+    }
+
+    int64_t signed_leb() {
+        uint64_t value = 0;
+        for (int shift = 0; shift < 70; shift += 7) {
+            const auto byte = number<uint8_t>();
+            if (shift < 64) value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+            if ((byte & 0x80) != 0) continue;
+            if ((byte & 0x40) != 0 && shift + 7 < 64) value |= ~uint64_t{0} << (shift + 7);
+            return static_cast<int64_t>(value);
+        }
+        failed_ = true;
+        return 0;
+    }
+
+    // A text that ends with 0.
+    std::string_view text() {
+        const size_t end = failed_ ? std::string_view::npos : bytes_.find('\0', at_);
+        if (end == std::string_view::npos) {
+            failed_ = true;
+            return {};
+        }
+        const std::string_view found = bytes_.substr(at_, end - at_);
+        at_ = end + 1;
+        return found;
+    }
+
+    // A number of 4 bytes, or of 8 in DWARF's 64-bit form.
+    uint64_t offset(bool wide) { return wide ? number<uint64_t>() : number<uint32_t>(); }
+
+  private:
+    std::string_view bytes_;
+    size_t at_ = 0;
+    bool failed_ = false;
+};
+
+}  // namespace tachograph

@@ -1,0 +1,75 @@
+"""Names, source files and lines of native program counters, from the libraries on this machine."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tachograph.recorder.collect.debug_files import DebugError, line_tables
+
+if TYPE_CHECKING:
+    from tachograph.format import NativePlace
+
+MOST_BYTES = 256 << 20
+"""Bytes of tables of lines that are read for one recording."""
+
+
+class NativePlaces:
+    """Resolves the program counters of one recording, library by library.
+
+    With ``lines`` also to source files and lines, where debug information is on this machine: in the library itself, or
+    in the file that its distribution keeps it in.
+    """
+
+    def __init__(self, *, lines: bool = True) -> None:
+        self._room = MOST_BYTES if lines else 0
+        self.unread = 0
+        """Libraries whose debug information is damaged, or more than is read."""
+
+    def resolve(self, path: str, offsets: list[int]) -> list[NativePlace]:
+        """The places at ``offsets`` of the file of a mapping; what is unknown of them is None."""
+        from tachograph.format import NativePlace
+
+        nowhere = [NativePlace()] * len(offsets)
+        try:
+            from tachograph.recorder import _native
+        except ImportError:
+            return nowhere
+        if not path.startswith("/"):
+            return nowhere  # the kernel's name for a mapping without a file
+        debug_path, tables = self._tables(path)
+        try:
+            functions = _native.resolve(path, debug_path if debug_path != path else "", offsets)
+        except (RuntimeError, OSError):
+            return nowhere  # the file has been replaced or removed since
+        if tables is None:
+            return [NativePlace(name) for name, _, _ in functions]
+        addresses, entries = ([each[at] or 0 for each in functions] for at in (1, 2))
+        found = _native.source_lines(tables.line, tables.line_text, addresses, entries)
+        return [
+            NativePlace(name, *_place(found[at]), *_place(found[len(functions) + at]))
+            for at, (name, _, _) in enumerate(functions)
+        ]
+
+    def _tables(self, path: str) -> tuple[str, Any]:
+        if self._room <= 0:
+            return "", None
+        try:
+            debug_path, tables = line_tables(path)
+        except DebugError:
+            self.unread += 1
+            return "", None
+        except OSError:
+            return "", None
+        if tables is not None:
+            size = len(tables.line) + len(tables.line_text)
+            if size > self._room:
+                self.unread += 1
+                return debug_path, None
+            self._room -= size
+        return debug_path, tables
+
+
+def _place(found: tuple[str, int] | None) -> Sequence[Any]:
+    return (None, None) if found is None else (posixpath.normpath(found[0]), found[1])
