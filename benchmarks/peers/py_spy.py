@@ -28,12 +28,12 @@ def lines(recording: Path, _: Path, program: Path) -> Lines:
     return times(innermost(stacks, program))
 
 
+_REST = "--rate 100 --format raw --output {recording} -- {python} {program}"
+
 PEER = Peer(
     package="py-spy",
-    arms={"py-spy": "{bin}/py-spy record --rate 100 --format raw --output {recording} -- {python} {program}"},
-    native={
-        "py-spy --native": "{bin}/py-spy record --native --rate 100 --format raw --output {recording} -- {python} {program}"
-    },
+    arms={"py-spy": f"{{bin}}/py-spy record {_REST}"},
+    native={"py-spy --native": f"{{bin}}/py-spy record --native {_REST}"},
     functions=functions,
     lines=lines,
 )
