@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .schema import ColumnSpec, EnumValue, LossSpec, Specification, TableSpec, load_specification
     from .spool.assembly import Assembled, assemble
     from .spool.directory import ControlFile, Part, SpoolDirectory, SpoolProcess, decode_control
+    from .spool.native_frames import NativePlace
     from .spool.parts import write_part
     from .spool.segment import Segment, read_segment
     from .spool.write_tables import finished_manifest, write_recording

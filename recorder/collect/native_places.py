@@ -45,7 +45,8 @@ class NativePlaces:
             return nowhere  # the file has been replaced or removed since
         if tables is None:
             return [NativePlace(name) for name, _, _ in functions]
-        addresses, entries = ([each[at] or 0 for each in functions] for at in (1, 2))
+        addresses = [address or 0 for _, address, _ in functions]
+        entries = [start or 0 for _, _, start in functions]
         found = _native.source_lines(tables.line, tables.line_text, addresses, entries)
         return [
             NativePlace(name, *_place(found[at]), *_place(found[len(functions) + at]))
