@@ -31,7 +31,7 @@ SUBCOMMANDS = {
     "info": ("tachograph.analyzer.commands", "info", "Show what is in a recording."),
     "diff": ("tachograph.analyzer.commands.diff", "diff", "Show what changed between recordings, or groups."),
     "export": ("tachograph.analyzer.commands.export", "export", "Write a recording in the format of another tool."),
-    "fleet": ("tachograph.analyzer.commands.fleet", "fleet", "Ask thousands of recordings as one."),
+    "fleet": ("tachograph.analyzer.commands.fleet", "fleet", "Answer questions about thousands of recordings."),
     "scrub": ("tachograph.analyzer.commands.scrub", "scrub", "Write a copy of a recording that can be handed on."),
 }
 

@@ -61,6 +61,12 @@ def pieces(column: Column, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], 
     return offsets, np.frombuffer(b"".join(found), np.uint8)
 
 
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """The distinct values of an array, sorted. ``numpy.unique`` without indices does the same, and loads numpy.ma."""
+    ordered = np.sort(values, axis=None)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
 def to_arrow(values: NDArray[np.int64], valid: NDArray[np.bool_] | None = None) -> pa.Array:
     """64-bit whole numbers as Arrow has them, null where they are not ``valid``."""
     bits = None if valid is None else _bits(valid)

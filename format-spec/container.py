@@ -15,7 +15,6 @@ from .errors import FormatError
 from .files import arrow_file
 from .manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, Manifest
 from .spool.directory import SPOOL_NAME, SpoolDirectory
-from .zip_store import ZipStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,6 +178,8 @@ def open_container(path: Path | str) -> Container:
         elif not path.exists():
             raise FormatError(f"{path} does not exist")
         elif path.is_file() and zipfile.is_zipfile(path):
+            from .zip_store import ZipStore  # not loaded for folders
+
             store = ZipStore(path)
         else:
             raise FormatError(f"{path} is not a recording: it is neither a directory nor a zip file")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -49,6 +48,8 @@ def arrow_file(file: IO[bytes], size: int) -> pa.NativeFile:
     if folder is not None and descriptor is not None:
         return pa.OSFile(f"{folder}/{descriptor}")
     if folder is not None and size > MAX_IN_MEMORY:
+        import tempfile
+
         with tempfile.TemporaryFile() as copy:
             shutil.copyfileobj(file, copy, 1 << 20)
             copy.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,8 +124,9 @@ class Specification:
         return (int(major), int(minor)) >= (self.major, self.tables[table].since)
 
 
+@cache
 def load_specification() -> Specification:
-    """Read ``tables.toml`` (about 2 ms; callers keep the result)."""
+    """Read ``tables.toml``: once in a process, since it takes as long as to read a small recording."""
     return parse_specification(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
 
 

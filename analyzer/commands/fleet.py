@@ -25,14 +25,25 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 URL_HELP = "URL is a folder with recordings, at any depth, or a URL of fsspec, such as s3://bucket/shop."
 
 
+def settings(short: str, about: str, *examples: str) -> dict[str, Any]:
+    """What a question is declared with: its line in the list of questions, its help, and examples."""
+    return {
+        "context_settings": SETTINGS,
+        "short_help": short,
+        "help": f"{about}\n\n{URL_HELP}",
+        "epilog": "\b\nExamples:\n" + "\n".join(f"  tachograph fleet {each}" for each in examples),
+    }
+
+
 @click.group(
     context_settings=SETTINGS,
     epilog="\b\nExamples:\n"
     "  tachograph fleet top recordings/\n"
     "  tachograph fleet top s3://profiles/shop --lines --by version\n"
+    "  tachograph fleet compare recordings/ version=1.4 version=1.5\n"
     "  tachograph fleet health recordings/ --where service.name=shop",
-    help="Ask thousands of recordings in a folder or an object store as one.\n\nThe first question sums up each"
-    " recording, once; later ones read the sums.",
+    help="Answer questions about thousands of recordings at once, in a folder or an object store.\n\nThe first question"
+    " sums up each recording, once; later ones read the sums.",
 )
 def fleet() -> None:
     """Questions about many recordings."""
@@ -41,15 +52,16 @@ def fleet() -> None:
 def fleet_options(command: Callable[P, R]) -> Callable[P, R]:
     """The options of all questions: where the index is, which recordings are meant, who does the work."""
     options = (
-        click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only recordings with this label; VALUE may be"
-                     " a glob. KEY may also be host, program, day, python, sampler or path. May be repeated."),
+        click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only recordings with this label; VALUE may"
+                     " be a glob. KEY may also be host, program, day, state, python, machine, sampler, path or uuid."
+                     " May be repeated."),
         click.option("--scope", default="project", metavar="SCOPE", show_default=True, help="Whose lines are charged:"
                      " project, all, or a glob of paths or folder names."),
         click.option("--index", metavar="URL", help="Where the sums are kept.  [default: .tachograph in URL]"),
         click.option("--cluster", metavar="ADDRESS", help="A scheduler of dask.distributed whose workers read the"
                      " recordings, such as tcp://10.0.0.1:8786."),
-        click.option("--workers", type=click.IntRange(1, 256), help="Processes that read recordings here.  [default:"
-                     " one for each CPU]"),
+        click.option("--workers", metavar="N", type=click.IntRange(1, 256), help="Processes that read recordings"
+                     " here.  [default: one for each CPU]"),
         click.option("--storage", metavar="KEY=VALUE", multiple=True, help="What the store is to be told, such as"
                      " endpoint_url=http://localhost:9000. May be repeated."),
         click.option("--json", "target", metavar="FILE|-", help="Write it as JSON to a file, or to standard output."),
@@ -62,10 +74,11 @@ def fleet_options(command: Callable[P, R]) -> Callable[P, R]:
 def metric_options(command: Callable[P, R]) -> Callable[P, R]:
     """The options of questions about one metric."""
     options = (
-        click.option("--metric", default="cpu", show_default=True, help="cpu, wait, allocated, copied, held or peak."),
-        click.option("--total", is_flag=True, help="With what was called from there."),
+        click.option("--metric", metavar="METRIC", default="cpu", show_default=True, help="cpu, wait, allocated,"
+                     " copied, held (at the end) or peak."),
+        click.option("--total", is_flag=True, help="Count what was called from there as well."),
         click.option("--anyway", is_flag=True, help="Take recordings together that were made in different ways."),
-    )
+    )  # fmt: skip
     for option in reversed(options):
         command = option(command)
     return command
@@ -114,14 +127,25 @@ def tell(document: dict[str, Any], lines: Iterable[Text], target: str | None) ->
         Style.of(console).print(console, line)
 
 
-@fleet.command("top", context_settings=SETTINGS, help=f"Where the time or memory of all recordings goes.\n\n{URL_HELP}")
+@fleet.command(
+    "top",
+    **settings(
+        "Show what takes the most time or memory.",
+        "Show the functions, lines or call paths with the most time or memory over all recordings.",
+        "top recordings/",
+        "top recordings/ --lines --metric allocated",
+        "top s3://profiles/shop --by version --top 5",
+    ),
+)
 @click.argument("url")
 @click.option("--lines", "level", flag_value="lines", help="By line.")
 @click.option("--functions", "level", flag_value="functions", default=True, help="By function (the default).")
 @click.option("--stacks", "level", flag_value="stacks", help="By call path.")
 @metric_options
-@click.option("--by", metavar="LABEL", help="For each value of a label by itself.")
-@click.option("--top", "limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many rows.")
+@click.option("--by", metavar="LABEL", help="Answer for each value of a label by itself.")
+@click.option(
+    "--top", "limit", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many rows."
+)
 @fleet_options
 @one_line_errors
 def top_command(
@@ -145,7 +169,13 @@ def top_command(
 
 
 @fleet.command(
-    "health", context_settings=SETTINGS, help=f"What is there, what was lost, what cannot be read.\n\n{URL_HELP}"
+    "health",
+    **settings(
+        "Show what is there and what was lost.",
+        "Show how many recordings there are, what was lost in them, and which cannot be read.",
+        "health recordings/",
+        "health recordings/ --where service.name=shop",
+    ),
 )
 @click.argument("url")
 @fleet_options
@@ -164,9 +194,13 @@ def health_command(url: str, **options: Any) -> None:
 
 @fleet.command(
     "compare",
-    context_settings=SETTINGS,
-    help="What differs between two groups of recordings, such as version=1.4 and version=1.5; several conditions of a"
-    f" group are divided by commas.\n\n{URL_HELP}",
+    **settings(
+        "Show what differs between two groups.",
+        "Show what differs between two groups of recordings. A group is what a label says, such as version=1.4; several"
+        " conditions of a group are divided by commas.",
+        "compare recordings/ version=1.4 version=1.5",
+        "compare recordings/ version=1.5,region=eu version=1.5,region=us --lines",
+    ),
 )
 @click.argument("url")
 @click.argument("base", metavar="KEY=VALUE")
@@ -174,7 +208,9 @@ def health_command(url: str, **options: Any) -> None:
 @click.option("--lines", "level", flag_value="lines", help="By line.")
 @click.option("--functions", "level", flag_value="functions", default=True, help="By function (the default).")
 @metric_options
-@click.option("--top", "limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many rows.")
+@click.option(
+    "--top", "limit", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many rows."
+)
 @fleet_options
 @one_line_errors
 def compare_command(
@@ -200,12 +236,22 @@ def compare_command(
 
 @fleet.command(
     "when",
-    context_settings=SETTINGS,
-    help=f"Since which version or day a function takes more or less. FUNCTION is its name, or FILE:NAME.\n\n{URL_HELP}",
+    **settings(
+        "Show since when a function takes more or less.",
+        "Show since which version or day a function takes more or less. FUNCTION is its name, or FILE:NAME.",
+        "when recordings/ parse",
+        "when recordings/ shop/orders.py:parse --by day --metric allocated",
+    ),
 )
 @click.argument("url")
 @click.argument("function")
-@click.option("--by", metavar="LABEL", default="version", show_default=True, help="A label, or day.")
+@click.option(
+    "--by",
+    metavar="LABEL",
+    default="version",
+    show_default=True,
+    help="The label whose values are put in order, or day.",
+)
 @metric_options
 @fleet_options
 @one_line_errors
@@ -233,8 +279,12 @@ def when_command(
 
 @fleet.command(
     "ranks",
-    context_settings=SETTINGS,
-    help=f"Which rank of a parallel run is late, where, and which ranks wait for it.\n\n{URL_HELP}",
+    **settings(
+        "Show which rank of a parallel run is late.",
+        "Show which rank of a parallel run is late, where, and which ranks wait for it.",
+        "ranks runs/ --where run=7",
+        "ranks runs/ --where run=7 --function all_reduce",
+    ),
 )
 @click.argument("url")
 @click.option("--function", metavar="NAME", help="Where the ranks meet: a part of the function's name.")
@@ -255,9 +305,24 @@ def ranks_command(url: str, function: str | None, anyway: bool, **options: Any) 
     tell(answer, ranks_lines(found, told), options["target"])
 
 
-@fleet.command("memory", context_settings=SETTINGS, help=f"Peaks, and leaks on several hosts.\n\n{URL_HELP}")
+@fleet.command(
+    "memory",
+    **settings(
+        "Show peaks of memory, and leaks.",
+        "Show the peaks of memory over all recordings, and leaks with the number of hosts that have them.",
+        "memory recordings/",
+        "memory recordings/ --hosts 3",
+    ),
+)
 @click.argument("url")
-@click.option("--hosts", type=click.IntRange(1), default=2, show_default=True, help="Hosts that confirm a leak.")
+@click.option(
+    "--hosts",
+    metavar="N",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="How many hosts must have a leak for it to be certain.",
+)
 @click.option("--anyway", is_flag=True, help="Take recordings together that were made in different ways.")
 @fleet_options
 @one_line_errors

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ..recording.text import printable
 from ..render.json_document import of_pandas
-from ..report_data.numbers import counted, percent, seconds, size
+from ..report_data.numbers import amount, counted, percent, seconds, signed, size
 from .questions.top import METRICS
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def top_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> It
             yield Text(f" {asked['by']}={printable(str(group), 60)}", "bold").append(
                 f"   {counted(int(row.of), 'recordings')}", "dim"
             )
-        line = Text(f" {amount(row.value, metric.unit):>10}", "bold")
-        line.append(f" {interval(row.low, row.high, metric.unit):<19}", "dim")
+        line = Text(f" {amount(row.value, metric.kind):>10}", "bold")
+        line.append(f" {interval(row.low, row.high, metric.kind):<19}", "dim")
         line.append(f"{int(row.recordings):>6,} of {int(row.of):<6,} ", "dim")
         yield line.append(place(row))
     yield from left_out_lines(fleet.left_out)
@@ -70,22 +70,11 @@ def place(row: Any) -> str:
     return f"{printable(str(row.name), 60)}{where}"
 
 
-def amount(value: float, unit: str) -> str:
-    """A value of a metric."""
-    if not math.isfinite(value):
-        return "?"
-    if unit.startswith("share"):
-        return f"{percent(value) or '0'} %"
-    if unit.startswith("bytes"):
-        return size(round(value))
-    return seconds(value)
-
-
-def interval(low: float, high: float, unit: str) -> str:
-    """The ends of an interval; empty if they are not known."""
+def interval(low: float, high: float, kind: str) -> str:
+    """The ends of an interval of amounts; empty if they are not known."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
-    return f"({amount(low, unit)} to {amount(high, unit)})"
+    return f"({amount(low, kind)} to {amount(high, kind)})"
 
 
 def health_lines(health: Health) -> Iterator[Text]:
@@ -121,8 +110,8 @@ def health_lines(health: Health) -> Iterator[Text]:
 
 def compare_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
     """The rows of ``fleet compare``."""
-    unit = METRICS[asked["metric"]].unit
-    told = f"{asked['metric']}: {unit}; {asked['base']} and {asked['new']}"
+    metric = METRICS[asked["metric"]]
+    told = f"{asked['metric']}: {metric.unit}; {asked['base']} and {asked['new']}"
     yield Text(f" {printable(fleet.url, 100)}", "bold").append(f"   {printable(told, 200)}", "dim")
     if len(frame):
         counts = f"{int(frame['of_base'].iat[0]):,} and {int(frame['of_new'].iat[0]):,} recordings"
@@ -131,29 +120,28 @@ def compare_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -
     for row in frame.itertuples():
         style = {"more": "red", "less": "green"}.get(row.verdict, "dim")
         line = Text(f" {row.verdict or '?':<5}", style)
-        line.append(f"{amount(row.base, unit):>10} {amount(row.new, unit):>10} ", "bold")
-        sign = "+" if row.difference > 0 else "-"
-        line.append(f" {sign}{amount(abs(row.difference), unit)}  ", style)
+        line.append(f"{amount(row.base, metric.kind):>10} {amount(row.new, metric.kind):>10} ", "bold")
+        line.append(f" {signed(row.difference, metric.kind)}  ", style)
         yield line.append(place(row))
     yield from left_out_lines(fleet.left_out)
 
 
 def when_lines(fleet: Fleet, moved: Moved, asked: Mapping[str, Any]) -> Iterator[Text]:
     """The answer of ``fleet when``."""
-    unit = METRICS[asked["metric"]].unit
+    metric = METRICS[asked["metric"]]
     where = f" ({printable(moved.file, 80)})" if moved.file else ""
-    yield Text(f" {printable(moved.name, 80)}{where}", "bold").append(f"   {asked['metric']}: {unit}", "dim")
+    yield Text(f" {printable(moved.name, 80)}{where}", "bold").append(f"   {asked['metric']}: {metric.unit}", "dim")
     if moved.since is None:
         known = "" if math.isnan(moved.p) else f" (p = {moved.p:.3g})"
         yield Text(f"   no step is certain{known}")
     else:
-        change = f"{amount(moved.before, unit)} before, {amount(moved.after, unit)} since"
+        change = f"{amount(moved.before, metric.kind)} before, {amount(moved.after, metric.kind)} since"
         yield Text(f" {asked['by']} {printable(moved.since, 60)}: {change} (p = {moved.p:.3g})", "yellow")
     for row in moved.groups.itertuples():
         mark = ">" if row.group == moved.since else " "
-        line = Text(f" {mark} {printable(str(row.group), 30):<30} {amount(row.value, unit):>10} ")
+        line = Text(f" {mark} {printable(str(row.group), 30):<30} {amount(row.value, metric.kind):>10} ")
         yield line.append(
-            f"{interval(row.low, row.high, unit):<19} {counted(int(row.recordings), 'recordings')}", "dim"
+            f"{interval(row.low, row.high, metric.kind):<19} {counted(int(row.recordings), 'recordings')}", "dim"
         )
     yield from left_out_lines(fleet.left_out)
 
@@ -186,7 +174,9 @@ def memory_lines(fleet: Fleet, found: FleetMemory) -> Iterator[Text]:
     """The answer of ``fleet memory``."""
     yield Text(" memory        least     median    9 of 10   99 of 100 most      recordings", "bold")
     for row in found.peaks.itertuples():
-        sizes = "".join(f"{_size(getattr(row, name)):<10}" for name in ("least", "median", "p90", "p99", "most"))
+        sizes = "".join(
+            f"{amount(getattr(row, name), 'bytes'):<10}" for name in ("least", "median", "p90", "p99", "most")
+        )
         line = Text(f"   {row.measure:<12}{sizes}{row.recordings:,}")
         yield line.append(f"   most in {printable(row.largest, 60)}" if row.largest else "", "dim")
     if found.leaks.empty:
@@ -195,12 +185,11 @@ def memory_lines(fleet: Fleet, found: FleetMemory) -> Iterator[Text]:
         mark, style = (" ! ", "yellow") if row.confirmed else ("   ", "dim")
         where = f"{printable(row.file, 60)}:{row.line}" if isinstance(row.file, str) else ""
         hosts = f"{counted(int(row.hosts), 'hosts')}, {counted(int(row.recordings), 'recordings')} of {row.of:,}"
-        yield Text(f"{mark}leak in {hosts}: {_size(row.rate_bytes_per_s)}/s  {where} {printable(row.name, 60)}", style)
+        yield Text(
+            f"{mark}leak in {hosts}: {amount(row.rate_bytes_per_s, 'bytes/s')}  {where} {printable(row.name, 60)}",
+            style,
+        )
     yield from left_out_lines(fleet.left_out)
-
-
-def _size(value: float) -> str:
-    return size(round(value)) if math.isfinite(value) else "?"
 
 
 def left_out_lines(left_out: pd.DataFrame) -> Iterator[Text]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -66,6 +65,8 @@ class Recording:
             """Whether it is known that more is coming."""
             whole = self.container
             if self.unfinished:
+                import tempfile
+
                 from .unfinished import finish  # the reader of spools is not loaded for finished recordings
 
                 directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tachograph-")))

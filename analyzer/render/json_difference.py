@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import pandas as pd
-
 from ..report_data.difference import ComparedRun, DiffResult, Judgement, Level
 from ..report_data.difference_metrics import CALL_TIME, CALLS, told_of_calls
+from .json_document import of_pandas
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""
@@ -67,16 +66,10 @@ def _records(level: Level) -> list[dict[str, Any]]:
     columns = [level.values[name].tolist() for name in ("row", "metric", *_VALUES)]
     for row, metric, *values in zip(*columns, strict=True):
         metrics.setdefault(row, {})[metric] = dict(zip(_VALUES, values, strict=True))
-    places = level.places.astype(object)
-    names = list(places.columns)
-    plain = places.iloc[list(metrics)].itertuples(index=False, name=None)
+    places = of_pandas(level.places.iloc[list(metrics)])
     return [
-        {
-            **{name: _plain(value) for name, value in zip(names, place, strict=True)},
-            **_more(level, metrics[row]),
-            "metrics": metrics[row],
-        }
-        for row, place in zip(metrics, plain, strict=True)
+        {**place, **_more(level, metrics[row]), "metrics": metrics[row]}
+        for row, place in zip(metrics, places, strict=True)
     ]
 
 
@@ -107,7 +100,3 @@ def _more(level: Level, metrics: dict[str, Any]) -> dict[str, Any]:
         return {}
     calls, per_call = (metrics.get(metric.name, {}).get("verdict") for metric in (CALLS, CALL_TIME))
     return {"calls_verdict": told_of_calls(calls, per_call)}
-
-
-def _plain(value: Any) -> Any:
-    return None if value is pd.NA or (isinstance(value, float) and value != value) else value

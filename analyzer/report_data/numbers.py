@@ -113,7 +113,7 @@ def counted(number: int, plural: str) -> str:
 
 def amount(value: float, unit: str) -> str:
     """An amount: ``1.24 s``, ``310 ms``, ``48.2 MB``, ``12.3 %`` (unit ``share``); ``?`` if it is unknown."""
-    if math.isnan(value):
+    if not math.isfinite(value):
         return "?"
     if unit == "share":
         return f"{value * 100:.1f} %"

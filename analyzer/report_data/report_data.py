@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..profile.build import ask, conclude, measure
+from ..profile.build import Asked, Measured, ask, conclude, measure
 from ..profile.profile import Profile, Question
 from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
@@ -22,7 +23,7 @@ from .flame_paths import FlamePaths, flame_paths, flame_weights, held_weights
 from .heap_rows import memory_rows
 from .labels import HELD, Labels
 from .sampled import Sampled
-from .series import CPU, PlaceSums, Series, make_series
+from .series import CPU, BinSums, PlaceSums, Series, make_series
 from .spans_over_time import SpanPart, SpansOverTime
 from .targets import (
     MAX_FILES,
@@ -51,6 +52,17 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Basis:
+    """What was measured for an answer and divided into bins of time: the same in any scope."""
+
+    asked: Asked
+    measured: Measured
+    labels: Labels
+    sums: list[BinSums]
+    """By path place."""
+
+
+@dataclass(frozen=True)
 class ReportData:
     """What is drawn. Values are nanoseconds or bytes; grids are rows by spans of ``bins``."""
 
@@ -73,7 +85,8 @@ class ReportData:
     """By column of ``labels.HELD`` that is known, the bytes that each node of ``flame`` held itself at that moment."""
     overall: dict[str, Values]
     """By span: each of ``series.MEASURES`` that was recorded, ``samples``, ``weight`` and ``weight_squared``."""
-    spans: SpanPart | None = None
+    spans: SpanPart | None
+    basis: Basis
 
 
 def build_report_data(recording: Recording, question: Question) -> ReportData:
@@ -97,7 +110,8 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         sampled.add_up(rows)
     flame, targets = build_flame(paths.tree, flame_weights(paths, profile.paths, labels)), _targets(profile, labels)
     in_flame = Groups(flame.place, len(flame.parent))
-    series = make_series([*sampled.places.bins(), *places.bins()], paths, tree.spans, bins.count, targets, in_flame)
+    basis = Basis(asked, measured, labels, [*sampled.places.bins(), *places.bins()])
+    series = make_series(basis.sums, paths, tree.spans, bins.count, targets, in_flame)
     overall = {name: grid[0].astype(np.float64) for name, grid in sampled.everything.grids.items()}
     threads = profile.threads.loc[np.sort(profile.threads.index.to_numpy()[:MAX_THREADS])]
     by_thread = Series(sampled.threads.of(threads["thread"].to_numpy(np.int64)))
@@ -107,9 +121,7 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         tree=tree,
         labels=labels.names,
         in_scope=_functions_in_scope(calls),
-        lines=_part(profile.lines, targets["lines"], series["lines"]),
-        functions=_part(profile.functions, targets["functions"], series["functions"]),
-        files=_part(profile.files, targets["files"], series["files"]),
+        **_charged_parts(profile, targets, series),
         threads=Part(threads, by_thread, len(profile.threads) - len(threads)),
         flame=flame,
         flame_series=series["flame"],
@@ -117,6 +129,23 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         flame_held=_held(labels, paths, profile, in_flame),
         overall=overall,
         spans=None if spans is None or profile.spans is None else spans.part(profile.spans, measured.held, overall),
+        basis=basis,
+    )
+
+
+def in_other_scope(data: ReportData, scope: str) -> ReportData:
+    """The same with other lines charged: it is concluded again from what was measured, which is not read again."""
+    basis = data.basis
+    asked = replace(basis.asked, question=replace(basis.asked.question, scope=scope))
+    profile = conclude(asked, basis.measured)
+    targets = _targets(profile, basis.labels)
+    series = make_series(basis.sums, data.flame_paths, data.tree.spans, data.bins.count, targets)
+    return replace(
+        data,
+        profile=profile,
+        in_scope=_functions_in_scope(profile.calls),
+        **_charged_parts(profile, targets, series),
+        basis=replace(basis, asked=asked),
     )
 
 
@@ -136,6 +165,11 @@ def _targets(profile: Profile, labels: Labels) -> dict[str, Target]:
         "functions": charged.target(functions, *function_keys(tree, functions), "function", MAX_FUNCTIONS),
         "files": charged.target(files, *file_keys(tree, files), "file", MAX_FILES),
     }
+
+
+def _charged_parts(profile: Profile, targets: Mapping[str, Target], series: Mapping[str, Series]) -> dict[str, Any]:
+    """The parts that depend on the scope, under their names."""
+    return {name: _part(getattr(profile, name), target, series[name]) for name, target in targets.items()}
 
 
 def _part(frame: pd.DataFrame, target: Target, series: Series) -> Part:

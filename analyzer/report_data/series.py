@@ -110,10 +110,10 @@ def make_series(
     spans: tuple[Ids, Ids],
     bins: int,
     targets: Mapping[str, Target],
-    flame: Groups,
+    flame: Groups | None = None,
 ) -> dict[str, Series]:
     """The series of each target and of the flame graph, of sums by path place. ``spans`` are those of the call tree."""
-    series = {name: Series() for name in (*targets, "flame")}
+    series = {name: Series() for name in (*targets, *(() if flame is None else ("flame",)))}
     of_path = Groups(paths.of_path, int(paths.of_path.max(initial=-1)) + 1)
     for numbers, drawn in _chunks(sums, paths.size):
         found = {name: of_path.sums(values) for name, values in drawn.items()}
@@ -144,12 +144,13 @@ def _put_all(
     drawn: Mapping[str, Values],
     spans: tuple[Ids, Ids],
     targets: Mapping[str, Target],
-    flame: Groups,
+    flame: Groups | None,
 ) -> None:
     own = np.concatenate(list(found.values()))
     totals = _totals(found, len(spans[0]))
     below = with_below(np.concatenate(list(totals.values())), spans) if totals else None
-    _put(series["flame"].own, drawn, flame.sums(np.concatenate(list(drawn.values()))), numbers, bins)
+    if flame is not None:
+        _put(series["flame"].own, drawn, flame.sums(np.concatenate(list(drawn.values()))), numbers, bins)
     for name, target in targets.items():
         _put(series[name].own, found, target.own.sums(own), numbers, bins)
         if below is not None:

@@ -14,7 +14,7 @@ import pandas as pd
 from ..profile.profile import Question
 from ..recording.opened import Recording
 from ..samples.scope import ALL, PROJECT
-from .report_data import ReportData, build_report_data
+from .report_data import ReportData, build_report_data, in_other_scope
 
 MAX_THREADS, MAX_PROCESSES = 8, 6
 """Threads and processes that can be chosen: those with the most CPU time, then with the most waiting."""
@@ -43,6 +43,10 @@ def build_views(recording: Recording, question: Question, asked: ReportData) -> 
     if is_large(recording):
         return []
     found = []
+    for scope, label in SCOPES.items():
+        if scope != asked.profile.scope:
+            recording.step(f"the same of {label}")
+            found.append(View("scope", label, in_other_scope(asked, scope)))
     for kind, label, other in _questions(question, asked):
         recording.step(f"the same of {label}")
         found.append(View(kind, label, build_report_data(recording, other)))
@@ -55,10 +59,8 @@ def is_large(recording: Recording) -> bool:
 
 
 def _questions(question: Question, asked: ReportData) -> Iterator[tuple[str, str, Question]]:
+    """What is asked of single threads and processes."""
     profile = asked.profile
-    for scope, label in SCOPES.items():
-        if scope != profile.scope:
-            yield "scope", label, replace(question, scope=scope)
     threads, processes = profile.threads, profile.processes
     if question.thread is None and len(threads) > 1:
         names = processes.set_index("process")["name"].to_dict() if len(processes) > 1 else {}

@@ -19,16 +19,51 @@ def documented(command: str) -> set[str]:
     return set(re.findall(r"--[a-z][a-z-]+", rows)) - {"--help"}
 
 
-def existing(command: str) -> set[str]:
-    """Every long option that a command takes."""
+def options(command: str) -> list[click.Option]:
+    """Every option of a command, and of the commands below it."""
     found = main.get_command(click.Context(main), command)
     assert found is not None
     commands = found.commands.values() if isinstance(found, click.Group) else [found]
-    options = [each for one in commands for each in one.params if isinstance(each, click.Option)]
-    names = [name for option in options for name in (*option.opts, *option.secondary_opts)]
+    return [each for one in commands for each in one.params if isinstance(each, click.Option)]
+
+
+def existing(command: str) -> set[str]:
+    """Every long option that a command takes."""
+    names = [name for option in options(command) for name in (*option.opts, *option.secondary_opts)]
     return {name for name in names if name.startswith("--")} - {"--help"}
 
 
-@pytest.mark.parametrize("command", ["record", "analyze", "info", "recover", "diff", "export", "fleet", "scrub"])
+COMMANDS = ["record", "analyze", "info", "recover", "diff", "export", "fleet", "scrub"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_page_and_command_agree(command: str) -> None:
     assert documented(command) == existing(command)
+
+
+def unnamed(command: str) -> list[str]:
+    """The choices of options that the page does not name in the option's row."""
+    rows = [row for row in PAGE.read_text(encoding="utf-8").splitlines() if row.startswith("|")]
+    found = []
+    for option in options(command):
+        if isinstance(option.type, click.Choice):
+            text = " ".join(row for row in rows if re.search(rf"{option.opts[-1]}[ `]", row))
+            found += [
+                f"{option.opts[-1]} {each}" for each in option.type.choices if not re.search(rf"\b{each}\b", text)
+            ]
+    return found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_page_names_every_choice(command: str) -> None:
+    assert unnamed(command) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_what_a_value_is(command: str) -> None:
+    """No word of click's own, such as TEXT and INTEGER RANGE, and no line in a list of commands that is cut off."""
+    found = main.get_command(click.Context(main), command)
+    assert found is not None
+    for one in [found, *(found.commands.values() if isinstance(found, click.Group) else [])]:
+        text = one.get_help(click.Context(one))
+        assert re.findall(r"^  -.*(?:TEXT|INTEGER|FLOAT).*$|^.*[a-z]\.\.\.$", text, re.MULTILINE) == []

@@ -1,11 +1,14 @@
 """The examples in the documentation run as they stand.
 
 A block under `<!-- file: NAME -->` is written to a file, one under `<!-- run -->` is executed: Python as a script, a
-console block line by line after its `$` prompts. The blocks of a page share a folder. `docs` and `examples` in it are
-those of this repository. A block under `<!-- run, any status -->` may fail. One under `<!-- run, with NAME NAME -->` is
-run where these commands are installed.
+console block line by line after its `$` prompts. The blocks of a page share a folder. Python blocks that follow each
+other share a process, each with names of its own: to load pandas takes longer than most of them. `docs` and `examples`
+in the folder are those of this repository. A block under `<!-- run, any status -->` may fail. One under `<!-- run, with
+NAME NAME -->` is run where these commands are installed.
 """
 
+import itertools
+import json
 import os
 import re
 import shutil
@@ -26,6 +29,14 @@ MARKED_BLOCK = re.compile(
 TIMEOUT_S = 60
 
 
+SCRIPTS = """\
+import json, sys
+for number, text in enumerate(json.load(sys.stdin)):
+    exec(compile(text, f"block {number + 1} of these", "exec"), {"__name__": "__main__"})
+"""
+"""Runs the texts on standard input, each as a script."""
+
+
 @dataclass(frozen=True)
 class Block:
     """One marked block of a page."""
@@ -36,11 +47,33 @@ class Block:
     any_status: bool
     needs: tuple[str, ...]
 
-    def commands(self) -> list[list[str]]:
-        """What to run, as argument vectors."""
-        if self.kind == "python":
-            return [[sys.executable, "-c", self.text]]
-        return [["sh", "-c", line[2:]] for line in self.text.splitlines() if line.startswith("$ ")]
+    @property
+    def is_script(self) -> bool:
+        """Whether it is Python that is to be run."""
+        return self.file is None and self.kind == "python"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One thing to run, with what it reads."""
+
+    arguments: list[str]
+    input: str | None
+    text: str
+    any_status: bool
+
+
+def commands(together: list[Block]) -> list[Command]:
+    """What blocks run: a console block each of its lines, and scripts one process."""
+    if together[0].is_script:
+        texts = [block.text for block in together]
+        return [Command([sys.executable, "-c", SCRIPTS], json.dumps(texts), "\n".join(texts), together[0].any_status)]
+    return [
+        Command(["sh", "-c", line[2:]], None, line, block.any_status)
+        for block in together
+        for line in block.text.splitlines()
+        if line.startswith("$ ")
+    ]
 
 
 def blocks(page: Path) -> list[Block]:
@@ -72,18 +105,29 @@ def test_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
     for folder in ("docs", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    for block in blocks(page):
-        if block.file is not None:
-            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+    there = [each for each in blocks(page) if all(shutil.which(name, path=environment["PATH"]) for name in each.needs)]
+    # What is no script is a group of its own: its place in the list tells it apart.
+    groups = itertools.groupby(
+        enumerate(there), lambda each: (each[1].any_status, -1 if each[1].is_script else each[0])
+    )
+    for _, numbered in groups:
+        together = [block for _, block in numbered]
+        if together[0].file is not None:
+            (tmp_path / together[0].file).write_text(together[0].text, encoding="utf-8")
             continue
-        if not all(shutil.which(name, path=environment["PATH"]) for name in block.needs):
-            continue
-        for command in block.commands():
+        for command in commands(together):
             done = subprocess.run(
-                command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+                command.arguments,
+                cwd=tmp_path,
+                env=environment,
+                input=command.input,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
             )
-            said = f"{page.name}: {command[-1]}\nstatus {done.returncode}\n{done.stdout}{done.stderr}"
-            assert block.any_status or done.returncode == 0, said
+            said = f"{page.name}: {command.text}\nstatus {done.returncode}\n{done.stdout}{done.stderr}"
+            assert command.any_status or done.returncode == 0, said
             assert "Traceback" not in done.stderr, said
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import distinct
+
 from ...samples.cells import STATES
 from ...samples.nodes import NodeSums
 from ...samples.sites import state_label
@@ -65,7 +67,7 @@ class GpuJoin:
 
     def _add(self, place: Ids, thread: NDArray[np.integer], start_ns: Ids, end_ns: Ids, weight: Floats) -> None:
         process = self._owner[thread]
-        for number in np.unique(process).tolist():
+        for number in distinct(process).tolist():
             mine = process == number
             self._add_process(number, place[mine], start_ns[mine], end_ns[mine], weight[mine])
 

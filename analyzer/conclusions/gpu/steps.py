@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import distinct
+
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
@@ -61,7 +63,7 @@ def together(parts: Sequence[Busy]) -> Busy:
     """The sums of several: device-nanoseconds."""
     if len(parts) == 1:
         return parts[0]
-    time = np.unique(np.concatenate([part.time_ns for part in parts])) if parts else np.zeros(0, np.int64)
+    time = distinct(np.concatenate([part.time_ns for part in parts])) if parts else np.zeros(0, np.int64)
     start = np.full(len(time), time[0] if len(time) else 0, np.int64)
     busy, known = np.zeros(len(time)), np.zeros(len(time))
     for part in parts:

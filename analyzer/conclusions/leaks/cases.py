@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import distinct
+
 from ...recording.call_tree import CallTree
 from ...samples.intervals import poisson_sums
 from ..memory import NEVER, Heap
@@ -77,7 +79,7 @@ def judge(
     blocks = heap.blocks
     mine = blocks.followed & heap.allocated_in_window() & heap.of_threads(wanted) & heap.present[blocks.process]
     below = np.append(importing(tree), np.zeros(len(heap.sites) - heap.sites.nodes, np.bool_))
-    for process in np.unique(blocks.process[mine]).tolist():
+    for process in distinct(blocks.process[mine]).tolist():
         index = blocks.of(process)
         index = index[mine[index] & (blocks.birth_ns[index] <= heap.ends_ns[process])]
         if len(index):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import ids
+from tachograph.format.arrays import distinct, ids
 
 from ...recording.call_tree import CallTree
 from ...recording.frame import Frame, Row, WholeNumbers
@@ -165,7 +165,7 @@ class LeakColumns:
             np.maximum.at(best, rows[known], scores[known])
             values[:, 0] = np.where(best >= 0, best, np.nan)
             for line, rate in self.leaks.leaking.items():
-                for row in np.unique(rows[self.leaks.site_line == line]).tolist():
+                for row in distinct(rows[self.leaks.site_line == line]).tolist():
                     values[row, 1:] += rate
         return dict(zip(COLUMNS, values.T, strict=True))
 

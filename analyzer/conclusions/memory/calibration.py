@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import distinct
 from tachograph.format.enumerations import DOMAINS
 
 from ...samples.accumulate import summed
@@ -65,7 +66,7 @@ def calibrate(blocks: Blocks, counters: Counters) -> Calibrated:
     kept = np.zeros(len(blocks), np.bool_)
     unseen = np.zeros(len(DOMAINS))
     flows = counters.since_start(counters.allocated)
-    for process in np.unique(counters.process).tolist():
+    for process in distinct(counters.process).tolist():
         rows = counters.of(process)
         allocated, freed = flows[rows], counters.freed[rows]
         own = blocks.of(process)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import distinct
+
 from ...samples.accumulate import summed
 from .blocks import Blocks
 from .counters import Counters
@@ -74,7 +76,7 @@ def envelope(counters: Counters, start_ns: _Ids, gone_ns: _Ids) -> tuple[_Ids, _
     # Clocks of threads are read one after the other: a block may belong to the row after.
     after = following(process)
     most = np.maximum(top, np.where(after >= 0, top[after], top))
-    owners = np.unique(process)
+    owners = distinct(process)
     if len(owners) == 1:
         return time_ns, most
     # Each process holds nothing before it began, and no more than at its last row until it is gone.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import distinct
 from tachograph.format.enumerations import DOMAINS, MemoryEvent
 
 from ...recording.process_lifetimes import ProcessLifetimes
@@ -123,7 +124,7 @@ def highest(
     moment_ns = _place(counters, blocks, int(rows[place]), before, tolerance)
     # The latest rows of the others may be old by then; what blocks changed since them is known.
     own = int(process[place])
-    others = [each for each in np.unique(process).tolist() if each != own and gone[each] >= moment_ns]
+    others = [each for each in distinct(process).tolist() if each != own and gone[each] >= moment_ns]
     held = sum(footprint_at(counters, blocks, each, moment_ns) for each in others)
     return Moment(moment_ns, float(top[place]) + held)
 
@@ -149,7 +150,7 @@ def first_at_top(resident: NDArray[np.float64]) -> int:
 
 def held_at(counters: Counters, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:
     """What the processes that have not ended hold together."""
-    running = [process for process in np.unique(counters.process).tolist() if gone[process] >= moment_ns]
+    running = [process for process in distinct(counters.process).tolist() if gone[process] >= moment_ns]
     held = [footprint_at(counters, blocks, process, moment_ns) for process in running]
     return float(np.sum(held)) if len(counters) else np.nan
 

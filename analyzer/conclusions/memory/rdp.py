@@ -12,6 +12,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import distinct
+
 POINTS = 100
 """Points of a curve that is shown."""
 
@@ -63,10 +65,10 @@ def _unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _extremes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:
     """The lowest and the highest point of each of ``BINNED`` / 2 spans of ``x``, and both ends."""
     bounds = np.linspace(0.0, 1.0, BINNED // 2 + 1)[:-1]
-    first = np.unique(np.searchsorted(_unit(x), bounds))
+    first = distinct(np.searchsorted(_unit(x), bounds))
     span = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(x))))
     kept = [np.array([0, len(x) - 1])]
     for extreme in (np.minimum, np.maximum):
         reached = np.flatnonzero(y == extreme.reduceat(y, first)[span])
         kept.append(reached[np.diff(span[reached], prepend=-1) > 0])
-    return np.unique(np.concatenate(kept))
+    return distinct(np.concatenate(kept))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import ids, numbers
+from tachograph.format.arrays import distinct, ids, numbers
 
 from ...recording.opened import Recording
 from ...recording.tree import NOTHING
@@ -38,7 +38,7 @@ class Submitters:
         """By thread: the library whose pool it belongs to, NO_LIBRARY for none."""
         self.unsampled = ~seen.stacks
         """By node of the call tree: whether it has no CPU sample."""
-        wanted = np.unique(self.libraries[self.libraries != NO_LIBRARY])[:_MOST_LIBRARIES]
+        wanted = distinct(self.libraries[self.libraries != NO_LIBRARY])[:_MOST_LIBRARIES]
         self._calls = {library: self._callers(library, seen) for library in wanted.tolist()}
 
     def calls(self, library: Ids, stack: Ids) -> Mask:
@@ -55,7 +55,7 @@ class Submitters:
         library[~workers] = NO_LIBRARY
         first = self._frames.first[seen.worker_path]
         first = np.where(first == NO_LIBRARY, self._frames.libraries[seen.worker_frame], first)
-        for thread in np.unique(seen.worker[library[seen.worker] == NO_LIBRARY]).tolist():
+        for thread in distinct(seen.worker[library[seen.worker] == NO_LIBRARY]).tolist():
             found = first[(seen.worker == thread) & (first != NO_LIBRARY)]
             if len(found):
                 library[thread] = int(np.bincount(found).argmax())

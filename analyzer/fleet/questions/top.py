@@ -26,11 +26,15 @@ MAX_GROUPS = 50
 
 @dataclass(frozen=True)
 class Metric:
-    """An amount and what it is divided by: a column of ``recordings``, None: each recording counts as one."""
+    """An amount and what it is divided by: a column of ``recordings``, None: each recording counts as one.
+
+    ``kind`` says how ``report_data.numbers`` writes it.
+    """
 
     name: str
     column: str
     whole: str | None
+    kind: str
     unit: str
     needs: tuple[str, ...] = ()
 
@@ -42,12 +46,12 @@ class Metric:
 METRICS = {
     each.name: each
     for each in (
-        Metric("cpu", "cpu_s", "cpu_s", "share of the CPU time"),
-        Metric("wait", "wait_s", "wall_s", "waiting in a second", ("waits",)),
-        Metric("allocated", "allocated_bytes", "cpu_s", "bytes in a second of CPU", ("memory",)),
-        Metric("copied", "copied_bytes", "cpu_s", "bytes in a second of CPU", ("memory",)),
-        Metric("held", "live_at_end_bytes", None, "bytes in a recording", ("memory",)),
-        Metric("peak", "live_at_peak_bytes", None, "bytes in a recording", ("memory",)),
+        Metric("cpu", "cpu_s", "cpu_s", "share", "share of the CPU time"),
+        Metric("wait", "wait_s", "wall_s", "s", "waiting in a second", ("waits",)),
+        Metric("allocated", "allocated_bytes", "cpu_s", "bytes", "bytes in a second of CPU", ("memory",)),
+        Metric("copied", "copied_bytes", "cpu_s", "bytes", "bytes in a second of CPU", ("memory",)),
+        Metric("held", "live_at_end_bytes", None, "bytes", "bytes in a recording", ("memory",)),
+        Metric("peak", "live_at_peak_bytes", None, "bytes", "bytes in a recording", ("memory",)),
     )
 }
 """What can be asked for."""

@@ -67,7 +67,11 @@ class Style:
 
     def print(self, console: Console, line: Text) -> None:
         """Prints a line as it is, or without colours and in ASCII where the console has nothing else."""
-        console.print(line if self.unicode else Text(self.plain(line.plain)), highlight=False, soft_wrap=False)
+        text = line.plain if self.unicode else self.plain(line.plain)
+        if not console.is_terminal and not console.record and text.isprintable() and line.cell_len <= console.width:
+            console.file.write(f"{text}\n")  # a file or a pipe gets no colours, and what fits need not be laid out
+        else:
+            console.print(line if self.unicode else Text(text), highlight=False, soft_wrap=False)
 
     def curve(self, points: Sequence[tuple[float, float]], width: int) -> str:
         """A curve through points (seconds, amount) in ``width`` characters, each the highest of its part of time."""

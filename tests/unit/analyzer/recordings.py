@@ -48,6 +48,7 @@ class Builder:
     argv: tuple[str, ...] = ("program.py",)
     created_utc: str | None = None
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _nodes: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = {name: [] for name in SPEC.tables}
@@ -150,8 +151,8 @@ class Builder:
             row: dict[str, Any] = {"parent": parent, "code": code, "instruction": instruction}
             if task:
                 row["task"] = task[0]
-            known = [n for n, old in enumerate(self.rows["stacks"]) if {**row, "stack": n} == old]
-            parent = known[0] if known else self._add("stacks", **row)
+            key = tuple(row.items())
+            parent = self._nodes[key] = self._nodes[key] if key in self._nodes else self._add("stacks", **row)
         assert parent is not None
         return parent
 

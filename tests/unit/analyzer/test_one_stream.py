@@ -22,7 +22,7 @@ from rich.console import Console
 
 from browser import story
 from tachograph.analyzer import Attribution, Profile, Question, Recording, build_profile
-from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
+from tachograph.analyzer.exports import FORMATS, Extract, Metric, Options, prepare
 from tachograph.analyzer.recording.question_options import PoolRule, Sort
 from tachograph.analyzer.render import json_document
 from tachograph.analyzer.render.html.page import report
@@ -80,9 +80,14 @@ def of_profile(profile: Profile) -> Sums:
     return sums | {part: getattr(totals, f"{part}_s") or 0.0 for part in PARTS}
 
 
-def of_json(profile: Profile, table: str, into: Path) -> Sums:
+def as_json(profile: Profile, into: Path) -> dict[str, Any]:
     json_document.write(profile, str(into), top=None, sort="cpu")
-    rows = [row for row in json.loads(into.read_text("utf-8"))[table] if row.get("language") != "native"]
+    document: dict[str, Any] = json.loads(into.read_text("utf-8"))
+    return document
+
+
+def of_json(document: dict[str, Any], table: str) -> Sums:
+    rows = [row for row in document[table] if row.get("language") != "native"]
     return {name: sum(row[f"{name}_s"] or 0.0 for row in rows) for name in ("cpu", "wait", *PARTS)}
 
 
@@ -117,16 +122,19 @@ def of_markdown(profile: Profile) -> Sums:
     return {"cpu": cpu} | {part: found.get(part, 0.0) / 100 * cpu for part in PARTS}
 
 
-def of_page(recording: Recording, question: Question, table: str) -> Sums:
-    document, data = block.read_block(report(build_report_data(recording, question)))
+def of_page(document: dict[str, Any], data: bytes, table: str) -> Sums:
     own = document[table]["own"]
     sums = {name: sum(map(sum, block.grid(own[name], data))) / 1e9 if name in own else 0.0 for name in ("wait", *PARTS)}
     return sums | {"cpu": sum(sums[part] for part in PARTS)}
 
 
-def of_export(recording: Recording, name: str, metric: Metric, pprof: Any, *, native: bool = False) -> float:
+def as_page(recording: Recording, question: Question) -> tuple[dict[str, Any], bytes]:
+    return block.read_block(report(build_report_data(recording, question)))
+
+
+def of_export(extract: Extract, name: str, pprof: Any, *, native: bool = False) -> float:
     out = io.BytesIO()
-    FORMATS[name].write(prepare(recording, metric), Options(native=native), out)
+    FORMATS[name].write(extract, Options(native=native), out)
     return _READERS[name](out.getvalue(), pprof) / 1e9
 
 
@@ -175,19 +183,21 @@ def assert_all_alike(path: Path, rule: Attribution, folder: Path, pprof: Any) ->
         profile = build_profile(recording, question)
         truth = of_profile(profile)
         assert truth["cpu"] == pytest.approx(sum(truth[part] for part in PARTS), rel=1e-9)
+        document, page = as_json(profile, folder / "profile.json"), as_page(recording, question)
         for table in ("lines", "functions", "files", "threads"):
-            close(of_json(profile, table, folder / "profile.json"), truth, 1e-6)
-            close(of_page(recording, question, table), truth, 2e-5)
+            close(of_json(document, table), truth, 1e-6)
+            close(of_page(*page, table), truth, 2e-5)
         close(of_paths(profile), truth, 1e-6)
-        close(of_page(recording, question, "flame"), truth, 2e-5)
+        close(of_page(*page, "flame"), truth, 2e-5)
         close(of_terminal(profile), truth, 0.00051 * truth["cpu"])
         close(of_markdown(profile), truth, 0.00051 * truth["cpu"])
         assert_native_threads_alike(recording, question, folder)
         if profile.spans is not None and len(profile.spans):
             assert profile.spans["cpu_s"].sum() == pytest.approx(truth["cpu"], rel=1e-9)
+        extract = prepare(recording, Metric.CPU)
         for name in FORMATS:
             for native in (False, True):
-                told = of_export(recording, name, Metric.CPU, pprof, native=native)
+                told = of_export(extract, name, pprof, native=native)
                 assert told == pytest.approx(truth["cpu"], rel=1e-6), (name, native)
     return truth
 
@@ -197,8 +207,7 @@ def assert_native_threads_alike(recording: Recording, question: Question, folder
     for rule in PoolRule:
         profile = build_profile(recording, replace(question, pools=rule))
         totals = profile.totals
-        json_document.write(profile, str(folder / "pools.json"), top=None, sort="cpu")
-        document = json.loads((folder / "pools.json").read_text("utf-8"))
+        document = as_json(profile, folder / "pools.json")
         assert document["totals"]["pool_cpu_s"] == pytest.approx(totals.pool_cpu_s, abs=1e-6)
         for table in ("lines", "functions", "files"):
             charged = [row["pool_cpu_s"] or 0.0 for row in document[table]]
@@ -207,7 +216,7 @@ def assert_native_threads_alike(recording: Recording, question: Question, folder
             assert table == "files" or sum(left) == pytest.approx(totals.pool_unattributed_s, abs=1e-6)
         assert 0 <= totals.pool_waiting_s <= totals.pool_unattributed_s <= totals.pool_cpu_s <= totals.cpu_s + 1e-9
         assert rule is PoolRule.POSITIONS or totals.pool_unattributed_s == totals.pool_cpu_s
-        page, _ = block.read_block(report(build_report_data(recording, replace(question, pools=rule))))
+        page, _ = as_page(recording, replace(question, pools=rule))
         shown = page["lines"]["columns"].get("pool_cpu_s", [])
         assert sum(value or 0.0 for value in shown) == pytest.approx(totals.pool_cpu_s, rel=1e-3, abs=1e-4)
 
@@ -260,9 +269,10 @@ def test_exports_of_waits(name: str, made: Callable[[str], Path], pprof: Any) ->
     with Recording.open(made(name)) as recording:
         waited = build_profile(recording, Question(scope="all")).totals.wait_s
         assert waited
+        extract = prepare(recording, Metric.WAIT)
         for each in FORMATS:
             if each != "perfetto":  # slices, of which the weight is no part
-                assert of_export(recording, each, Metric.WAIT, pprof) == pytest.approx(waited, rel=1e-6), each
+                assert of_export(extract, each, pprof) == pytest.approx(waited, rel=1e-6), each
 
 
 @pytest.mark.parametrize("name", ["whole", "story"])

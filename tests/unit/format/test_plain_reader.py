@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,14 @@ def expected(name: str) -> dict[str, Any]:
     return document
 
 
+@cache
+def opened(name: str) -> PlainRecording:
+    return PlainRecording(VECTORS / f"{name}.tacho")
+
+
 @pytest.mark.parametrize("name", COMPLETE)
 def test_what_is_in_the_tables(name: str) -> None:
-    recording, answer = PlainRecording(VECTORS / f"{name}.tacho"), expected(name)
+    recording, answer = opened(name), expected(name)
     assert recording.manifest["state"] == answer["state"]
     assert recording.manifest["quality"] == answer["quality"]
     for table, count in answer["rows"].items():
@@ -41,7 +47,7 @@ def test_what_is_in_the_tables(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMPLETE)
 def test_what_follows_from_them(name: str) -> None:
-    assert PlainRecording(VECTORS / f"{name}.tacho").derived() == expected(name)["derived"]
+    assert opened(name).derived() == expected(name)["derived"]
 
 
 @pytest.mark.parametrize("name", ["killed", "memory-killed", "tree-killed", "gpu", "newer-major"])

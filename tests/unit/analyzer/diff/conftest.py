@@ -29,6 +29,11 @@ Make = Callable[..., Path]
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
     """Writes a recording of SOURCE (or of an edited ``source``) with samples by line: ``make("a", {6: 100})``."""
+    return maker(tmp_path)
+
+
+def maker(folder: Path) -> Make:
+    """What ``make`` is, in a folder."""
 
     def write(
         name: str,
@@ -42,7 +47,7 @@ def make(tmp_path: Path) -> Make:
         mean: int = 1,
         **options: Any,
     ) -> Path:
-        builder = Builder(tmp_path / f"{name}.tacho", **options)
+        builder = Builder(folder / f"{name}.tacho", **options)
         file = builder.file(path, source)
         lines = (source or SOURCE).split("\n")
         first = next((n for n, line in enumerate(lines, 1) if line.startswith("def ")), 4)
@@ -53,8 +58,9 @@ def make(tmp_path: Path) -> Make:
             return builder.stack((main, call - 1), *([(f, line - first)] if line != call else []))
 
         for line, count in samples.items():
+            node = stack(line) if count else None
             for _ in range(count):
-                builder.cpu(stack(line))
+                builder.cpu(node)
         for line, seconds in (waits or {}).items():
             builder.wait(stack(line), 0, seconds * 1000)
         for line, size in (allocated or {}).items():

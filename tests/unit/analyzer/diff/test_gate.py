@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tachograph.analyzer.commands.diff import diff, spread_groups
 from tachograph.analyzer.diff.gate import parse_condition
 from tachograph.analyzer.report_data.difference import Outcome
 from tachograph.format import FormatError
-from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make
+from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make, maker
 
 pytestmark = pytest.mark.broad
 
@@ -27,12 +28,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def pair(make: Make) -> list[str]:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """CPU grew by 100 % in one line and by 71 % in all."""
-    old = make("old", {WORK: 500, SORT: 200}, waits={CALL: 1})
-    new = make("new", {WORK: 1000, SORT: 200}, waits={CALL: 1})
-    return [str(old), str(new)]
+    make = maker(tmp_path_factory.mktemp("pair"))
+    samples = {"old": {WORK: 500, SORT: 200}, "new": {WORK: 1000, SORT: 200}}
+    return [make(name, counts, waits={CALL: 1}) for name, counts in samples.items()]
+
+
+@pytest.fixture
+def pair(written: list[Path], tmp_path: Path) -> list[str]:
+    """Both, in the test's own folder."""
+    return [str(shutil.copytree(path, tmp_path / path.name)) for path in written]
 
 
 def invoke(*arguments: str) -> Result:
