@@ -32,6 +32,7 @@ SUBCOMMANDS = {
     "diff": ("tachograph.analyzer.commands.diff", "diff", "Show what changed between recordings, or groups."),
     "export": ("tachograph.analyzer.commands.export", "export", "Write a recording in the format of another tool."),
     "fleet": ("tachograph.analyzer.commands.fleet", "fleet", "Answer questions about thousands of recordings."),
+    "mcp": ("tachograph.analyzer.commands.mcp", "mcp", "Let an assistant read recordings (an MCP server)."),
     "scrub": ("tachograph.analyzer.commands.scrub", "scrub", "Write a copy of a recording that can be handed on."),
 }
 

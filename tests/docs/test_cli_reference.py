@@ -33,7 +33,7 @@ def existing(command: str) -> set[str]:
     return {name for name in names if name.startswith("--")} - {"--help"}
 
 
-COMMANDS = ["record", "analyze", "info", "recover", "diff", "export", "fleet", "scrub"]
+COMMANDS = ["record", "analyze", "info", "recover", "diff", "export", "fleet", "mcp", "scrub"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ...profile.profile import Profile
 from ...recording.frame import Frame
@@ -68,6 +68,27 @@ def summary(
         ],
         most,
     )
+
+
+PARTS_ALONE = ("lines", "memory", "functions", "native functions", "leaks", "threads", "processes", "spans")
+"""What ``part`` can tell by itself."""
+
+
+def part(profile: Profile, name: str, most: int = DEFAULT_TOKENS, *, sort: str = "cpu", top: int | None = None) -> str:
+    """One of ``PARTS_ALONE`` as a document of at most ``most`` tokens; ``sort`` and ``top`` choose lines."""
+    by = Sort(sort)
+    sections: dict[str, Callable[[], Section]] = {
+        "lines": lambda: _times(profile, Sort.CPU if by.by_size else by, top, 1),
+        "memory": lambda: _sizes(profile, by if by.by_size else Sort.LIVE, top, 1),
+        "functions": lambda: _functions(profile),
+        "native functions": lambda: _native_functions(profile),
+        "leaks": lambda: _leaks(profile),
+        "threads": lambda: _threads(profile),
+        "processes": lambda: _processes(profile),
+        "spans": lambda: _spans(profile),
+    }
+    recording = Section("Recording", "", list(_recording(profile)), needed=True)
+    return compose(f"tachograph: {name}", [recording, sections[name]()], most)
 
 
 def _recording(profile: Profile) -> Iterator[Row]:

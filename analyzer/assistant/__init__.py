@@ -1,0 +1,1 @@
+"""Recordings for assistants: questions that a model may ask over MCP, answered in bounded, marked Markdown."""
