@@ -80,6 +80,42 @@ class Target(IntEnum):
     """another futex: a lock, a condition, the end of a thread (since 1.4)"""
 
 
+class Access(IntEnum):
+    """Values of enumeration ``access``."""
+
+    LOAD = 0
+    """a load"""
+    STORE = 1
+    """a store, or an instruction that loads and stores"""
+
+
+class WatchOutcome(IntEnum):
+    """Values of enumeration ``watch_outcome``."""
+
+    PAIR = 0
+    """the same thread accessed the watched bytes again in the same way: the partner"""
+    REPLACED = 1
+    """a later sample took its watchpoint"""
+    RELEASED = 2
+    """the memory was given back"""
+    STORED_OVER = 3
+    """of a load: too many stores, and no load between them"""
+    CUT = 4
+    """watching ended: a pause, the end of the recording or the thread, other ids of stacks, SIGTRAP taken or blocked"""
+    UNCLEAR = 5
+    """it was not clear which instruction trapped, or the sampled one itself never did"""
+    NO_ROOM = 6
+    """the watchpoints were left to earlier samples, or the bytes were watched already"""
+    HEADER = 7
+    """not watched: the header of a Python object or of its garbage collection"""
+    STACK = 8
+    """not watched: of the thread's own stack"""
+    NONE = 9
+    """no memory operand with a known address, as far as it is known where the code leads"""
+    UNDECODED = 10
+    """the instruction could not be decoded"""
+
+
 class MemoryEvent(IntEnum):
     """Values of enumeration ``memory_event``."""
 

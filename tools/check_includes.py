@@ -23,6 +23,7 @@ MAY_INCLUDE: Mapping[str, frozenset[str]] = {
     "memory": frozenset({"base", "spool", "stacks"}),
     "copies": frozenset({"base", "spool", "stacks", "memory"}),
     "calls": frozenset({"base", "spool", "stacks"}),
+    "redundancy": frozenset({"base", "spool", "unwind", "stacks", "memory"}),
     # It starts and stops the sources through their table in stacks/; what is not a source is used by name.
     "process": frozenset({"base", "spool", "unwind", "stacks", "waits", "memory"}),
     # A hook may call any room; nothing calls a hook.

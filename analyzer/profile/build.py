@@ -14,6 +14,7 @@ from ..conclusions.calls import CallFacts, read_call_facts, with_calls
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..conclusions.pools import PoolColumns, PoolSums
+from ..conclusions.redundancy.findings import Lines, find_redundancies
 from ..recording.call_tree import CallTree, load_tree
 from ..recording.filter import Filter, Mask, make_filter
 from ..recording.frame import Frame
@@ -188,6 +189,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
             spans=sum_spans(asked.spans, asked.window, held, measured.named_spans)
             if recording.recorded("spans")
             else None,
+            redundancies=_redundancies(asked, summary, in_scope, sources),
         ),
         sources=sources,
         calls=Calls(tree, in_scope, summary.sums, summary.waits_known),
@@ -202,6 +204,11 @@ def _calls(asked: Asked, tree: CallTree) -> CallFacts | None:
     if asked.filter.named is not None or asked.window.spans is not None:
         return None
     return read_call_facts(asked.recording, tree, asked.window, asked.filter.processes)
+
+
+def _redundancies(asked: Asked, summary: Summary, in_scope: Mask, sources: Sources) -> Frame | None:
+    placement, labels = summary.placed_lines(in_scope)
+    return find_redundancies(asked.recording, Lines(placement.node_rows, labels, sources), asked.window, asked.filter)
 
 
 def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:

@@ -157,6 +157,7 @@ class Frames:
     tasks: Frame
     leaks: Frame | None
     spans: Frame | None
+    redundancies: Frame | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +254,11 @@ class Profile:
     def leaks(self) -> pd.DataFrame | None:
         """What leaks, the highest rate first: ``leak_report.LIST_COLUMNS``; None if memory was not recorded."""
         return None if self.frames.leaks is None else self.frames.leaks.pandas()
+
+    @cached_property
+    def redundancies(self) -> pd.DataFrame | None:
+        """Lines whose native calls repeat loads or stores: ``findings.COLUMNS``; None if they were not watched."""
+        return None if self.frames.redundancies is None else self.frames.redundancies.pandas("category")
 
     @cached_property
     def spans(self) -> pd.DataFrame | None:

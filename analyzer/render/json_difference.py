@@ -8,6 +8,7 @@ from typing import Any
 
 from ..report_data.difference import ComparedRun, DiffResult, Judgement, Level
 from ..report_data.difference_metrics import CALL_TIME, CALLS, told_of_calls
+from ..report_data.redundancy_changes import redundancy_changes
 from .json_document import of_pandas
 
 VERSION = 1
@@ -42,6 +43,7 @@ def document(result: DiffResult, judgements: Sequence[Judgement] = (), top: int 
         "functions": _sorted(_functions(result), top),
         "lines": _sorted(_records(result.lines), top),
         "threads": _sorted(_records(result.threads), top),
+        "redundancies": _redundancies(result, top),
         "gate": [
             {**asdict(judgement.condition), **{k: v for k, v in asdict(judgement).items() if k != "condition"}}
             for judgement in judgements
@@ -71,6 +73,11 @@ def _records(level: Level) -> list[dict[str, Any]]:
         {**place, **_more(level, metrics[row]), "metrics": metrics[row]}
         for row, place in zip(metrics, places, strict=True)
     ]
+
+
+def _redundancies(result: DiffResult, top: int | None) -> list[dict[str, Any]] | None:
+    changes = redundancy_changes(result)
+    return None if changes is None else [asdict(change) for change in changes[:top]]
 
 
 def _functions(result: DiffResult) -> list[dict[str, Any]]:

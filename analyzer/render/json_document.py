@@ -95,6 +95,7 @@ def document(
         "memory": _memory(profile),
         "leaks": None if frames.leaks is None else Records(COLUMNS["leaks"], frames.leaks),
         "spans": None if frames.spans is None else Records(COLUMNS["spans"], frames.spans),
+        "redundancies": None if frames.redundancies is None else Records(COLUMNS["redundancies"], frames.redundancies),
         "gpu": _gpu(profile),
         "suggestions": [asdict(each) for each in (advice or Advice()).about(profile)],
     }

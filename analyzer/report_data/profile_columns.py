@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ..conclusions import calls, copies, gpu, pools
 from ..conclusions.leaks import leak_report as leaks
 from ..conclusions.memory import memory_columns as memory
+from ..conclusions.redundancy import findings
 from ..profile import processes, span_sums, tasks, wait_columns
 from ..profile.held_memory import THREAD_COLUMNS
 from ..samples.measures import SECONDS
@@ -31,4 +32,5 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "processes": tuple(processes.COLUMNS),
     "leaks": tuple(name for name in leaks.LIST_COLUMNS if name != "file_id"),
     "spans": tuple(span_sums.COLUMNS),
+    "redundancies": findings.COLUMNS,
 }

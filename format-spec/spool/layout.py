@@ -194,6 +194,7 @@ KEPT = 26
 CALLS = 27
 CALL_TIMES = 28
 TOUCHED = 29
+REDUNDANCY = 30
 ABANDONED = 255
 
 
@@ -694,6 +695,57 @@ TOUCHED_ROWS = RowKind(
     (("time_ns", "q", 8), ("resident_bytes", "q", 16), ("block", "I", 24)),
     (),
     {},
+    optional=True,
+    joined=(),
+)
+REDUNDANCY_ROWS = RowKind(
+    "redundancies",
+    REDUNDANCY,
+    88,
+    "redundancies",
+    "time_ns",
+    (
+        ("time_ns", "q", 8),
+        ("cpu_ns", "q", 16),
+        ("pc", "Q", 24),
+        ("partner_time_ns", "q", 32),
+        ("partner_pc", "Q", 40),
+        ("thread", "I", 48),
+        ("stack", "I", 52),
+        ("native_stack", "I", 56),
+        ("partner_stack", "I", 60),
+        ("partner_native_stack", "I", 64),
+        ("opcode", "I", 68),
+        ("partner_opcode", "I", 72),
+        ("width", "B", 76),
+        ("partner_width", "B", 77),
+        ("access", "B", 78),
+        ("outcome", "B", 79),
+        ("equal", "B", 80),
+        ("crossed", "B", 81),
+        ("stores_between", "B", 82),
+        ("stack_state", "B", 83),
+        ("native_path", "B", 84),
+        ("partner_stack_state", "B", 85),
+        ("partner_native_path", "B", 86),
+    ),
+    (
+        Reference("pc", "native_frame", "pc", 0),
+        Reference("partner_pc", "partner_native_frame", "pc", 0),
+        Reference("thread", "thread", "thread", None),
+        Reference("stack", "stack", "stack", 4294967295),
+        Reference("native_stack", "native_stack", "native_stack", 0),
+        Reference("partner_stack", "partner_stack", "stack", 4294967295),
+        Reference("partner_native_stack", "partner_native_stack", "native_stack", 0),
+    ),
+    {
+        "partner_time_ns": 0,
+        "opcode": 4294967295,
+        "partner_opcode": 4294967295,
+        "width": 0,
+        "partner_width": 0,
+        "access": 255,
+    },
     optional=True,
     joined=(),
 )

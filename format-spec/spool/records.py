@@ -14,6 +14,7 @@ from .layout import (
     MEMORY_ROWS,
     NONE,
     POSITION_ROWS,
+    REDUNDANCY_ROWS,
     SHAPES,
     THREAD_CARRIED,
     TOUCHED_ROWS,
@@ -39,6 +40,7 @@ ROW_KINDS = {
         TOUCHED_ROWS,
         CALLS_ROWS,
         CALL_TIMES_ROWS,
+        REDUNDANCY_ROWS,
     )
 }
 """The kinds of rows in parts, by the names of their files. (Rows of GPUs are written by the recording command.)"""

@@ -135,6 +135,8 @@ static struct tg_offsets offsets = {
     .bytes_data = offsetof(PyBytesObject, ob_sval),
     .object_type = offsetof(PyObject, ob_type),
     .type_name = offsetof(PyTypeObject, tp_name),
+    .type_flags = offsetof(PyTypeObject, tp_flags),
+    .type_flag = Py_TPFLAGS_TYPE_SUBCLASS,
     .type_base = offsetof(PyTypeObject, tp_base),
 };
 

@@ -79,6 +79,8 @@ struct tg_offsets {
     size_t object_type;
     // PyTypeObject
     size_t type_name;
+    size_t type_flags;
+    unsigned long type_flag;  // of the types of types
     size_t type_base;
 };
 

@@ -169,7 +169,7 @@ std::optional<std::string> supported() {
 
 void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
          uint64_t segment_size, bool memory, uint64_t memory_threshold, bool children,
-         uint32_t native_depth) {
+         uint32_t native_depth, uint32_t redundancy) {
     if (const auto reason = supported()) throw std::runtime_error(*reason);
     const tg_offsets* offsets = tg_offsets_of_runtime();
     tg_find_thread_locals();
@@ -180,9 +180,9 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
                                  *reason);
     }
     g_walker = walker;
-    const tg_options options{spool.c_str(),    interval_ns,      waits ? 1 : 0,
-                             paused ? 1 : 0,   segment_size,     memory ? 1 : 0,
-                             memory_threshold, children ? 1 : 0, native_depth};
+    const tg_options options{spool.c_str(), interval_ns,    waits ? 1 : 0,    paused ? 1 : 0,
+                             segment_size,  memory ? 1 : 0, memory_threshold, children ? 1 : 0,
+                             native_depth,  redundancy};
     const tg_walker functions{
         .walk_self = [](tg_walk* out) { g_walker->self(out); },
         .walk_other =
@@ -197,6 +197,9 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
         .evaluation_loop = tg_evaluation_loop(),
         .calls_turn = turn_calls_when_due,
         .calls_flush = flush_calls,
+        .progress = [] { return g_walker->progress(); },
+        .is_header = [](uint64_t address,
+                        uint64_t size) { return g_walker->is_header(address, size) ? 1 : 0; },
     };
     char error[512] = {};
     if (g_api->arm(&options, &functions, error, sizeof error) != 0) throw std::runtime_error(error);
@@ -213,7 +216,8 @@ PYBIND11_MODULE(_native, module) {
     module.doc() = "The native recorder (see recorder/_native.pyi).";
     module.def("arm", &arm, py::arg("spool"), py::arg("interval_ns"), py::arg("waits"),
                py::arg("paused"), py::arg("segment_size"), py::arg("memory"),
-               py::arg("memory_threshold"), py::arg("children"), py::arg("native_depth"));
+               py::arg("memory_threshold"), py::arg("children"), py::arg("native_depth"),
+               py::arg("redundancy"));
     module.def("exiting", [] {
         if (!find_api() || g_api->active() == 0) return;
         if (g_memory_is_seen) check_memory(g_api);

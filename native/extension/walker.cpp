@@ -286,6 +286,38 @@ bool Walker::position(tg_position* out) const {
     return false;
 }
 
+uint64_t Walker::progress() const {
+    tg_position at{};
+    if (!position(&at)) return 0;
+    return reinterpret_cast<uint64_t>(at.frame) + at_->frame_instruction;
+}
+
+// The type of a type is `type`, or is derived from it.
+bool Walker::is_type(uint64_t address) const {
+    uint64_t metatype = 0;
+    unsigned long flags = 0;
+    const auto* type = reinterpret_cast<const uint8_t*>(address);
+    if (address % 8 != 0 || !plausible(type) || !load(api_, type, at_->object_type, &metatype) ||
+        metatype % 8 != 0)
+        return false;
+    const auto* meta = reinterpret_cast<const uint8_t*>(metatype);
+    return plausible(meta) && load(api_, meta, at_->type_flags, &flags) &&
+           (flags & at_->type_flag) != 0;
+}
+
+// An object begins at one of a few words around the address, with its type at a known offset.
+bool Walker::is_header(uint64_t address, uint64_t size) const {
+    constexpr uint64_t kCollected = 16;  // what the collection keeps before an object
+    const uint64_t header = at_->object_type + 8;
+    const uint64_t first = (address - header + 8) & ~uint64_t{7};
+    for (uint64_t object = first; object < address + size + kCollected; object += 8) {
+        uint64_t type = 0;
+        const auto* at = reinterpret_cast<const uint8_t*>(object);
+        if (plausible(at) && load(api_, at, at_->object_type, &type) && is_type(type)) return true;
+    }
+    return false;
+}
+
 bool Walker::belongs(const uint8_t* tstate, pid_t tid) const {
     unsigned long native = 0;
     return plausible(tstate) && load(api_, tstate, at_->tstate_native_thread_id, &native) &&

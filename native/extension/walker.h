@@ -64,6 +64,9 @@ class Walker {
     void other(pid_t tid, void** hint, const Stands& stands, tg_walk* out) const;
 
     bool position(tg_position* out) const;
+    // As tg_walker has them.
+    uint64_t progress() const;
+    bool is_header(uint64_t address, uint64_t size) const;
 
     // Leaf first.
     Frames collect(const uint8_t* tstate, RawFrame* frames, size_t most,
@@ -81,6 +84,7 @@ class Walker {
                       Activations* activations) const;
     const uint8_t* find_thread_state(pid_t tid) const;
     const uint8_t* own(int* attached) const;
+    bool is_type(uint64_t address) const;
     bool belongs(const uint8_t* tstate, pid_t tid) const;
 
     const tg_api* api_;

@@ -28,6 +28,7 @@ DEFAULT_CALLS_BUDGET, LARGEST_CALLS_BUDGET = 2.0, 100.0
 """Percent of the time that watching calls may take."""
 DEFAULT_CALLS_TOP, MOST_CALLS_TOP = 10, 4096
 DEFAULT_CALLS_PERIOD_S, SHORTEST_CALLS_PERIOD_S, LONGEST_CALLS_PERIOD_S = 1.0, 0.1, 60.0
+ACCESSES = ("loads", "stores", "both")
 SHORTEST_MS, LONGEST_MS = 1.0, 1000.0
 DEFAULT_NATIVE_DEPTH, DEEPEST_NATIVE = 128, 1000
 
@@ -54,6 +55,13 @@ def parse_sampler(text: str) -> str:
     """A sampler's name. Raises ValueError, with one line for the user, if there is no such sampler."""
     if text not in SAMPLERS:
         raise ValueError(f"{text!r} is not one of {', '.join(map(repr, SAMPLERS))}")
+    return text
+
+
+def parse_accesses(text: str) -> str:
+    """Which accesses are watched. Raises ValueError, with one line for the user, if there are no such."""
+    if text not in ACCESSES:
+        raise ValueError(f"{text!r} is not one of {', '.join(map(repr, ACCESSES))}")
     return text
 
 

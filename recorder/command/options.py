@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tachograph.recorder.command.option_values import (
+    ACCESSES,
     CALL_CHOICES,
     DEFAULT_CALLS_BUDGET,
     DEFAULT_CALLS_PERIOD_S,
@@ -20,6 +21,7 @@ from tachograph.recorder.command.option_values import (
     DEFAULT_NATIVE_DEPTH,
     DEFAULT_THRESHOLD,
     SAMPLERS,
+    parse_accesses,
     parse_call_choice,
     parse_calls_budget,
     parse_calls_period,
@@ -119,6 +121,18 @@ def _of_call_options(options: Options) -> str | None:
     return None
 
 
+def _of_redundancy(options: Options) -> str | None:
+    if options.sampler != "native":
+        return "--redundancy is of no use with --sampler signal, which sees no native code: leave it out"
+    if not options.memory:
+        return "--redundancy needs to know what memory is given back: leave out --cpu-only"
+    return None
+
+
+def _of_accesses(options: Options) -> str | None:
+    return None if options.redundancy else "--accesses says what --redundancy watches: add --redundancy"
+
+
 def _of_filters(options: Options) -> str | None:
     if options.sampler != "native":
         return "--include and --exclude are of no use with --sampler signal, which records one process"
@@ -209,6 +223,19 @@ class Options:
         help="With --calls: how often all functions get another chance.",
         manifest="calls_period_ns", setting="calls_period_ns", told=_seconds,
     )  # fmt: skip
+    redundancy: bool = row(
+        "--redundancy", default=False, useless=_of_redundancy,
+        help="Find loads and stores that native code repeats with the same value: hardware watchpoints follow sampled "
+        "accesses.",
+        more="Where the kernel gives no watchpoints (perf_event_open), recording goes on without, and says so. See "
+        "[redundancy](../explanation/redundancy.md).",
+        manifest="redundancy",
+    )  # fmt: skip
+    accesses: str = row(
+        "--accesses", default="both", parse=parse_accesses, choices=ACCESSES, useless=_of_accesses,
+        help="With --redundancy: which accesses are watched.",
+        manifest="accesses", setting="accesses",
+    )  # fmt: skip
     gpu: bool = row(
         "--gpu", off=("--no-gpu",), default=True, key="gpu", kind=FLAG,
         help="Read NVIDIA GPUs where there is a driver (the default): use, memory, power. Or leave them alone.",
@@ -297,6 +324,8 @@ class Options:
         if self.sampler == "native":
             depth = DEFAULT_NATIVE_DEPTH if self.native_depth is None else self.native_depth
         done = replace(self, memory=memory, memory_threshold=threshold, native_depth=depth)
+        if not self.redundancy:
+            done = replace(done, accesses=None)  # type: ignore[arg-type]  # None is not told
         values = {}
         for name, option in OPTIONS.items():
             value = getattr(done, name)

@@ -18,6 +18,8 @@ ASK, TAKE, DECLINE = 0x54414348, 0x54414349, 0x5441434A
 """Numbers of errors that are none: os.strerror of them is answered by the preloaded library."""
 
 ERROR_FILE = "arm-error.txt"
+ACCESSES = {"loads": 1, "stores": 2, "both": 3}
+"""What is watched for redundancy, as native/include/tachograph/api.h has it (TG_REDUNDANT_*)."""
 
 
 def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> None:
@@ -63,7 +65,8 @@ def parse(text: str) -> dict[str, str]:
 
     They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children``, ``rotate``,
     ``native_depth``, ``calls``, ``calls_budget``, ``calls_period_ns``, ``calls_top`` (numbers), ``calls_choice``,
-    ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see process_filter.py).
+    ``accesses`` (see ACCESSES), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see
+    process_filter.py).
     """
     return {key: value for key, _, value in (item.partition("=") for item in text.split(",") if item)}
 
@@ -90,7 +93,8 @@ def start(spool: str, config: dict[str, str]) -> None:
         memory = config.get("memory") == "1"
         threshold, children = int(config.get("threshold", "0")), config.get("children") != "0"
         depth = int(config.get("native_depth", "0"))
-        arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, threshold, children, depth)
+        accesses = ACCESSES.get(config.get("accesses", ""), 0)
+        arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, threshold, children, depth, accesses)
         # The first of all: so it runs after the program's own functions, where the program's own part ends.
         atexit.register(at_exit)
         for key, value in facts.items():

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sysconfig
+import tarfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,14 @@ CACHE = ROOT / "build" / "native-tests"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 HIDDEN = ("-g", "-fPIC", "-fvisibility=hidden")
 SHIM_FLAGS = ("-std=c++20", *HIDDEN, "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", *WARNINGS)
+DECODER = CACHE / "zydis"
+"""Where the archive of the decoder of instructions is unpacked, as cmake/Zydis.cmake does it for the build."""
+DECODER_ARCHIVE = ROOT / "third_party" / "zydis" / "zydis-4.0.0.tar.gz"
+DECODER_FLAGS = (
+    *("-DZYDIS_STATIC_BUILD", "-DZYCORE_STATIC_BUILD", "-DZYDIS_DISABLE_ENCODER", "-DZYDIS_DISABLE_FORMATTER"),
+    *("-DZYDIS_DISABLE_KNC", "-DZYDIS_DISABLE_SEGMENT"),
+)
+DECODER_SOURCES = ("Decoder.c", "DecoderData.c", "Register.c", "SharedData.c")
 SHIM_INCLUDE = (NATIVE / "include", NATIVE / "shim", HERE)
 
 
@@ -87,6 +96,32 @@ def preload(variant: Variant, library: Path) -> str:
     return f"{asked.stdout.strip()} {library}"
 
 
+def shim_objects(sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
+    """The objects of sources of the shim and its tests, and of the decoder that they use."""
+    include = _unpack_decoder()
+    # Its own headers are not held to our warnings.
+    system = [item for folder in include for item in ("-isystem", str(folder))]
+    ours = compile_all(sources, [*SHIM_FLAGS, *DECODER_FLAGS, *system, *flags], SHIM_INCLUDE)
+    decoder = [DECODER / "src" / name for name in DECODER_SOURCES]
+    theirs = compile_all(decoder, ["-std=c11", "-O1", *HIDDEN, *DECODER_FLAGS], [*include, DECODER / "src"])
+    return [*ours, *theirs]
+
+
+def _unpack_decoder() -> list[Path]:
+    """The folders of its headers."""
+    DECODER.parent.mkdir(parents=True, exist_ok=True)
+    with DECODER.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not DECODER.exists():
+            unpacked = DECODER.with_suffix(".tmp")
+            shutil.rmtree(unpacked, ignore_errors=True)
+            with tarfile.open(DECODER_ARCHIVE) as archive:
+                archive.extractall(unpacked, filter="data")
+            next(unpacked.iterdir()).rename(DECODER)
+            shutil.rmtree(unpacked)
+    return [DECODER / "include", ROOT / "third_party" / "zycore" / "include"]
+
+
 def shim_sources(*, without: Sequence[str] = ()) -> list[Path]:
     """The sources of libtachograph.so, without those that match a name of ``without``."""
     return sorted(path for path in (NATIVE / "shim").rglob("*.cpp") if not any(path.match(name) for name in without))
@@ -112,13 +147,13 @@ def test_program(variant: Variant, target: Path) -> Path:
     sources = shim_sources(without=["hooks/*.cpp", "audit.cpp", "startup.cpp"])
     sources += [HERE / "main.cpp"]
     sources += sorted(HERE.glob("*_test.cpp"))
-    return link(compile_all(sources, [*SHIM_FLAGS, *variant.flags], SHIM_INCLUDE), target, variant.flags)
+    return link(shim_objects(sources, variant.flags), target, variant.flags)
 
 
 def judge(folder: Path) -> tuple[Path, Path]:
     """Build the judge of the unwinder, with the unwinder in it, and the code that it looks at."""
     sources = [*shim_sources(without=["hooks/*.cpp", "audit.cpp", "startup.cpp"]), HERE / "judge" / "judge.cpp"]
-    library = link(compile_all(sources, [*SHIM_FLAGS, "-O2"], SHIM_INCLUDE), folder / "judge.so", ["-shared"])
+    library = link(shim_objects(sources, ["-O2"]), folder / "judge.so", ["-shared"])
     flags = ["-std=c++20", *HIDDEN, "-O2", "-fomit-frame-pointer", *WARNINGS]
     subjects = compile_all([HERE / "judge" / "subjects.cpp"], flags, [])
     return library, link(subjects, folder / "subjects.so", ["-shared"])
@@ -132,7 +167,7 @@ def recorder(variant: Variant, folder: Path) -> Path:
         MissingError: pybind11 or Python's headers are not there.
     """
     include = [NATIVE / "include", NATIVE / "shim", NATIVE / "extension", *_python_headers()]
-    shim = compile_all(shim_sources(), [*SHIM_FLAGS, *variant.flags], SHIM_INCLUDE)
+    shim = shim_objects(shim_sources(), variant.flags)
     link(shim, folder / "libtachograph.so", [*variant.flags, "-shared"])
     sources = sorted((NATIVE / "extension").rglob("*.cpp"))
     # What only talks to Python, in templates that take the sanitizers half a minute to compile, does without them.

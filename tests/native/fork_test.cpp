@@ -46,12 +46,14 @@ const tg_walker kWalker{
     .evaluation_loop = reinterpret_cast<const void*>(&found),
     .calls_turn = nullptr,
     .calls_flush = nullptr,
+    .progress = nullptr,
+    .is_header = nullptr,
 };
 
 void arm(int memory, int children = 1) {
     char error[200] = {};
-    const tg_options options{tests::folder, kMillisecond, 1,        0, 65536,
-                             memory,        1 << 20,      children, 64};
+    const tg_options options{tests::folder, kMillisecond, 1,        0,  65536,
+                             memory,        1 << 20,      children, 64, 0};
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) puts(error);
     CHECK(recording());
     if (memory) heap::begin(0);

@@ -39,11 +39,13 @@ const tg_walker kWalker{
     .evaluation_loop = reinterpret_cast<const void*>(&copies::draw),
     .calls_turn = nullptr,
     .calls_flush = nullptr,
+    .progress = nullptr,
+    .is_header = nullptr,
 };
 
 void arm() {
     char error[200] = {};
-    const tg_options options{tests::folder, 10'000'000, 0, 0, 1 << 20, 1, kThreshold, 0, 0};
+    const tg_options options{tests::folder, 10'000'000, 0, 0, 1 << 20, 1, kThreshold, 0, 0, 0};
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) puts(error);
     CHECK(recording());
     heap::begin(0);

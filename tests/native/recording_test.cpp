@@ -62,10 +62,12 @@ const tg_walker kWalker{
     .evaluation_loop = reinterpret_cast<const void*>(&found),
     .calls_turn = nullptr,
     .calls_flush = nullptr,
+    .progress = nullptr,
+    .is_header = nullptr,
 };
 
 int arm(const char* folder, char* error, size_t size, bool waits = true) {
-    const tg_options options{folder, kMillisecond, waits ? 1 : 0, 0, 65536, 0, 0, 0, 64};
+    const tg_options options{folder, kMillisecond, waits ? 1 : 0, 0, 65536, 0, 0, 0, 64, 0};
     return lifecycle::arm(options, kWalker, error, size);
 }
 

@@ -134,6 +134,32 @@ class SegmentBuilder:
         """So many calls of a function lasted so long."""
         self.add(28, struct.pack("<qqIBBH", time_ns, calls, stack, own, bucket, 0))
 
+    def redundancy(
+        self,
+        time_ns: int,
+        *,
+        thread: int = 0,
+        stack: int = NONE,
+        access: int = 0,
+        outcome: int = 0,
+        equal: int = 2,
+        crossed: int = 2,
+        partner_ns: int = 0,
+        partner_stack: int = NONE,
+        pc: int = 0,
+        partner_pc: int = 0,
+        cpu_ns: int = 10_000_000,
+        width: int = 8,
+    ) -> None:
+        """A sampled access; by default a load of 8 bytes that met no partner."""
+        partner = width if partner_ns else 0
+        opcodes = (0x8B, 0x8B if partner_ns else NONE)
+        numbers = struct.pack("<qqQqQ", time_ns, cpu_ns, pc, partner_ns, partner_pc)
+        numbers += struct.pack("<IIIIIII", thread, stack, 0, partner_stack, 0, *opcodes)
+        partner_state = 0 if partner_ns else 5
+        rest = (width, partner, access, outcome, equal, crossed, 0, 0, 0, partner_state, 0)
+        self.add(30, numbers + struct.pack("<11Bx", *rest))
+
     def module(
         self,
         module: int,

@@ -39,6 +39,7 @@ SCRIPTS = (
     "flame_tree.js",
     "flame.js",
     "memory.js",
+    "redundancies.js",
     "suggestions.js",
     "processes.js",
     "threads.js",

@@ -140,6 +140,7 @@ def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names)
         "memory": memory_document(picture),
         "gpu": gpu_document(picture),
         "leaks": leaks_document(picture, names),
+        "redundancies": redundancies_document(profile),
         "suggestions": [asdict(each) for each in advice.about(profile)],
     }
 
@@ -367,6 +368,25 @@ def memory_document(picture: ReportData) -> dict[str, Any] | None:
             for row in frames.domains.rows()
         ],
     }
+
+
+def redundancies_document(profile: Profile) -> list[dict[str, Any]] | None:
+    """The findings of repeated work, with the text of their lines; None if it was not looked for."""
+    found = profile.frames.redundancies
+    if found is None:
+        return None
+    files = dict(zip(profile.frames.files["file"], profile.frames.files["file_id"].tolist(), strict=True))
+    return [
+        {
+            **row,
+            **{name: number(row[name]) for name in _REDUNDANCY_NUMBERS},
+            "source": (profile.sources.line(files.get(row["file"], -1), row["line"] or 0) or "").strip() or None,
+        }
+        for row in found.rows()
+    ]
+
+
+_REDUNDANCY_NUMBERS = ("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate")
 
 
 def leaks_document(picture: ReportData, names: Names) -> list[dict[str, Any]] | None:

@@ -30,6 +30,7 @@ from ...report_data.difference_metrics import BY_NAME, Metric
 from ...report_data.difference_rows import HIDDEN_TOTALS, METRICS, explained, shown_metrics, shown_rows
 from ...report_data.numbers import amount, change, changes, counted, seconds, signed, span, when
 from .call_changes import call_change_lines
+from .redundancy_changes import redundancy_change_lines
 from .style import Style
 
 _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
@@ -81,6 +82,7 @@ class Report:
             yield from self._functions(metric)
             yield from self._native(metric)
         yield from call_change_lines(self._result, self._style, self._width)
+        yield from redundancy_change_lines(self._result, self._style, self._width)
         yield from self._legend()
         if judgements:
             yield Text()

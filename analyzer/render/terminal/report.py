@@ -27,6 +27,7 @@ from .header import header, indented
 from .leaks import leak_lines
 from .line_columns import Columns
 from .native_functions import native_lines
+from .redundancies import redundancy_lines
 from .span_section import span_lines
 from .style import COLOURS, Style
 from .suggestions import suggestion_lines
@@ -93,6 +94,7 @@ class Report:
             yield Text(f" {self._nothing()}")
         yield from suggestion_lines(self._suggestions, self._style, self._width, self._title)
         yield from leak_lines(self._profile, self._style, self._width)
+        yield from redundancy_lines(self._profile, self._style, self._width)
         if found:
             yield from self._functions()
             if not self._sort.by_size:

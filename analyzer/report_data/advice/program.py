@@ -9,10 +9,10 @@ from functools import cached_property, lru_cache
 from itertools import islice
 
 from ...profile.profile import Profile
+from ...recording.syntax.names import Names
+from ...recording.syntax.source import LoopNode, Module, parse
 from ..numbers import percent, seconds, size
 from .facts import Below, Facts, Line
-from .names import Names
-from .source import LoopNode, Module, parse
 from .suggestion import SHARE, Finding
 
 MAX_LINES = 60

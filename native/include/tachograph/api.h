@@ -106,7 +106,16 @@ struct tg_walker {
     void (*calls_turn)(int64_t now_ns);
     // What was counted of calls is to be written, if the calling thread may do so.
     void (*calls_flush)(void);
+    // Where the calling thread's innermost frame writes its instruction when it goes on to the next
+    // one: 8 bytes; 0 if it has no frame. Safe in signal handlers, as is the next one.
+    uint64_t (*progress)(void);
+    // Whether any of these bytes are of the header of a Python object: its reference count and
+    // type, or what the garbage collection keeps before it. Judged by what lies there.
+    int (*is_header)(uint64_t address, uint64_t size);
 };
+
+#define TG_REDUNDANT_LOADS 1u
+#define TG_REDUNDANT_STORES 2u
 
 struct tg_options {
     const char* spool;
@@ -118,6 +127,7 @@ struct tg_options {
     uint64_t memory_threshold;  // bytes
     int children;               // record forked children, too
     uint32_t native_depth;      // frames of a native call path; 0: none is taken
+    uint32_t redundancy;        // accesses that are watched: the sum of TG_REDUNDANT_*
 };
 
 struct tg_span {

@@ -4,6 +4,7 @@
 // exactly as if we were not there. What the program sets through sigaction is what it reads back.
 #pragma once
 
+#include <ucontext.h>
 #include <csignal>
 
 namespace tachograph::fault {
@@ -19,6 +20,8 @@ int set_program_action(int signal, const struct sigaction* action, struct sigact
 // Whether both handlers are still ours: a raw system call can replace them behind our back.
 // Asked by the helper each tick; `trusted` is its last answer.
 bool verify();
+// Whether a fault in a handler that has interrupted this would reach ours.
+bool gets_through(const ucontext_t* interrupted);
 bool trusted();
 
 }  // namespace tachograph::fault

@@ -26,16 +26,6 @@ int64_t system_ns() {
            static_cast<int64_t>(usage.ru_stime.tv_usec) * 1'000;
 }
 
-bool fault_gets_through(const ucontext_t* context) {
-#if defined(__SANITIZE_THREAD__)
-    return false;  // it calls handlers late, with all signals blocked, and the context does not say
-                   // so
-#endif
-    if (!fault::trusted()) return false;
-    return !sigismember(&context->uc_sigmask, SIGSEGV) &&
-           !sigismember(&context->uc_sigmask, SIGBUS);
-}
-
 struct Interrupted {
     threads::Thread* thread;
     const ucontext_t* context;
@@ -45,6 +35,7 @@ struct Interrupted {
 void sample(const Interrupted& interrupted, bool walked) {
     threads::Thread* thread = interrupted.thread;
     const ucontext_t* context = interrupted.context;
+    const bool fault_gets_through = fault::gets_through(context);
     const int64_t cpu = kernel::own_cpu_ns();
     const int64_t time = kernel::monotonic_ns();
     const int64_t system = system_ns();
@@ -56,13 +47,14 @@ void sample(const Interrupted& interrupted, bool walked) {
         tg_walk found = kNotWalked;
         native_path::Found native;
         if (walked) {
-            native = native_path::walk(fault_gets_through(context),
+            native = native_path::walk(fault_gets_through,
                                        unwind::registers_of(context->uc_mcontext.gregs), &found);
         } else {
             found.state = TG_STACK_LOST;
             spool::count(Loss::stacks_lost);
         }
-        sources::sampled(found, static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]));
+        sources::sampled({thread, context, found, native.stack, static_cast<uint8_t>(native.path),
+                          fault_gets_through, time, weight});
         const spool::Ticket ticket = spool::reserve(Kind::cpu, sizeof(CpuRecord));
         if (ticket.record) {
             auto* record = reinterpret_cast<CpuRecord*>(ticket.record);
@@ -90,7 +82,7 @@ void sample(const Interrupted& interrupted, bool walked) {
         if (walked && found.state != TG_STACK_NONE)
             thread->python.store(true, std::memory_order_relaxed);
         if (walked && ticket.record && !thread->python.load(std::memory_order_relaxed))
-            positions::write(*thread, time, fault_gets_through(context));
+            positions::write(*thread, time, fault_gets_through);
     } else if (weight > 0) {
         thread->unrecorded_cpu_ns.fetch_add(weight, std::memory_order_relaxed);
     }
@@ -103,16 +95,10 @@ void sample(const Interrupted& interrupted, bool walked) {
     __atomic_fetch_add(&spool::control()->handler_cpu_ns, after - cpu, __ATOMIC_RELAXED);
 }
 
-// On a stack of ours. The kernel takes the program's alternate stack for free now, though our own
-// signal's frame may lie on it: a fault of a guarded read must not go there. The return from the
-// handler puts it back.
+// On a stack of ours.
 void sample_aside(void* argument) {
     const auto& interrupted = *static_cast<const Interrupted*>(argument);
-    if ((interrupted.context->uc_stack.ss_flags & SS_DISABLE) == 0) {
-        stack_t none{};
-        none.ss_flags = SS_DISABLE;
-        kernel::call(SYS_sigaltstack, kernel::address(&none), 0);
-    }
+    own_stack::spare_alternate(interrupted.context);
     sample(interrupted, true);
 }
 

@@ -7,6 +7,7 @@
 #include "hooks/interposed.h"
 #include "memory/heap.h"
 #include "memory/libc_allocators.h"
+#include "memory/releases.h"
 
 #include <cerrno>
 #include <cstdint>
@@ -44,6 +45,7 @@ void* resize(void* block, size_t size, const void* caller) {
     if (!block) return counted(g_real.malloc(size), size, caller);
     if (libc_allocators::lent(block)) return move_lent(block, size, caller);
     const size_t old = occupied(block);
+    releases::tell(block, old);
     const uint32_t followed = blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
     heap::t_local.freed.add(block);
     void* moved = g_real.realloc(block, size);
@@ -67,9 +69,11 @@ __attribute__((noinline)) void* counted_malloc(size_t size, const void* caller) 
 
 __attribute__((noinline)) void counted_free(void* block) {
     heap::Local& local = heap::t_local;
+    const size_t size = occupied(block);
+    releases::tell(block, size);
     heap::gives(block);
     local.freed.add(block);
-    heap::gave(local, occupied(block));
+    heap::gave(local, size);
     g_real.free(block);
 }
 

@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "base/trap_signal.h"
 #include "cpu/timers.h"
 #include "hooks/interposed.h"
 #include "memory/libc_allocators.h"
@@ -27,6 +28,7 @@ __thread bool t_believes_blocked __attribute__((tls_model("initial-exec"))) = fa
 // and sigwait, signalfd and sigpending never see it. Asked for its mask, the thread gets its own.
 template <typename F>
 int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
+    if (live()) trap_signal::before_mask(how, set);
     const int ours = recording() ? timers::signal_number() : 0;
     // A vfork child has this thread's memory, but a mask of its own.
     if (ours == 0 || !live()) return real(how, set, old);
@@ -97,6 +99,7 @@ using namespace tachograph;
 
 TG_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
     if (fault::fronts(signal)) return fault::set_program_action(signal, action, old);
+    if (trap_signal::fronts(signal)) return trap_signal::set_program_action(signal, action, old);
     if (recording() && signal == timers::signal_number() && live()) {
         if (!action) {
             if (old) memset(old, 0, sizeof *old);  // SIG_DFL, as before us
@@ -121,7 +124,8 @@ TG_EXPORT int sigaltstack(const stack_t* stack, stack_t* old) {
 }
 
 TG_EXPORT sighandler_t signal(int number, sighandler_t handler) {
-    if (!fault::fronts(number) && !(recording() && number == timers::signal_number()))
+    if (!fault::fronts(number) && !trap_signal::fronts(number) &&
+        !(recording() && number == timers::signal_number()))
         return real::signal(number, handler);
     struct sigaction action;
     struct sigaction old;

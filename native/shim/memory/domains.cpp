@@ -1,6 +1,7 @@
 #include "memory/domains.h"
 
 #include "memory/heap.h"
+#include "memory/releases.h"
 
 #include <cstring>
 
@@ -85,8 +86,15 @@ void release_waiting_arena(Local& local) {
 }
 
 template <int kDomain>
+__attribute__((always_inline)) inline void gave_small(Local& local, const void* block) {
+    const uint32_t size = size_in_pool(block);
+    releases::tell(block, size);
+    heap::gave<kDomain>(local, size);
+}
+
+template <int kDomain>
 __attribute__((noinline)) void end_release_slowly(Local& local, const void* block) {
-    if (!local.freed.hold(block)) heap::gave<kDomain>(local, size_in_pool(block));
+    if (!local.freed.hold(block)) gave_small<kDomain>(local, block);
     if (local.waiting_arena) release_waiting_arena(local);
 }
 
@@ -94,7 +102,7 @@ template <int kDomain>
 __attribute__((always_inline)) inline void end_release(Local& local, const void* block) {
     if (__builtin_expect(local.freed.count != 0, 0))
         return end_release_slowly<kDomain>(local, block);
-    heap::gave<kDomain>(local, size_in_pool(block));
+    gave_small<kDomain>(local, block);
 }
 
 template <int kDomain, bool kSmall>

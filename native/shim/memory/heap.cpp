@@ -362,8 +362,10 @@ constexpr Source kSource{
             footprint::mark();  // a row between what is recorded and what is not
         },
     .sampled =
-        [](const tg_walk& found, uint64_t pc) {
-            if (reserves::any()) reserves::sampled(found, pc);
+        [](const Sample& sample) {
+            if (reserves::any())
+                reserves::sampled(sample.found, static_cast<uint64_t>(
+                                                    sample.context->uc_mcontext.gregs[REG_RIP]));
         },
     .tick = tick,
     .keep = reserves::keep_stacks,

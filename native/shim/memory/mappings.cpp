@@ -3,6 +3,7 @@
 #include "base/kernel.h"
 #include "memory/blocks.h"
 #include "memory/range_table.h"
+#include "memory/releases.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 
@@ -115,6 +116,7 @@ Change add(uintptr_t address, size_t size) {
 }
 
 Change remove(uintptr_t address, size_t size) {
+    releases::tell(reinterpret_cast<const void*>(address), size);
     const Hold hold;
     Change change;
     if (hold && g.ranges.is_open()) change.unmapped = cut(address, address + size);

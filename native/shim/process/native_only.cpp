@@ -53,6 +53,8 @@ constexpr tg_walker kWalker{
     .evaluation_loop = nullptr,
     .calls_turn = nullptr,
     .calls_flush = nullptr,
+    .progress = [] { return uint64_t{0}; },
+    .is_header = [](uint64_t, uint64_t) { return 0; },
 };
 
 int64_t number(const char* key) {
@@ -83,7 +85,8 @@ bool start() {
                              memory,
                              static_cast<uint64_t>(number("threshold")),
                              !alone,
-                             static_cast<uint32_t>(number("native_depth"))};
+                             static_cast<uint32_t>(number("native_depth")),
+                             0};
     char error[512] = {};
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) return false;
     spool::count(Loss::interpreter_unsupported);

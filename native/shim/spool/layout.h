@@ -62,6 +62,7 @@ enum class Kind : uint8_t {
     calls = 27,
     call_times = 28,
     touched = 29,
+    redundancy = 30,
     abandoned = 255,
 };
 
@@ -116,6 +117,8 @@ enum class Loss : uint32_t {
     calls_unavailable = 46,
     call_windows_skipped = 47,
     native_lines_unread = 48,
+    watchpoints_refused = 49,
+    watching_stopped = 50,
 };
 
 // State of a process in its control file.
@@ -165,6 +168,22 @@ enum class Origin : uint8_t { timer, remote, signal, signal_thread };
 enum class Target : uint8_t { unknown, file, socket, pipe, terminal, gpu, other, cpu, gil, lock };
 
 enum class MemoryEvent : uint8_t { start, threshold, tick, end };
+
+enum class Access : uint8_t { load, store };
+
+enum class Outcome : uint8_t {
+    pair,
+    replaced,
+    released,
+    stored_over,
+    cut,
+    unclear,
+    no_room,
+    header,
+    stack,
+    none,
+    undecoded
+};
 
 inline constexpr size_t kDomains = 5;
 
@@ -560,5 +579,35 @@ struct TouchedRecord {
     uint8_t reserved_3[4];
 };
 static_assert(sizeof(TouchedRecord) == 32);
+
+// A sampled memory access, when it is known what became of it.
+struct RedundancyRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t cpu_ns;
+    uint64_t pc;
+    int64_t partner_time_ns;
+    uint64_t partner_pc;
+    uint32_t thread;
+    uint32_t stack;
+    uint32_t native_stack;
+    uint32_t partner_stack;
+    uint32_t partner_native_stack;
+    uint32_t opcode;
+    uint32_t partner_opcode;
+    uint8_t width;
+    uint8_t partner_width;
+    uint8_t access;
+    uint8_t outcome;
+    uint8_t equal;
+    uint8_t crossed;
+    uint8_t stores_between;
+    uint8_t stack_state;
+    uint8_t native_path;
+    uint8_t partner_stack_state;
+    uint8_t partner_native_path;
+    uint8_t reserved_23;
+};
+static_assert(sizeof(RedundancyRecord) == 88);
 
 }  // namespace tachograph

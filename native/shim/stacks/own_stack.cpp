@@ -1,8 +1,10 @@
 #include "stacks/own_stack.h"
 
+#include "base/kernel.h"
 #include "spool/own_memory.h"
 
 #include <atomic>
+#include <csignal>
 
 namespace tachograph::own_stack {
 namespace {
@@ -52,6 +54,13 @@ bool run(void (*function)(void*), void* argument) {
         return true;
     }
     return false;
+}
+
+void spare_alternate(const ucontext_t* interrupted) {
+    if ((interrupted->uc_stack.ss_flags & SS_DISABLE) != 0) return;
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    kernel::call(SYS_sigaltstack, kernel::address(&none), 0);
 }
 
 void forget() { g.taken.store(0); }

@@ -47,9 +47,9 @@ bool prepare(const tg_options& options) {
 int start() { return first_bad(0, &Source::start); }
 void pause(bool yes) { call(&Source::pause, yes); }
 
-void sampled(const tg_walk& found, uint64_t pc) {
+void sampled(const Sample& sample) {
     for (const Source* const* at = __start_tg_sources; at != __stop_tg_sources; ++at)
-        if ((*at)->sampled) (*at)->sampled(found, pc);
+        if ((*at)->sampled) (*at)->sampled(sample);
 }
 
 bool tick(int64_t now_ns) {

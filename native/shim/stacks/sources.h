@@ -4,6 +4,7 @@
 // a new file. They do not depend on each other, so their order in the table means nothing.
 #pragma once
 
+#include <ucontext.h>
 #include <cstdint>
 
 struct tg_options;
@@ -15,6 +16,18 @@ namespace threads {
 struct Thread;
 }
 
+// A sample of the calling thread, in the sampling signal's handler.
+struct Sample {
+    threads::Thread* thread;
+    const ucontext_t* context;  // where it was interrupted
+    const tg_walk& found;       // its Python stack
+    uint32_t native_stack;
+    uint8_t native_path;
+    bool fault_gets_through;
+    int64_t time_ns;
+    int64_t cpu_ns;  // that it stands for
+};
+
 // What a source does not need stays empty.
 struct Source {
     const char* name;
@@ -24,9 +37,8 @@ struct Source {
     // The process has a spool, and is recorded from now on. 0 or an errno.
     int (*start)() = nullptr;
     void (*pause)(bool yes) = nullptr;
-    // In the sampling signal's handler, which has found this Python stack of the calling thread's,
-    // and has interrupted it at `pc`.
-    void (*sampled)(const tg_walk& found, uint64_t pc) = nullptr;
+    // In the sampling signal's handler.
+    void (*sampled)(const Sample& sample) = nullptr;
     // The recorder's own thread, every few milliseconds. True if nothing has changed.
     bool (*tick)(int64_t now_ns) = nullptr;
     // Another generation of stacks is about to begin: writes a KEPT record for each that a row may
@@ -74,7 +86,7 @@ namespace sources {
 bool prepare(const tg_options& options);
 int start();
 void pause(bool yes);
-void sampled(const tg_walk& found, uint64_t pc);
+void sampled(const Sample& sample);
 bool tick(int64_t now_ns);
 bool keep();
 void flush();

@@ -36,8 +36,12 @@ bool fault_gets_through() {
 
 uint64_t outside_caller(const void* caller) {
     const auto address = reinterpret_cast<uint64_t>(caller);
+    return is_ours(address) ? 0 : address;
+}
+
+bool is_ours(uint64_t pc) {
     const auto begin = reinterpret_cast<uint64_t>(__ehdr_start);
-    return address - begin < reinterpret_cast<uint64_t>(etext) - begin ? 0 : address;
+    return pc - begin < reinterpret_cast<uint64_t>(etext) - begin;
 }
 
 void walk(tg_walk* found) { walk(fault_gets_through(), found); }

@@ -21,5 +21,7 @@ bool fault_gets_through();
 // The address to be recorded for the caller of a hook of ours; 0 if that was another of our hooks,
 // through which the call came from the interpreter.
 uint64_t outside_caller(const void* caller);
+// Whether a program counter is in this library.
+bool is_ours(uint64_t pc);
 
 }  // namespace tachograph::stack_capture

@@ -180,6 +180,17 @@ class Builder:
         row |= {"cpu_ns": round(cpu_ms * MS), "running": False, "stack_state": 0 if stack is not None else 1}
         self.rows["positions"].append({**row, **values})
 
+    def redundancy(
+        self, stack: int | None, ms: float, *, equal: bool | None, crossed: bool = True, **values: Any
+    ) -> None:
+        """A watched load that met its partner, at ``ms`` from the start; ``equal`` None: it met none."""
+        met = equal is not None
+        row = {"time_ns": START + round(ms * MS), "thread": 0, "cpu_ns": 10 * MS, "stack": stack, "stack_state": 0}
+        row |= {"native_path": 1, "access": 0, "outcome": 0 if met else 1, "equal": equal, "stores_between": 0}
+        row |= {"crossed": crossed if met else None, "partner_stack": stack if met else None}
+        row |= {"partner_stack_state": 0, "partner_native_path": 1 if met else 0}
+        self.rows["redundancies"].append({**row, **values})
+
     def wait(self, stack: int | None, start_ms: float, end_ms: float, **values: Any) -> None:
         """A wait, times in ms from the start of the recording."""
         start, end = (START + round(ms * MS) for ms in (start_ms, end_ms))

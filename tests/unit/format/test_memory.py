@@ -164,6 +164,7 @@ def test_tables_without_rows_are_left_out(tmp_path: Path) -> None:
         "native_stacks",
         "positions",
         "touched",
+        "redundancies",
         "memory",
         "allocations",
         "spans",

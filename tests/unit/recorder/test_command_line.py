@@ -141,7 +141,7 @@ def test_what_was_typed_counts_more_than_the_project() -> None:
 def test_what_the_manifest_and_the_program_are_told() -> None:
     assert Options().told("manifest") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": True, "memory_threshold": 10_485_767, "sources": True,
-        "start_paused": False, "children": True, "native_depth": 128, "native_lines": True,
+        "start_paused": False, "children": True, "native_depth": 128, "native_lines": True, "redundancy": False,
     }  # fmt: skip
     assert Options().told("setting") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": True, "threshold": 10_485_767, "paused": False,
@@ -154,12 +154,15 @@ def test_what_the_manifest_and_the_program_are_told() -> None:
     assert full.told("manifest") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": False, "sources": False, "start_paused": True,
         "children": False, "include": ["a"], "exclude": ["b"], "rotate": "1MB", "native_depth": 0,
-        "native_lines": False,
+        "native_lines": False, "redundancy": False,
     }  # fmt: skip
     assert full.told("setting") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": False, "paused": True, "children": False,
         "include": ["a"], "exclude": ["b"], "native_depth": 0,
     }  # fmt: skip
+    watched = options("--redundancy --accesses stores")
+    assert [watched.told("manifest")[name] for name in ("redundancy", "accesses")] == [True, "stores"]
+    assert watched.told("setting")["accesses"] == "stores"
     assert Options(sampler="signal").told("manifest")["memory"] is False
     assert Options(sampler="signal").told("manifest")["native_depth"] == 0
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ....recording.syntax.names import ARRAYS, DOUBLE, SINGLE, Names
+from ....recording.syntax.source import Module, dotted, parts_of, short
 from ...numbers import percent, seconds
 from ..facts import Line
-from ..names import ARRAYS, DOUBLE, SINGLE, Names
 from ..program import Program, Rule, Spot
-from ..source import Module, dotted, parts_of, short
 from ..suggestion import MOSTLY, SHARE, Finding
 
 PYTHON_PART = 0.40

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..names import BYTEARRAY, LIST, PURE, PURE_METHODS, TUPLE
+from ....recording.syntax.names import BYTEARRAY, LIST, PURE, PURE_METHODS, TUPLE
+from ....recording.syntax.source import LoopNode, dotted, parts_of, short
 from ..program import Program, Rule, Spot
-from ..source import LoopNode, dotted, parts_of, short
 from ..suggestion import MOSTLY, Finding
 
 _UNHASHABLE = ("list_richcompare", "dict_richcompare", "set_richcompare", "bytearray_richcompare", "array_richcompare")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ....recording.syntax.source import LoopNode, dotted, short
 from ..program import Program, Rule, Spot
-from ..source import LoopNode, dotted, short
 from ..suggestion import MOSTLY, Finding
 
 BEGINNING = 0.10

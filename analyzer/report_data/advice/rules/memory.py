@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from ....recording.frame import Row
+from ....recording.syntax.names import DICT, LIST, QUEUE, SET, Names
+from ....recording.syntax.source import Scope, dotted
 from ...numbers import percent, seconds, size
-from ..names import DICT, LIST, QUEUE, SET, Names
 from ..program import Program, Rule
-from ..source import Scope, dotted
 from ..suggestion import Finding
 
 GC_SHARE = 0.10

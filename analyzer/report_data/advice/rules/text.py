@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..names import ARRAYS, BYTES, FRAME, LIST, TEXT, TUPLE
+from ....recording.syntax.names import ARRAYS, BYTES, FRAME, LIST, TEXT, TUPLE
+from ....recording.syntax.source import dotted, parts_of, short
 from ..program import Program, Rule, Spot, time_figure
-from ..source import dotted, parts_of, short
 from ..suggestion import MOSTLY, SHARE, Finding
 
 _CONCATENATE = (

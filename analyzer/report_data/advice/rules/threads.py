@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterator
 
 from ....recording.frame import Row
+from ....recording.syntax.names import LOCK, Names
+from ....recording.syntax.source import Module, dotted, parts_of, short
 from ...numbers import percent, seconds
-from ..names import LOCK, Names
 from ..program import Program, Rule
-from ..source import Module, dotted, parts_of, short
 from ..suggestion import MOSTLY, Finding
 
 GIL_PART = 0.5

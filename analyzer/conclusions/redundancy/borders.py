@@ -1,0 +1,72 @@
+"""Where native code of a library begins below the innermost Python frame."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tachograph.format.arrays import ids
+
+from ...recording.opened import Recording
+from ...recording.text import printable
+from ...recording.tree import NOTHING
+from ..pools.pool_frames import NO_LIBRARY, PoolFrames
+
+DEEPEST = 64
+"""Frames of a native path that are shown."""
+
+_Ids = NDArray[np.int64]
+
+
+class Borders:
+    """Where native code of a library begins below the innermost Python frame, by row of ``native_stacks``."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._libraries = PoolFrames(recording)
+        table = recording.table("native_stacks")
+        self.parent: list[int] = ids(table.column("parent")).tolist()
+        self.frame: list[int] = ids(table.column("native_frame")).tolist()
+        self.activation: list[int] = ids(table.column("stack")).tolist()
+        symbols = recording.table("native_frames").column("symbol").to_pylist()
+        self.names = ["?" if name is None else printable(name, 200) for name in symbols]
+        # Outermost library below the nearest activation of the evaluation loop, and the Python stack of that.
+        library, stack = [NO_LIBRARY], [NOTHING]
+        for parent, frame, own in zip(self.parent, self.frame, self.activation, strict=True):
+            if own != NOTHING:
+                library.append(NO_LIBRARY)
+                stack.append(own)
+                continue
+            above = library[parent + 1]
+            here = int(self._libraries.libraries[frame])
+            library.append(above if above != NO_LIBRARY else here)
+            stack.append(stack[parent + 1])
+        self._library, self._stack = np.array(library, np.int64), np.array(stack, np.int64)
+
+    def called_library(self, stack: _Ids, frame: _Ids, path: _Ids) -> _Ids:
+        """The library that Python code called; NO_LIBRARY where it runs itself, or calls the interpreter alone.
+
+        Ids are NOTHING where there is none. The innermost frame is not in its path: if the path's nearest activation
+        runs another Python frame, the innermost frame is that of the evaluation loop.
+        """
+        own = self._libraries.libraries[frame]
+        below = self._library[path + 1]
+        found = np.where(below != NO_LIBRARY, below, own)
+        return np.where((self._stack[path + 1] == stack) & (stack != NOTHING), found, NO_LIBRARY)
+
+    def in_library(self, frame: _Ids) -> NDArray[np.bool_]:
+        """Whether frames are of a library themselves: not of the interpreter, of the C library or of the recorder."""
+        return np.asarray(self._libraries.libraries[frame] != NO_LIBRARY, np.bool_)
+
+    def name_of_library(self, number: int) -> str:
+        """The file name of a library."""
+        return printable(PurePosixPath(self._libraries.paths[number]).name, 100)
+
+    def path(self, frame: int, path: int) -> list[str]:
+        """The functions from the innermost one out to the one that Python code called."""
+        found = [] if frame == NOTHING else [self.names[frame]]
+        while path != NOTHING and self.activation[path] == NOTHING and len(found) < DEEPEST:
+            found.append("?" if self.frame[path] == NOTHING else self.names[self.frame[path]])
+            path = self.parent[path]
+        return found

@@ -1,0 +1,292 @@
+"""Which kind of repetition a finding is: PieProf's five categories (Tan et al., ESEC/FSE 2021, section 3.1), by rule.
+
+A rule looks at the text of the line (which expressions it has, in which loop, what that changes) and at the native
+functions in which the repeated accesses were. Each expression on the line that fits a category is a candidate, and has
+the pairs on its side whose native path is what such an expression runs: an index runs ``array_subscript``,
+``np.power`` runs ``DOUBLE_power``. The category with the most pairs wins if it has a fifth of them; else the kind is
+not decided, and the finding says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tachograph.format.enumerations import Access
+
+from ...recording.syntax.names import PURE_METHODS, Names
+from ...recording.syntax.source import LoopNode, dotted, short
+
+SLICE, SAME_CALL, ALGORITHM = "slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm"
+MISUSE, INVARIANT = "api-misuse", "loop-invariant"
+
+REMEDIES = {
+    SLICE: "Take whole slices instead of elements: one call then does the checks of all.",
+    SAME_CALL: "Keep the result of the first call, or cache the function (functools.lru_cache).",
+    ALGORITHM: "Move each row or element straight to its place, with one assignment of slices or an index array.",
+    MISUSE: "Compute it once, with one call for all elements (np.sum, np.modf), or with math for single numbers.",
+    INVARIANT: "Compute it once, before the loop.",
+}
+"""What usually helps, by category."""
+
+LEAST_PART = 0.2
+"""Of the pairs, that the paths of a category have to be."""
+SAME_SHARE = 0.9
+"""Redundant share of stores from which on a call outside of any loop is taken to get the same arguments again."""
+MAX_EXPRESSIONS = 400
+
+INDEXING = re.compile(
+    r"subscript|array_item|getitem|setitem|prepare_index|unpack_ind|get_item|set_item|_index\b|mapiter"
+)
+"""Functions of NumPy, pandas and Cython behind ``x[i]``."""
+UFUNCS = re.compile(
+    r"ufunc|scalarmath|_(add|subtract|multiply|true_divide|power|square)\b|convert_to_|resolve_", re.IGNORECASE
+)
+"""What runs for any ufunc, and for arithmetic with NumPy's scalars."""
+PRODUCTS = re.compile(r"matmul|gemm|gemv|dot|cblas|multiply|einsum", re.IGNORECASE)
+ARITHMETIC = re.compile(
+    r"array_(add|subtract|multiply|true_divide|power|remainder|matrix)|nb_|ufunc|_arithm", re.IGNORECASE
+)
+
+_ELEMENTWISE = frozenset(
+    {
+        *("abs", "absolute", "square", "sqrt", "power", "exp", "log", "log2", "log10", "sin", "cos", "tan", "floor"),
+        *("ceil", "round", "maximum", "minimum", "sign", "add", "multiply", "subtract", "divide", "mod", "fabs", "sum"),
+        *("array", "asarray", "prod", "mean", "dot", "clip", "arctan2", "arctan", "tanh", "hypot", "isnan"),
+    }
+)
+"""Functions of NumPy that are made for arrays, and dear for one number."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured of a finding. ``paths`` has the native functions of both accesses of each redundant pair."""
+
+    kind: Access
+    paths: Sequence[Sequence[str]]
+    share: float
+    line: int
+    partner_line: int | None
+    """None: another file's, or not known."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The category with its reason; None where the rules do not decide."""
+
+    category: str | None
+    reason: str
+    excused: bool = False
+    """The line gets other operands each time round: that it reads some of them again is no repetition of work."""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    category: str
+    reason: str
+    functions: re.Pattern[str]
+
+
+def categorise(names: Names | None, evidence: Evidence) -> Verdict:
+    """The category of a finding on a line; ``names`` is None where its source is not known."""
+    if names is None:
+        return Verdict(None, "Which kind of repetition it is cannot be told without the source.")
+    candidates = list(_candidates(names, evidence))
+    weights: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    for each in candidates:
+        part = _part(each.functions, evidence.paths)
+        if part > weights.get(each.category, 0.0):
+            weights[each.category], reasons[each.category] = part, each.reason
+    best = max(weights, key=lambda category: weights[category], default=None)
+    if best is not None and weights[best] >= LEAST_PART:
+        return Verdict(best, reasons[best])
+    excused = evidence.kind is Access.LOAD and _operands_change(names, evidence.line)
+    return Verdict(None, "Which kind of repetition it is was not decided.", excused)
+
+
+def _part(functions: re.Pattern[str], paths: Sequence[Sequence[str]]) -> float:
+    return sum(any(map(functions.search, path)) for path in paths) / len(paths) if paths else 0.0
+
+
+def _expressions(names: Names, line: int) -> list[ast.expr]:
+    found = names.module.expressions(line)
+    return [node for node, _ in zip(found, range(MAX_EXPRESSIONS), strict=False)]
+
+
+def _candidates(names: Names, evidence: Evidence) -> Iterator[_Candidate]:
+    expressions = _expressions(names, evidence.line)
+    yield from _neighbours(names, evidence.line)  # they are indexed, too: the first of two equal ones is taken
+    for node in expressions:
+        loops = names.module.loops(node)
+        if loops:
+            yield from _in_loop(names, node, loops)
+    yield from _twice(names, expressions, evidence)
+    if evidence.kind is Access.STORE and evidence.share >= SAME_SHARE:
+        yield from _called_again(names, expressions)
+
+
+def _in_loop(names: Names, node: ast.expr, loops: list[LoopNode]) -> Iterator[_Candidate]:
+    targets = {name for loop in loops for name in _targets(loop)}
+    if isinstance(node, ast.Subscript) and _uses(node.slice, targets):
+        reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
+        yield _Candidate(SLICE, reason, INDEXING)
+    if isinstance(node, ast.Call):
+        function = names.called(node)
+        if _invariant(names, node, loops[0]):
+            reason = f"{short(node)} is computed each time round the loop, and nothing in it changes there."
+            yield _Candidate(INVARIANT, reason, _runs(node, function))
+        elif function is not None and _of_one_number(names, function, node, targets):
+            reason = f"{short(node)} gets one number each time round the loop: the call is dearer than its work."
+            yield _Candidate(MISUSE, reason, _runs(node, function))
+    if isinstance(node, ast.BinOp) and not isinstance(names.module.parent.get(node), ast.BinOp):
+        for part in _operations(node):
+            if _has_names(part) and names.fixed(part, loops[0]):
+                reason = f"{short(part)} is computed each time round the loop, and nothing in it changes there."
+                yield _Candidate(INVARIANT, reason, PRODUCTS if isinstance(part.op, ast.MatMult) else ARITHMETIC)
+
+
+def _neighbours(names: Names, line: int) -> Iterator[_Candidate]:
+    """Elements or rows that change places with their neighbours, step by step."""
+    for statement in names.module.statements.get(line, ()):
+        loops = names.module.loops(statement)
+        if not isinstance(statement, ast.Assign) or not loops or isinstance(statement.value, ast.Constant):
+            continue
+        targets = {name for loop in loops for name in _targets(loop)}
+        stored = _indexed(statement.targets, targets)
+        read = _indexed([statement.value], targets)
+        for base in stored.keys() & read.keys():
+            if len(stored[base] | read[base]) > 1 and len(stored[base]) > 1 and stored[base] & read[base]:
+                reason = f"neighbours of {base} change places each time round the loop, one step at a time."
+                yield _Candidate(ALGORITHM, reason, re.compile(""))
+
+
+def _twice(names: Names, expressions: list[ast.expr], evidence: Evidence) -> Iterator[_Candidate]:
+    """The same call more than once in a statement, or on the line and on the other one of the pairs."""
+    calls = [node for node in expressions if isinstance(node, ast.Call) and (node.args or node.keywords)]
+    texts = [ast.dump(node) for node in calls]
+    for node, text in zip(calls, texts, strict=True):
+        if texts.count(text) > 1:
+            reason = f"{short(node)} is computed {texts.count(text)} times in one statement."
+            yield _Candidate(MISUSE, reason, _runs(node, names.called(node)))
+    other = evidence.partner_line
+    if other is None or other == evidence.line:
+        return
+    there = {ast.dump(node) for node in _expressions(names, other) if isinstance(node, ast.Call)}
+    for node, text in zip(calls, texts, strict=True):
+        if text in there:
+            reason = f"{short(node)} is called with the same arguments on line {other}, too."
+            yield _Candidate(SAME_CALL, reason, _runs(node, names.called(node)))
+
+
+def _called_again(names: Names, expressions: list[ast.expr]) -> Iterator[_Candidate]:
+    for node in expressions:
+        scope = names.module.scope(node)
+        if (
+            isinstance(node, ast.Call)
+            and node.args
+            and not names.module.loops(node)
+            and not isinstance(scope, ast.Module)
+        ):
+            reason = f"{short(node)} stores what it stored the last time: its arguments are the same again."
+            yield _Candidate(SAME_CALL, reason, _runs(node, names.called(node)))
+
+
+def _operands_change(names: Names, line: int) -> bool:
+    """Whether all that a line calls in a loop gets something that the loop changes."""
+    found = False
+    for node in _expressions(names, line):
+        loops = names.module.loops(node)
+        if not loops or not isinstance(node, ast.Call | ast.BinOp | ast.Compare | ast.UnaryOp):
+            continue
+        found = True
+        if _invariant(names, node, loops[0]):
+            return False
+    return found
+
+
+def _invariant(names: Names, node: ast.expr, loop: LoopNode) -> bool:
+    """Whether a call, or an expression with calls, gets the same each time round a loop."""
+    if not isinstance(node, ast.Call):
+        return _has_names(node) and names.fixed(node, loop)
+    function = names.called(node)
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) and function is None else None
+    if receiver is None and (function is None or function.partition(".")[0] not in names.modules.values()):
+        return False
+    if receiver is not None and not (
+        isinstance(node.func, ast.Attribute) and node.func.attr in PURE_METHODS and names.fixed(receiver, loop)
+    ):
+        return False
+    parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+    if not parts and receiver is None:
+        return False
+    return all(
+        isinstance(part, ast.Constant) or (names.fixed(part, loop) or _invariant(names, part, loop)) for part in parts
+    )
+
+
+def _of_one_number(names: Names, function: str, call: ast.Call, targets: set[str]) -> bool:
+    """Whether a function for arrays gets elements or the loop's own counter."""
+    package, _, name = function.partition(".")
+    if package != "numpy" or name not in _ELEMENTWISE:
+        return False
+    return any(
+        isinstance(part, ast.Name | ast.Subscript) and _uses(part, targets)
+        for argument in call.args
+        if not isinstance(argument, ast.List | ast.Tuple)
+        for part in ast.walk(argument)
+    )
+
+
+def _runs(call: ast.Call, function: str | None) -> re.Pattern[str]:
+    """The native functions that a call runs: those with its name, and what all ufuncs run."""
+    name = (function or dotted(call.func) or "").rpartition(".")[2]
+    if not name and isinstance(call.func, ast.Attribute):
+        name = call.func.attr
+    if name in ("dot", "matmul"):
+        return PRODUCTS
+    own = rf"(?<![a-z]){re.escape(name)}" if name else "(?!)"
+    return re.compile(f"{own}|{UFUNCS.pattern}|array_function|_vectorcall|implement", re.IGNORECASE)
+
+
+def _operations(node: ast.BinOp) -> Iterator[ast.BinOp]:
+    """An operation and the operations that it is made of, the outer ones first."""
+    waiting: list[ast.expr] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.BinOp):
+            yield each
+            waiting += [each.left, each.right]
+
+
+def _targets(loop: LoopNode) -> set[str]:
+    """The names that a loop counts with; of a while loop those that it changes and tests."""
+    if isinstance(loop, ast.While):
+        tested = {node.id for node in ast.walk(loop.test) if isinstance(node, ast.Name)}
+        return tested & {node.id for node in ast.walk(loop) if isinstance(node, ast.Name) and _stored(node)}
+    return {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+
+
+def _stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _uses(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
+
+
+def _has_names(node: ast.AST) -> bool:
+    return any(isinstance(part, ast.Name) for part in ast.walk(node))
+
+
+def _indexed(nodes: Sequence[ast.AST], targets: set[str]) -> dict[str, set[str]]:
+    """Bases that are indexed with the loop's own names, with all that they are indexed with."""
+    found: dict[str, set[str]] = {}
+    for node in nodes:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Subscript) and _uses(part.slice, targets):
+                places = part.slice.elts if isinstance(part.slice, ast.List) else [part.slice]
+                found.setdefault(ast.unparse(part.value), set()).update(map(ast.unparse, places))
+    return found

@@ -1,0 +1,299 @@
+"""Redundant loads and stores of native code below Python lines, from the table ``redundancies`` (PieProf, FSE 2021).
+
+A pair of accesses is *redundant* if both are of the same kind, to the same bytes, with the same value. In ordinary code
+most loads are (Witch, ASPLOS 2018), so a share alone says nothing. What counts here is a pair whose two accesses belong
+to two native calls of Python code: the second call did again what the first one did. The share of such pairs is held
+against what is usual: in ordinary code, and on those lines of the program that call the same library and show no more
+than that.
+
+A watch that was replaced or cut says nothing about its pair, and is left out; watches are replaced at random, so that
+what is left is a sample of all (reservoir sampling). One that ended because the memory was given back, or because the
+bytes were stored over again and again, had no redundant partner.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tachograph.format.arrays import ids, no_rows
+from tachograph.format.enumerations import Access, WatchOutcome
+
+from ...recording.filter import Filter
+from ...recording.frame import Frame, Row, WholeNumbers
+from ...recording.opened import Recording
+from ...recording.sources import Sources
+from ...recording.syntax.names import Names
+from ...recording.syntax.source import parse
+from ...recording.time_window import Window
+from ...recording.tree import NOTHING
+from ...samples.intervals import poisson_sums, wilson
+from ..pools.pool_frames import NO_LIBRARY
+from .borders import Borders
+from .categories import REMEDIES, Evidence, categorise
+
+COLUMNS = (
+    *("file", "line", "function", "partner_file", "partner_line", "kind", "category", "why", "remedy"),
+    *("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate", "traps"),
+    *("native_path", "partner_native_path"),
+)
+"""Columns of ``Profile.redundancies``."""
+
+ORDINARY = {Access.LOAD: 0.80, Access.STORE: 0.36}
+"""Redundant shares of ordinary code, medians of Witch's published measurements (SPEC CPU2006)."""
+ORDINARY_PAIRS = 20
+"""So many pairs the ordinary share counts for in a library's base rate, which may rest on few of its own."""
+LEAST_TRAPS = 10
+LEAST_PART = 0.1
+"""Of a line's watched accesses: a call that does real work beside its constant tables repeats less than this."""
+LEAST_SHARE = 0.01
+"""Of all CPU time in question: less is not worth a reader's time."""
+_COLUMNS = ("time_ns", "thread", "cpu_ns", "stack", "native_frame", "native_stack", "access", "outcome")
+_PARTNERS = ("partner_stack", "partner_native_frame", "partner_native_stack", "equal", "crossed")
+_ANSWERED = (WatchOutcome.PAIR, WatchOutcome.RELEASED, WatchOutcome.STORED_OVER)
+_Ids = NDArray[np.int64]
+_Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """Samples of native code below Python lines, one entry each in every array."""
+
+    line: _Ids
+    libraries: _Ids
+    rows: dict[str, _Ids]
+
+    def answered(self, kind: Access) -> _Mask:
+        return np.asarray((self.rows["access"] == kind) & np.isin(self.rows["outcome"], _ANSWERED), np.bool_)
+
+    def of_calls(self, *, crossed: bool) -> _Mask:
+        """Which pairs are of two calls, or within one."""
+        return np.asarray(self.rows["crossed"] == int(crossed), np.bool_)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What samples are charged to: ``of_node`` is the row of ``labels`` of each node of the call tree."""
+
+    of_node: _Ids
+    labels: Frame
+    sources: Sources
+
+
+def find_redundancies(recording: Recording, lines: Lines, window: Window, wanted: Filter) -> Frame | None:
+    """The lines whose native calls repeat loads or stores, the largest quantity first. None: nothing was watched.
+
+    COLUMNS are its columns.
+    """
+    # Without a row nothing was watched: the kernel gave no watchpoints, or no Python thread was sampled.
+    if not recording.recorded("redundancies") or recording.rows("redundancies") == 0:
+        return None
+    borders = Borders(recording)
+    # How long each line had native code run, from all samples.
+    time = _sum_time(recording, borders, lines, window, wanted)
+    judge = _Judge(_read(recording, borders, lines.of_node, window, wanted), borders, lines, time)
+    found = [row for kind in Access for line in judge.lines(kind) if (row := judge.row(kind, line)) is not None]
+    found.sort(key=lambda row: -row["quantity_s"])
+    columns: dict[str, list[object]] = {name: [row[name] for row in found] for name in COLUMNS}
+    numbers = {
+        name: np.array(columns[name], np.float64)
+        for name in ("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate")
+    }
+    places = {name: WholeNumbers.of([row[name] for row in found]) for name in ("line", "partner_line")}
+    return Frame({**columns, **numbers, **places, "traps": np.array(columns["traps"], np.int64)})
+
+
+@dataclass(frozen=True)
+class _Time:
+    cpu_ns: NDArray[np.float64]
+    squared: NDArray[np.float64]
+    all_ns: float
+
+
+class _Judge:
+    """Decides which lines are findings, and of which category."""
+
+    def __init__(self, watched: _Watched, borders: Borders, lines: Lines, time: _Time) -> None:
+        self._watched = watched
+        self._borders = borders
+        self._lines = lines
+        self._time = time
+        self._names: dict[int, Names | None] = {}
+        self._base: dict[tuple[Access, int], float] = {}
+
+    def lines(self, kind: Access) -> list[int]:
+        """The lines with pairs of a kind."""
+        rows = self._watched.rows
+        pairs = (rows["access"] == kind) & (rows["outcome"] == WatchOutcome.PAIR)
+        found: list[int] = np.unique(self._watched.line[pairs]).tolist()
+        return found
+
+    def row(self, kind: Access, line: int) -> Row | None:
+        """The finding of a line; None if there is none."""
+        rows, watched = self._watched.rows, self._watched
+        if self._lines.labels.row(line)["line"] is None:
+            return None
+        answered = watched.answered(kind)
+        mine = answered & (watched.line == line)
+        library = Counter(watched.libraries[mine].tolist()).most_common(1)[0][0]
+        again = mine & watched.of_calls(crossed=True) & (rows["outcome"] == WatchOutcome.PAIR)
+        traps = int(again.sum())
+        if traps < LEAST_TRAPS:
+            return None
+        equal = rows["equal"] == 1
+        share = float((again & equal).sum() / traps)
+        low, _ = wilson(np.array([share]), traps)
+        usual = self._usual(kind, library)
+        redundant, watches = int((again & equal).sum()), int(mine.sum())
+        part_low, _ = wilson(np.array([redundant / watches]), watches)
+        if low[0] <= usual or part_low[0] < LEAST_PART:
+            return None
+        quantity = self._quantity(line, redundant, watches)
+        if quantity is None:
+            return None
+        shown = self._places(np.flatnonzero(again & equal), line)
+        evidence = Evidence(kind, shown.functions, share, shown.place["line"] or 0, shown.partner_line_here)
+        verdict = categorise(self._source(shown.place["file_id"]), evidence)
+        if verdict.excused:
+            return None
+        what = "loads" if kind is Access.LOAD else "stores"
+        figures = (
+            f"{share:.0%} of {traps} pairs of {what} in two calls of {self._borders.name_of_library(library)} met the "
+            f"same value again; {usual:.0%} would be usual."
+        )
+        return {
+            **{name: shown.place[name] for name in ("file", "line", "function")},
+            "partner_file": shown.partner["file"],
+            "partner_line": shown.partner["line"],
+            "kind": kind.name.lower(),
+            "category": verdict.category,
+            "why": f"{verdict.reason} {figures}",
+            "remedy": None if verdict.category is None else REMEDIES[verdict.category],
+            **quantity,
+            "redundant_share": share,
+            "base_rate": usual,
+            "traps": traps,
+            "native_path": shown.path,
+            "partner_native_path": shown.partner_path,
+        }
+
+    def _usual(self, kind: Access, library: int) -> float:
+        """The usual share of pairs in two calls of a library: of lines that do not stand out, and of ordinary code."""
+        if (kind, library) not in self._base:
+            rows, watched = self._watched.rows, self._watched
+            pairs = (rows["outcome"] == WatchOutcome.PAIR) & (rows["access"] == kind) & watched.of_calls(crossed=True)
+            pairs &= watched.libraries == library
+            count = len(self._lines.labels)
+            total = np.bincount(watched.line[pairs], minlength=count)
+            same = np.bincount(watched.line[pairs & (rows["equal"] == 1)], minlength=count)
+            ordinary = [
+                line
+                for line in np.flatnonzero(total).tolist()
+                if wilson(np.array([same[line] / total[line]]), total[line])[0][0] <= ORDINARY[kind]
+            ]
+            equal, every = float(same[ordinary].sum()), float(total[ordinary].sum())
+            self._base[kind, library] = (equal + ORDINARY_PAIRS * ORDINARY[kind]) / (every + ORDINARY_PAIRS)
+        return self._base[kind, library]
+
+    def _quantity(self, line: int, redundant: int, watches: int) -> Row | None:
+        """Of the line's native time, the part that does again what an earlier call has done; None if that is little."""
+        part = redundant / watches
+        part_low, part_high = wilson(np.array([part]), watches)
+        weight, squared = np.array([self._time.cpu_ns[line]]), np.array([self._time.squared[line]])
+        least, most = poisson_sums(np.zeros(1), weight, squared)
+        if weight[0] * part < LEAST_SHARE * self._time.all_ns:
+            return None
+        return {
+            "quantity_s": float(weight[0] * part / 1e9),
+            "quantity_s_low": float(least[0] * part_low[0] / 1e9),
+            "quantity_s_high": float(most[0] * part_high[0] / 1e9),
+        }
+
+    def _places(self, pairs: _Ids, line: int) -> _Places:
+        """The two call paths of most of the pairs, and the native functions of all."""
+        rows = self._watched.rows
+        names = ("native_frame", "native_stack", "partner_native_frame", "partner_native_stack", "partner_stack")
+        counted = Counter(zip(*(rows[name][pairs].tolist() for name in names), strict=True))
+        usual = counted.most_common(1)[0][0]
+        labels = self._lines.labels
+        place = labels.row(line)
+        others = Counter(
+            NOTHING if stack == NOTHING else int(self._lines.of_node[stack]) for stack in rows["partner_stack"][pairs]
+        )
+        other = others.most_common(1)[0][0]
+        partner: Row = {"file": None, "line": None, "file_id": None} if other == NOTHING else labels.row(other)
+        functions = [
+            [*self._borders.path(pair[0], pair[1]), *self._borders.path(pair[2], pair[3])]
+            for pair, count in counted.items()
+            for _ in range(count)
+        ]
+        return _Places(
+            place, partner, self._borders.path(usual[0], usual[1]), self._borders.path(usual[2], usual[3]), functions
+        )
+
+    def _source(self, file: int) -> Names | None:
+        if file not in self._names:
+            module = parse(self._lines.sources.text(file))
+            self._names[file] = None if module is None else Names(module)
+        return self._names[file]
+
+
+@dataclass(frozen=True)
+class _Places:
+    place: Row
+    partner: Row
+    path: list[str]
+    partner_path: list[str]
+    functions: list[list[str]]
+
+    @property
+    def partner_line_here(self) -> int | None:
+        """The partner's line, if it is in the same file."""
+        line: int | None = self.partner["line"]
+        return line if self.partner["file_id"] == self.place["file_id"] else None
+
+
+def _selected(
+    columns: dict[str, _Ids], borders: Borders, line_of_node: _Ids, window: Window, wanted: Filter
+) -> tuple[dict[str, _Ids], _Ids, _Ids]:
+    """The rows of native code below Python lines, with line and library."""
+    mine = window.selects(columns["thread"], columns["time_ns"])
+    if wanted.threads is not None:
+        mine &= wanted.threads[columns["thread"]]
+    library = borders.called_library(columns["stack"], columns["native_frame"], columns["native_stack"])
+    mine &= library != NO_LIBRARY
+    rows = {name: values[mine] for name, values in columns.items()}
+    return rows, line_of_node[rows["stack"]], library[mine]
+
+
+def _arrays(batch: pa.RecordBatch) -> dict[str, _Ids]:
+    return {name: ids(batch.column(name).cast(pa.int64())) for name in batch.schema.names}
+
+
+def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Window, wanted: Filter) -> _Watched:
+    names = (*_COLUMNS, *_PARTNERS)
+    schema = pa.schema([recording.specification.tables["redundancies"].schema.field(name) for name in names])
+    batches = [no_rows(schema), *recording.batches("redundancies", names)]
+    parts = [_selected(_arrays(batch), borders, line_of_node, window, wanted) for batch in batches]
+    rows = {name: np.concatenate([part[0][name] for part in parts]) for name in names}
+    # What the interpreter and its allocator do for the library is the same for all libraries, and no part of the work.
+    own = borders.in_library(rows["native_frame"])
+    line, library = (np.concatenate([part[at] for part in parts])[own] for at in (1, 2))
+    return _Watched(line, library, {name: values[own] for name, values in rows.items()})
+
+
+def _sum_time(recording: Recording, borders: Borders, lines: Lines, window: Window, wanted: Filter) -> _Time:
+    count = len(lines.labels)
+    total, squared, everything = np.zeros(count), np.zeros(count), 0.0
+    for batch in recording.batches("cpu", ("time_ns", "thread", "cpu_ns", "stack", "native_frame", "native_stack")):
+        columns = _arrays(batch)
+        everything += float(columns["cpu_ns"].sum())
+        rows, line, _ = _selected(columns, borders, lines.of_node, window, wanted)
+        weight = rows["cpu_ns"].astype(np.float64)
+        total += np.bincount(line, weight, count)
+        squared += np.bincount(line, weight**2, count)
+    return _Time(total, squared, everything)

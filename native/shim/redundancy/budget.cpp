@@ -1,0 +1,64 @@
+#include "redundancy/budget.h"
+
+#include "base/kernel.h"
+#include "redundancy/watchpoint.h"
+
+#include <atomic>
+#include <csignal>
+
+namespace tachograph::redundancy {
+namespace {
+
+constexpr int64_t kPerMille = 25;  // of a thread's CPU time
+// The sampled access, the next one, and the Python frame that goes on.
+constexpr int64_t kTrapsOfSample = 3;
+// A thread does not save up for more.
+constexpr int64_t kMostSamples = 4;
+constexpr int64_t kUsualNs = 60'000;
+constexpr int kTrials = 7;
+
+constinit std::atomic<int64_t> g_trap_ns{kUsualNs};
+
+int64_t sample_ns() { return kTrapsOfSample * budget::trap_ns(); }
+
+}  // namespace
+
+namespace budget {
+
+int measure(uint64_t data) {
+    Watchpoint trial;
+    if (const int error = trial.open(data)) return error;
+    alignas(8) volatile uint64_t watched = 0;
+    sigset_t blocked;
+    const bool comes =
+        pthread_sigmask(SIG_SETMASK, nullptr, &blocked) == 0 && sigismember(&blocked, SIGTRAP) == 0;
+    if (comes && trial.arm(Watchpoint::On::store, reinterpret_cast<uint64_t>(&watched), 8)) {
+        int64_t least = INT64_MAX;
+        for (int run = 0; run < kTrials; ++run) {
+            const int64_t before = kernel::own_cpu_ns();
+            watched = watched + 1;
+            const int64_t taken = kernel::own_cpu_ns() - before;
+            if (taken < least) least = taken;
+        }
+        g_trap_ns.store(least, std::memory_order_relaxed);
+        trial.disarm();
+    }
+    trial.close();
+    return 0;
+}
+
+int64_t trap_ns() { return g_trap_ns.load(std::memory_order_relaxed); }
+
+}  // namespace budget
+
+void Account::earn(int64_t cpu_ns) {
+    credit_ns_ += cpu_ns * kPerMille / 1000;
+    const int64_t most = kMostSamples * sample_ns();
+    if (credit_ns_ > most) credit_ns_ = most;
+}
+
+bool Account::affords(double random) const {
+    return static_cast<double>(credit_ns_) > 2 * random * static_cast<double>(sample_ns());
+}
+
+}  // namespace tachograph::redundancy

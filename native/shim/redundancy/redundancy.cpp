@@ -1,0 +1,294 @@
+// Redundant loads and stores, without a performance counter (after Witch, ASPLOS 2018, and PieProf,
+// ESEC/FSE 2021): at a CPU sample the memory that the interrupted thread is about to access is
+// watched, and the next access of the same kind says whether the value was the same.
+//
+// The watchpoints are the thread's own. More samples than watchpoints: each sample since a watch
+// began replaces it with the probability 1/n (reservoir sampling), so that pairs which lie far
+// apart are met as those that lie near.
+#include "base/kernel.h"
+#include "base/mixing.h"
+#include "base/safe_read.h"
+#include "base/trap_signal.h"
+#include "memory/releases.h"
+#include "redundancy/budget.h"
+#include "redundancy/decoder.h"
+#include "redundancy/traps.h"
+#include "redundancy/watchers.h"
+#include "spool/spool.h"
+#include "stacks/recorder.h"
+#include "stacks/sources.h"
+#include "stacks/stack_capture.h"
+#include "stacks/threads.h"
+
+#include <ucontext.h>
+#include <atomic>
+#include <csignal>
+
+namespace tachograph::redundancy {
+namespace {
+
+constexpr uint32_t kWatched = 8;  // bytes of a watchpoint
+
+struct Wanted {
+    std::atomic<bool> on{false};
+    std::atomic<bool> stopped{false};
+    bool loads = false;
+    bool stores = false;
+};
+constinit Wanted g;
+
+void stop_watching() {
+    if (!g.on.exchange(false)) return;
+    g.stopped.store(true);
+    watchers::end_all(Outcome::cut);
+    watchers::close_all();
+}
+
+// The program wants SIGTRAP.
+void taken() {
+    if (!g.on.load()) return;
+    stop_watching();
+    if (recording()) spool::count(Loss::watching_stopped);
+}
+
+// The calling thread blocks SIGTRAP: sigwait may take what is not the program's.
+void blocked() {
+    Watcher* watcher = watchers::known();
+    if (!watcher) return;
+    watchers::end_all(watcher, Outcome::cut);
+    disarm_ended(watcher);
+}
+
+// The largest piece that one watchpoint can watch: its address is a multiple of its size.
+void watch_of(uint64_t address, uint32_t width, uint64_t* at, uint32_t* size) {
+    for (uint32_t bytes = kWatched; bytes > 1; bytes /= 2) {
+        const uint64_t first = (address + bytes - 1) & ~uint64_t{bytes - 1};
+        if (first + bytes > address + width) continue;
+        *at = first;
+        *size = bytes;
+        return;
+    }
+    *at = address;
+    *size = 1;
+}
+
+bool watched_already(const Watcher& watcher, uint64_t address, uint32_t size) {
+    for (const Watch& watch : watcher.watches)
+        if (watch.state.load(std::memory_order_acquire) != State::free &&
+            watch.address < address + size && address < watch.address + watch.size)
+            return true;
+    return false;
+}
+
+// A place for one sample more: a free one, or that of a watch which leaves it. nullptr: none.
+Watch* place_for_one(Watcher* watcher) {
+    for (uint32_t at = 0; at < watcher->watches_open; ++at)
+        if (watcher->watches[at].state.load(std::memory_order_acquire) == State::free)
+            return &watcher->watches[at];
+    const auto first = static_cast<uint32_t>(next_random(&watcher->random));
+    Watch* left = nullptr;
+    for (uint32_t step = 0; step < watcher->watches_open; ++step) {
+        Watch* watch = &watcher->watches[(first + step) % watcher->watches_open];
+        ++watch->survived;
+        if (left || uniform(&watcher->random) * watch->survived >= 1 || !claim(watch)) continue;
+        end(watch, Outcome::replaced);
+        left = watch;
+    }
+    return left;
+}
+
+struct Sampled {
+    const Sample& sample;
+    Place place;
+    operands::Access access;
+};
+
+void fill(const Sampled& sampled, Watch* watch) {
+    watch->access = sampled.access;
+    watch->sampled = sampled.place;
+    watch->cpu_ns = sampled.sample.cpu_ns;
+    watch->thread = sampled.sample.thread->id.load(std::memory_order_relaxed);
+    watch->begun = false;
+    watch->value = watch->latest = 0;
+    watch->strays = watch->stores = 0;
+    watch->survived = 1;
+}
+
+// When the frame goes on to its next instruction, the native call that was sampled is over.
+void follow_frame(Watcher* watcher, Watch* watch) {
+    watch->frame = recorder().walker.progress ? recorder().walker.progress() : 0;
+    watch->crossed.store(Crossed::unknown, std::memory_order_release);
+    if (watch->frame == 0) return;
+    if (watcher->frame != watch->frame)
+        for (Watch& other : watcher->watches)
+            if (&other != watch && other.crossed.load(std::memory_order_acquire) == Crossed::no)
+                other.crossed.store(Crossed::unknown, std::memory_order_release);
+    watcher->frame = watch->frame;
+    if (watcher->progress.arm(Watchpoint::On::store, watch->frame, kWatched))
+        watch->crossed.store(Crossed::no, std::memory_order_release);
+}
+
+void begin(Watcher* watcher, const Sampled& sampled, Access kind, uint64_t address, uint32_t size) {
+    Watch* watch = place_for_one(watcher);
+    Watch unwatched;
+    if (!watch) {
+        fill(sampled, &unwatched);
+        unwatched.kind = kind;
+        return write_unwatched(unwatched, Outcome::no_room);
+    }
+    fill(sampled, watch);
+    watch->kind = kind;
+    watch->address = address;
+    watch->size = size;
+    releases::want(address);
+    follow_frame(watcher, watch);
+    watch->state.store(State::armed, std::memory_order_release);
+    const auto on = kind == Access::store ? Watchpoint::On::store : Watchpoint::On::any;
+    if (!watch->watchpoint.arm(on, address, size) && claim(watch)) end(watch, Outcome::cut);
+}
+
+bool is_header(uint64_t address, uint64_t size) {
+    return recorder().walker.is_header && recorder().walker.is_header(address, size) != 0;
+}
+
+Outcome outcome_of(operands::Next next) {
+    switch (next) {
+        case operands::Next::stack:
+            return Outcome::stack;
+        case operands::Next::header:
+            return Outcome::header;
+        case operands::Next::undecoded:
+            return Outcome::undecoded;
+        default:
+            return Outcome::none;
+    }
+}
+
+// Loads are many, and stores few: where both are wanted, every other sample looks for a store
+// first.
+operands::Next find_access(Watcher* watcher, const long long* registers, operands::Access* found) {
+    const bool stores_first = g.loads && g.stores && uniform(&watcher->random) < 0.5;
+    if (stores_first &&
+        operands::next(registers, {.loads = false, .stores = true, .is_header = is_header},
+                       found) == operands::Next::found)
+        return operands::Next::found;
+    return operands::next(registers, {.loads = g.loads, .stores = g.stores, .is_header = is_header},
+                          found);
+}
+
+void look(Watcher* watcher, const Sample& sample) {
+    Sampled sampled{sample, {}, {}};
+    Place& place = sampled.place;
+    place.time_ns = sample.time_ns;
+    place.pc = static_cast<uint64_t>(sample.context->uc_mcontext.gregs[REG_RIP]);
+    place.stack = sample.found.stack;
+    place.stack_state = sample.found.state;
+    place.native_stack = sample.native_stack;
+    place.native_path = sample.native_path;
+
+    const operands::Next next =
+        find_access(watcher, sample.context->uc_mcontext.gregs, &sampled.access);
+    const operands::Access& access = sampled.access;
+    Watch unwatched;
+    if (next != operands::Next::found) {
+        fill(sampled, &unwatched);
+        unwatched.kind = static_cast<Access>(kNoAccess);
+        return write_unwatched(unwatched, outcome_of(next));
+    }
+    const Access kind = access.writes ? Access::store : Access::load;
+    place.pc = access.pc;
+    place.width = static_cast<uint8_t>(access.width);
+    place.opcode = access.opcode;
+    uint64_t address = 0;
+    uint32_t size = 0;
+    watch_of(access.address, access.width, &address, &size);
+    if (watched_already(*watcher, address, size)) {
+        fill(sampled, &unwatched);
+        unwatched.kind = kind;
+        return write_unwatched(unwatched, Outcome::no_room);
+    }
+    begin(watcher, sampled, kind, address, size);
+}
+
+void sampled(const Sample& sample) {
+    if (!g.on.load(std::memory_order_acquire)) {
+        // Stopped by a thread that does not share our descriptors.
+        if (g.stopped.load(std::memory_order_relaxed)) watchers::leave();
+        return;
+    }
+    if (sample.found.state == TG_STACK_NONE || sample.found.stack == kNone) return;
+    if (sigismember(&sample.context->uc_sigmask, SIGTRAP) == 1) return;
+    const auto pc = static_cast<uint64_t>(sample.context->uc_mcontext.gregs[REG_RIP]);
+    if (stack_capture::is_ours(pc)) return;
+    Watcher* watcher = watchers::own(sample.thread);
+    // A sample in the middle of a trap's handler is of our own doing.
+    if (!watcher || watcher->busy.exchange(true)) return;
+    const bool before = safe_read::kernel_chosen();
+    if (!sample.fault_gets_through) safe_read::use_kernel(true);
+    disarm_ended(watcher);
+    watcher->account.earn(sample.cpu_ns);
+    if (watcher->account.affords(uniform(&watcher->random))) look(watcher, sample);
+    safe_read::use_kernel(before);
+    watcher->busy.store(false);
+}
+
+bool prepare(const tg_options& options) {
+    g.loads = (options.redundancy & TG_REDUNDANT_LOADS) != 0;
+    g.stores = (options.redundancy & TG_REDUNDANT_STORES) != 0;
+    if (g.loads || g.stores) decoder::prepare();
+    return true;
+}
+
+int start() {
+    if (!g.loads && !g.stores) return 0;
+    // Without both, recording goes on, and says what is missing.
+    if (!trap_signal::install(on_trap, taken, blocked)) {
+        spool::count(Loss::watchpoints_refused);
+        return 0;
+    }
+    if (budget::measure(watchers::kTrial) != 0) {
+        trap_signal::remove();
+        spool::count(Loss::watchpoints_refused);
+        return 0;
+    }
+    releases::listen([](uint64_t address, uint64_t size) {
+        watchers::end_within(address, size, Outcome::released);
+    });
+    g.on.store(true, std::memory_order_release);
+    return 0;
+}
+
+constexpr Source kSource{
+    .name = "redundancy",
+    .prepare = prepare,
+    .start = start,
+    .pause =
+        [](bool yes) {
+            if (yes) watchers::end_all(Outcome::cut);
+        },
+    .sampled = sampled,
+    .tick =
+        [](int64_t) {
+            // Another handler of SIGTRAP: a trap would be the program's death.
+            if (g.on.load(std::memory_order_acquire) && !trap_signal::verify()) taken();
+            return true;
+        },
+    .keep = [] { return watchers::end_all(Outcome::cut); },
+    .flush = [] { watchers::end_all(Outcome::cut); },
+    .finish = stop_watching,
+    .stop = stop_watching,
+    .cost = traps_cost_ns,
+    .unwatch = [](threads::Thread* thread) { watchers::abandon(thread); },
+    .leave = [](threads::Thread*) { watchers::leave(); },
+    .after_fork =
+        [](bool in_child) {
+            if (!in_child) return;
+            g.on.store(false);
+            watchers::forget();
+            trap_signal::remove();
+        },
+};
+TG_REGISTER_SOURCE(kSource);
+
+}  // namespace
+}  // namespace tachograph::redundancy

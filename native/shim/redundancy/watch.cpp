@@ -1,0 +1,64 @@
+#include "redundancy/watch.h"
+
+#include "memory/releases.h"
+#include "spool/spool.h"
+#include "stacks/modules.h"
+#include "tachograph/numbers.h"
+
+namespace tachograph::redundancy {
+namespace {
+
+constexpr uint8_t kUnknown = 2;
+
+void write(const Watch& watch, Outcome outcome, const Place* partner, bool equal) {
+    const spool::Ticket ticket = spool::reserve(Kind::redundancy, sizeof(RedundancyRecord));
+    if (!ticket.record) return;
+    auto* record = reinterpret_cast<RedundancyRecord*>(ticket.record);
+    const Place& sampled = watch.sampled;
+    record->time_ns = sampled.time_ns;
+    record->cpu_ns = watch.cpu_ns;
+    record->pc = sampled.pc;
+    record->thread = watch.thread;
+    record->stack = sampled.stack;
+    record->native_stack = sampled.native_stack;
+    record->width = sampled.width;
+    record->opcode = sampled.opcode;
+    record->stack_state = sampled.stack_state;
+    record->native_path = sampled.native_path;
+    record->access = static_cast<uint8_t>(watch.kind);
+    record->outcome = static_cast<uint8_t>(outcome);
+    record->equal = kUnknown;
+    record->crossed = kUnknown;
+    record->partner_stack = kNone;
+    record->partner_stack_state = TG_STACK_UNSEEN;
+    record->stores_between = static_cast<uint8_t>(watch.stores);
+    if (sampled.pc != 0) modules::saw(sampled.pc);
+    if (partner) {
+        record->equal = equal ? 1 : 0;
+        record->crossed = static_cast<uint8_t>(watch.crossed.load(std::memory_order_acquire));
+        record->partner_time_ns = partner->time_ns;
+        record->partner_pc = partner->pc;
+        record->partner_stack = partner->stack;
+        record->partner_native_stack = partner->native_stack;
+        record->partner_width = partner->width;
+        record->partner_opcode = partner->opcode;
+        record->partner_stack_state = partner->stack_state;
+        record->partner_native_path = partner->native_path;
+        if (partner->pc != 0) modules::saw(partner->pc);
+    }
+    spool::commit(ticket);
+}
+
+}  // namespace
+
+void end(Watch* watch, Outcome outcome, const Place* partner, bool equal) {
+    releases::drop(watch->address);
+    write(*watch, outcome, partner, equal);
+    watch->state.store(State::free, std::memory_order_release);
+}
+
+void write_unwatched(const Watch& sample, Outcome outcome) {
+    write(sample, outcome, nullptr, false);
+}
+
+}  // namespace tachograph::redundancy

@@ -1,0 +1,137 @@
+"""Redundant loads and stores: what is found, and what is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tachograph.analyzer import Profile
+from unit.analyzer.recordings import NATIVE_FRAME, OTHER_FRAME, PYTHON_FRAME, Builder
+
+STORE = 1
+RELEASED = 2
+
+
+@pytest.fixture
+def native(builder: Builder) -> tuple[int, int]:
+    """A stack on line 3 of /srv/a.py, and the path of native code that it called: 100 samples, one second."""
+    builder.parameters["redundancy"] = True
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 2))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    for _ in range(100):
+        builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
+    return stack, path
+
+
+def add(builder: Builder, native: tuple[int, int], count: int, *, equal: bool | None, **values: Any) -> None:
+    """Pairs of accesses of that code."""
+    stack, path = native
+    places = {"native_frame": NATIVE_FRAME, "native_stack": path}
+    for number in range(count):
+        partner = {f"partner_{name}": value for name, value in places.items()} if equal is not None else {}
+        builder.redundancy(stack, 10.0 * number, equal=equal, **{**places, **partner, **values})
+
+
+def test_a_line_whose_calls_load_the_same_again(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
+) -> None:
+    add(builder, native, 60, equal=True)
+    add(builder, native, 20, equal=None, outcome=RELEASED)
+    answer = profile()
+    assert answer.redundancies is not None
+    (found,) = answer.redundancies.to_dict("records")
+    assert (found["file"], found["line"], found["partner_line"]) == ("/srv/a.py", 3, 3)
+    assert (found["kind"], found["category"], found["traps"]) == ("load", None, 60)
+    # Of 80 watched accesses 60 were repeated: so is that part of a second.
+    assert found["quantity_s"] == pytest.approx(0.75)
+    assert found["quantity_s_low"] < 0.75 < found["quantity_s_high"]
+    assert (found["redundant_share"], found["base_rate"]) == (1.0, pytest.approx(0.8))
+    assert found["native_path"] == found["partner_native_path"] == ["deflate", "list_sort"]
+    assert "libz.so" in found["why"]
+    json.dumps(found["native_path"])
+
+
+def test_what_is_usual_is_nothing(builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]) -> None:
+    add(builder, native, 80, equal=True)
+    add(builder, native, 20, equal=False)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies.empty
+
+
+def test_stores_are_held_against_stores(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
+) -> None:
+    add(builder, native, 80, equal=True, access=STORE)
+    add(builder, native, 20, equal=False, access=STORE)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies["kind"].tolist() == ["store"]
+
+
+@pytest.mark.parametrize("crossed", [False, None])
+def test_what_a_library_repeats_within_a_call_is_its_own(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile], crossed: bool | None
+) -> None:
+    add(builder, native, 90, equal=True, crossed=crossed)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies.empty
+
+
+def test_a_library_that_repeats_more_on_ordinary_lines_has_a_higher_base_rate(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
+) -> None:
+    # Nine lines with seven pairs each, all of them equal: too few to stand out, one by one.
+    for line in range(10, 19):
+        other = builder.stack((builder.code(builder.file("/srv/a.py")), line))
+        below = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, other), OTHER_FRAME)
+        add(builder, (other, below), 7, equal=True)
+    add(builder, native, 60, equal=True)
+    add(builder, native, 4, equal=False)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies.empty  # 60 of 64 are at least 85 %, and 79 of 83 are usual
+
+
+def test_few_pairs_say_nothing(builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]) -> None:
+    add(builder, native, 9, equal=True, access=STORE)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies.empty
+
+
+def test_the_interpreter_itself_is_no_library(builder: Builder, profile: Callable[..., Profile]) -> None:
+    builder.parameters["redundancy"] = True
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 2))
+    outer = builder.stack((builder.code(builder.file("/srv/b.py")), 2))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, outer), NATIVE_FRAME)
+    builder.cpu(stack, native_stack=path, native_path=1)
+    # The evaluation loop of a.py's line, which native code of b.py's line has called; and a sort by the interpreter.
+    for frame, below in ((PYTHON_FRAME, path), (OTHER_FRAME, builder.native_stack(None, PYTHON_FRAME, stack))):
+        add(builder, (stack, below), 90, equal=True, native_frame=frame)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies.empty
+
+
+def test_what_was_not_watched_is_not_known(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
+) -> None:
+    assert profile().redundancies is None  # the kernel gave no watchpoints
+
+
+def test_without_the_option_nothing_is_known(builder: Builder, profile: Callable[..., Profile]) -> None:
+    assert profile().redundancies is None
+
+
+def test_only_what_was_asked_for_counts(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
+) -> None:
+    add(builder, native, 60, equal=True)
+    answer = profile(end_s=0.05)
+    assert answer.redundancies is not None
+    assert answer.redundancies.empty
