@@ -7,7 +7,7 @@ import pytest
 
 from oracle import support
 from oracle.conftest import Recorder
-from oracle.memory import BLOCK_MEAN, check_lines, line_bytes, window_bytes
+from oracle.memory import BLOCK_MEAN, check_lines, line_bytes, rows, window_bytes
 from tachograph.format.enumerations import DOMAINS
 
 pytestmark = pytest.mark.native
@@ -108,3 +108,10 @@ def test_each_line_has_the_pages_that_it_touched(recorded: Recorder, allocations
     """
     run = recorded("reserved_lines.py", str(allocations))
     check_lines(run, "live_at_end_bytes", list(run.truth["sizes"]), rel=0, extra=4 * 2 * BLOCK_MEAN)
+
+
+def test_what_grows_for_long_is_charged_to_the_line_that_touches_it(recorded: Recorder, allocations: Path) -> None:
+    run = recorded("reserved_growth.py", str(allocations))
+    mapped = [row for row in rows(run.recording, "allocations") if row["domain"] == DOMAINS.index("mapped")]
+    assert not [row for row in mapped if row["stack"] is None]
+    check_lines(run, "live_at_end_bytes", ["growth"], rel=0, extra=2 * BLOCK_MEAN)

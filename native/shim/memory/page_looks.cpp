@@ -93,7 +93,7 @@ class Tally {
     size_t went_ = 0;
 };
 
-enum class Step : uint8_t { done, again, nothing_there };
+enum class Step : uint8_t { done, again, nothing_there, ended };
 
 void compare(const Range& part, const resident_pages::Answer& answer, const Look& look,
              Found* found) {
@@ -136,6 +136,7 @@ Step try_next_part(uintptr_t* at, uintptr_t end, const Look& look, Found* found)
         }
     }
     const resident_pages::Answer answer = resident_pages::ask(part.begin, part.end);
+    if (look.still && !look.still(look.context)) return Step::ended;
     Charge& charge = *look.charge;
     for (;;) {
         {
@@ -199,7 +200,7 @@ Found between(uintptr_t begin, uintptr_t end, const Look& look) {
         const Step step = try_next_part(&at, end, look, &found);
         if (step == Step::nothing_there) break;
         answers = step == Step::again ? answers + 1 : 0;
-        found.whole = answers < kAnswers;
+        found.whole = step != Step::ended && answers < kAnswers;
         if (!found.whole) break;
     }
     return found;

@@ -46,6 +46,10 @@ struct Look {
     bool learn;  // pages that came are counted and charged; else only how many there are is told
     Seeks seeks;
     int tries;
+    // Asked of each part between the kernel's answer and the charge: false ends the look, as pages
+    // may have come that are not to be charged there.
+    bool (*still)(void* context) = nullptr;
+    void* context = nullptr;
 };
 
 struct Found {

@@ -48,6 +48,7 @@ constexpr int64_t kEndOfPatienceNs = 1'000'000'000;
 struct State {
     std::atomic<uint32_t> latest{kNone};  // slot of the thread that ran Python last
     std::atomic<int64_t> nudged_at{0};    // page faults when it was last told to look
+    std::atomic<uint64_t> claimed{0};     // pages that threads have found that run Python
     std::atomic<int64_t> own_sweep_ns{0};
     std::atomic<int64_t> own_sweep_took_ns{0};
     // The recorder's own thread's.
@@ -55,6 +56,8 @@ struct State {
     int64_t sweep_took_ns = 0;
     int64_t swept_resident = 0;
     int64_t pending_ns = 0;  // since when there is growth that is charged to no thread
+    uint64_t pending = 0;    // pages of it then
+    uint64_t claimed_before = 0;
     void* walk_hint = nullptr;
     pid_t walk_hint_tid = 0;
 };
@@ -98,6 +101,7 @@ Found look_as(Charge& charge, heap::Counters* counters, bool ends, int tries) {
                                   std::memory_order_relaxed);
         g.own_sweep_ns.store(kernel::monotonic_ns(), std::memory_order_relaxed);
     }
+    g.claimed.fetch_add(found.came, std::memory_order_relaxed);
     if (found.came >= kNoticeable) watch(counters);
     return found;
 }
@@ -124,8 +128,8 @@ void hurry_latest() {
     hurry(counters);
 }
 
-// Where the thread that ran Python last stands, if it stands.
-bool charge_latest(Charge* charge) {
+// Where the thread that ran Python last stands, if it stands; it does as long as `seen` holds.
+bool charge_latest(Charge* charge, kernel::ThreadCpu* seen) {
     const uint32_t index = g.latest.load(std::memory_order_relaxed);
     if (index == kNone) return false;
     const threads::Thread* thread = threads::at(index);
@@ -133,10 +137,10 @@ bool charge_latest(Charge* charge) {
     if (tid <= 0) return false;
     if (tid != g.walk_hint_tid) g.walk_hint = nullptr;
     g.walk_hint_tid = tid;
-    kernel::ThreadCpu seen = kernel::read_cpu(tid);
+    *seen = kernel::read_cpu(tid);
     tg_walk found = kNotWalked;
-    recorder().walker.walk_other(tid, &g.walk_hint, kernel::has_not_run, &seen, &found);
-    if (!kernel::has_not_run(&seen) || found.stack == kNone) return false;
+    recorder().walker.walk_other(tid, &g.walk_hint, kernel::has_not_run, seen, &found);
+    if (!kernel::has_not_run(seen) || found.stack == kNone) return false;
     charge->way = Charge::Way::given;
     charge->ready = true;
     charge->page.thread = thread->id.load(std::memory_order_relaxed);
@@ -144,6 +148,8 @@ bool charge_latest(Charge* charge) {
     charge->page.stack_state = found.state;
     return true;
 }
+
+bool has_not_run(void* seen) { return kernel::has_not_run(seen) != 0; }
 
 // Whether the calling thread may be charged: it runs Python, and is in none of our functions.
 bool may_charge(Page* page) {
@@ -274,7 +280,8 @@ void sampled(const tg_walk& found, uint64_t pc) {
         g.nudged_at.store(faults, std::memory_order_relaxed);
         return hurry_latest();
     }
-    if (found.gil == static_cast<uint8_t>(Gil::yes))
+    if (found.gil == static_cast<uint8_t>(Gil::yes) ||
+        g.latest.load(std::memory_order_relaxed) == kNone)
         g.latest.store(index_of(counters), std::memory_order_relaxed);
     if (faults == counters->faults) return;
     Charge charge;
@@ -304,25 +311,36 @@ void tick(int64_t now_ns) {
     const int64_t moved = resident - g.swept_resident;
     constexpr int64_t kLeast = static_cast<int64_t>(kNoticeable * resident_pages::kPage);
     if (g.pending_ns == 0 && moved < kLeast && moved > -kLeast) return;
-    Charge charge;
-    const bool impatient = g.pending_ns != 0 && now_ns - g.pending_ns >= kPatienceNs;
+    // What was found first has a thread since: what there is now is younger. A program that touches
+    // ever more memory has always some that is about to be found.
+    const uint64_t claimed = g.claimed.load(std::memory_order_relaxed);
+    const bool younger = claimed - g.claimed_before >= g.pending;
+    const int64_t waited_ns = g.pending_ns == 0 || younger ? 0 : now_ns - g.pending_ns;
     // It is of no thread: then of the one that ran Python last, and probably waits for it.
-    const bool learn =
-        impatient && (charge_latest(&charge) || now_ns - g.pending_ns >= kEndOfPatienceNs);
-    if (learn && charge.way == Charge::Way::none) {
+    Charge charge;
+    kernel::ThreadCpu seen{};
+    const bool stands = waited_ns >= kPatienceNs && charge_latest(&charge, &seen);
+    const bool unclaimed = !stands && waited_ns >= kEndOfPatienceNs;
+    if (unclaimed) {
         charge.way = Charge::Way::given;
         charge.ready = true;
         charge.page = {kNone, kNone, TG_STACK_UNSEEN, 0};
     }
-    const Found found = page_looks::all({&charge, learn, Seeks::all, kTries});
+    const Found found = page_looks::all(
+        {&charge, stands || unclaimed, Seeks::all, kTries, stands ? has_not_run : nullptr, &seen});
     g.swept_ns = kernel::monotonic_ns();
     g.sweep_took_ns = g.swept_ns - now_ns;
-    if (found.came < kNoticeable || learn) {
+    if (stands) g.claimed.fetch_add(found.came, std::memory_order_relaxed);
+    if (unclaimed || (found.whole && (stands || found.came < kNoticeable))) {
         g.pending_ns = 0;
         g.swept_resident = resident;
         return;
     }
-    if (g.pending_ns == 0) g.pending_ns = now_ns;
+    if (waited_ns == 0) {
+        g.pending_ns = now_ns;
+        g.pending = found.came;
+        g.claimed_before = claimed;
+    }
     hurry_latest();
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef __cplusplus
@@ -187,5 +188,21 @@ EXPORT int64_t oracle_touch_beside(char* base, size_t size) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, touch_all, &all)) abort();
     pthread_join(thread, NULL);
+    return (int64_t)size;
+}
+
+static double monotonic_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Touches each page of some of it, at an even pace, in about so many seconds. The bytes. */
+EXPORT int64_t oracle_touch_evenly(char* base, size_t size, double seconds) {
+    const double begin = monotonic_s();
+    for (size_t at = 0; at < size; at += 4096) {
+        while (monotonic_s() - begin < seconds * (double)at / (double)size) continue;
+        base[at] = 1;
+    }
     return (int64_t)size;
 }
