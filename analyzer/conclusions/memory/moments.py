@@ -148,6 +148,26 @@ def first_at_top(resident: NDArray[np.float64]) -> int:
     return int(np.argmax(resident >= resident.max() - NOTICEABLE))
 
 
+def unmoved_until(counters: Counters, moment_ns: int, processes: int) -> NDArray[np.int64]:
+    """By process, until when its footprint and its resident set stayed as they were at a moment, as far as rows tell.
+
+    A writer may look at blocks a while after it read the resident set: what it finds is of the moment as well.
+    """
+    until = np.full(processes, moment_ns, np.int64)
+    for process in distinct(counters.process).tolist():
+        rows = counters.of(process)
+        rows = rows[~np.isnan(counters.resident[rows])]
+        at = int(np.searchsorted(counters.time_ns[rows], moment_ns, side="right")) - 1
+        if at < 0:
+            continue
+        levels = np.stack((counters.resident[rows[at:]], counters.footprint[rows[at:]]))
+        moved = np.flatnonzero(~(np.abs(levels - levels[:, :1]) <= NOTICEABLE).all(axis=0))
+        stayed = int(moved[0]) if len(moved) else levels.shape[1]
+        if stayed > 1:
+            until[process] = counters.time_ns[rows[at + stayed - 1]]
+    return until
+
+
 def held_at(counters: Counters, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:
     """What the processes that have not ended hold together."""
     running = [process for process in distinct(counters.process).tolist() if gone[process] >= moment_ns]

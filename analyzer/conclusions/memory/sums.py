@@ -13,7 +13,7 @@ from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SAMPLED
 from .calibration import MAX_FACTOR
 from .counters import PYTHON
 from .heap import Heap
-from .moments import MAPPED
+from .moments import MAPPED, unmoved_until
 from .touched import touched_part
 
 ESTIMATED = ("allocated", "freed", "net", "live_at_peak", "live_at_resident_peak", "live_at_end")
@@ -222,10 +222,15 @@ def _subtract_untouched(heap: Heap, sums: _Floats, by_thread: dict[str, _Floats]
         sums[:, MEASURES.index("untouched_at_peak_bytes")] = np.nan
         return
     blocks = heap.blocks
-    for name, moment in (("peak", heap.peak), ("resident_peak", heap.resident_peak)):
+    processes = len(heap.gone_ns)
+    looked_ns = {
+        "peak": np.full(processes, heap.peak.time_ns),
+        "resident_peak": unmoved_until(heap.counters, heap.resident_peak.time_ns, processes),
+    }
+    for name, moments_ns in looked_ns.items():
         held = alive[f"live_at_{name}"]
         # The blocks that are looked at are large, and stand for themselves.
-        untouched = (blocks.certain * (1.0 - touched_part(heap.looks, blocks, moment.time_ns)))[held]
+        untouched = (blocks.certain * (1.0 - touched_part(heap.looks, blocks, moments_ns)))[held]
         _add(sums, f"untouched_at_{name}_bytes", blocks.site[held], untouched)
         if name == "resident_peak":
             thread, known = blocks.thread[held], blocks.thread[held] >= 0

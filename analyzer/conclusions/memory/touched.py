@@ -47,8 +47,8 @@ def keys(process: NDArray[np.integer], block: NDArray[np.integer]) -> NDArray[np
     return np.asarray(process.astype(np.int64) << 32 | block.astype(np.int64), np.int64)
 
 
-def touched_part(looks: Looks, blocks: Blocks, moment_ns: int) -> NDArray[np.float64]:
-    """By block, the part of it that was in memory at a moment: as it was when it was last looked at.
+def touched_part(looks: Looks, blocks: Blocks, moments_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """By block, the part of it that was in memory at its process's moment: as it was when it was last looked at.
 
     Before the first look it is taken to have grown evenly from nothing. A block that was never looked at, small or
     short-lived, counts as touched.
@@ -60,10 +60,10 @@ def touched_part(looks: Looks, blocks: Blocks, moment_ns: int) -> NDArray[np.flo
     known, first, end = known[end > first], first[end > first], end[end > first]
     if not len(known):
         return part
-    seen = np.concatenate(([0], np.cumsum(looks.time_ns <= moment_ns)))
+    seen = np.concatenate(([0], np.cumsum(looks.time_ns <= moments_ns[looks.key >> 32])))
     before = seen[end] - seen[first]
     resident = looks.resident[np.maximum(first + before - 1, first)]
-    birth, look = blocks.birth_ns[known], looks.time_ns[first]
+    birth, look, moment_ns = blocks.birth_ns[known], looks.time_ns[first], moments_ns[blocks.process[known]]
     grown = np.clip((moment_ns - birth) / np.maximum(look - birth, 1), 0.0, 1.0)
     resident = np.where(before > 0, resident, resident * grown)
     part[known] = np.clip(resident / np.maximum(blocks.certain[known], 1.0), 0.0, 1.0)

@@ -12,9 +12,11 @@ namespace {
 
 using resident_pages::kPage;
 
-// A look at 1 GiB of single pages takes about a millisecond: at most one in so many parts of the
-// time.
+// A look at 1 GiB of single pages takes about a millisecond. Looks take at most one in so many
+// parts of the time, beside some time that short programs and those that have been still for a
+// while have.
 constexpr int64_t kCost = 200;
+constexpr int64_t kCreditNs = 20'000'000;
 // What is all in memory stays there, but for what the program gives back and what is swapped out.
 constexpr int64_t kFullNs = 5'000'000'000;
 // A change by less than this part of a block is not told.
@@ -22,9 +24,10 @@ constexpr int64_t kFinest = 256;
 
 struct State {
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
+    std::atomic<bool> owed{false};
     // Of the thread that is at it.
-    int64_t looked_ns = 0;
-    int64_t took_ns = 0;
+    int64_t left_ns = kCreditNs;  // that looks may take
+    int64_t earned_ns = 0;
     int64_t full_ns = 0;  // when those were looked at that are all in memory
 };
 constinit State g;
@@ -51,31 +54,50 @@ bool worth_telling(const blocks::Large& block, int64_t resident) {
     return change >= block.size / kFinest || resident == block.size || resident == 0;
 }
 
+// How much time looks may take now; below 0: none.
+int64_t credit(int64_t now_ns) {
+    if (g.earned_ns != 0) g.left_ns += (now_ns - g.earned_ns) / kCost;
+    g.earned_ns = now_ns;
+    if (g.left_ns > kCreditNs) g.left_ns = kCreditNs;
+    return g.left_ns;
+}
+
+void look_at_all(int64_t now_ns) {
+    const int64_t used = kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    const bool full = now_ns - g.full_ns >= kFullNs;
+    blocks::Large block;
+    for (uint32_t place = 0; blocks::large_from(place, &block); place = block.place + 1) {
+        if (!full && block.told == block.size) continue;
+        const int64_t resident = resident_of(block);
+        if (worth_telling(block, resident)) blocks::tell(block, kernel::monotonic_ns(), resident);
+    }
+    g.left_ns -= kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID) - used;
+    if (full) g.full_ns = now_ns;
+}
+
 }  // namespace
 
 void look(bool now) {
-    if (!blocks::any_large() || g.busy.test_and_set(std::memory_order_acquire)) return;
+    if (!blocks::any_large()) return g.owed.store(false, std::memory_order_relaxed);
+    if (g.busy.test_and_set(std::memory_order_acquire)) return;
     const int64_t began = kernel::monotonic_ns();
-    if (now || began - g.looked_ns >= kCost * g.took_ns) {
-        const int64_t used = kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        const bool full = began - g.full_ns >= kFullNs;
-        blocks::Large block;
-        for (uint32_t place = 0; blocks::large_from(place, &block); place = block.place + 1) {
-            if (!full && block.told == block.size) continue;
-            const int64_t resident = resident_of(block);
-            if (worth_telling(block, resident))
-                blocks::tell(block, kernel::monotonic_ns(), resident);
-        }
-        g.looked_ns = kernel::monotonic_ns();
-        g.took_ns = kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID) - used;
-        if (full) g.full_ns = began;
-    }
+    const bool may = credit(began) >= 0 || now;
+    if (may) look_at_all(began);
+    g.owed.store(!may, std::memory_order_relaxed);
     g.busy.clear(std::memory_order_release);
+}
+
+bool look_if_owed() {
+    if (!g.owed.load(std::memory_order_relaxed)) return false;
+    look(false);
+    return !g.owed.load(std::memory_order_relaxed);
 }
 
 void after_fork_in_child() {
     g.busy.clear();
-    g.looked_ns = g.took_ns = g.full_ns = 0;
+    g.owed.store(false);
+    g.left_ns = kCreditNs;
+    g.earned_ns = g.full_ns = 0;
 }
 
 }  // namespace tachograph::block_looks

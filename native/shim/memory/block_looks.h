@@ -8,8 +8,10 @@
 namespace tachograph::block_looks {
 
 // Looks at the large blocks that have their rows, and writes of which more or less is in memory
-// than was told. `now`: also if that has just been done, at some cost.
+// than was told. Unless `now`, not if looks have taken too much time lately: then that is owed.
 void look(bool now);
+// Looks if that is owed, and there is time for it. True: it has looked.
+bool look_if_owed();
 
 void after_fork_in_child();
 

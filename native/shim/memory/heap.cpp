@@ -319,6 +319,8 @@ bool tick(int64_t now_ns) {
     if (footprint::tick_due(now_ns)) {
         block_looks::look(false);  // beside each resident set: what of the blocks it is made of
         footprint::tick();
+    } else if (block_looks::look_if_owed()) {
+        footprint::mark();  // what was found is of this resident set
     }
     if (now_ns - g.adapted_ns < kAdaptNs) return true;
     g.adapted_ns = now_ns;

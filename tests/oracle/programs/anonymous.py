@@ -1,10 +1,9 @@
 """How much anonymous memory a process has in RAM, with or without numpy: argument 2 is ``numpy`` or ``nothing``."""
 
 import sys
-import time
 from pathlib import Path
 
-from memory_truth import MemoryTruth
+from memory_truth import MemoryTruth, looked
 
 
 def anonymous() -> int:
@@ -17,5 +16,5 @@ if sys.argv[2] == "numpy":
     import numpy  # noqa: F401, ICN001 - it is what is measured
 truth = MemoryTruth()
 truth.sizes = {"anonymous": anonymous()}
-time.sleep(0.8)  # the recorder looks four times a second
+looked()
 truth.write()

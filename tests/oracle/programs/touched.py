@@ -6,7 +6,7 @@ What the program holds is most before it drops ``filled``; what it has touched i
 import ctypes
 import time
 
-from memory_truth import MemoryTruth
+from memory_truth import MemoryTruth, looked
 
 MB = 1 << 20
 MAPPING = 24 * MB
@@ -30,13 +30,13 @@ def main() -> None:
     ctypes.memset(half, 1, 256 * MB)
     filled = libc.malloc(128 * MB)  # @filled
     ctypes.memset(filled, 1, 128 * MB)
-    time.sleep(0.8)  # the recorder looks four times a second
+    looked()
     libc.free(filled)
-    time.sleep(0.8)
+    looked()
     before = time.monotonic_ns()
     for address in later:
         ctypes.memset(address, 1, MAPPING)
-    time.sleep(0.8)
+    looked()
     truth.facts["touched"] = [before, time.monotonic_ns()]
     for address in later:
         libc.munmap(address, MAPPING)

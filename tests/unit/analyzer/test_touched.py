@@ -79,6 +79,30 @@ def test_a_block_fills_evenly_before_its_first_look(builder: Builder, profile: C
     assert by_line(profile(), "live_at_resident_peak_bytes") == [pytest.approx(30 * MB)]
 
 
+@pytest.mark.parametrize(
+    ("footprint", "resident", "expected"),
+    [
+        (100, 90, 80),  # nothing has moved: the look is of the resident peak
+        (100, 85, 30),  # less of it may have been in memory then
+        (105, 90, 30),  # something else came, and what was resident may be its
+    ],
+)
+def test_a_look_after_the_resident_peak_is_of_it_if_nothing_moved(
+    builder: Builder, profile: Callable[..., Profile], footprint: int, resident: int, expected: int
+) -> None:
+    code = builder.code(builder.file("/srv/a.py"))
+    builder.memory("start", 0, 0)
+    builder.block(builder.stack((code, 0)), 100 * MB, 100, block=1)
+    builder.touched(1, 200, 30 * MB)
+    builder.memory("tick", 201, 100 * MB, obj_allocated_bytes=100 * MB, resident_bytes=40 * MB)
+    builder.memory("tick", 450, 100 * MB, resident_bytes=90 * MB)
+    builder.touched(1, 900, 80 * MB)
+    more = (footprint - 100) * MB
+    builder.memory("tick", 901, footprint * MB, obj_allocated_bytes=more, resident_bytes=resident * MB)
+    builder.memory("end", 1000, footprint * MB)
+    assert by_line(profile(), "live_at_resident_peak_bytes")[0] == pytest.approx(expected * MB)
+
+
 def test_blocks_of_two_processes_have_the_same_numbers(builder: Builder, profile: Callable[..., Profile]) -> None:
     code = builder.code(builder.file("/srv/a.py"))
     one, two = (builder.stack((code, line)) for line in range(2))
