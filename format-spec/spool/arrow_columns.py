@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ def column(values: Collection[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(numbers.tobytes())])
 
 
+@lru_cache(maxsize=512)
 def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
     """One value, or null."""
     return column([value], kind)[0]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_ROWS_AT_ONCE = 1 << 20
+FEWEST_ROWS_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -85,18 +86,23 @@ class Assembled:
         chunks = sorted(self._chunks[kind.name], key=lambda item: item[1].first_ns)
         lifetimes = self._lifetimes() if kind is BLOCK_ROWS else {}
         schema = self.spec.tables[name].schema
-        pending = table_of([], schema)
+        pieces, waiting = [table_of([], schema)], 0
         for index, (process, chunk) in enumerate(chunks):
-            raws = (lifetimes[process].join(raw) if lifetimes else raw for raw in chunk.read())
-            pieces = [pending, *(self._final(kind, raw, process, schema) for raw in raws)]
+            for raw in chunk.read():
+                born = lifetimes[process].join(raw) if lifetimes else raw
+                pieces.append(self._final(kind, born, process, schema))
+                waiting += raw.num_rows
+            last = index + 1 == len(chunks)
+            if waiting < FEWEST_ROWS_AT_ONCE and not last:
+                continue
             merged = pa.concat_tables(pieces).sort_by(kind.time)
             ready = merged.num_rows
-            if index + 1 < len(chunks):
+            if not last:
                 later = chunks[index + 1][1].first_ns
                 ready = pc.sum(pc.less(merged.column(kind.time), scalar(later, pa.int64()))).as_py() or 0
             for start in range(0, ready, MAX_ROWS_AT_ONCE):
                 yield merged.slice(start, min(MAX_ROWS_AT_ONCE, ready - start))
-            pending = merged.slice(ready)
+            pieces, waiting = [merged.slice(ready)], 0
 
     def table(self, name: str) -> pa.Table:
         """A whole table, in memory."""
@@ -186,7 +192,8 @@ class Assembled:
     def _lifetimes(self) -> dict[int, Lifetimes]:
         """What is known of sampled blocks beside their birth, by process."""
         freed, touched = (self._tables_by_process(kind) for kind in (FREED_ROWS, TOUCHED_ROWS))
-        return {process: Lifetimes(freed[process], touched[process]) for process in freed}
+        sampled = {process for process, _ in self._chunks[BLOCK_ROWS.name]}
+        return {process: Lifetimes(freed[process], touched[process]) for process in sorted(sampled)}
 
     def _tables_by_process(self, kind: RowKind) -> dict[int, Iterator[pa.Table]]:
         """The rows of a kind as they are in the spool."""

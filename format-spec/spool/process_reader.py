@@ -105,21 +105,24 @@ def _add_part(facts: ProcessFacts, part: Part, chunks: Chunks, spec: Specificati
 
 
 def _tables(source: Part | bytes, kind: RowKind, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    return part_rows(source, kind, columns) if isinstance(source, Part) else iter([raw_table(kind, source)])
+    return part_rows(source, kind, columns) if isinstance(source, Part) else iter([raw_table(kind, source, columns)])
 
 
 def _add_chunk(facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part | bytes, spec: Specification) -> None:
     """Note the rows of a source and what they refer to; the damaged ones are counted as torn records."""
     least = _least(kind, spec)
     columns = list(dict.fromkeys([kind.time, *(each.field for each in kind.references), *least]))
-    firsts = []
+    firsts, torn = [], 0
     for table in _tables(source, kind, columns):
         sound = sound_rows(table, least)
-        facts.records_torn += table.num_rows - sound.num_rows
+        torn += table.num_rows - sound.num_rows
         if sound.num_rows:
             firsts.append(_mention_rows(facts, kind, sound))
+    facts.records_torn += torn
     if firsts:
-        chunks[kind.name].append(Chunk(min(firsts), source, kind, least))
+        # A part is read from its file again; what is in memory cannot have changed.
+        known = not torn and isinstance(source, bytes)
+        chunks[kind.name].append(Chunk(min(firsts), source, kind, {} if known else least))
 
 
 def _least(kind: RowKind, spec: Specification) -> dict[str, int]:

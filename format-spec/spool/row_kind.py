@@ -80,7 +80,7 @@ class RowKind:
         packed = "".join(code for _, code, _ in self.fields)
         return struct.Struct(f"<{packed}{self.length - 8 - struct.calcsize('<' + packed)}x")
 
-    @property
+    @cached_property
     def raw_schema(self) -> pa.Schema:
         """Schema of the file in a part: the record's fields, as they are in the spool."""
         import pyarrow as pa

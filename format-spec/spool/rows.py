@@ -7,7 +7,7 @@ the joined records.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,20 +19,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def raw_table(kind: RowKind, records: bytes) -> pa.Table:
-    """The joined records as a table with the schema ``kind.raw_schema``."""
+FEW_ROWS = 16
+
+
+def raw_table(kind: RowKind, records: bytes, columns: Collection[str] | None = None) -> pa.Table:
+    """The joined records as a table with the schema ``kind.raw_schema``, or those columns of it."""
     import pyarrow as pa
 
     if sys.byteorder != "little":
         raise FormatError("a spool can only be read on a little-endian machine: finalise it with `tachograph recover`")
     count = len(records) // kind.length
-    schema = kind.raw_schema
-    arrays = []
-    for field, (_, code, offset) in zip(schema, kind.fields, strict=True):
+    fields, arrays = [], []
+    for field, (name, code, offset) in zip(kind.raw_schema, kind.fields, strict=True):
+        if columns is not None and name not in columns:
+            continue
         size = SIZES[code]
         values = memoryview(records).cast(code)[offset // size :: kind.length // size].tobytes()
+        fields.append(field)
         arrays.append(pa.Array.from_buffers(field.type, count, [None, pa.py_buffer(values)]))
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def sound_rows(raw: pa.Table, least: Mapping[str, int]) -> pa.Table:
@@ -41,6 +46,9 @@ def sound_rows(raw: pa.Table, least: Mapping[str, int]) -> pa.Table:
     import pyarrow.compute as pc
 
     for name, bound in least.items():
+        # Of thousands of processes each has a few rows: a call of Arrow takes longer than they do.
+        if raw.num_rows < FEW_ROWS and min(raw.column(name).to_pylist(), default=bound) >= bound:
+            continue
         limit = scalar(bound, pa.int64())
         if pc.any(pc.less(raw.column(name), limit)).as_py():
             raw = raw.filter(pc.greater_equal(raw.column(name), limit))

@@ -21,6 +21,8 @@ from .records import LEAST_LENGTHS, ROW_LENGTHS, decode_definition
 
 _WORD = struct.Struct("<Q")
 _MOST_TORN = 0xFFFFFFFF
+_PAGE = 4096
+_ZEROS = bytes(_PAGE)
 
 
 @dataclass
@@ -76,11 +78,19 @@ def read_segment(data: bytes) -> Segment:
     return segment
 
 
+def used_length(data: bytes) -> int:
+    """How much of it there is without the zero bytes at its end: most of a segment that lives for a moment."""
+    end = len(data)
+    while end and data[max(0, end - _PAGE) : end] == _ZEROS[: min(end, _PAGE)]:
+        end -= min(end, _PAGE)
+    return len(data[:end].rstrip(b"\0"))
+
+
 def _scan(segment: Segment) -> None:
     data, seq = segment.data, segment.seq
     size = len(data) & ~7
     # No header lies behind the last byte that is not zero: the unused tail costs nothing.
-    end = (len(data[:size].rstrip(b"\0")) + 7) // 8
+    end = (used_length(data[:size]) + 7) // 8
     words = array("Q", data[: 8 * end])
     if sys.byteorder == "big":
         words.byteswap()

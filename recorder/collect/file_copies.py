@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -49,19 +50,31 @@ def copy_whole(path: Path, memory: int, size: int, *, made: bool) -> None:
     """
     descriptor = _open(path, size, made=made, sparse=True)
     try:
+        empty = os.fstat(descriptor).st_blocks == 0
         for at in range(0, size, CHUNK):
+            if empty and not has_data(memory, at):
+                break
             _write_pages(descriptor, os.pread(memory, min(CHUNK, size - at), at), at)
     finally:
         os.close(descriptor)
 
 
-def write_changed(path: Path, data: bytes, *, made: bool, sparse: bool) -> None:
-    """Make a file have these bytes; ``sparse``: if it is new, with no more room on the disk than they need.
+def has_data(memory: int, at: int) -> bool:
+    """Whether memory has a page from ``at`` on: one that was never touched has none, and is zeros."""
+    try:
+        os.lseek(memory, at, os.SEEK_DATA)
+    except OSError as error:
+        return error.errno != errno.ENXIO
+    return True
+
+
+def write_changed(path: Path, data: bytes, size: int, *, made: bool, sparse: bool) -> None:
+    """Make a file of ``size`` begin with these bytes; ``sparse``: if it is new, with no more room than they need.
 
     Errors:
         as copy_new.
     """
-    descriptor = _open(path, len(data), made=made, sparse=sparse)
+    descriptor = _open(path, size, made=made, sparse=sparse)
     try:
         _write_pages(descriptor, data, 0)
     finally:

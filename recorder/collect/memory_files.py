@@ -24,7 +24,7 @@ from tachograph.format.spool.layout import (
     SEGMENTS_QUIET_AT,
     STOP_REQUESTED_AT,
 )
-from tachograph.recorder.collect.file_copies import copy_new, copy_whole, write_changed
+from tachograph.recorder.collect.file_copies import copy_new, copy_whole, has_data, write_changed
 from tachograph.recorder.collect.memory_log import MemoryLog
 from tachograph.recorder.collect.running import is_over, was_running_at
 
@@ -283,7 +283,9 @@ class MemoryFiles:
             copied = min([process.highest + 1 if last else min(quiet, process.highest), *process.segments])
         _U32.pack_into(head, SEGMENTS_COPIED_AT, copied)
         _I64.pack_into(head, COPIED_NS_AT, 0)
-        pending = os.pread(process.descriptor, process.size - CONTROL_SIZE, CONTROL_SIZE)
+        pending = b""
+        if has_data(process.descriptor, CONTROL_SIZE):
+            pending = os.pread(process.descriptor, process.size - CONTROL_SIZE, CONTROL_SIZE)
         now = bytes(head) + pending
         if not last:
             _write(process.descriptor, _I64.pack(time.monotonic_ns()), COPIED_NS_AT)
@@ -295,7 +297,7 @@ class MemoryFiles:
             _U32.pack_into(head, CURRENT_SEGMENT_AT, self._current(process, head))
         made = process.made
         process.made = True
-        write_changed(process.path, bytes(head) + pending, made=made, sparse=last)
+        write_changed(process.path, bytes(head) + pending, process.size, made=made, sparse=last)
         process.seen = now if whole else b""
         return whole
 

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.format.spool.directory import MAX_SEGMENT_SIZE
+from tachograph.format.spool.segment import used_length
 
 if TYPE_CHECKING:
     from tachograph.format import SpoolProcess
 
-PAGE = 4096
+PAGE, BLOCK = 4096, 512
 _KEEP_SIZE_AND_PUNCH = 1 | 2
 
 
@@ -39,10 +40,13 @@ def trim(process: SpoolProcess) -> None:
 def _free_tail(path: Path) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        size = os.fstat(descriptor).st_size
+        status = os.fstat(descriptor)
+        size = status.st_size
         if size > MAX_SEGMENT_SIZE:
             return  # it was made to grow: no reader takes it
-        used = len(os.pread(descriptor, size, 0).rstrip(b"\0"))
+        if status.st_blocks * BLOCK < size:
+            return  # a copy from memory, made when the process had ended: it takes no more than it needs
+        used = used_length(os.pread(descriptor, size, 0))
         start = (used + PAGE - 1) // PAGE * PAGE
         if start < size:
             fallocate = ctypes.CDLL(None, use_errno=True).fallocate
