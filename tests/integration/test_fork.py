@@ -89,3 +89,23 @@ def test_every_process_has_its_own_time(tmp_path: Path, sampler: str) -> None:
     user_s = float((tmp_path / "user").read_text(encoding="utf-8"))
     least = user_s - 9 * 0.014 if sampler == "signal" else 0.4
     assert least < report["totals"]["cpu_s"] < 0.9
+
+
+FAULTS = """
+import os, resource
+def faults():
+    for _ in range(40):
+        if (pid := os.fork()) == 0: os._exit(0)
+        os.waitpid(pid, 0)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt / 40
+print(faults())
+"""
+
+
+def test_a_child_of_a_moment_touches_next_to_nothing(tmp_path: Path) -> None:
+    """Recording memory takes tables of megabytes, of which such a child has no use."""
+    with_memory, without = (
+        float(support.record(["-c", FAULTS], tmp_path, *options, output=f"{len(options)}.tacho").stdout)
+        for options in ((), ("--cpu-only",))
+    )
+    assert with_memory - without < 80  # pages of 4 KB; they were 240

@@ -83,6 +83,7 @@ struct State {
     Entry* entries = nullptr;
     DeadBlock* dead_blocks = nullptr;
     std::atomic<uint32_t> next_dead_slot{0};
+    std::atomic<uint32_t> dead_slots{0};  // those behind it were never used
     std::atomic<uint32_t> next_id{0};
     std::atomic<uint32_t> alive{0};
     std::atomic<uint32_t> large{0};  // of them
@@ -238,11 +239,15 @@ uint32_t thin(Allowance& allowance, size_t count, size_t rows) {
 void keep_dead(const Entry& entry) {
     const uint32_t first = g.next_dead_slot.fetch_add(1, std::memory_order_relaxed);
     for (uint32_t probe = 0; probe < kProbes; ++probe) {
-        DeadBlock& dead = g.dead_blocks[(first + probe) % kDeadSlots];
+        const uint32_t slot = (first + probe) % kDeadSlots;
+        DeadBlock& dead = g.dead_blocks[slot];
         uint8_t state = kEmpty;
         if (dead.state.load(std::memory_order_relaxed) != kEmpty ||
             !dead.state.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel))
             continue;
+        uint32_t used = g.dead_slots.load(std::memory_order_relaxed);
+        while (used <= slot && !g.dead_slots.compare_exchange_weak(used, slot + 1)) {
+        }
         dead.what = entry.what;
         dead.freed_ns = entry.freed_ns;
         dead.freed_thread = entry.freed_thread;
@@ -266,7 +271,8 @@ void end(uint32_t place, uint8_t state) {
 // With `spare` rows that others do not need.
 uint32_t write_dead(int64_t now_ns, bool all, size_t spare) {
     size_t count = 0;
-    for (uint32_t index = 0; index < kDeadSlots; ++index) {
+    const uint32_t used = g.dead_slots.load();
+    for (uint32_t index = 0; index < used; ++index) {
         const DeadBlock& dead = g.dead_blocks[index];
         if (dead.state.load(std::memory_order_acquire) != kDead) continue;
         if (all || now_ns - dead.what.time_ns >= kPendingNs)
@@ -295,6 +301,8 @@ bool leave(Entry& entry, uint8_t state) {
 
 // Pages of reserves, or all other blocks.
 uint32_t write_living(int64_t now_ns, bool all, bool pages) {
+    // A process that lives for a moment follows none, and its memory for them is never touched.
+    if (g.alive.load(std::memory_order_acquire) == 0) return 0;
     size_t count = 0;
     for (uint32_t place = 0; place < kPlaces; ++place) {
         const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
@@ -340,6 +348,13 @@ uint32_t write_living(int64_t now_ns, bool all, bool pages) {
     return chosen;
 }
 
+// Looked at first: in a forked child each page that is stored to is a copy of the parent's.
+template <size_t kCounts>
+void clear_counts(std::atomic<uint8_t> (&counts)[kCounts]) {
+    for (std::atomic<uint8_t>& count : counts)
+        if (count.load(std::memory_order_relaxed) != 0) count.store(0, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 bool open() {
@@ -352,9 +367,11 @@ bool open() {
 void forget_all() {
     kernel::clear(g.addresses, sizeof(uintptr_t) * kPlaces);
     kernel::clear(g.entries, sizeof(Entry) * kPlaces);
-    for (std::atomic<uint8_t>& count : g_pages) count.store(0, std::memory_order_relaxed);
-    for (std::atomic<uint8_t>& count : g_filter) count.store(0, std::memory_order_relaxed);
+    clear_counts(g_pages);
+    clear_counts(g_filter);
     g.next_id.store(0);
+    g.next_dead_slot.store(0);
+    g.dead_slots.store(0);
     g.alive.store(0);
     g.large.store(0);
     kernel::clear(g.dead_blocks, sizeof(DeadBlock) * kDeadSlots);
