@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tachograph.format.spool.directory import SpoolDirectory
 from tachograph.format.spool.layout import (
     CONTROL_SIZE,
     COPIED_NS_AT,
@@ -94,6 +95,8 @@ class MemoryFiles:
         self._log_lock = threading.Lock()
         self._lock = threading.Lock()
         self._processes: dict[str, _Process] = {}
+        # Segments of processes that have ended, with their numbers, which came after all others had been copied.
+        self._late: list[tuple[str, int, _Segment]] = []
         self._done = threading.Event()
         self._woken = threading.Event()
         self._thread: threading.Thread | None = None
@@ -102,7 +105,7 @@ class MemoryFiles:
     def open_files(self) -> int:
         """How many descriptors are held."""
         with self._lock:
-            return sum(1 + len(process.segments) for process in self._processes.values())
+            return sum(1 + len(process.segments) for process in self._processes.values()) + len(self._late)
 
     def holds(self, prefix: str, sequence: int) -> bool:
         """Whether the file of a segment may still change, or is not whole yet."""
@@ -142,19 +145,27 @@ class MemoryFiles:
     def add_segment(self, prefix: str, sequence: int, segment: tuple[int, int]) -> None:
         """Hold one more segment of a process, as a descriptor and a size; it is ours from now on.
 
+        The process may have ended meanwhile, and its other files be in the spool already.
+
         Errors:
             ValueError: there is no such process, or it had this segment before.
         """
         with self._lock:
             process = self._processes.get(prefix)
-            if process is None or sequence <= process.highest:
+            if process is not None and sequence > process.highest:
+                self._add(process, sequence, segment)
+                return
+            if process is not None or not (self._spool / f"{prefix}.ctl").exists():
                 raise ValueError(prefix)
-            self._add(process, sequence, segment)
+            self._late.append((prefix, sequence, self._segment(prefix, sequence, segment)))
+        self._woken.set()
 
     def _add(self, process: _Process, sequence: int, segment: tuple[int, int]) -> None:
-        path = self._spool / f"{process.prefix}.{sequence:06}.seg"
-        process.segments[sequence] = _Segment(path, *segment)
+        process.segments[sequence] = self._segment(process.prefix, sequence, segment)
         process.highest = sequence
+
+    def _segment(self, prefix: str, sequence: int, segment: tuple[int, int]) -> _Segment:
+        return _Segment(self._spool / f"{prefix}.{sequence:06}.seg", *segment)
 
     def log(self, record: bytes) -> bool:
         """Append to the process log in memory for a process that cannot; whether there is one that takes it."""
@@ -209,8 +220,26 @@ class MemoryFiles:
             with self._log_lock, suppress(OSError):
                 self._log.copy()
 
+    def _copy_late(self) -> None:
+        """Copy what came late, if its process has begun it; what there is no room for stays."""
+        with self._lock:
+            late, self._late = self._late, []
+        for prefix, sequence, segment in late:
+            try:
+                control = SpoolDirectory(self._spool).control(prefix)
+                if control is not None and sequence <= control.current_segment:
+                    copy_whole(segment.path, segment.descriptor, segment.size, made=False)
+            except FileNotFoundError:
+                pass  # the spool has been taken away
+            except OSError:
+                with self._lock:
+                    self._late.append((prefix, sequence, segment))
+                continue
+            os.close(segment.descriptor)
+
     def _copy_some(self, *, only_new: bool) -> None:
         self._copy_log()
+        self._copy_late()
         with self._lock:
             processes = [each for each in self._processes.values() if not (only_new and each.made)]
         for process in processes:
@@ -227,6 +256,7 @@ class MemoryFiles:
     def settle_over(self) -> None:
         """The same for those that have ended, at once: their descriptors are needed."""
         self._copy_log()
+        self._copy_late()
         with self._lock:
             processes = list(self._processes.values())
         for process in processes:
@@ -236,9 +266,10 @@ class MemoryFiles:
     def settle_all(self) -> list[str]:
         """The same for all processes: the recording ends. Those for which there was no room."""
         self._copy_log()
+        self._copy_late()
         with self._lock:
-            prefixes = list(self._processes)
-        return [prefix for prefix in prefixes if not self.settle(prefix)]
+            prefixes, late = list(self._processes), [prefix for prefix, _, _ in self._late]
+        return late + [prefix for prefix in prefixes if not self.settle(prefix)]
 
     def _copy(self, process: _Process, *, last: bool) -> bool:
         """Make the files like the memory; whether that was possible. ``last``: hold nothing of it any more then."""

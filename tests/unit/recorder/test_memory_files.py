@@ -142,6 +142,25 @@ def test_a_process_that_has_ended(held: MemoryFiles, tmp_path: Path) -> None:
     assert (tmp_path / f"{writer.prefix}.000000.seg").stat().st_blocks * 512 < SEGMENT // 2
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_segment_of_a_process_that_has_ended(held: MemoryFiles, tmp_path: Path, *, begun: bool) -> None:
+    """It was on its way to us when the process ended: it is not lost, and not refused."""
+    writer = Writer(held, tmp_path, ended_process(), time.monotonic_ns())
+    if begun:
+        writer.say(1, CURRENT_SEGMENT_AT)
+    assert held.settle(writer.prefix)
+    assert held.open_files == 0
+    writer.segments.append(memory(SEGMENT))
+    writer.put(writer.segments[1], b"the last that it wrote", 64)
+    held.add_segment(writer.prefix, 1, (os.dup(writer.segments[1]), SEGMENT))
+    assert held.open_files == 1
+    assert held.settle_all() == []
+    assert held.open_files == 0
+    assert (tmp_path / f"{writer.prefix}.000001.seg").exists() == begun
+    assert writer.is_copied(0)
+    assert not begun or writer.is_copied(1)
+
+
 def test_another_program_in_the_same_process(held: MemoryFiles, writer: Writer, tmp_path: Path) -> None:
     """After an exec, what was before it is over, though the process lives."""
     writer.put(writer.segments[0], b"before", 64)
