@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import BinaryIO
 
 from ..recording.text import printable
+from .call_counts import call_counts
 from .extract import Extract, Options
 from .frames import FrameTree
 
@@ -26,10 +27,12 @@ class _Costs:
 def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
     """Writes the costs of all threads that are exported, added up.
 
-    The format wants a number of calls; samples do not tell it, so it holds the number of samples in the call.
+    The format wants a number of calls from one function to another; samples do not tell it, so it holds the number of
+    samples in the call. Where calls were watched, the number of calls of each function is an event of its own.
     """
     tree = extract.tree(lines=True, native=options.native)
     costs_of = _costs(extract, tree)
+    counts = call_counts(extract, tree)
     names = _Names(tree)
     head = [
         "# callgrind format",
@@ -39,19 +42,24 @@ def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
         "desc: Numbers of calls are numbers of samples",
         "positions: line",
         f"event: {extract.metric} : {extract.metric.doc} ({extract.metric.unit})",
-        f"events: {extract.metric}",
+        *(["event: Calls : calls of a function"] if counts else []),
+        f"events: {extract.metric}" + (" Calls" if counts else ""),
     ]
     total = 0
     body = []
-    for function, costs in sorted(costs_of.items()):
+    for function in sorted({*costs_of, *counts}):
+        costs = costs_of.get(function, _Costs())
         body += ["", f"fl={names.file(function)}", f"fn={names.function(function)}"]
+        if function in counts:
+            body.append(f"{tree.functions[function].first_line or 0} 0 {counts[function]}")
         for line, cost in sorted(costs.own.items()):
             body.append(f"{line} {cost}")
             total += cost
         for (line, called), (samples, cost) in sorted(costs.calls.items()):
             body += [f"cfi={names.file(called)}", f"cfn={names.function(called)}"]
             body += [f"calls={samples} {tree.functions[called].first_line or 0}", f"{line} {cost}"]
-    out.write("\n".join([*head, f"summary: {total}", *body, "", f"totals: {total}", ""]).encode())
+    whole = f"{total} {sum(counts.values())}" if counts else f"{total}"
+    out.write("\n".join([*head, f"summary: {whole}", *body, "", f"totals: {whole}", ""]).encode())
     return ["the numbers of calls in a callgrind file are numbers of samples"]
 
 

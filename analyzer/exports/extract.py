@@ -69,6 +69,8 @@ class Extract:
     """Which of ``threads`` are exported."""
     processes: NDArray[np.bool_] | None
     """By process, whether it was asked for; None: all."""
+    all_threads: bool = True
+    """Whether threads were not chosen among."""
 
     def tree(self, *, lines: bool, native: bool = False) -> FrameTree:
         """The frames; with the current line of each if ``lines``, with a native function at the end if ``native``."""
@@ -163,6 +165,7 @@ def prepare(
         _threads(recording),
         with_threadless(recording, wanted),
         wanted.processes,
+        thread is None,
     )
 
 

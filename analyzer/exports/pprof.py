@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from typing import BinaryIO
 
+from .call_counts import call_counts, frames_of_functions
 from .extract import Extract, Options, Thread
 from .frames import FrameTree
 from .protobuf import Message
@@ -33,17 +34,28 @@ class _Strings:
 
 
 def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
-    """Writes samples with their lines; threads and processes are labels of the samples."""
+    """Writes samples with their lines; threads and processes are labels of the samples.
+
+    Where calls were watched each function has one more sample, of its number of calls, without callers.
+    """
     tree, strings = extract.tree(lines=True, native=options.native), _Strings()
     profile = Message()
-    for kind, unit in (("samples", "count"), (str(extract.metric), extract.metric.unit)):
+    calls = call_counts(extract, tree)
+    of_calls = [("calls", "count")] if calls else []
+    no_calls = [0] * len(of_calls)
+    for kind, unit in (("samples", "count"), (str(extract.metric), extract.metric.unit), *of_calls):
         profile.message(_PROFILE["sample_type"], _value_type(strings, kind, unit))
     sums = extract.sums(tree)
     labels = [_labels(strings, thread) for thread in extract.threads]
     stacks = {node: _stack(tree, node) for node in sums["node"].unique().tolist()}
     columns = (sums[name].tolist() for name in ("thread", "node", "samples", "weight"))
     for thread, node, *values in zip(*columns, strict=True):
-        profile.blob(_PROFILE["sample"], stacks[node] + Message().packed(2, values).to_bytes() + labels[thread])
+        packed = Message().packed(2, [*values, *no_calls]).to_bytes()
+        profile.blob(_PROFILE["sample"], stacks[node] + packed + labels[thread])
+    frames = frames_of_functions(tree)
+    for called, count in calls.items():
+        sample = Message().packed(1, [frames[called] + 1]).packed(2, [0, 0, count])
+        profile.message(_PROFILE["sample"], sample)
     modules = _modules(tree)
     _add_code(profile, tree, strings, modules)
     if extract.utc_ns is not None:

@@ -35,6 +35,7 @@ SCRIPTS = (
     "tables.js",
     "syntax.js",
     "source.js",
+    "calls.js",
     "lines.js",
     "flame_tree.js",
     "flame.js",

@@ -34,6 +34,7 @@ from ...report_data.views import View
 from .gpu import gpu_document
 from .head import summary
 from .pack import Packer, number
+from .payload_calls import call_columns
 from .texts import Texts
 
 VERSION = 1
@@ -200,6 +201,7 @@ def _part(
     if "line" in frame:
         columns["line"] = [None if value is pd.NA else int(value) for value in frame["line"].tolist()]
     columns.update(_exact(frame))
+    columns.update(call_columns(frame))
     if natives is not None:
         columns["natives"] = [
             [[*_native(each, names), number(each.cpu_s, 5)] for each in callees] for callees in natives

@@ -50,7 +50,8 @@ class Places {
       const some = values.cpu > 0 || values.total_cpu > 0 || values.wait > 0 || values.allocated > 0 || values.copied > 0;
       const held = this.state.whole && columns.peak_bytes && columns.peak_bytes[row] > 0;
       const then = this.state.moment !== null && part.own.sum("net", row, 0, this.state.moment) >= this.least;
-      if (some || held || then) rows.push({ id: row, order: row, file, label, line, values, part });
+      const called = this.state.whole && columns.calls_low && columns.calls_low[row] > 0;
+      if (some || held || then || called) rows.push({ id: row, order: row, file, label, line, values, part });
     }
     return rows;
   }
@@ -96,6 +97,7 @@ class Places {
       name !== "files" && { id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
       { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
         cell: (row) => this.labelCell(name, row) },
+      ...callColumns(part.columns, all),
       part.columns.pool_cpu_s && { id: "pool", title: "native threads", class: "alltime wide", value: all("pool_cpu_s"), has: (row) => all("pool_cpu_s")(row) > 5e-4,
         hint: "CPU time that native threads, such as a numerical library's, spent for the line: no part of its own (of the whole time)",
         cell: (row) => meter(all("pool_cpu_s")(row) > 5e-4 ? seconds(all("pool_cpu_s")(row)) : "", all("pool_cpu_s")(row) / Math.max(1e-9, ...(this.current[name] || []).map((each) => all("pool_cpu_s")(each) || 0)), "native") },
@@ -123,7 +125,7 @@ class Places {
     const box = bar(row.values, largest((each) => (waits ? each.values.wait : each.values.cpu)), waits ? ["wait"] : PARTS);
     const cell = el("div", {}, box);
     const title = row.line === null ? row.label : `${shortPath(row.file)}:${row.line}`;
-    tip(cell, () => facts(title, [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactMemory(row.part, row.id, this.least)]));
+    tip(cell, () => facts(title, [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactCalls(row.part.columns, row.id), ...exactMemory(row.part, row.id, this.least)]));
     return cell;
   }
 
