@@ -401,6 +401,10 @@ int tg_set_code_extra(void* code, int index, void* extra) {
     return 0;
 }
 
+int tg_is_function(const void* code) {
+    return (((const PyCodeObject*)code)->co_flags & CO_OPTIMIZED) != 0;
+}
+
 #if PY_VERSION_HEX >= 0x030C0000
 const int tg_has_monitoring = 1;
 

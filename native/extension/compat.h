@@ -140,6 +140,9 @@ int tg_request_code_extra(void (*freed)(void* extra));
 void* tg_code_extra(void* code, int index);
 int tg_set_code_extra(void* code, int index, void* extra);
 
+// Whether it is a function's code: not that of a module or of a class, which runs once.
+int tg_is_function(const void* code);
+
 // The profile function, up to 3.11: later versions have sys.monitoring.
 extern const int tg_has_monitoring;
 enum tg_profiled {

@@ -41,7 +41,7 @@ def functions(recording: Path, program: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
-    return record(KNOWN, tmp_path_factory.mktemp("calls"), "2", options=("--calls", "--calls-budget", "5"))
+    return record(KNOWN, tmp_path_factory.mktemp("calls"), "2", options=("--calls", "--calls-budget", "20"))
 
 
 @selective
@@ -240,8 +240,9 @@ def test_cprofile_in_the_program_sees_all_of_its_calls(tmp_path: Path) -> None:
 
 @windows
 def test_windows_of_python_3_11_count_what_they_see(tmp_path: Path) -> None:
-    # With all the time for a budget no window is missed for want of credit.
-    recording, counts = record(KNOWN, tmp_path, "0.1", options=("--calls", "--calls-budget", "100"))
+    # With all the time for a budget, of periods that are longer than the program, the first window has all of it.
+    options = ("--calls", "--calls-budget", "100", "--calls-period", "60")
+    recording, counts = record(KNOWN, tmp_path, "0.1", options=options)
     rows = functions(recording, KNOWN)
     assert 0 < rows["rare"]["calls_low"] <= counts["rare"]
     assert rows["rare"]["call_max_s"] >= 0.02

@@ -45,12 +45,13 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     beyond = _beyond(facts, unseen, rate)
     expected = facts.by_group(beyond)
     whole = gaps <= 0
-    spread = student(by["intervals"] - 1) * np.sqrt((error * unseen_ns) ** 2 + np.nan_to_num(expected))
+    intervals = _equal_intervals(by)
+    spread = student(intervals - 1) * np.sqrt((error * unseen_ns) ** 2 + np.nan_to_num(expected))
     with np.errstate(divide="ignore", invalid="ignore"):
         below = expected * np.where(rate > 0, low_rate / rate, 1.0) - spread
         above = expected * np.where(rate > 0, high_rate / rate, 1.0) + spread
     seen = by["calls"]
-    few = by["intervals"] < FEWEST_INTERVALS
+    few = intervals < FEWEST_INTERVALS
     return CallEstimates(
         calls=np.where(whole, seen, seen + expected),
         low=np.where(whole | few | np.isnan(below), seen, seen + np.maximum(below, 0.0)),
@@ -64,6 +65,13 @@ def _rate(by: dict[str, Floats], doubt: float) -> Floats:
     length = by["drawn_ns"] - np.minimum(by["drawn_cost_ns"] * doubt, MOST_COST * by["drawn_ns"])
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(length > 0, by["drawn_calls"] / length, np.nan)
+
+
+def _equal_intervals(by: dict[str, Floats]) -> Floats:
+    """As many intervals of one length as tell as much as the drawn ones do (Kish, Survey Sampling, 1965, 11.2)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        equal = by["drawn_ns"] ** 2 / by["watched_squared"]
+    return np.where(np.isfinite(equal), np.minimum(equal, by["intervals"]), by["intervals"])
 
 
 def _standard_error(by: dict[str, Floats], rate: Floats) -> Floats:

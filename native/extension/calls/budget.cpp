@@ -1,7 +1,5 @@
 #include "calls/budget.h"
 
-#include "calls/clock.h"
-
 #include <algorithm>
 
 namespace tachograph::calls {
@@ -11,15 +9,16 @@ void Budget::start(double part, int64_t period_ns) {
     period_ns_ = period_ns;
 }
 
-void Budget::resume(int64_t now_ns) {
-    earned_ns_ = now_ns;
-    credit_ns_ = of_period_ns();
+void Budget::resume(Moment now) {
+    earned_ = now;
+    credit_ns_ = kFirst * of_period_ns();
 }
 
-void Budget::earn(int64_t now_ns) {
-    const double earned = part_ * static_cast<double>(now_ns - earned_ns_);
-    credit_ns_ = std::min(credit_ns_ + earned, 2 * of_period_ns());
-    earned_ns_ = now_ns;
+void Budget::earn(Moment now) {
+    const int64_t passed = std::min(now.ns - earned_.ns, now.cpu_ns - earned_.cpu_ns);
+    const double earned = part_ * static_cast<double>(std::max<int64_t>(passed, 0));
+    credit_ns_ = std::min(credit_ns_ + earned, of_period_ns());
+    earned_ = now;
 }
 
 void Budget::learn_body(double took_ns) {

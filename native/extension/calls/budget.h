@@ -1,6 +1,8 @@
 // What watching may take of the program's time, and what it has taken. Times are in ns.
 #pragma once
 
+#include "calls/clock.h"
+
 #include <cstdint>
 
 namespace tachograph::calls {
@@ -9,21 +11,30 @@ class Budget {
   public:
     // `part` of the time may be spent; `period_ns` is how long a part that was not spent is kept.
     void start(double part, int64_t period_ns);
-    // Recording goes on here: there is credit for one period, and none is earned for the time
-    // before.
-    void resume(int64_t now_ns);
-    void earn(int64_t now_ns);
+    // Recording goes on here: there is a little credit, and none is earned for the time before.
+    void resume(Moment now);
+    // By the clock on the wall and by CPU time, whichever went on less: a program that has a tenth
+    // of a processor has a tenth of the time to spare.
+    void earn(Moment now);
 
     // One event, at what it was measured to take; one whose own code does nothing; anything else.
     void charge_event() { spend(event_ns()); }
     void charge_entry() { spend(entry_ns_); }
     void charge(double ns) { credit_ns_ -= ns; }
+    // Something of the program that took so much, and goes on only after it.
+    void charge_pause(double ns) {
+        credit_ns_ -= ns;
+        spent_ns_ += ns;
+    }
 
     double credit_ns() const { return credit_ns_; }
     double spent_ns() const { return spent_ns_; }  // by events, in all
     double event_ns() const { return entry_ns_ + body_ns_; }
     double body_ns() const { return body_ns_; }
     double of_period_ns() const { return part_ * static_cast<double>(period_ns_); }
+    // So much that what is called often is not to be watched any more; nothing at all.
+    bool overdrawn() const { return credit_ns_ < -kOverdraft * of_period_ns(); }
+    bool exhausted() const { return credit_ns_ < -of_period_ns(); }
     double part() const { return part_; }
 
     // Whether this event's own code is to be timed, and what it took.
@@ -39,9 +50,15 @@ class Budget {
     static constexpr uint32_t kTimedEvents = 32;
     // Before anything was measured.
     static constexpr double kGuessedEntryNs = 150;
+    // Parts of what a period has: the credit at the beginning, and how far it may be overdrawn.
+    static constexpr double kFirst = 0.125;
+    static constexpr double kOverdraft = 0.125;
+    // What an event takes from the program is more than it takes in the loop in which it is
+    // measured: its code and data are in no cache, and it drives the program's out of them.
+    static constexpr double kAmongOthers = 1.5;
 
     void spend(double ns) {
-        credit_ns_ -= ns;
+        credit_ns_ -= kAmongOthers * ns;
         spent_ns_ += ns;
     }
 
@@ -49,7 +66,7 @@ class Budget {
     int64_t period_ns_ = 0;
     double credit_ns_ = 0;
     double spent_ns_ = 0;
-    int64_t earned_ns_ = 0;              // when credit was last earned
+    Moment earned_;                      // when credit was last earned
     double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code
     double body_ns_ = 0;                 // and in it
     uint32_t events_ = 0;

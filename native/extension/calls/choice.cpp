@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tachograph::calls {
 namespace {
 
 // Of fewer calls no interval means anything: such an arm neither leaves nor keeps others in.
 constexpr uint64_t kFewestCalls = 4;
+
+// An update takes the program's time, and looks at all arms in each phase.
+constexpr int kMostPhases = 16;
 
 // Behind `end` are those that are out or too young to take part.
 std::span<Arm*> contenders(std::span<Arm*> arms) {
@@ -41,15 +45,15 @@ void Racing::update(std::span<Arm*> arms, double) {
     // From the greatest mean to the least: what is left of the end is the arm to be considered.
     std::sort(racing.begin(), racing.end(),
               [](const Arm* a, const Arm* b) { return a->mean > b->mean; });
-    size_t left = racing.size();
-    while (left > 1) {
+    double lowest = std::numeric_limits<double>::infinity();
+    for (Arm* arm : racing) {
+        lowest = std::min(lowest, arm->mean - radius(*arm));
+        arm->lowest = lowest;
+    }
+    for (size_t left = racing.size(); left > 1; --left) {
         Arm& last = *racing[left - 1];
-        double lowest = racing[0]->mean - radius(*racing[0]);
-        for (size_t i = 1; i + 1 < left; ++i)
-            lowest = std::min(lowest, racing[i]->mean - radius(*racing[i]));
-        if (last.mean + radius(last) >= lowest) return;
+        if (last.mean + radius(last) >= racing[left - 2]->lowest) return;
         last.rejected = true;
-        --left;
     }
 }
 
@@ -67,7 +71,7 @@ void SuccessiveRejects::update(std::span<Arm*> arms, double passed) {
     for (size_t i = 2; i <= first_; ++i) harmonic += 1 / static_cast<double>(i);
     const size_t phases = first_ - top_;
     const double spare = budget_ > first_ ? static_cast<double>(budget_ - first_) : 0;
-    while (phase_ <= phases && left.size() > top_) {
+    for (int ended = 0; ended < kMostPhases && phase_ <= phases && left.size() > top_; ++ended) {
         const double due = spare / harmonic / static_cast<double>(first_ + 1 - phase_);
         const bool served = std::all_of(left.begin(), left.end(), [due](const Arm* arm) {
             return static_cast<double>(arm->calls) >= due;

@@ -15,6 +15,8 @@ struct Arm {
     double squares = 0;
     double least = 0;
     double most = 0;
+    double lowest =
+        0;  // of an update: the least lower bound of this arm and those of a larger mean
     bool rejected = false;
 
     void add(double time_ns);

@@ -9,11 +9,11 @@
 namespace tachograph::calls {
 namespace {
 
-constexpr int kMeasuredCalls = 400;
+constexpr int kMeasuredCalls = 200;
 constexpr int kMeasurements = 5;
 constexpr char kProgram[] =
     "def called():\n    pass\n"
-    "def run():\n    for _ in range(400):\n        called()\n";
+    "def run():\n    for _ in range(200):\n        called()\n";
 
 // The least time of a call, of some runs; 0 if it cannot be measured.
 double measure_run(PyObject* run) {
@@ -43,7 +43,7 @@ void measure(PyObject* run, PyObject* called) {
     PyObject* code = PyFunction_GetCode(called);
     if (Function* function = learn(code, nullptr, time)) {
         if (watcher.events->selective) watcher.events->watch(code);
-        function->quota = UINT64_MAX;
+        function->quota = function->steps = UINT64_MAX;
         function->length_ns = 0;
         watcher.budget.learn_event((measure_run(run) - bare) / 2);
         if (watcher.events->selective) watcher.events->unwatch(code);

@@ -95,7 +95,9 @@ Function* Functions::add(const void* code, Moment now) {
         return nullptr;
     Function& function = s_functions[place];
     const uint32_t epoch = function.epoch + 1;
+    const bool listed = function.listed;
     function = Function{};
+    function.listed = listed;
     function.code = code;
     function.epoch = epoch;
     function.since = now;
@@ -119,6 +121,8 @@ void Functions::begin_rows(Moment now) {
         fresh.state = old.state;
         fresh.epoch = old.epoch + 1;
         fresh.quota = old.quota;
+        fresh.steps = old.steps;
+        fresh.listed = old.listed;
         fresh.since = fresh.opened = now;
         fresh.rate_calls = old.rate_calls;
         fresh.rate_ns = old.rate_ns;

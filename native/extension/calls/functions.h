@@ -48,7 +48,9 @@ struct Function {
     uint32_t open_calls = 0;
     uint32_t strays = 0;  // ends of calls that were not seen to begin, while closing
     uint64_t quota = 0;   // calls that are still to be seen in the interval
+    uint64_t steps = 0;   // and other events: a generator goes on for as long as it likes
     uint64_t seen = 0;    // in this period
+    bool listed = false;  // among the arms of this period
     Arm arm;
     // How often it was called of late, in drawn intervals or, before there was one, in others.
     double rate_calls = 0;

@@ -10,6 +10,21 @@ namespace {
 // An interval is ended early if it has so many times the calls that it was to have.
 constexpr uint64_t kSurprise = 8;
 
+// While functions were looked for the function was not called, or it would have been found.
+void watched_in_search(Function* function, Moment now) {
+    const Search& search = watcher.search;
+    if (!search.broken_off) return;
+    function->since = search.began;
+    function->watched_ns = search.total_ns + std::max<int64_t>(now.ns - search.opened.ns, 0);
+    function->watched_cpu_ns =
+        search.total_cpu_ns + std::max<int64_t>(now.cpu_ns - search.opened.cpu_ns, 0);
+    function->drawn_ns = search.total_cpu_ns;
+    function->intervals = search.count;
+    function->watched_squared = search.squared;
+    // A row of its own: what is true of this time need not be true of what follows.
+    watcher.functions.write(function, now, true, watcher.budget.spent_ns());
+}
+
 // In all windows until now the function was watched, and not called.
 void watched_in_all_windows(Function* function) {
     function->since = watcher.windows.began;
@@ -32,8 +47,9 @@ Function* learn(void* code, const void* frame, int64_t now_ns) {
         return nullptr;
     }
     if (frame) watcher.functions.describe(code, frame);
-    ++watcher.not_open;
+    ++watcher.not_open;  // until it is opened
     if (watcher.events->selective) {
+        watched_in_search(function, now);
         open(function, now, 0, false);
     } else {
         watched_in_all_windows(function);
@@ -47,6 +63,7 @@ void open(Function* function, Moment now, int64_t length_ns, bool drawn) {
     if (function->state == Watch::open) return;
     function->open(now, length_ns, drawn, watcher.budget.spent_ns());
     function->quota = watcher.quota * (length_ns > 0 ? kSurprise : 1);
+    function->steps = kStepsByCall * function->quota;
     --watcher.not_open;
 }
 
@@ -67,7 +84,9 @@ void close_whole(Function* function, Moment now, End why) {
 bool is_enough(Function* function, int64_t now_ns) {
     const bool over =
         function->length_ns > 0 && now_ns - function->opened.ns >= function->length_ns;
-    if (!over && function->quota > 0) return false;
+    const bool often = function->seen >= kFewCalls;
+    const bool afforded = often ? !watcher.budget.overdrawn() : !watcher.budget.exhausted();
+    if (!over && function->quota > 0 && afforded) return false;
     close(function, moment(now_ns), over ? End::called : End::early);
     return true;
 }

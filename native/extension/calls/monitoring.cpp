@@ -28,6 +28,10 @@ struct State {
     PyObject* local = nullptr;  // events of a function that is watched
     PyObject* none = nullptr;   // no events
     PyObject* first = nullptr;  // the beginning of a function
+    PyObject* register_callback = nullptr;
+    // Events of exceptions, and what is told of them.
+    PyObject* exceptions[2] = {};
+    PyObject* exception_callbacks[2] = {};
 };
 State g;
 
@@ -36,9 +40,9 @@ using Event = Further (*)(void* code, const void* frame);
 template <Event event>
 PyObject* on_event(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (count < 1 || !PyCode_Check(arguments[0])) Py_RETURN_NONE;
-    PyObject* answer =
-        event(arguments[0], tg_own_frame()) == Further::unwanted ? g.disable : Py_None;
-    return Py_NewRef(answer);
+    const bool unwanted = event(arguments[0], tg_own_frame()) == Further::unwanted;
+    if (unwanted) declined();
+    return Py_NewRef(unwanted ? g.disable : Py_None);
 }
 
 // Events that cannot be disabled.
@@ -57,8 +61,8 @@ PyMethodDef method(const char* name, Fast function) {
 PyMethodDef g_methods[] = {
     method("discovered", on_event<discovered>), method("started", on_event<started>),
     method("resumed", on_event<resumed>),       method("suspended", on_event<suspended>),
-    method("ended", on_event<ended>),           method("thrown", on_rare_event<resumed>),
-    method("unwound", on_rare_event<ended>),
+    method("ended", on_event<ended>),           method("thrown", on_rare_event<thrown>),
+    method("unwound", on_rare_event<unwound>),
 };
 
 void set_local(void* code, PyObject* events) {
@@ -98,8 +102,14 @@ void register_callbacks(const py::object& monitoring) {
         const auto function =
             py::reinterpret_steal<py::object>(PyCFunction_NewEx(each.method, nullptr, nullptr));
         if (!function) throw py::error_already_set();
-        monitoring.attr("register_callback")(py::handle(each.tool), events.attr(each.event),
-                                             function);
+        const py::object event = events.attr(each.event);
+        monitoring.attr("register_callback")(py::handle(each.tool), event, function);
+        const int of_exceptions = each.method == &g_methods[5]   ? 0
+                                  : each.method == &g_methods[6] ? 1
+                                                                 : -1;
+        if (of_exceptions < 0) continue;
+        g.exceptions[of_exceptions] = py::object(event).release().ptr();
+        g.exception_callbacks[of_exceptions] = py::object(function).release().ptr();
     }
 }
 
@@ -110,6 +120,7 @@ void set_up() {
     g.free_tool_id = held(monitoring, "free_tool_id");
     if (!g.finder || !g.watcher) return;
     g.disable = held(monitoring, "DISABLE");
+    g.register_callback = held(monitoring, "register_callback");
     g.set_local_events = held(monitoring, "set_local_events");
     g.set_events = held(monitoring, "set_events");
     g.none = py::int_(0).release().ptr();
@@ -155,6 +166,21 @@ void find(bool yes) {
         PyErr_Clear();  // another tool has taken the identifier: no further functions are found
 }
 
+// Without a callback such an event is nearly free; to take the event itself away would have all
+// code looked through. The callbacks are held: one of them may be what is running.
+void tell_exceptions(bool yes) {
+    for (size_t i = 0; i < std::size(g.exceptions); ++i) {
+        PyObject* arguments[] = {g.watcher, g.exceptions[i],
+                                 yes ? g.exception_callbacks[i] : Py_None};
+        PyObject* result =
+            PyObject_Vectorcall(g.register_callback, arguments, std::size(arguments), nullptr);
+        if (result)
+            Py_DECREF(result);
+        else
+            PyErr_Clear();  // another tool has taken the identifier
+    }
+}
+
 bool begin_monitoring() {
     const bool done = quietly(set_up) && g.finder && g.watcher;
     if (!done) quietly(give_back);
@@ -166,6 +192,7 @@ constexpr Events kEvents = {
     .begin = begin_monitoring,
     .end = [] { quietly(give_back); },
     .find = find,
+    .exceptions = tell_exceptions,
     .watch = [](void* code) { set_local(code, g.local); },
     .unwatch = [](void* code) { set_local(code, g.none); },
     .open_window = [] { return 0; },

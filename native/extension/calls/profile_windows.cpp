@@ -36,6 +36,7 @@ constexpr Events kEvents = {
     .begin = [] { return true; },
     .end = [] { tg_unset_profile(on_event); },
     .find = [](bool) {},
+    .exceptions = [](bool) {},
     .watch = [](void*) {},
     .unwatch = [](void*) {},
     .open_window = [] { return tg_set_profile(on_event); },

@@ -19,18 +19,22 @@ namespace tachograph::calls {
 // cost: those that are called rarely are most often those that take long.
 inline constexpr uint64_t kFewCalls = 32;
 // A period has so many rounds, in each of which a function can be watched for an interval.
-inline constexpr int kRounds = 8;
+inline constexpr int kRounds = 32;
 inline constexpr int64_t kShortestIntervalNs = 50'000;
+// Events beside those of beginning calls that an interval has room for, by call.
+inline constexpr uint64_t kStepsByCall = 4;
 
 void count_loss(uint32_t cause);
 
 // Windows, where functions are not watched one by one: all are, while one is open.
 struct Windows {
     bool open = false;
+    bool planned = false;  // the next round is to close this one
     Moment opened;
     int64_t length_ns = 0;
     bool drawn = false;
     double events = 0;
+    uint32_t ignored = 0;   // events that tell nothing
     double spent_ns = 0;    // what watching had taken when it began
     double event_rate = 0;  // events per ns in earlier windows
 
@@ -45,6 +49,23 @@ struct Windows {
     void begin(Moment now);
 };
 
+// The search for functions that are called for the first time, where functions are watched one by
+// one. It costs an event and more for each, and is broken off where there are too many for the
+// budget. A function that it has not found has not been called while it was on.
+struct Search {
+    bool on = false;
+    Moment opened;
+
+    // Since it was first broken off, at `began`: the times when it was on until it was broken off
+    // again.
+    bool broken_off = false;
+    Moment began;
+    int64_t total_ns = 0;
+    int64_t total_cpu_ns = 0;
+    uint32_t count = 0;
+    double squared = 0;
+};
+
 struct Watcher {
     const tg_api* api = nullptr;
     const tg_offsets* offsets = nullptr;
@@ -55,7 +76,8 @@ struct Watcher {
     bool turning = false;   // what we call now may lead to events, which are not the program's
     int loops = 0;
     bool only_loops = false;
-    int extra = -1;  // index of what we keep with a code object
+    int extra = -1;           // index of what we keep with a code object
+    int64_t starting_ns = 0;  // what preparing took, until it is charged
 
     Functions functions;
     OpenCalls open_calls{count_loss};
@@ -64,10 +86,15 @@ struct Watcher {
     Choice* choice = &racing;
     Budget budget;
     Windows windows;
+    Search search;
 
     uint32_t not_open = 0;  // functions that are known and not watched
     uint64_t closings = 0;  // how often that happened to any
 
+    double exceptions_ns = 0;         // what events of exceptions took in this period
+    bool exceptions_ignored = false;  // for the rest of it
+
+    double round_ns = 0;    // what beginning the last round took
     int64_t period_ns = 0;  // when this one began
     int64_t updated_ns = 0;
     uint64_t quota = 4 * kFewCalls;                 // calls that an interval is to have
@@ -94,6 +121,15 @@ bool is_enough(Function* function, int64_t now_ns);
 // How long a function is to be watched now; 0: on and on.
 int64_t interval_length(const Function& function);
 
+// search.cpp
+
+void begin_search(Moment now);
+void end_search(Moment now);
+// What was collected is of another process, or of another time.
+void forget_search(Moment now);
+// A function's first call.
+Function* find(void* code, const void* frame, int64_t now_ns);
+
 // windows.cpp
 
 void open_window(Moment now, bool drawn);
@@ -104,6 +140,8 @@ void end_window(int64_t now_ns);
 // rounds.cpp
 
 void begin_period(Moment now);
+// A function is called for the first time in this period.
+void list_arm(Function* function);
 // All functions that are not rejected are watched for an interval.
 void begin_round(Moment now);
 void next_round(int64_t now_ns);

@@ -13,6 +13,11 @@ void count_loss(uint32_t cause) { watcher.api->count_loss(cause); }
 
 namespace {
 
+// The part of a period's budget that exceptions may have.
+constexpr double kExceptions = 0.25;
+// Of events that tell nothing one of so many looks whether the window is over.
+constexpr uint32_t kIgnoredEvents = 8;
+
 // A code object is about to be freed.
 void freed(void* extra) {
     auto* function = static_cast<Function*>(extra);
@@ -26,15 +31,19 @@ void freed(void* extra) {
 void resume_watching() {
     const Moment time = moment(now());
     watcher.watching = true;
-    watcher.budget.resume(time.ns);
+    watcher.budget.resume(time);
     watcher.functions.begin_rows(time);
     watcher.windows.begin(time);
+    forget_search(time);
     begin_period(time);
-    watcher.events->find(true);
-    if (watcher.events->selective)
+    if (watcher.events->selective) {
+        begin_search(time);
         begin_round(time);
-    else
+    } else {
         open_window(time, false);
+    }
+    watcher.budget.charge(static_cast<double>(watcher.starting_ns));
+    watcher.starting_ns = 0;
     plan(time.ns);
 }
 
@@ -48,7 +57,7 @@ void write_all(bool last) {
 
 void stop_watching() {
     const Moment time = moment(now());
-    watcher.events->find(false);
+    end_search(time);
     if (!watcher.events->selective) close_window(time);
     for (size_t at = 0; at < watcher.functions.high(); ++at) {
         Function* function = watcher.functions.at(at);
@@ -76,15 +85,17 @@ bool prepare(const tg_api* api, const tg_offsets* offsets, const Options& option
         api->count_loss(TG_LOSS_CALLS_UNAVAILABLE);
         return false;
     }
-    watcher.random ^= static_cast<uint64_t>(now());
+    const int64_t begun = now();
+    watcher.random ^= static_cast<uint64_t>(begun);
     measure_events();
+    watcher.starting_ns = now() - begun;
     watcher.begun = true;
     return true;
 }
 
 // A call that is to be seen begins.
 void note(Function* function, const void* frame, int64_t begun_ns) {
-    ++function->seen;
+    if (function->seen++ == 0) list_arm(function);
     ++function->calls;
     ++function->interval_calls;
     if (function->quota > 0) --function->quota;
@@ -105,7 +116,22 @@ void take(const Ended& ended) {
         function.own.add(ended.time_ns - ended.call.callees_ns);
 }
 
-Further after_end(Function* function, bool found) {
+// A call that goes on for ever has events for ever.
+bool is_tired(Function* function) {
+    if (!watcher.events->selective) return false;  // a window has an end
+    if (function->steps > 0) --function->steps;
+    return function->steps == 0;
+}
+
+// Its open calls are counted and never timed.
+Further give_up(Function* function, int64_t now_ns) {
+    for (uint32_t i = 0; i < function->open_calls; ++i) count_loss(TG_LOSS_CALLS_UNTIMED);
+    close_whole(function, moment(now_ns), End::early);
+    return Further::unwanted;
+}
+
+Further after_end(Function* function, bool found, int64_t now_ns) {
+    if (is_tired(function) && function->state != Watch::closed) return give_up(function, now_ns);
     if (function->state == Watch::open) return Further::wanted;
     if (function->state == Watch::closing) {
         if (function->open_calls == 0) {
@@ -136,9 +162,22 @@ Further of_known(void* code, const Does& does) {
     if (!watcher.active()) return Further::wanted;
     const int64_t begun = now();
     const Event event(begun);
+    end_window(begun);
     Function* function = watcher.known(code);
     if (!function) return Further::unwanted;
-    return after_end(function, does(begun));
+    return after_end(function, does(begun), begun);
+}
+
+// Exceptions have events in all functions, and these cannot be declined: in a program that raises
+// them all the time they are left alone when they have had their part of the period's budget.
+void charge_exception() {
+    if (!watcher.active()) return;
+    watcher.exceptions_ns += watcher.budget.event_ns();
+    if (watcher.exceptions_ns < kExceptions * watcher.budget.of_period_ns()) return;
+    watcher.turning = true;
+    watcher.exceptions_ignored = true;
+    watcher.events->exceptions(false);
+    watcher.turning = false;
 }
 
 }  // namespace
@@ -177,7 +216,12 @@ void after_fork_in_child(bool recorded) {
     if (!watcher.begun) return;
     watcher.open_calls.forget_other_threads();
     put_off();
-    watcher.functions.begin_rows(moment(now()));
+    const Moment time = moment(now());
+    if (!watcher.events->selective) close_window(time);
+    watcher.functions.begin_rows(time);
+    watcher.windows.begin(time);
+    forget_search(time);
+    watcher.search.broken_off = !watcher.search.on;
     if (!recorded) {
         watcher.watching = false;
         end();
@@ -208,13 +252,9 @@ void thread_starts() {
 
 Further discovered(void* code, const void* frame) {
     if (!watcher.active()) return Further::wanted;
-    const int64_t begun = now();
-    const Event event(begun);
-    if (watcher.known(code)) return Further::unwanted;
-    watcher.turning = true;
-    Function* function = learn(code, frame, begun);
-    if (function && watcher.events->selective) watcher.events->watch(code);
-    watcher.turning = false;
+    watcher.budget.charge_event();
+    if (!tg_is_function(code) || watcher.known(code)) return Further::unwanted;
+    Function* function = find(code, frame, now());
     if (function) note(function, frame, now());
     return Further::unwanted;
 }
@@ -227,7 +267,8 @@ Further started(void* code, const void* frame) {
     pass(begun);
     if (!watcher.events->selective && !watcher.windows.open) return Further::unwanted;
     Function* function = watcher.known(code);
-    if (!function && !watcher.events->selective) function = learn(code, frame, begun);
+    if (!function && !watcher.events->selective && tg_is_function(code))
+        function = learn(code, frame, begun);
     if (!function || function->state != Watch::open) return Further::unwanted;
     if (watcher.events->selective && is_enough(function, begun)) return Further::unwanted;
     note(function, frame, now());
@@ -257,9 +298,23 @@ Further ended(void* code, const void* frame) {
     });
 }
 
+Further thrown(void* code, const void* frame) {
+    charge_exception();
+    return resumed(code, frame);
+}
+
+Further unwound(void* code, const void* frame) {
+    charge_exception();
+    return ended(code, frame);
+}
+
 void ignored() {
     watcher.budget.charge_entry();
+    // The clock is read now and then: it takes as long as the rest of such an event.
+    if (++watcher.windows.ignored % kIgnoredEvents == 0) end_window(now());
     ++watcher.windows.events;
 }
+
+void declined() { watcher.budget.charge_event(); }
 
 }  // namespace tachograph::calls

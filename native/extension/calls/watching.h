@@ -29,6 +29,8 @@ struct Events {
     void (*end)();
     // Functions that are called for the first time are told of, or not.
     void (*find)(bool yes);
+    // Calls that an exception ends, or goes on in, are told of, or not.
+    void (*exceptions)(bool yes);
     // The calls of a function, which are not watched, are watched from now on; the reverse.
     void (*watch)(void* code);
     void (*unwatch)(void* code);
@@ -68,7 +70,12 @@ Further started(void* code, const void* frame);
 Further resumed(void* code, const void* frame);
 Further suspended(void* code, const void* frame);
 Further ended(void* code, const void* frame);
+// The same by an exception. They cannot be declined one by one.
+Further thrown(void* code, const void* frame);
+Further unwound(void* code, const void* frame);
 // An event that tells nothing, and that could not be declined.
 void ignored();
+// The interpreter takes further events like the last one out of the code.
+void declined();
 
 }  // namespace tachograph::calls

@@ -74,8 +74,9 @@ void end_window(int64_t now_ns) {
             -watcher.budget.of_period_ns())
         return;
     watcher.turning = true;
-    watcher.budget.earn(now_ns);
-    close_window(moment(now_ns));
+    const Moment now = moment(now_ns);
+    watcher.budget.earn(now);
+    close_window(now);
     watcher.turning = false;
 }
 

@@ -1,0 +1,65 @@
+// The search for functions that are called for the first time.
+#include "calls/events.h"
+#include "calls/watcher.h"
+
+#include <algorithm>
+
+namespace tachograph::calls {
+namespace {
+
+// What taking in a function is charged at most: more is time in which the thread had no processor.
+constexpr int64_t kLongestLearningNs = 100'000;
+
+}  // namespace
+
+void begin_search(Moment now) {
+    Search& search = watcher.search;
+    if (search.on) return;
+    search.on = true;
+    search.opened = now;
+    watcher.events->find(true);
+}
+
+void end_search(Moment now) {
+    Search& search = watcher.search;
+    if (!search.on) return;
+    search.on = false;
+    watcher.events->find(false);
+    if (!search.broken_off) {
+        search.broken_off = true;
+        search.began = now;
+        return;
+    }
+    const auto ran = static_cast<double>(std::max<int64_t>(now.cpu_ns - search.opened.cpu_ns, 0));
+    search.total_ns += std::max<int64_t>(now.ns - search.opened.ns, 0);
+    search.total_cpu_ns += static_cast<int64_t>(ran);
+    search.squared += ran * ran;
+    ++search.count;
+}
+
+void forget_search(Moment now) {
+    const bool on = watcher.search.on;
+    watcher.search = Search{};
+    watcher.search.on = on;
+    watcher.search.opened = watcher.search.began = now;
+}
+
+Function* find(void* code, const void* frame, int64_t now_ns) {
+    watcher.turning = true;
+    Function* function = learn(code, frame, now_ns);
+    const int64_t learned_ns = now();
+    if (function) watcher.events->watch(code);
+    const int64_t watched_ns = now();
+    // The interpreter has put the first event into this code as we have put in the others.
+    const int64_t took = watched_ns - now_ns + (watched_ns - learned_ns);
+    watcher.budget.charge_pause(static_cast<double>(std::min(took, kLongestLearningNs)));
+    if (watcher.budget.exhausted()) {
+        end_search(moment(watched_ns));
+        const int64_t ended_ns = now() - watched_ns;
+        watcher.budget.charge_pause(static_cast<double>(std::min(ended_ns, kLongestLearningNs)));
+    }
+    watcher.turning = false;
+    return function;
+}
+
+}  // namespace tachograph::calls
