@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
+.PHONY: help demo check check-unit test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -22,10 +22,15 @@ demo: $(VENV)/.with-analyze ## record a real program (examples/backup.py) and sh
 	$(BIN)/tachograph record --force --output build/demo/backup.tacho examples/backup.py
 	$(BIN)/tachograph analyze build/demo/backup.tacho
 
-# What compares times has the machine for itself; all else shares it.
-check: lint ## lint and the unit tests, but for those that start commands or go through many recordings
-	$(BIN)/pytest -m 'not slow and not quiet and not recording and not broad' -n 2 --dist loadfile tests/unit
+check: $(VENV)/.with-dev ## lint and the unit tests, but for those that start commands or go through many recordings
+	@$(MAKE) --no-print-directory --jobs 2 lint check-unit
 
+# Where no bytecode may be written, pytest would rewrite all tests each time.
+check-unit: $(VENV)/.with-dev
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m 'not slow and not quiet and not recording and not broad' -n 2 \
+		--dist loadfile tests/unit
+
+# What compares times has the machine for itself; all else shares it.
 test: lint ## lint, then the tests (about ten minutes on two cores); installs Debian's chromium if there is no browser
 	@$(BIN)/python tests/browser/chromium.py --bring || true
 	$(BIN)/pytest -m 'not slow and not quiet' -n 2 --dist loadfile

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.recording
+
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
 
 DEAR = ("pandas", "matplotlib", "jinja2", "pyarrow.compute", "pyarrow.dataset", "pyarrow.acero")

@@ -100,6 +100,7 @@ def test_no_table_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         project.defaults(project.candidate())
 
 
+@pytest.mark.recording
 def test_analyze_uses_them_and_the_command_line_wins(tmp_path: Path, run: Run) -> None:
     say(tmp_path, "scope = 'all'\ntop = 2\nsort = 'wait'\ninterval = 5")
     recording = VECTORS / "whole.tacho"
@@ -109,6 +110,7 @@ def test_analyze_uses_them_and_the_command_line_wins(tmp_path: Path, run: Run) -
     assert len(json.loads(run("analyze", recording, "--json", "-", "--top", "1").stdout)["lines"]) == 1
 
 
+@pytest.mark.recording
 @pytest.mark.parametrize(
     ("table", "command", "words"),
     [
@@ -126,12 +128,14 @@ def test_bad_values_get_one_line(tmp_path: Path, run: Run, table: str, command: 
         assert word in done.stderr
 
 
+@pytest.mark.recording
 def test_a_bad_table_does_not_stop_what_it_does_not_concern(tmp_path: Path, run: Run) -> None:
     say(tmp_path, "nonsense = 0")
     assert run("info", VECTORS / "whole.tacho").returncode == 0
     assert run("--help").returncode == 0
 
 
+@pytest.mark.recording
 def test_record_uses_them_and_the_command_line_wins(tmp_path: Path, run: Run) -> None:
     say(tmp_path, "interval = 2.5\nsampler = 'signal'\nsources = false\nmemory-threshold = '1M'\ncpu-only = true")
     for number, typed, expected in (
@@ -146,6 +150,7 @@ def test_record_uses_them_and_the_command_line_wins(tmp_path: Path, run: Run) ->
         assert parameters["sampler"] == "signal"
 
 
+@pytest.mark.recording
 def test_no_toml_is_read_where_there_is_no_table(tmp_path: Path, run: Run) -> None:
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
     code = (

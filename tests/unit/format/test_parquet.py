@@ -132,6 +132,7 @@ def test_finalising_is_quick(recording: tuple[Path, dict[str, dict[str, int]]], 
     assert min(times) < 0.2
 
 
+@pytest.mark.recording
 def test_finalising_does_not_import_pandas(recording: tuple[Path, dict[str, dict[str, int]]], tmp_path: Path) -> None:
     code = (
         "import sys; from tachograph.format import *\n"
@@ -226,6 +227,7 @@ def test_validation_of_schemas() -> None:
             check_schema(table, bad, "t")
 
 
+@pytest.mark.recording
 @pytest.mark.skipif(sys.platform == "win32", reason="no file size limits there")
 def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
     code = (

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -31,15 +33,33 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return drawn(story.build(tmp_path_factory.mktemp("story") / "story.tacho"))
 
 
-def test_every_figure_is_written_twice(told: ReportData, tmp_path: Path) -> None:
-    written = write_figures(told, tmp_path / "figures")
-    assert {path.name for path in written} == {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")}
-    for path in written:
+@dataclass(frozen=True)
+class Written:
+    """All figures of the story, and matplotlib's settings before and after they were drawn."""
+
+    paths: list[Path]
+    before: dict[Any, Any]
+    after: dict[Any, Any]
+
+    def text(self, name: str) -> str:
+        return next(path for path in self.paths if path.name == name).read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def written(told: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    before = dict(mpl.rcParams)
+    paths = write_figures(told, tmp_path_factory.mktemp("written") / "figures")
+    return Written(paths, before, dict(mpl.rcParams))
+
+
+def test_every_figure_is_written_twice(written: Written) -> None:
+    assert {path.name for path in written.paths} == {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")}
+    for path in written.paths:
         if path.suffix == ".png":
             assert path.read_bytes().startswith(b"\x89PNG")
         else:
             assert ET.parse(path).getroot().tag.endswith("svg")
-    assert b"main.py:5" in (tmp_path / "figures" / "lines.svg").read_bytes()
+    assert "main.py:5" in written.text("lines.svg")
 
 
 def test_bars_are_as_long_as_the_profile_says(told: ReportData) -> None:
@@ -137,9 +157,8 @@ def test_the_flame_figure_says_how_many_frames_it_folds(
     assert "3 common frames in one box" in text
 
 
-def test_the_flame_figure_of_memory_is_of_the_peak(told: ReportData, tmp_path: Path) -> None:
-    write_figures(told, tmp_path)
-    text = "".join(ET.parse(tmp_path / "flame-live.svg").getroot().itertext())
+def test_the_flame_figure_of_memory_is_of_the_peak(written: Written) -> None:
+    text = "".join(ET.fromstring(written.text("flame-live.svg")).itertext())
     assert "100 MB at the peak, after 10.0 s" in text
     assert "cache" in text
     assert "early" not in text
@@ -165,10 +184,8 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert "</text>" in text
 
 
-def test_settings_of_the_caller_stay(told: ReportData, tmp_path: Path) -> None:
-    before = dict(mpl.rcParams)
-    write_figures(told, tmp_path)
-    assert dict(mpl.rcParams) == before
+def test_settings_of_the_caller_stay(written: Written) -> None:
+    assert written.after == written.before
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(told: ReportData, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def recording(folder: Path, name: str, calls: dict[str, tuple[int, int]]) -> Pat
     return builder.path
 
 
+@pytest.mark.broad
 def test_more_calls_are_told_from_slower_ones(tmp_path: Path) -> None:
     base, new = (
         [recording(tmp_path, f"{side}{run}", {name: (count, each + run) for name, (count, each) in calls.items()})
