@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..conclusions.copies import Copies
 from ..conclusions.memory import Heap
+from ..conclusions.memory.blocks import Blocks
 from ..recording.call_tree import CallTree
 from ..recording.tree import NOTHING
 from .test_phases import CALL, PHASES, Floats, Ids, PlaceSums, TestPhases
@@ -25,7 +27,7 @@ class TestPeaks:
     __test__ = False
 
     def __init__(self, heap: Heap, phases: TestPhases) -> None:
-        blocks = heap.held
+        blocks = _apart(heap)
         group = phases.of_processes.group_at(blocks.process, blocks.birth_ns)
         rows = np.flatnonzero((group != NOTHING) & blocks.followed)
         rows = rows[np.lexsort((blocks.birth_ns[rows], group[rows]))]
@@ -58,6 +60,19 @@ class TestPeaks:
         held = np.cumsum(np.concatenate((values, -values))[order], axis=0)
         peak = int(np.argmax(held[:, 0] + held[:, 1]))
         return np.maximum(held[peak], 0.0), int(time[order[peak]])
+
+
+def _apart(heap: Heap) -> Blocks:
+    """The blocks themselves, while they lived, and then what they stand for beyond, spread over time as in ``held``.
+
+    A single large block that lives for a moment was there, however little it is on average.
+    """
+    blocks, held = heap.blocks, heap.held
+    nothing = np.zeros(len(blocks))
+    themselves = replace(blocks, beyond=nothing, variance=nothing)
+    beyond = replace(held, certain=nothing, beyond=np.maximum(held.bytes - blocks.certain, 0.0))
+    both = ((getattr(each, field.name) for each in (themselves, beyond)) for field in fields(Blocks))
+    return Blocks(*(np.concatenate(tuple(arrays)) for arrays in both))
 
 
 class TestSizes:

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 
 from ..profile.test_phases import CALL, PHASES
 from ..profile.tests import COPIES, CPU, KEPT, PEAK, Place, Tests
+from ..recording.text import printable, shorten_left
+from .numbers import seconds, size
+
+MAX_SOURCE = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +61,24 @@ def judge(tests: Tests) -> Iterator[Verdict]:
             over = None if math.isnan(judged) else judged > allowed
             place = tests.place(row, limit.what) if over else None
             yield Verdict(values["test"], limit, allowed, values[limit.used], judged, over, place)
+
+
+def excess(verdict: Verdict) -> str:
+    """What a mark allows and what the test used."""
+    unit = verdict.limit.unit
+    used, allowed, least = (amount_text(value, unit) for value in (verdict.used, verdict.allowed, verdict.at_least))
+    sure = "" if least == used else f" (at least {least})"
+    return f"{verdict.limit.mark} allows {allowed}, and it {verdict.limit.verb} {used}{sure}"
+
+
+def place_text(place: Place, folder: str) -> str:
+    """A line at fault: where it is, and its source."""
+    path = place.file.removeprefix(f"{folder}/") if folder else place.file
+    source = printable((place.source or "").strip(), MAX_SOURCE)
+    where = f"{shorten_left(printable(path), 80)}:{place.line} in {printable(place.function, 80)}"
+    return f"{where}: {source}" if source else where
+
+
+def amount_text(value: float, unit: str) -> str:
+    """Seconds or bytes."""
+    return seconds(value) if unit == "s" else "?" if math.isnan(value) else size(round(value))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tachograph import project
@@ -16,6 +15,8 @@ from tachograph.recorder.command import command_line, record
 from tachograph.recorder.problems import Refused, one_line
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tachograph.recorder.command.session import Outcome
 
 
@@ -49,22 +50,9 @@ def show(settings: dict[str, Any], path: Path, outcome: Outcome, status: int) ->
     """Show what the tests cost; the exit status."""
     if outcome.finished is None or outcome.not_recorded is not None:
         return status  # the recording command has said why
-    from tachograph.analyzer.api import open as open_recording
-    from tachograph.analyzer.profile.tests import read_tests
-    from tachograph.analyzer.render.terminal.tests import test_lines
-    from tachograph.analyzer.report_data.test_limits import judge
-    from tachograph.format import FormatError
+    from tachograph.testing.report import report
 
-    try:
-        with open_recording(path) as recording:
-            tests = read_tests(recording)
-            verdicts = list(judge(tests))
-            for line in test_lines(tests, verdicts, settings["top"], str(Path.cwd())):
-                print(line)
-    except FormatError as error:
-        print(f"tachograph: the tests cannot be shown: {one_line(str(error))}", file=sys.stderr)
-        return status or 1
-    return 1 if status == 0 and any(verdict.over for verdict in verdicts) else status
+    return report(settings, path, status)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ import pytest
 
 from tachograph.testing.marks import MARKS, read_mark
 
+ID_PROPERTY = "tachograph.test"
+"""The property of a test in a JUnit file that has its id in the recording."""
+
 if TYPE_CHECKING:
     from tachograph.recorder import Span
 
@@ -41,6 +44,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="",
         metavar="OPTIONS",
         help="Options of 'tachograph record', in one text: --tachograph-options='--force --interval 5'.",
+    )
+    group.addoption(
+        "--tachograph-compare",
+        action="append",
+        default=[],
+        metavar="BASE",
+        help="With --tachograph: fail if a test needs more CPU time or memory, for certain, than in BASE: a recording"
+        " of a test run, or a folder of them. May be repeated.",
+    )
+    group.addoption(
+        "--tachograph-anyway",
+        action="store_true",
+        help="With --tachograph-compare: also compare what was recorded in another environment.",
+    )
+    group.addoption(
+        "--tachograph-markdown",
+        default="",
+        metavar="FILE",
+        help="With --tachograph: write what the tests cost as Markdown, for a pull request.",
     )
     group.addoption(
         "--tachograph-top", type=int, default=5, metavar="N", help="How many tests are shown of each kind. (default: 5)"
@@ -71,6 +93,7 @@ class PhaseSpans:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Wrapper:
         """The span of the setup."""
+        item.user_properties.append((ID_PROPERTY, id_of(item.nodeid)))
         limits_of(item)  # a mark that is written wrongly fails the test here, before it has run
         with Phase("setup", item):
             yield

@@ -59,12 +59,42 @@ def record_again(config: pytest.Config) -> None:
             f"{OPTION} starts pytest again, and cannot do so with one that a program has started:"
             " record that program ('tachograph record PROGRAM'); the tests are marked in its recording"
         )
-    settings = {"path": path, "options": asked.tachograph_options, "top": asked.tachograph_top}
+    settings = {
+        "path": path,
+        "options": asked.tachograph_options,
+        "top": asked.tachograph_top,
+        "markdown": asked.tachograph_markdown,
+        "compare": recordings_of(asked.tachograph_compare),
+        "anyway": asked.tachograph_anyway,
+        "junit": getattr(asked, "xmlpath", None) or "",
+    }
     line = [sys.executable, *command.flags, "-m", "tachograph.testing", json.dumps(settings), *command.target]
     os.environ[STARTED] = "1"
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, line)
+
+
+def recordings_of(bases: Sequence[str]) -> list[str]:
+    """The recordings that ``--tachograph-compare`` names: a folder stands for those in it.
+
+    Errors:
+        pytest.UsageError: one of them is not there.
+    """
+    import pytest
+
+    found: list[str] = []
+    for base in bases:
+        if os.path.isdir(base) and not os.path.exists(os.path.join(base, "manifest.json")):
+            inside = sorted(name for name in os.listdir(base) if name.endswith((SUFFIX, f"{SUFFIX}.zip")))
+            if not inside:
+                raise pytest.UsageError(f"--tachograph-compare: there is no recording in {base}")
+            found += [os.path.abspath(os.path.join(base, name)) for name in inside]
+        elif not os.path.exists(base):
+            raise pytest.UsageError(f"--tachograph-compare: there is no recording {base}")
+        else:
+            found.append(os.path.abspath(base))
+    return found
 
 
 def is_recorded() -> bool:

@@ -133,6 +133,10 @@ def _accompany(
             say(summary(target.title(), path, outcome))
         if after is not None:
             status = after(path, outcome, status)
+    except BaseException:
+        if after is not None and status == 0:
+            status = 1  # what was to be judged was not
+        raise
     finally:
         # Even a mistake of ours (shown in full, for a report) must not change what the program's caller sees.
         if sys.exc_info()[1] is not None:

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,21 +55,21 @@ def test_is_hungry():
     assert data
 
 
+@pytest.mark.no_leaks(above="1 MB")
+def test_keeps():
+    KEPT.append(bytearray(70_000_000))
+
+
+@pytest.mark.no_leaks
+def test_gives_back():
+    assert bytearray(80_000_000)
+
+
 @pytest.mark.limit_copies(size="20 MB")
 def test_copies():
     data = bytearray(16_000_000)
     for _ in range(8):
         copy = bytes(data)
-
-
-@pytest.mark.no_leaks(above="1 MB")
-def test_keeps():
-    KEPT.append(bytearray(8_000_000))
-
-
-@pytest.mark.no_leaks
-def test_gives_back():
-    assert bytearray(8_000_000)
 
 
 def test_has_a_thread():
@@ -91,7 +92,7 @@ LINES = {
     "test_burns": "in burn: ",
     "test_is_hungry": 'in test_is_hungry: data = b"x" * 60_000_000',
     "test_copies": "in test_copies: copy = bytes(data)",
-    "test_keeps": "in test_keeps: KEPT.append(bytearray(8_000_000))",
+    "test_keeps": "in test_keeps: KEPT.append(bytearray(70_000_000))",
 }
 
 
@@ -120,7 +121,8 @@ def pytest_run(folder: Path, *arguments: str, env: dict[str, str] | None = None)
 
 def recorded_run(folder: Path, *arguments: str) -> Run:
     (folder / "test_suite.py").write_text(SUITE, encoding="utf-8")
-    return Run(folder, pytest_run(folder, "--tachograph=run.tacho", *arguments))
+    written = ("--tachograph-markdown=costs.md", "--junitxml=junit.xml")
+    return Run(folder, pytest_run(folder, "--tachograph=run.tacho", *written, *arguments))
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +174,26 @@ def test_every_phase_of_every_test_is_a_row(either: Run) -> None:
     assert rows["test_burns", "call"].cpu_s >= 0.4
     assert rows["test_burns", "call"].limit_cpu_s == 0.05
     assert rows["test_is_modest", "call"].limit_memory_bytes == 1 << 30
-    assert rows["test_gives_back", "call"].peak_bytes >= 8_000_000 > rows["test_gives_back", "call"].kept_bytes
+    assert rows["test_gives_back", "call"].peak_bytes_low >= 80_000_000 > rows["test_gives_back", "call"].kept_bytes
+
+
+def test_the_junit_file_has_costs_and_failures(either: Run) -> None:
+    suite = ET.parse(either.folder / "junit.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("8", "4", "0")
+    cases = {str(case.get("name")): case for case in suite.iter("testcase")}
+    failed = {name: str(failure.get("message")) for name, case in cases.items() for failure in case.iter("failure")}
+    assert failed.keys() == OVER.keys()
+    assert all(failed[test].startswith(said) for test, said in OVER.items())
+    costs = {each.get("name"): str(each.get("value")) for each in cases["test_burns"].iter("property")}
+    assert costs["tachograph.test"] == "test_suite.py::test_burns"
+    assert float(costs["tachograph.cpu_s"]) >= 0.4
+
+
+def test_the_markdown_has_the_limits_and_the_hungriest(either: Run) -> None:
+    said = (either.folder / "costs.md").read_text(encoding="utf-8")
+    assert "# tachograph: tests\n" in said
+    assert "test_suite.py::test_burns: limit_cpu allows 50 ms" in said
+    assert '60 MB: test_suite.py::test_is_hungry (call) | test_suite.py:38 in test_is_hungry: data = b"x"' in said
 
 
 def test_one_test_can_be_analyzed_alone(run: Run) -> None:
@@ -221,6 +242,16 @@ def test_what_cannot_be_recorded_is_refused_in_one_line(tmp_path: Path) -> None:
     done = pytest_run(tmp_path, "--tachograph=there.tacho")
     assert done.stdout == ""
     support.one_line(done, "there.tacho exists")
+
+
+def test_a_base_that_is_not_there_is_refused_before_the_tests_run(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
+    (tmp_path / "empty").mkdir()
+    for base in ("nothing.tacho", "empty"):
+        done = pytest_run(tmp_path, "--tachograph", f"--tachograph-compare={base}")
+        assert done.status == 4
+        assert "--tachograph-compare: there is no recording" in done.stderr
+    assert not list(tmp_path.glob("*.tacho"))
 
 
 def test_a_pytest_that_a_program_started_is_refused(tmp_path: Path) -> None:

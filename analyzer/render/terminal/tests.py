@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ...profile.test_phases import PHASES
-from ...profile.tests import PEAK, TIME, Place, Tests
+from ...profile.tests import PEAK, TIME, Tests
 from ...recording.frame import Row
-from ...recording.text import printable, shorten_left
-from ...report_data.numbers import seconds, size
-from ...report_data.test_limits import Verdict
+from ...recording.text import printable
+from ...report_data.numbers import seconds
+from ...report_data.test_limits import Verdict, amount_text, excess, place_text
 
 MAX_TEST = 200
-MAX_SOURCE = 80
 LEAST_SECONDS, LEAST_BYTES = 0.001, 100_000
 """Tests that took or held less are not worth a line."""
 
@@ -43,22 +42,6 @@ def test_lines(tests: Tests, verdicts: Sequence[Verdict], top: int, folder: str)
 test_lines.__test__ = False  # type: ignore[attr-defined]  # for pytest, which takes names like this one for tests
 
 
-def excess(verdict: Verdict) -> str:
-    """What a mark allows and what the test used."""
-    unit = verdict.limit.unit
-    used, allowed, least = (_amount(value, unit) for value in (verdict.used, verdict.allowed, verdict.at_least))
-    sure = "" if least == used else f" (at least {least})"
-    return f"{verdict.limit.mark} allows {allowed}, and it {verdict.limit.verb} {used}{sure}"
-
-
-def place_text(place: Place, folder: str) -> str:
-    """A line at fault: where it is, and its source."""
-    path = place.file.removeprefix(f"{folder}/") if folder else place.file
-    source = printable((place.source or "").strip(), MAX_SOURCE)
-    where = f"{shorten_left(printable(path), 80)}:{place.line} in {printable(place.function, 80)}"
-    return f"{where}: {source}" if source else where
-
-
 def _slowest(tests: Tests, rows: Sequence[Row], top: int, folder: str) -> Iterator[str]:
     by_test: dict[str, dict[str, int]] = {}
     for number, row in enumerate(rows):
@@ -84,7 +67,7 @@ def _hungriest(tests: Tests, rows: Sequence[Row], top: int, folder: str) -> Iter
         yield "hungriest tests (the most that a phase held at once of what it allocated):"
     for number in numbers[:top]:
         row = rows[number]
-        yield f"  {_amount(row['peak_bytes'], 'B'):>8}  {printable(row['test'], MAX_TEST)}"
+        yield f"  {amount_text(row['peak_bytes'], 'B'):>8}  {printable(row['test'], MAX_TEST)}"
         yield f"            {row['phase']}{_of(tests, number, PEAK, 'B', folder)}"
 
 
@@ -92,8 +75,4 @@ def _of(tests: Tests, number: int, what: str, unit: str, folder: str) -> str:
     place = tests.place(number, what)
     if place is None:
         return "; no line of the project was seen"
-    return f"; {_amount(place.amount, unit)} at {place_text(place, folder)}"
-
-
-def _amount(value: float, unit: str) -> str:
-    return seconds(value) if unit == "s" else "?" if math.isnan(value) else size(round(value))
+    return f"; {amount_text(place.amount, unit)} at {place_text(place, folder)}"

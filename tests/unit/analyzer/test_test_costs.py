@@ -89,6 +89,18 @@ def test_memory_and_copies(builder: Builder) -> None:
     assert other.kept_bytes == 1 * MB  # not what was imported
 
 
+def test_a_large_block_that_lived_for_a_moment_was_there_but_once(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "r.tacho")
+    stack = builder.stack((builder.code(builder.file("/w/test_a.py")), 0))
+    builder.span("call", 10, 2000, fields("a", cpu_ns=0))
+    for number in range(8):
+        builder.block(stack, 4 * MB, 20 + 20 * number, freed_ms=22 + 20 * number, mean=4 * MB)
+    builder.write()
+    with tachograph.analyzer.open(builder.path) as recording:
+        (call,) = recording.tests().itertuples()
+    assert 4 * MB <= call.peak_bytes_low <= call.peak_bytes < 7 * MB
+
+
 def test_the_line_that_is_charged(builder: Builder) -> None:
     builder.write()
     with tachograph.analyzer.open(builder.path) as recording:

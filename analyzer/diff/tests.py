@@ -1,0 +1,184 @@
+"""Compares the tests of a run with those of earlier runs: which need more CPU time or memory, and how sure that is.
+
+The runs of the base tell how much runs differ; the same statistics judge as in a diff of groups (``evidence``), with
+all tests and both metrics asked together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from ..profile.profile import Question
+from ..profile.tests import read_tests
+from ..recording.opened import Recording
+from ..recording.text import printable
+from ..report_data.difference import FASTER, LESS, MORE, NO_EVIDENCE, SLOWER, UNKNOWN
+from ..report_data.numbers import change, counted, signed, span
+from ..report_data.test_limits import amount_text
+from ..samples.scope import ALL
+from .evidence import RATE, Amounts, Evidence, adjusted_alpha
+from .runs import obstacles, read_run, remarks
+
+FEWEST_BASES = 3
+"""With fewer recordings of the base there are no verdicts: two runs hardly tell how much runs differ."""
+
+SMALLEST = 0.05
+"""The smallest difference that gets a verdict, as a part of the test's own amount."""
+
+_Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is compared: seconds of CPU time of all phases, or the most bytes that one of them held."""
+
+    name: str
+    unit: str
+    least: float
+    """Tests with less on both sides are left out, and smaller differences have no verdict."""
+    more: str
+    less: str
+
+
+METRICS = (Compared("CPU", "s", 0.01, SLOWER, FASTER), Compared("memory", "B", 200_000, MORE, LESS))
+MAX_TEST = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A test and a metric: means of both sides, the difference with its interval, and the verdict."""
+
+    test: str
+    metric: Compared
+    base: float
+    new: float
+    low: float
+    high: float
+    verdict: str
+
+    @property
+    def worse(self) -> bool:
+        """Whether it needs more for certain."""
+        return self.verdict == self.metric.more
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The changes, the largest first; ``unjudged`` says why there are no verdicts, ``notes`` what weakens them."""
+
+    changes: list[Change]
+    compared: int
+    added: int
+    gone: int
+    bases: int
+    unjudged: str | None
+    notes: list[str]
+
+    def lines(self) -> Iterator[str]:
+        """What is said of it, one line each."""
+        found = [each for each in self.changes if each.verdict not in (NO_EVIDENCE, UNKNOWN)]
+        how_many = f"{counted(self.compared, 'tests')} compared with {counted(self.bases, 'recordings')}"
+        others = f", {self.added} new, {self.gone} gone" if self.added or self.gone else ""
+        yield f"{how_many}{others}: {sum(each.worse for each in found)} need more, for certain"
+        for each in found:
+            yield f"{each.verdict}: {about(each)}"
+        if self.unjudged is not None:
+            yield f"no verdicts: {self.unjudged}"
+        for note in self.notes:
+            yield f"note: {printable(note, 300)}"
+
+
+def about(each: Change) -> str:
+    """A change in words."""
+    new, base = amount_text(each.new, each.metric.unit), amount_text(each.base, each.metric.unit)
+    unit = "s" if each.metric.unit == "s" else "bytes"
+    relative = change(each.new / each.base - 1) if each.base > 0 else "from nothing"
+    ends = span(each.low, each.high, unit)
+    difference = signed(each.new - each.base, unit)
+    return (
+        f"{printable(each.test, MAX_TEST)}: {new} of {each.metric.name}, was {base} ({relative}, {difference}: {ends})"
+    )
+
+
+def compare_tests(base: Sequence[Path], new: Path, *, anyway: bool = False) -> Comparison:
+    """Compares the tests of ``new`` with those of the recordings ``base``; ``anyway``: also in another environment.
+
+    Errors:
+        FormatError: a recording cannot be read, has no tests, or was made in another environment or another way.
+    """
+    question = Question(ALL)
+    runs = [read_run(path, question) for path in (*base, new)]
+    reasons = obstacles(runs)
+    if reasons and not anyway:
+        raise FormatError(f"the tests cannot be compared with those of the base: {'; '.join(reasons)}")
+    costs = [_costs(path) for path in (*base, new)]
+    common = [test for test in costs[-1] if all(test in each for each in costs)]
+    before = set().union(*costs[:-1])
+    unjudged = None
+    if len(base) < FEWEST_BASES:
+        unjudged = f"fewer than {FEWEST_BASES} recordings of the base hardly tell how much runs differ"
+    notes = [*(f"not comparable: {reason}" for reason in reasons), *remarks(runs[:-1], runs[-1:])]
+    return Comparison(
+        changes=_changes(common, costs, judged=unjudged is None),
+        compared=len(common),
+        added=len(costs[-1].keys() - before),
+        gone=len(before - costs[-1].keys()),
+        bases=len(base),
+        unjudged=unjudged,
+        notes=notes,
+    )
+
+
+def _costs(path: Path) -> dict[str, _Array]:
+    """By test: CPU time of all phases, the most that one of them held, and the lower end of that."""
+    found: dict[str, _Array] = {}
+    with Recording.open(path) as recording:
+        for row in read_tests(recording).frame.rows():
+            mine = found.setdefault(row["test"], np.array([0.0, np.nan, np.nan]))
+            mine[0] += row["cpu_s"]
+            if not mine[1] >= row["peak_bytes"]:
+                mine[1:] = row["peak_bytes"], row["peak_bytes_low"]
+    if not found:
+        raise FormatError(f"{printable(str(path))} has no tests: it was not made by pytest --tachograph")
+    return found
+
+
+def _changes(tests: Sequence[str], costs: Sequence[dict[str, _Array]], *, judged: bool) -> list[Change]:
+    values = np.array([[each[test] for test in tests] for each in costs]).reshape(len(costs), len(tests), 3)
+    reach = values[:, :, 1] - values[:, :, 2]
+    asked = [
+        Evidence(_amounts(values[:-1, :, 0], None), _amounts(values[-1:, :, 0], None)),
+        Evidence(_amounts(values[:-1, :, 1], reach[:-1]), _amounts(values[-1:, :, 1], reach[-1:])),
+    ]
+    enough = [np.nanmax(values[:, :, place], axis=0, initial=0) >= each.least for place, each in enumerate(METRICS)]
+    p_values = [
+        evidence.p_values() if judged else np.full(len(tests), np.nan) for evidence in asked
+    ]  # fmt: skip
+    p_values = [np.where(rows, p, np.nan) for rows, p in zip(enough, p_values, strict=True)]
+    alpha = adjusted_alpha(np.concatenate(p_values)) if judged else RATE
+    found = []
+    for place, (metric, evidence) in enumerate(zip(METRICS, asked, strict=True)):
+        interval = evidence.interval(alpha)
+        means = values[:-1, :, place].mean(axis=0)
+        for row in np.flatnonzero(enough[place]).tolist():
+            difference = float(interval.value[row])
+            large = abs(difference) >= max(metric.least, SMALLEST * means[row])
+            verdict = UNKNOWN if np.isnan(p_values[place][row]) else NO_EVIDENCE
+            if p_values[place][row] <= alpha and large:
+                verdict = metric.more if difference > 0 else metric.less
+            ends = float(interval.low[row]), float(interval.high[row])
+            found.append(Change(tests[row], metric, float(means[row]), float(values[-1, row, place]), *ends, verdict))
+    found.sort(key=lambda each: -abs(each.new - each.base) / each.metric.least)
+    return found
+
+
+def _amounts(values: _Array, reach: _Array | None) -> Amounts:
+    """Measured amounts (``reach`` is None), or estimates whose intervals reach so far."""
+    return Amounts(values, np.zeros((len(values), 1)), reach, reach)

@@ -1,0 +1,81 @@
+"""What is made of the recording of a test run: the tables in the terminal, Markdown, and the JUnit file."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tachograph.analyzer.api import open as open_recording
+from tachograph.analyzer.profile.test_phases import CALL, PHASES
+from tachograph.analyzer.profile.tests import Tests, read_tests
+from tachograph.analyzer.render.markdown.document import write
+from tachograph.analyzer.render.markdown.tests import summary
+from tachograph.analyzer.render.terminal.tests import test_lines
+from tachograph.analyzer.report_data.test_limits import excess, judge, place_text
+from tachograph.format import FormatError
+from tachograph.recorder.problems import one_line
+from tachograph.testing.junit import amend
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tachograph.analyzer.diff.tests import Change, Comparison
+    from tachograph.analyzer.report_data.test_limits import Verdict
+
+COSTS = ("duration_s", "cpu_s", "wait_s", "peak_bytes", "copied_bytes")
+"""Of the call, as properties in a JUnit file."""
+
+
+def report(settings: dict[str, Any], path: Path, status: int) -> int:
+    """Show what the tests of a recording cost, and write the files that were asked for; the exit status."""
+    folder = str(Path.cwd())
+    try:
+        with open_recording(path) as recording:
+            tests = read_tests(recording)
+            verdicts = list(judge(tests))
+            for line in test_lines(tests, verdicts, settings["top"], folder):
+                print(line)
+            compared = compare(settings, path)
+            said = [] if compared is None else list(compared.lines())
+            for line in said:
+                print(line)
+            if settings["markdown"]:
+                write(summary(tests, verdicts, settings["top"], folder, said), settings["markdown"])
+        worse = [] if compared is None else [each for each in compared.changes if each.worse]
+        if settings["junit"]:
+            amend(Path(settings["junit"]), costs_of(tests), failures_of(verdicts, worse, folder))
+    except (FormatError, OSError, ET.ParseError) as error:
+        print(f"tachograph: the tests cannot be shown: {one_line(str(error))}", file=sys.stderr)
+        return status or 1
+    return 1 if status == 0 and (worse or any(verdict.over for verdict in verdicts)) else status
+
+
+def compare(settings: dict[str, Any], path: Path) -> Comparison | None:
+    """What became of the tests since the base was recorded; None if there is no base."""
+    if not settings["compare"]:
+        return None
+    from tachograph.analyzer.diff.tests import compare_tests
+
+    return compare_tests([Path(each) for each in settings["compare"]], path, anyway=settings["anyway"])
+
+
+def costs_of(tests: Tests) -> dict[str, dict[str, float]]:
+    """By test, what its call cost."""
+    rows = (row for row in tests.frame.rows() if row["phase"] == PHASES[CALL])
+    return {row["test"]: {name: row[name] for name in COSTS} for row in rows}
+
+
+def failures_of(verdicts: Sequence[Verdict], worse: Sequence[Change], folder: str) -> dict[str, list[str]]:
+    """By test that is over a limit, or needs more than it did, what is said of it."""
+    found: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.over:
+            place = "" if verdict.place is None else f"\n  {place_text(verdict.place, folder)}"
+            found.setdefault(verdict.test, []).append(f"{excess(verdict)}{place}")
+    for each in worse:
+        from tachograph.analyzer.diff.tests import about
+
+        found.setdefault(each.test, []).append(f"{each.verdict}: {about(each)}")
+    return found
