@@ -101,8 +101,10 @@ class Container:
         with self.open(name) as file:
             return file.read(limit)
 
-    def parquet(self, name: str) -> pq.ParquetFile:
+    def parquet(self, name: str, known: pq.FileMetaData | None = None) -> pq.ParquetFile:
         """Open a Parquet member, such as ``cpu.parquet``; the caller closes it (``with``).
+
+        ``known`` is its metadata, if it was opened before: its footer is not read again.
 
         Reading from it raises OSError or pyarrow.ArrowException where a page is damaged.
 
@@ -113,7 +115,7 @@ class Container:
         import pyarrow.parquet as pq
 
         try:
-            return pq.ParquetFile(self.arrow_file(name), page_checksum_verification=True)
+            return pq.ParquetFile(self.arrow_file(name), metadata=known, page_checksum_verification=True)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FormatError(f"{name} in {self.path} is not a whole Parquet file: {_first_line(error)}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,14 @@ MAX_DEFINITIONS = 50_000_000
 """Rows of a table of definitions; the recorder's limits lie far below."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    """What is known of a table's file once it was opened and its columns were checked."""
+
+    metadata: pq.FileMetaData
+    columns: frozenset[str]
+
+
 class Tables:
     """The tables of one container. Nothing is read before it is asked for; everything is validated when it is.
 
@@ -41,7 +50,7 @@ class Tables:
         self._container = container
         self._specification = specification
         self._listed = frozenset(listed)
-        self._rows: dict[str, int] = {}
+        self._opened: dict[str, _Footer] = {}
 
     def has(self, name: str) -> bool:
         """Whether the recording has the table; False only for those that it may lack."""
@@ -52,10 +61,10 @@ class Tables:
         """The number of rows of a table, from its file's footer."""
         if not self.has(name):
             return 0
-        if name not in self._rows:
-            with self._open(name) as file:
-                self._rows[name] = file.metadata.num_rows
-        return self._rows[name]
+        if name not in self._opened:
+            with self._open(name):
+                pass
+        return self._opened[name].metadata.num_rows  # type: ignore[no-any-return]
 
     def size(self, name: str) -> int:
         """Bytes of a table's file."""
@@ -66,10 +75,11 @@ class Tables:
         spec = self._specification.tables[name]
         if not self.has(name):
             return pa.Table.from_batches([no_rows(spec.schema)])
-        if self.rows(name) > MAX_DEFINITIONS:
-            raise FormatError(f"{_file(name)}: has {self.rows(name)} rows, more than the {MAX_DEFINITIONS} it may have")
         with self._open(name) as file:
-            table = complete(spec, _plain(file.read(columns=_present(file, spec.schema.names)), spec))
+            rows = file.metadata.num_rows
+            if rows > MAX_DEFINITIONS:
+                raise FormatError(f"{_file(name)}: has {rows} rows, more than the {MAX_DEFINITIONS} it may have")
+            table = complete(spec, _plain(file.read(columns=self._present(name, spec.schema.names)), spec))
             check_batch(spec, table, self._limits(spec), _file(name))
         if name in ("stacks", "native_stacks"):
             check_depth(table, _file(name))
@@ -86,7 +96,7 @@ class Tables:
         limits = self._limits(spec)
         schema = pa.schema([spec.schema.field(column) for column in columns])
         with self._open(name) as file:
-            present = _present(file, columns)
+            present = self._present(name, columns)
             for batch in _batches(file, rows, present):
                 plain = _plain(batch.select(present), spec)
                 check_batch(spec, plain, limits, _file(name))
@@ -112,6 +122,10 @@ class Tables:
             check_batch(spec, table, self._limits(spec), _file(name))
         return table
 
+    def _present(self, name: str, columns: Sequence[str]) -> list[str]:
+        """Those of the columns that the opened file has; ``check_schema`` has seen to it that none else is missing."""
+        return [column for column in columns if column in self._opened[name].columns]
+
     def _limits(self, spec: TableSpec) -> Mapping[str, int]:
         """The number of rows of the tables that a table's ids point into."""
         return {column.references: self.rows(column.references) for column in spec.columns if column.references}
@@ -120,8 +134,11 @@ class Tables:
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
         """The Parquet file of a table, its columns checked; what goes wrong while it is read becomes a FormatError."""
         try:
-            with self._container.parquet(_file(name)) as file:
-                check_schema(self._specification.tables[name], file.schema_arrow, _file(name))
+            known = self._opened.get(name)
+            with self._container.parquet(_file(name), known and known.metadata) as file:
+                if known is None:
+                    found = check_schema(self._specification.tables[name], file.schema_arrow, _file(name))
+                    self._opened[name] = _Footer(file.metadata, frozenset(found))
                 yield file
         except (pa.ArrowException, OSError, OverflowError) as error:
             reason = str(error).partition("\n")[0][:200] or type(error).__name__
@@ -146,12 +163,6 @@ def _batches(file: pq.ParquetFile, rows: int, columns: Sequence[str]) -> Iterato
             last += 1
         yield from file.iter_batches(rows, row_groups=list(range(first, last)), columns=columns, use_threads=True)
         first = last
-
-
-def _present(file: pq.ParquetFile, columns: Sequence[str]) -> list[str]:
-    """Those of the columns that the file has; ``check_schema`` has seen to it that no others may be missing."""
-    present = set(file.schema_arrow.names)
-    return [name for name in columns if name in present]
 
 
 def _plain(columns: pa.Table | pa.RecordBatch, spec: TableSpec) -> Any:
