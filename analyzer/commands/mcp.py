@@ -25,14 +25,14 @@ NEEDED = ("mcp", "mcp_types", "pydantic", "anyio", "duckdb")
 @one_line_errors
 def mcp(places: tuple[str, ...]) -> None:
     """Serves until the assistant closes the standard input."""
-    from ..assistant.answers import Answers
-    from ..assistant.shelf import Shelf
+    from .assistant.answers import Answers
+    from .assistant.shelf import Shelf
 
     shelf = Shelf([Path(place).absolute() for place in places or (".",)])
     try:
         import duckdb  # noqa: F401  # asked for now, not with the first query
 
-        from ..assistant.server import serve
+        from .assistant.server import serve
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in NEEDED:
             raise

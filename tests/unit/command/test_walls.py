@@ -62,6 +62,12 @@ def test_this_repository() -> None:
     assert " 0 broken" in done.stdout
 
 
+def test_the_analyzer_has_a_dozen_rooms() -> None:
+    """More at its root, and a newcomer is lost: a new one goes into a room, or takes the place of one."""
+    rooms = [each.name for each in (ROOT / "analyzer").iterdir() if each.name != "__pycache__"]
+    assert len(rooms) <= 12, sorted(rooms)
+
+
 def test_empty_rooms(house: Path) -> None:
     done = check(house)
     assert done.returncode == 0, done.stdout + done.stderr

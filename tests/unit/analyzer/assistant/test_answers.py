@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.analyzer.assistant.answers import MOST_TOKENS, Answers, Asked
-from tachograph.analyzer.assistant.shelf import Shelf
-from tachograph.analyzer.assistant.sql import select
+from tachograph.analyzer.commands.assistant.answers import MOST_TOKENS, Answers, Asked
+from tachograph.analyzer.commands.assistant.shelf import Shelf
+from tachograph.analyzer.commands.assistant.sql import select
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.markdown.document import NOTICE, tokens
 from tachograph.analyzer.render.markdown.profile import PARTS_ALONE

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tachograph.analyzer.assistant.answers import Answers
-from tachograph.analyzer.assistant.shelf import Shelf
+from tachograph.analyzer.commands.assistant.answers import Answers
+from tachograph.analyzer.commands.assistant.shelf import Shelf
 from tachograph.cli import main
 
 from .test_answers import check, write
@@ -32,7 +32,7 @@ def ask(server: Any, question: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any
 
 
 def test_the_tools_read_and_their_answers_are_marked(tmp_path: Path) -> None:
-    from tachograph.analyzer.assistant.server import serve
+    from tachograph.analyzer.commands.assistant.server import serve
 
     write(tmp_path / "a.tacho")
 

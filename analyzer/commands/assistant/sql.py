@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tachograph.format import FormatError
 
-from ..recording.opened import Recording
-from ..recording.text import printable
+from ...recording.opened import Recording
+from ...recording.text import printable
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,8 +12,8 @@ from mcp_types import ToolAnnotations
 from tachograph import __version__
 from tachograph.format import FormatError
 
-from ..recording.question_options import DEFAULT_TOKENS
-from ..render.markdown.document import fenced
+from ...recording.question_options import DEFAULT_TOKENS
+from ...render.markdown.document import fenced
 from .answers import Answers, Asked
 
 INSTRUCTIONS = (

@@ -9,16 +9,16 @@ from typing import Any
 
 from tachograph.format import FormatError
 
-from ..diff import diff
-from ..profile.path_frame import path_frame
-from ..profile.profile import Question
-from ..recording.opened import Recording
-from ..recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS, Sort
-from ..recording.text import printable
-from ..render.markdown.difference import summary as difference_summary
-from ..render.markdown.document import MAX_NAME, Row, Section, compose
-from ..render.markdown.profile import PARTS_ALONE, part, summary
-from ..report_data.numbers import seconds, size, when
+from ...diff import diff
+from ...profile.path_frame import path_frame
+from ...profile.profile import Question
+from ...recording.opened import Recording
+from ...recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS, Sort
+from ...recording.text import printable
+from ...render.markdown.difference import summary as difference_summary
+from ...render.markdown.document import MAX_NAME, Row, Section, compose
+from ...render.markdown.profile import PARTS_ALONE, part, summary
+from ...report_data.numbers import seconds, size, when
 from .shelf import Shelf
 from .sql import select
 

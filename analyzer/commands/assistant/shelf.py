@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tachograph.format import FormatError
 
-from ..profile.build import build_profile
-from ..profile.profile import Profile, Question
-from ..recording.opened import Recording
-from ..recording.text import printable
+from ...profile.build import build_profile
+from ...profile.profile import Profile, Question
+from ...recording.opened import Recording
+from ...recording.text import printable
 
 ENDS = (".tacho.zip", ".tacho")
 MOST = 1_000
