@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from pathlib import PurePosixPath
 
+from .cython_names import cython_name
 from .rust_names import rust_name
 from .text import printable
 
@@ -21,7 +22,8 @@ def plain_name(symbol: str) -> str:
     rust = rust_name(symbol)
     if rust:
         return printable(rust, _SHOWN_NAME)
-    return printable(_CLONE.sub("", _CLONE.sub("", symbol)) or symbol, _SHOWN_NAME)
+    plain = _CLONE.sub("", _CLONE.sub("", symbol)) or symbol
+    return printable(cython_name(plain) or plain, _SHOWN_NAME)
 
 
 def library_name(path: str | None) -> str | None:
@@ -42,17 +44,22 @@ def short_library(path: str | None) -> str:
     return printable(f"{installed.group(1)}/{name}" if installed else name, _SHOWN_LIBRARY)
 
 
+_DOTTED = re.compile(r"[A-Za-z_]\w*(\.\w+){2,}")
+"""Names of functions of Cython."""
+
 _REFERENCE = re.compile(r"(<|&|\*|mut |const |dyn )*")
 
 
 def short_name(name: str) -> str:
-    """A demangled C++ or Rust name without its arguments, its type and what is between < and >.
+    """A demangled name without its arguments, its type, what is between < and >, and Cython's packages.
 
     ``void f<int>(int)`` becomes ``f<>``, and ``<Vec<T> as Drop>::drop`` ``Vec<>::drop``. Names of operators, and those
     that are no C++ or Rust, are as they are.
     """
     if name.startswith("<"):
         return _short_method(name)
+    if _DOTTED.fullmatch(name):
+        return ".".join(name.split(".")[-2:])
     if "operator" in name or not ("(" in name or "<" in name):
         return name
     kept, depth, closers = [], 0, {"<": ">", "(": ")"}

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import known
 
+from ..recording.cython_names import cython_name
 from ..recording.native_names import library_name, plain_name
 from ..recording.opened import Recording
 from ..recording.text import printable
@@ -61,8 +62,9 @@ class NativeFunctions:
         """By row of ``native_frames``, and one more for none: whether it lies in the evaluation loop, or may."""
         self.starting: list[bool] = []
         """By function: whether it is the C library's, or one with which a program begins."""
-        self.nameless: list[bool] = []
-        """By function: whether it stands for all functions of a library that have no names."""
+        self.joined: list[bool] = []
+        """By function: whether it stands for several that call each other: all functions of a library that have no
+        names, or what Cython makes of one function."""
         self.sources: list[str | None] = []
         """Their source files, as their compilers were called with them; None where there was no debug information."""
         self.lines: list[int | None] = []
@@ -80,7 +82,7 @@ class NativeFunctions:
                 self.paths.append(path)
                 self.libraries.append(library_name(path))
                 self.starting.append(kind == FrameClass.RUNTIME or _START.match(name) is not None)
-                self.nameless.append(symbol is None)
+                self.joined.append(symbol is None or cython_name(symbol) is not None)
                 self.sources.append(None if source is None else printable(source, 4096))
                 self.lines.append(None if source is None else line)
             self.of_frame[row] = number

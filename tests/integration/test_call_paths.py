@@ -81,10 +81,12 @@ def test_c_stands_where_python_called_it_and_it_called_python(tmp_path: Path) ->
     done = support.record([support.PROGRAMS / "native_paths.py", "2.5"], tmp_path, "--interval", "1", "--cpu-only")
     assert (done.status, done.stderr) == (0, "")
     seen = {"c_key": 0, "c_compare": 0, "c_generate": 0}
+    named = "builtin_sorted" in {row["symbol"] for row in support.rows(tmp_path / "run.tacho", "native_frames")}
     for how, names in paths_of(tmp_path / "run.tacho"):
         if how != NativePath.WHOLE:
             continue  # a guess may be wrong
         # Where C stands between Python functions it is folded only if it does nothing but pass on calls.
+        # Functions of an interpreter without symbols are folded, too.
         for caller, called, through in (
             ("by_sorting", "c_key", "<builtin_sorted>"),
             ("by_callback", "c_compare", "<PyCFuncPtr_call>"),
@@ -98,7 +100,7 @@ def test_c_stands_where_python_called_it_and_it_called_python(tmp_path: Path) ->
             ):
                 continue  # Python makes the generator, before C runs it
             if middle is not None:
-                assert middle[:1] == [through], names
+                assert middle[:1] == [through] or not named, names
                 assert all(each.startswith("<") for each in middle), names
                 seen[called] += 1
         for caller, called in (("work", "by_sorting"), ("c_key", "burn"), ("recursive", "by_sorting")):

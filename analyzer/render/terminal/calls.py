@@ -182,6 +182,10 @@ def _names(chain: list[Branch], style: Style, room: int) -> Text:
             names.insert(1, "…")
         if len(names) <= 3:
             break
+    if len(arrow.join(names)) > space:
+        names[0] = names[0].rpartition("::")[2]
+    if len(names) > 1 and len(arrow.join(names)) > space:
+        names = ["…", names[-1]]
     joined = style.plain(arrow.join(names))
     text = Text(joined if len(joined) <= space else joined[: space - 1] + style.plain("…"), COLOURS["native"])
     return text.append(module, "dim").append(remark, "dim")

@@ -1,5 +1,6 @@
 // A demangled name without its arguments, its type and what stands between < and >; operators are as they are.
 function shortNative(name) {
+  if (/^[A-Za-z_]\w*(\.\w+){2,}$/.test(name)) return name.split(".").slice(-2).join(".");
   const method = /^<+[&*]*(.*?)(?: as .*)?>::([^>]*)$/.exec(name); // of Rust: that of the type, without the trait
   if (method) return `${shortNative(method[1])}::${method[2]}`;
   if (name.includes("operator") || !/[(<]/.test(name)) return name;
@@ -103,7 +104,7 @@ class FlameGraph {
   describe(code) {
     if (code < 0) return { name: this.data.flame.special[code] || "?", file: null, line: null, inside: false, special: true };
     const { name, file, line, inside, module, place } = this.data.flame.functions;
-    if (module[code]) return { name: shortNative(name[code]), full: name[code], file: null, line: null, module: module[code], place: place[code], inside: false, special: false };
+    if (module[code]) return { name: name[code].startsWith("[") ? `[${module[code]}]` : shortNative(name[code]), full: name[code], file: null, line: null, module: module[code], place: place[code], inside: false, special: false };
     // Modules have all one name: their file tells them apart.
     const called = name[code] === "<module>" && file[code] ? `<module> ${shortPath(file[code])}` : name[code];
     return { name: called, file: file[code], line: line[code], inside: Boolean(inside[code]), special: false };
