@@ -213,7 +213,7 @@ class CallPaths:
         return bool(self._start[above] <= self._start[stack] < self._end[above])
 
     def _called(self, node: int, function: int) -> int:
-        """The node of a native function that was called at ``node``; calls within functions that are ``joined`` are one."""
+        """The node of a native function that was called at ``node``; calls within ``joined`` ones are one."""
         key = -2 - 2 * function
         again = self.functions.joined[function] and node >= 0 and self._key[node] == key
         return node if again else self._child(node, key)

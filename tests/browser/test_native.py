@@ -1,4 +1,4 @@
-"""Native functions in the page: where a line spends its time and waits, and how a diff shows them; in a real browser."""
+"""Native functions in the page: where a line spends its time and waits, and in a diff; in a real browser."""
 
 from __future__ import annotations
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,19 +73,44 @@ class Recorded:
         return "?" if code is None else self.names[code]
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+def stripped_interpreter(folder: Path) -> dict[str, str]:
+    """Puts a copy of this interpreter without symbols into ``folder/bin``; the environment that it runs in."""
+    if shutil.which("strip") is None:
+        pytest.skip("no strip")
+    for name in ("bin", "lib"):
+        (folder / name).mkdir()
+    program = folder / "bin" / "python3"
+    shutil.copy(Path(sys.executable).resolve(), program)
+    copies = [program]
+    library = Path(str(sysconfig.get_config_var("LIBDIR"))) / str(sysconfig.get_config_var("INSTSONAME"))
+    if sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        copies.append(Path(shutil.copy(library.resolve(), folder / "lib" / library.name)))
+    for each in copies:
+        each.chmod(0o755)
+        subprocess.run(["strip", "--strip-all", str(each)], check=True)
+    modules = os.pathsep.join(path for path in sys.path if path)
+    return {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": modules, "LD_LIBRARY_PATH": str(folder / "lib")}
+
+
+@pytest.fixture(scope="module", params=["as it is", "stripped"])
+def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Recorded:
+    """Python and native frames are paired by address: without symbols all is as it is with them."""
     if not support.native_recorder():
         pytest.skip("built without the native recorder")
     folder = tmp_path_factory.mktemp("native-paths")
-    done = support.record([PROGRAM, "2"], folder, "--interval", "1", "--cpu-only")
+    if request.param == "as it is":
+        done = support.record([PROGRAM, "2"], folder, "--interval", "1", "--cpu-only")
+    else:
+        env = {**support.environment(), **stripped_interpreter(folder)}
+        command = [folder / "bin" / "python3", PROGRAM, "2"]
+        done = support.record(command, folder, "--interval", "1", "--cpu-only", env=env)
     assert (done.status, done.stderr) == (0, "")
     return Recorded(folder / "run.tacho")
 
 
 def test_nearly_all_paths_are_whole(recorded: Recorded) -> None:
     states = Counter(sample["native_path"] for sample in recorded.samples)
-    assert states.total() > 300
+    assert states.total() > 150  # of 4,000 where the machine has time for them
     assert states[WHOLE] > 0.95 * states.total(), states
     for sample in recorded.samples:
         if sample["native_path"] == WHOLE:
@@ -110,8 +138,8 @@ def test_each_activation_runs_its_own_frames(recorded: Recorded) -> None:
             assert [frames[0], *found][: len(expected)] == expected, (names, [recorded.name(at) for at in found])
         judged += 1
         through_c += len(expected) > 1
-    assert judged > 200
-    assert through_c > 100
+    assert judged > 100
+    assert through_c > 50
 
 
 def test_threads_say_where_they_come_from(recorded: Recorded) -> None:

@@ -107,6 +107,9 @@ Found unwound(const Room& room, const unwind::Registers& start, const tg_walk& p
     // What was read of a thread that ran meanwhile is no path: none of it may enter the tables.
     if (other && !other->stands(other->context)) return {};
     if (unknown_code) modules::missed();
+    // No frame has a caller while libraries are opened or closed.
+    found.unknown_code =
+        found.path == unwind::Path::truncated && (unknown_code || (count == 1 && room.most() > 1));
     const uint32_t first = caller == kInterrupted ? 1 : first_behind(caller, room.frames(), count);
     // Twice: the first time over, all that the second one needs of memory is asked for.
     native_contexts::Frame* path = room.path();

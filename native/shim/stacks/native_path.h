@@ -13,6 +13,7 @@ namespace tachograph::native_path {
 struct Found {
     uint32_t stack = 0;  // of native_contexts: the callers of the innermost frame
     unwind::Path path = unwind::Path::unrecorded;
+    bool unknown_code = false;  // it ended at code that may be known a moment later
 };
 
 // Makes room, where paths are wanted. False if there is no memory.

@@ -28,6 +28,7 @@ constexpr uint32_t kWalksPerTick = 48;
 constexpr int64_t kLongestSpanNs = 1'000'000'000;  // of spans that were woken in between
 constexpr int64_t kLeastUnobservedNs = 50'000'000;
 constexpr int64_t kRemoteAfterIntervals = 20;
+constexpr int kLooksAtUnknown = 20;
 constexpr int64_t kNameAfterNs = 50'000'000;
 
 // An off-CPU span that is still growing in the spool.
@@ -35,6 +36,7 @@ struct OpenWait {
     uint8_t* record = nullptr;
     uint32_t sequence = 0;  // its segment
     int64_t cpu_ns = 0;     // the thread's CPU clock when it was last seen
+    int looks_left = 0;     // at a thread that stands in code that was not known before
 };
 
 // What the helper knows of a thread, beside the slot that the thread itself owns.
@@ -169,12 +171,15 @@ bool find_place(Thread* thread, Watched* watched, pid_t tid, int64_t cpu, Place*
 
 void place_wait(Thread* thread, Watched* watched, pid_t tid, Look look, int64_t wall) {
     WaitRecord* record = open_record(watched);
-    if (record && look.cpu == watched->wait.cpu_ns)
-        return grow(watched, record, look.now, look.off);
+    // The path of one that stands in a library which was just loaded is found a little later.
+    const bool stood = record && look.cpu == watched->wait.cpu_ns;
+    const int looks_left = stood ? watched->wait.looks_left : kLooksAtUnknown;
+    if (stood && looks_left == 0) return grow(watched, record, look.now, look.off);
     Place place;
     const bool waited = look.off > wall / 8;
     if (waited || record) g.calm = false;
     const bool stands = waited && find_place(thread, watched, tid, look.cpu, &place);
+    if (!stands && stood) return grow(watched, record, look.now, look.off);
     if (!stands) {
         if (record)
             grow(watched, record, look.now, look.off);
@@ -186,9 +191,10 @@ void place_wait(Thread* thread, Watched* watched, pid_t tid, Look look, int64_t 
     if (record && goes_on(*record, place, look.now)) {
         grow(watched, record, look.now, look.off);
         watched->wait.cpu_ns = look.cpu;
+        watched->wait.looks_left = place.native.unknown_code ? looks_left - 1 : 0;
         return;
     }
-    if (record) {
+    if (record && !stood) {
         // It ran in between: half of the off-CPU time was the end of the last span, as far as
         // is known.
         grow(watched, record, look.now - look.off / 2, look.off / 2);
@@ -196,6 +202,7 @@ void place_wait(Thread* thread, Watched* watched, pid_t tid, Look look, int64_t 
     }
     watched->unobserved.placed(look.off, place.call.target);
     watched->wait = write_span(watched->id, place, look);
+    watched->wait.looks_left = place.native.unknown_code ? looks_left - 1 : 0;
 }
 
 // Threads set their names soon after their start; Python's own name, where there is one, stays.
