@@ -102,7 +102,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
         done = support.record([PROGRAM, "2"], folder, "--interval", "1", "--cpu-only")
     else:
         env = {**support.environment(), **stripped_interpreter(folder)}
-        command = [folder / "bin" / "python3", PROGRAM, "2"]
+        command = [str(folder / "bin" / "python3"), str(PROGRAM), "2"]
         done = support.record(command, folder, "--interval", "1", "--cpu-only", env=env)
     assert (done.status, done.stderr) == (0, "")
     return Recorded(folder / "run.tacho")
