@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tachograph.cli import main
+from tachograph.cli import SUBCOMMANDS, main
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 
@@ -33,7 +33,7 @@ def existing(command: str) -> set[str]:
     return {name for name in names if name.startswith("--")} - {"--help"}
 
 
-COMMANDS = ["record", "analyze", "info", "recover", "diff", "export", "fleet", "mcp", "scrub"]
+COMMANDS = [*SUBCOMMANDS]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
