@@ -61,7 +61,7 @@ def test_as_the_full_unwinder_says(judge: Judge, name: str) -> None:
     found = judge.walks(f"interrupt:{name}")
     with_rows = sum(count for state, count in found["others"].items() if state.endswith(", rows"))
     assert found["wrong"] == 0, found
-    assert found["agree"] > 300, found
+    assert found["agree"] > (150 if name == "openblas" else 300), found  # half of its time is in code without rows
     assert found["leaves"] > 50, found
     assert found["agree"] >= 0.99 * (found["agree"] + with_rows), found
 
