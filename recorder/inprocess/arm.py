@@ -41,7 +41,8 @@ def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> No
         return
     try:
         (begin or start)(spool, config)
-    except (OSError, RuntimeError, ImportError, ValueError, KeyError) as error:
+    # The last two: the package was replaced while the program ran, and its files are of two versions.
+    except (OSError, RuntimeError, ImportError, ValueError, KeyError, TypeError, AttributeError) as error:
         leave_reason(spool, error, config.get("log", ""))
         os.strerror(DECLINE)
 

@@ -43,6 +43,21 @@ def test_a_failure_leaves_the_program_alone_and_a_reason(
         assert reason in (tmp_path / spool / arm.ERROR_FILE).read_text()
 
 
+@pytest.mark.parametrize("kind", [TypeError, AttributeError])
+def test_files_of_two_versions_leave_the_program_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    """The package is replaced while a recorded server runs: its next child has one half of each."""
+
+    def begin(spool: str, config: dict[str, str]) -> None:
+        raise kind("arm(): incompatible function arguments")
+
+    monkeypatch.setenv(arm.SPOOL, str(tmp_path))
+    monkeypatch.setenv(arm.CONFIG, CONFIG + "native")
+    arm.at_start(begin)
+    assert "incompatible" in (tmp_path / arm.ERROR_FILE).read_text()
+
+
 def test_the_reason_is_one_line(tmp_path: Path) -> None:
     arm.leave_reason(str(tmp_path), RuntimeError("no\nroom"))
     arm.leave_reason(str(tmp_path), RuntimeError("of a second process"))
