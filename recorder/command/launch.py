@@ -192,7 +192,7 @@ class Watch:
             elif (call := self._own.get(info.si_signo)) is not None:
                 call()
             else:
-                self._pass_on(info.si_signo, by_terminal=info.si_code > 0)
+                self._pass_on(info.si_signo, had=self._has_had(info))
         return status
 
     def _look(self) -> int | None:
@@ -231,7 +231,21 @@ class Watch:
             return _Change.CONTINUED, status
         return _Change.ENDED, status
 
-    def _pass_on(self, number: int, *, by_terminal: bool) -> None:
+    def _has_had(self, info: signal.struct_siginfo) -> bool:
+        """Whether the program has had a signal already, as it is in our process group.
+
+        So are those that a terminal sends (Ctrl-C, Ctrl-Z, a new size), but for SIGHUP, which it sends to the first
+        process of the session alone; and those that the program sends to the group, or a process below it.
+        """
+        if info.si_code > 0:
+            return info.si_signo != signal.SIGHUP or os.getsid(0) != os.getpid()
+        if info.si_pid <= 0:
+            return False
+        from tachograph.recorder.collect.running import ancestors
+
+        return self._pid in ancestors(info.si_pid)
+
+    def _pass_on(self, number: int, *, had: bool) -> None:
         if number == signal.SIGCONT:
             # It came to the whole group, or to us alone: what counts is whether the program is still stopped.
             self._stop_with_it = False
@@ -240,9 +254,7 @@ class Watch:
             return
         if number in _STOPS:
             self._stop_with_it = True
-        # What the terminal sends (Ctrl-C, Ctrl-Z, a new size), the program has had already: it is in the same process
-        # group. Only that it hangs up, it tells the first process of the session alone.
-        if not by_terminal or (number == signal.SIGHUP and os.getsid(0) == os.getpid()):
+        if not had:
             self._send(number)
         self._share_stop()
 

@@ -86,6 +86,42 @@ def test_ctrl_c_of_the_terminal_arrives_once(
     assert (out.split(), process.returncode) == (["2"], 0)
 
 
+GROUP = """
+import os, signal, time
+seen = []
+def note(number, frame): seen.append(int(number))
+for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM): signal.signal(number, note)
+print(os.getpid(), flush=True)
+def until(number):
+    while number not in seen: time.sleep(0.01)
+os.kill(0, signal.SIGUSR1)
+until(signal.SIGUSR1)
+child = os.fork()
+if child == 0:
+    os.kill(0, signal.SIGUSR2)
+    until(signal.SIGTERM)
+    os._exit(0)
+until(signal.SIGUSR2)
+print("sent", flush=True)
+until(signal.SIGTERM)
+os.kill(child, signal.SIGTERM)
+os.waitpid(child, 0)
+print(*seen, flush=True)
+"""
+
+
+def test_what_the_program_sends_to_its_group_arrives_once(
+    tachograph_command: list[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    """We are in the group as well, and do not pass it on: SIGTERM comes after all that would have been."""
+    with recorded(tachograph_command, environment, tmp_path, GROUP, start_new_session=True) as (process, _):
+        assert process.stdout is not None
+        assert process.stdout.readline() == "sent\n"
+        process.terminate()
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out.split()) == (0, ["10", "12", "15"])
+
+
 EARLY_END = """
 import os, signal, sys, time
 from pathlib import Path
