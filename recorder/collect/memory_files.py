@@ -326,9 +326,8 @@ class MemoryFiles:
         if not (last and whole):
             _I64.pack_into(head, COPIED_NS_AT, begin_ns)
             _U32.pack_into(head, CURRENT_SEGMENT_AT, self._current(process, head))
-        made = process.made
+        write_changed(process.path, bytes(head) + pending, process.size, made=process.made, sparse=last)
         process.made = True
-        write_changed(process.path, bytes(head) + pending, process.size, made=made, sparse=last)
         process.seen = now if whole else b""
         return whole
 

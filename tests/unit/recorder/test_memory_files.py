@@ -37,6 +37,7 @@ from tachograph.recorder.fd_broker.socket_name import listen_at
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's memory files")
 
+PAGE = 4096
 SEGMENT = 128 << 10
 CONTROL = CONTROL_SIZE + 8192
 SEALS = 1 | 2 | 4
@@ -203,6 +204,22 @@ def test_no_room(held: MemoryFiles, writer: Writer) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert held.settle_all() == []
     assert writer.is_copied(0)
+
+
+def test_no_room_from_the_start(held: MemoryFiles, writer: Writer) -> None:
+    """Not even for the first file, which is then not one that was taken away: the recording goes on."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (PAGE, before[1]))
+    try:
+        held.copy()
+        held.copy()
+        assert list(writer.spool.iterdir()) == []
+        assert writer.told(STOP_REQUESTED_AT) == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    held.copy()
+    assert writer.is_copied(0)
+    assert held.settle_all() == []
 
 
 def test_a_spool_that_is_taken_away(held: MemoryFiles, writer: Writer) -> None:
