@@ -12,11 +12,11 @@ namespace {
 
 using resident_pages::kPage;
 
-// A look at 1 GiB of single pages takes about a millisecond. Looks take at most one in so many
+// A look at 1 GiB of single pages takes half a millisecond. Looks take at most one in so many
 // parts of the time, beside some time that short programs and those that have been still for a
 // while have.
 constexpr int64_t kCost = 200;
-constexpr int64_t kCreditNs = 20'000'000;
+constexpr int64_t kCreditNs = 10'000'000;
 // What is all in memory stays there, but for what the program gives back and what is swapped out.
 constexpr int64_t kFullNs = 5'000'000'000;
 // A change by less than this part of a block is not told.
@@ -36,14 +36,7 @@ constinit State g;
 int64_t resident_of(const blocks::Large& block) {
     const uintptr_t begin = (block.address + kPage - 1) & ~(kPage - 1);
     const uintptr_t end = (block.address + static_cast<uintptr_t>(block.size)) & ~(kPage - 1);
-    uint64_t pages = 0;
-    for (uintptr_t at = begin; at < end;) {
-        const uintptr_t next = resident_pages::part_of(at) + resident_pages::kPart;
-        const uintptr_t last = next < end ? next : end;
-        for (const uint64_t word : resident_pages::ask(at, last).words)
-            pages += static_cast<uint64_t>(__builtin_popcountll(word));
-        at = last;
-    }
+    const size_t pages = resident_pages::count(begin, end);
     return pages == (end - begin) / kPage ? block.size : static_cast<int64_t>(pages * kPage);
 }
 

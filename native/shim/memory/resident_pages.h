@@ -40,6 +40,8 @@ bool open();
 // Asks the kernel which pages of [begin, end) are in memory; the two are of one part. Needs no
 // lock: the answer is of a moment, and may be old when it is used.
 Answer ask(uintptr_t begin, uintptr_t end);
+// How many pages of [begin, end) are in memory; of any length, and likewise without the lock.
+size_t count(uintptr_t begin, uintptr_t end);
 // Whether all pages of [begin, end) are known to be in memory; the two are of one part.
 bool full(uintptr_t begin, uintptr_t end);
 // How many pages of [begin, end) have come since it was last compared.
