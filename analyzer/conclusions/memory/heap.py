@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import ids
+from tachograph.format.arrays import distinct, ids
 
 from ...recording.opened import Recording
 from ...recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
@@ -127,7 +127,7 @@ def read_heap(recording: Recording, window: Window, wanted: NDArray[np.bool_] | 
     sites, counters, lifetimes = Sites(recording), read_counters(recording, wanted), read_process_lifetimes(recording)
     calibrated = calibrate(read_blocks(recording, sites, wanted), counters)
     blocks = calibrated.blocks
-    processes = np.union1d(counters.process, blocks.process)
+    processes = distinct(np.concatenate((counters.process, blocks.process)))
     begin = int(lifetimes.start_ns[processes].min()) if len(processes) else recording.start_ns
     last = recording.end_ns
     if last is None:
@@ -141,7 +141,8 @@ def read_heap(recording: Recording, window: Window, wanted: NDArray[np.bool_] | 
     held = _released(smooth_short_lived(blocks, sites.callers()), gone, processes)
     ends_ns = _ends(recording, lifetimes, end_ns)
     threads = np.bincount(ids(recording.table("threads").column("process")), minlength=len(gone))
-    counted = np.intersect1d(counters.process, np.flatnonzero(present))
+    counted = distinct(counters.process)
+    counted = counted[present[counted]]
     there = counted.tolist()
     before = counters.before()
     at_start = [

@@ -88,8 +88,8 @@ class _Seen:
             )
             self.stacks[stack] = True
             python, worker = stack != nodes, (stack == nodes) & workers[thread]
-            with_frame = np.union1d(with_frame, (stack * frames + frame)[python])
-            with_path = np.union1d(with_path, (stack * paths + path)[python])
+            with_frame = distinct(np.concatenate((with_frame, (stack * frames + frame)[python])))
+            with_path = distinct(np.concatenate((with_path, (stack * paths + path)[python])))
             rows = np.stack([thread[worker], frame[worker], path[worker]], axis=1, dtype=np.int64)
             of_workers = np.unique(np.concatenate([of_workers, rows]), axis=0)
         self.stack_of_frame, self.frame = np.divmod(with_frame, frames)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.recording
 
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
 
-DEAR = ("pandas", "matplotlib", "jinja2", "pyarrow.compute", "pyarrow.dataset", "pyarrow.acero")
+DEAR = ("pandas", "matplotlib", "jinja2", "pyarrow.compute", "pyarrow.dataset", "pyarrow.acero", "numpy.ma")
 
 PROGRAM = f"""
 import sys

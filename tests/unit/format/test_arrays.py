@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tachograph.format.arrays import filled, floats, ids, known, no_rows, pieces, to_arrow, to_mask
+from tachograph.format.arrays import distinct, filled, floats, ids, known, no_rows, pieces, to_arrow, to_mask
 
 VALUES = [3, None, 0, 255, None, 7, 1, 2, 3, None, 5]
 
@@ -62,3 +62,9 @@ def test_back_to_arrow() -> None:
     assert to_arrow(numbers).equals(pa.array(numbers))
     assert to_arrow(numbers, valid).equals(pa.array(numbers, mask=~valid))
     assert to_mask(valid).equals(pa.array(valid))
+
+
+@pytest.mark.parametrize("values", [[], [3], [2, 2, 2], [5, 1, 3, 1, 5], [0.5, 2.0, 0.5]])
+def test_distinct_values_are_those_of_numpy(values: list[float]) -> None:
+    found, expected = distinct(np.array(values)), np.unique(np.array(values))
+    assert (found.tolist(), found.dtype) == (expected.tolist(), expected.dtype)
