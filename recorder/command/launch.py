@@ -235,11 +235,12 @@ class Watch:
         """Whether the program has had a signal already, as it is in our process group.
 
         So are those that a terminal sends (Ctrl-C, Ctrl-Z, a new size), but for SIGHUP, which it sends to the first
-        process of the session alone; and those that the program sends to the group, or a process below it.
+        process of the session alone; and those that the program sends to the group, or a process below it. What these
+        send to process 1 of a container is for the program, which would be that one without us.
         """
         if info.si_code > 0:
             return info.si_signo != signal.SIGHUP or os.getsid(0) != os.getpid()
-        if info.si_pid <= 0:
+        if info.si_pid <= 0 or self._is_init:
             return False
         from tachograph.recorder.collect.running import ancestors
 

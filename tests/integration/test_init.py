@@ -80,6 +80,14 @@ def test_signals_are_passed_on(tmp_path: Path) -> None:
     assert (command.returncode, out, errors) == (7, "15\n", "")
 
 
+def test_what_a_child_sends_to_process_1_is_for_the_program(tmp_path: Path) -> None:
+    """A worker asks the container to stop: without us that is the program."""
+    code = WAITS.replace("time.sleep(60)", "if os.fork() == 0: os.kill(1, signal.SIGTERM)\ntime.sleep(60)")
+    with as_init(tmp_path, code) as command:
+        out, errors = command.communicate(timeout=60)
+    assert (command.returncode, out, errors) == (7, "ready\n15\n", "")
+
+
 def test_the_end_by_a_signal_is_a_status(tmp_path: Path) -> None:
     """The kernel ends process 1 by no signal of its own: its status says which it was, as a shell's does."""
     with as_init(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGTERM)") as command:
