@@ -22,15 +22,23 @@ def package_folders(pyproject: Path) -> dict[str, Path]:
 
 
 def lay_out(folders: dict[str, Path], tree: Path) -> None:
-    """Makes `tree` anew: one real folder per package, one link per file or sub-folder in it."""
+    """Makes `tree`: one real folder per package, one link per file or sub-folder in it.
+
+    A tree that is as it should be is left alone: another tool may be reading it.
+    """
+    links = {
+        tree / package / source.name: source
+        for package, folder in folders.items()
+        for source in sorted(folder.iterdir())
+        if source.name != "__pycache__"
+    }
+    if {path: path.readlink() for path in tree.rglob("*") if path.is_symlink()} == links:
+        return
     if tree.exists():
         shutil.rmtree(tree)
-    for package, folder in folders.items():
-        target = tree / package
-        target.mkdir(parents=True, exist_ok=True)
-        for source in sorted(folder.iterdir()):
-            if source.name != "__pycache__":
-                (target / source.name).symlink_to(source)
+    for path, source in links.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(source)
 
 
 def main() -> int:
