@@ -48,9 +48,10 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if library is None:
         pytest.skip("there is no C compiler")
     found = folder / "run.tacho"
-    for seconds in (1, 2, 4, 8):
+    for seconds in ("0.7", "2", "4", "8"):
         shutil.rmtree(found, ignore_errors=True)
-        done = support.record([PROGRAM, library, str(seconds)], folder, "--redundancy", "--interval", "4")
+        command = [PROGRAM, library, seconds]
+        done = support.record(command, folder, "--redundancy", "--interval", "4", timeout=600)
         assert (done.status, done.stdout) == (0, "done\n"), done.stderr
         if refused(found):
             pytest.skip("this machine gives no watchpoints")
@@ -122,7 +123,7 @@ def test_the_program_is_as_it_was(tmp_path: Path, what: str) -> None:
     if not support.native_recorder():
         pytest.skip("built without the native recorder")
     bare = support.bare([TRAPPING, what], tmp_path)
-    done = support.record([TRAPPING, what], tmp_path, "--redundancy", "--interval", "2")
+    done = support.record([TRAPPING, what], tmp_path, "--redundancy", "--interval", "2", timeout=300)
     assert (done.status, done.stdout) == (bare.status, bare.stdout)
     assert ("watching_stopped" in support.losses(report(tmp_path / "run.tacho"))) == (
         what == "handle" and not refused(tmp_path / "run.tacho")

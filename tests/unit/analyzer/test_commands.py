@@ -23,7 +23,7 @@ from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.line_selection import MAX_LINES, blocks, important
 from tachograph.format.enumerations import FORMAT_VERSION
-from unit.analyzer.recordings import NATIVE_FRAME, Builder
+from unit.analyzer.recordings import NATIVE_FRAME, PYTHON_FRAME, Builder
 
 NOT_RECORDED = (*heap_columns.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "timeline")
 """Columns about memory, copies, leaks and GPUs."""
@@ -157,9 +157,19 @@ def test_documented_names(builder: Builder) -> None:
     builder.span("epoch", 0, 100)
     builder.cpu(builder.stack((builder.code(0, "serve", flags=0x80), 0)))
     builder.gpu(100, 50, 0, memory_bytes=1, power_mw=1, users=1)
+    builder.parameters["redundancy"] = True
+    path = builder.native_stack(None, PYTHON_FRAME, stack)
+    native: dict[str, Any] = {"native_frame": NATIVE_FRAME, "native_stack": path}
+    partner = {f"partner_{name}": value for name, value in native.items()}
+    for at in range(60):
+        builder.cpu(stack, **native, native_path=1)
+        builder.redundancy(stack, at, equal=True, **native, **partner)
     with Recording(small(builder).write()) as recording:
         found = json.loads(dumps(document(build_profile(recording, Question()))))
-    assert all(found[name] for name in ("lines", "functions", "files", "threads", "leaks", "memory", "spans", "tasks"))
+    assert all(
+        found[name]
+        for name in ("lines", "functions", "files", "threads", "leaks", "memory", "spans", "tasks", "redundancies")
+    )
     text = (Path(__file__).parents[3] / "docs" / "reference" / "json.md").read_text("utf-8")
     documented = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
     assert documented == names_in(found)
