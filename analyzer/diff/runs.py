@@ -32,6 +32,9 @@ MODES = {
 }
 """Parameters of the recorder that must be equal: they change what is seen, or what recording costs."""
 
+UNEQUAL = "not everything is equal"
+"""How a remark on a difference between runs begins."""
+
 
 @dataclass(frozen=True)
 class Run(ComparedRun):
@@ -217,7 +220,7 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
         _differing("program", runs, lambda run: run.profile.metadata.program or "?"),
         _differing("number of recorded processes", runs, lambda run: str(run.profile.totals.processes)),
     ]
-    notes = [f"not everything is equal: {reason}" for reason in found if reason]
+    notes = [f"{UNEQUAL}: {reason}" for reason in found if reason]
     severe = [run for run in runs if _data_missing(run)]
     unfinished = [run for run in runs if run.profile.quality.state == "recording" and not _data_missing(run)]
     written = [run for run in unfinished if run.profile.quality.being_written]

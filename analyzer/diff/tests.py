@@ -24,7 +24,7 @@ from ..report_data.numbers import change, counted, signed, span
 from ..report_data.test_limits import amount_text
 from ..samples.scope import ALL
 from .evidence import RATE, Amounts, Evidence, adjusted_alpha
-from .runs import obstacles, read_run, remarks
+from .runs import UNEQUAL, obstacles, read_run, remarks
 
 FEWEST_BASES = 3
 """With fewer recordings of the base there are no verdicts: two runs hardly tell how much runs differ."""
@@ -47,6 +47,7 @@ class Compared:
     less: str
 
 
+UNEQUAL_PROGRAM = f"{UNEQUAL}: program "
 METRICS = (Compared("CPU", "s", 0.01, SLOWER, FASTER), Compared("memory", "B", 200_000, MORE, LESS))
 MAX_TEST = 150
 
@@ -124,7 +125,9 @@ def compare_tests(base: Sequence[Path], new: Path, *, anyway: bool = False) -> C
     unjudged = None
     if len(base) < FEWEST_BASES:
         unjudged = f"fewer than {FEWEST_BASES} recordings of the base hardly tell how much runs differ"
-    notes = [*(f"not comparable: {reason}" for reason in reasons), *remarks(runs[:-1], runs[-1:])]
+    # The command lines differ in any case: they name the recordings.
+    weaker = [note for note in remarks(runs[:-1], runs[-1:]) if not note.startswith(UNEQUAL_PROGRAM)]
+    notes = [*(f"not comparable: {reason}" for reason in reasons), *weaker]
     return Comparison(
         changes=_changes(common, costs, judged=unjudged is None),
         compared=len(common),

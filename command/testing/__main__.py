@@ -49,7 +49,7 @@ def options_of(settings: dict[str, Any]) -> list[str]:
 def show(settings: dict[str, Any], path: Path, outcome: Outcome, status: int) -> int:
     """Show what the tests cost; the exit status."""
     if outcome.finished is None or outcome.not_recorded is not None:
-        return status  # the recording command has said why
+        return status or 1  # nothing can be judged; the recording command has said why
     from tachograph.testing.report import report
 
     return report(settings, path, status)

@@ -254,6 +254,14 @@ def test_a_base_that_is_not_there_is_refused_before_the_tests_run(tmp_path: Path
     assert not list(tmp_path.glob("*.tacho"))
 
 
+def test_tests_that_were_not_recorded_fail_for_no_limit_was_judged(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
+    done = pytest_run(tmp_path, "--tachograph=run.tacho", "--tachograph-options=--exclude *")
+    assert "1 passed" in done.stdout
+    assert "was not recorded" in done.stderr
+    assert done.status == 1
+
+
 def test_a_pytest_that_a_program_started_is_refused(tmp_path: Path) -> None:
     program = "import pytest, sys; sys.exit(pytest.main(['-q', '--tachograph']))"
     done = support.run([sys.executable, "-c", program], tmp_path)
