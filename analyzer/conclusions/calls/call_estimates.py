@@ -17,8 +17,9 @@ from .call_facts import CallFacts, Floats
 Z95 = 1.959963984540054
 FEWEST_INTERVALS = 3
 """Drawn intervals without which nothing is said of how far an estimate may be off."""
-COST_DOUBT = 2.0
-"""What watching took is known to within this factor: it is measured once, on an idle path."""
+COST_DEVIATION = 0.4
+"""What watching takes in a program is known to within this part of it (a standard deviation): it is measured once, on
+an idle path (tests/oracle/programs/known_rates.py on CPython 3.12: 1.33 to 1.39 times that, deviation 0.38 to 0.46)."""
 MOST_COST = 0.9
 """The part of a drawn interval that watching is taken to have had at most."""
 
@@ -40,16 +41,15 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     by = {name: facts.by_group(values) for name, values in sums.items()}
     unseen_ns = facts.by_group(unseen)
     gaps = facts.by_group(np.maximum(facts.span_ns - sums["watched_ns"], 0.0))
-    rate, low_rate, high_rate = (_rate(by, doubt) for doubt in (1.0, 1 / COST_DOUBT, COST_DOUBT))
+    rate = _rate(by)
     error = _standard_error(by, rate)
     beyond = _beyond(facts, unseen, rate)
     expected = facts.by_group(beyond)
     whole = gaps <= 0
     intervals = _equal_intervals(by)
-    spread = student(intervals - 1) * np.sqrt((error * unseen_ns) ** 2 + np.nan_to_num(expected))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        below = expected * np.where(rate > 0, low_rate / rate, 1.0) - spread
-        above = expected * np.where(rate > 0, high_rate / rate, 1.0) + spread
+    by_chance = student(intervals - 1) * np.sqrt((error * unseen_ns) ** 2 + np.nan_to_num(expected))
+    spread = np.hypot(by_chance, Z95 * expected * _cost_error(by))
+    below, above = expected - spread, expected + spread
     seen = by["calls"]
     few = intervals < FEWEST_INTERVALS
     return CallEstimates(
@@ -60,9 +60,21 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     )
 
 
-def _rate(by: dict[str, Floats], doubt: float) -> Floats:
-    """Calls per ns of CPU time in drawn intervals, what watching took counted ``doubt`` times."""
-    length = by["drawn_ns"] - np.minimum(by["drawn_cost_ns"] * doubt, MOST_COST * by["drawn_ns"])
+def _length(by: dict[str, Floats]) -> Floats:
+    """CPU time in drawn intervals, in ns, less what watching took: the program did not go on meanwhile."""
+    return by["drawn_ns"] - np.minimum(by["drawn_cost_ns"], MOST_COST * by["drawn_ns"])
+
+
+def _cost_error(by: dict[str, Floats]) -> Floats:
+    """What a rate may be off for not knowing what watching took, as a part of it: a standard deviation."""
+    length = _length(by)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(length > 0, COST_DEVIATION * by["drawn_cost_ns"] / length, 0.0)
+
+
+def _rate(by: dict[str, Floats]) -> Floats:
+    """Calls per ns of CPU time in drawn intervals."""
+    length = _length(by)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(length > 0, by["drawn_calls"] / length, np.nan)
 
@@ -86,7 +98,7 @@ def _standard_error(by: dict[str, Floats], rate: Floats) -> Floats:
 
 def _beyond(facts: CallFacts, unseen: Floats, rate: Floats) -> Floats:
     """Calls that are expected in the unseen part of each period: at its own rate where it has drawn intervals."""
-    own = _rate(facts.sums, 1.0)
+    own = _rate(facts.sums)
     best = np.where((facts.sums["intervals"] >= FEWEST_INTERVALS) & ~np.isnan(own), own, rate[facts.group])
     return np.where(unseen > 0, unseen * best, 0.0)
 

@@ -142,7 +142,9 @@ def test_what_watching_took_is_no_time_of_the_program(builder: Builder) -> None:
     period(builder, stack, 10, 10, calls=1000, watched_ns=20 * MS, **sums)
     row = functions(builder)["often"]
     assert row["calls"] == pytest.approx(1000 + 9.98 * 1000 / 0.01)
-    assert row["calls_low"] < 1000 + 9.98 * 1000 / 0.014
+    # How much it took is known to within two fifths.
+    assert row["calls_low"] < 0.5 * row["calls"]
+    assert row["calls_high"] > 1.5 * row["calls"]
 
 
 def test_what_is_unknown_is_null(builder: Builder) -> None:
