@@ -18,7 +18,8 @@ pytestmark = pytest.mark.native
 PROGRAM = support.PROGRAMS / "dialled.py"
 TRAPPING = support.PROGRAMS / "trapping.py"
 SOURCE = Path(__file__).parent / "native" / "dialled.c"
-PAIR, LOAD, STORE = 0, 0, 1
+PAIR, RELEASED = 0, 2
+LOAD, STORE = 0, 1
 LEAST = 40  # pairs of a function
 DIALLED = [
     (STORE, "store_all", "stores_40", 40),
@@ -100,6 +101,19 @@ def test_both_call_paths_of_a_pair_are_known(recording: Path) -> None:
             assert all(row["partner_time_ns"] > row["time_ns"] for row in rows)
 
 
+def test_memory_that_was_given_back_has_no_partner(recording: Path) -> None:
+    """Each call allocates, most often at the address of the call before, stores the same, loads it, and frees it."""
+    frames = support.rows(recording, "native_frames")
+    mine = [
+        row
+        for row in support.rows(recording, "redundancies")
+        if row["native_frame"] is not None and frames[row["native_frame"]]["symbol"] == "use_and_free"
+    ]
+    watched = [row for row in mine if row["outcome"] in (PAIR, RELEASED)]
+    assert any(row["outcome"] == RELEASED for row in watched)
+    assert not any(row["crossed"] for row in watched)
+
+
 def test_the_lines_that_repeat_themselves_are_found(recording: Path) -> None:
     found = report(recording)["redundancies"]
     kinds = {(row["function"], row["kind"]) for row in found}
@@ -118,15 +132,16 @@ def test_without_the_option_nothing_is_known(tmp_path: Path) -> None:
     assert report(tmp_path / "run.tacho")["redundancies"] is None
 
 
-@pytest.mark.parametrize("what", ["handle", "fork", "die"])
+@pytest.mark.parametrize("what", ["handle", "fork", "trace", "die"])
 def test_the_program_is_as_it_was(tmp_path: Path, what: str) -> None:
     if not support.native_recorder():
         pytest.skip("built without the native recorder")
     bare = support.bare([TRAPPING, what], tmp_path)
     done = support.record([TRAPPING, what], tmp_path, "--redundancy", "--interval", "2", timeout=300)
     assert (done.status, done.stdout) == (bare.status, bare.stdout)
+    stops = what == "handle" or (what == "trace" and "b'y'" in done.stdout)
     assert ("watching_stopped" in support.losses(report(tmp_path / "run.tacho"))) == (
-        what == "handle" and not refused(tmp_path / "run.tacho")
+        stops and not refused(tmp_path / "run.tacho")
     )
 
 

@@ -6,6 +6,7 @@
 // began replaces it with the probability 1/n (reservoir sampling), so that pairs which lie far
 // apart are met as those that lie near.
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 #include "base/mixing.h"
 #include "base/safe_read.h"
 #include "base/trap_signal.h"
@@ -23,25 +24,50 @@
 #include <ucontext.h>
 #include <atomic>
 #include <csignal>
+#include <cstring>
 
 namespace tachograph::redundancy {
 namespace {
 
 constexpr uint32_t kWatched = 8;  // bytes of a watchpoint
 
+// How often it is asked whether the program is traced.
+constexpr int64_t kLookNs = 50'000'000;
+
 struct Wanted {
     std::atomic<bool> on{false};
     std::atomic<bool> stopped{false};
     bool loads = false;
     bool stores = false;
+    int64_t next_look_ns = 0;
 };
 constinit Wanted g;
 
-void stop_watching() {
-    if (!g.on.exchange(false)) return;
+// A debugger would stop at each trap, and wants the watchpoints for itself.
+bool traced() {
+    char text[2048];
+    read_text("/proc/self/status", text, sizeof text);
+    const char* at = strstr(text, "TracerPid:");
+    if (!at) return false;
+    at += strcspn(at, "0123456789\n");
+    return *at >= '1' && *at <= '9';
+}
+
+bool stop() {
+    if (!g.on.exchange(false)) return false;
     g.stopped.store(true);
     watchers::end_all(Outcome::cut);
-    watchers::close_all();
+    return true;
+}
+
+void stop_watching() {
+    if (stop()) watchers::close_all();
+}
+
+// By the recorder's own thread, which has other descriptors: each thread closes its watchpoints at
+// its next sample.
+void stop_from_aside() {
+    if (stop() && recording()) spool::count(Loss::watching_stopped);
 }
 
 // The program wants SIGTRAP.
@@ -246,7 +272,7 @@ int start() {
         spool::count(Loss::watchpoints_refused);
         return 0;
     }
-    if (budget::measure(watchers::kTrial) != 0) {
+    if (traced() || budget::measure(watchers::kTrial) != 0) {
         trap_signal::remove();
         spool::count(Loss::watchpoints_refused);
         return 0;
@@ -268,9 +294,13 @@ constexpr Source kSource{
         },
     .sampled = sampled,
     .tick =
-        [](int64_t) {
+        [](int64_t now_ns) {
+            if (!g.on.load(std::memory_order_acquire)) return true;
             // Another handler of SIGTRAP: a trap would be the program's death.
-            if (g.on.load(std::memory_order_acquire) && !trap_signal::verify()) taken();
+            if (!trap_signal::verify()) stop_from_aside();
+            if (now_ns < g.next_look_ns) return true;
+            g.next_look_ns = now_ns + kLookNs;
+            if (traced()) stop_from_aside();
             return true;
         },
     .keep = [] { return watchers::end_all(Outcome::cut); },

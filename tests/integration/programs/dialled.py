@@ -8,7 +8,7 @@ from typing import Any
 
 COUNT = 8000
 library = ctypes.CDLL(sys.argv[1])
-library.load_all.restype = ctypes.c_uint64
+library.load_all.restype = library.use_and_free.restype = ctypes.c_uint64
 fresh = 0
 Cells = ctypes.Array[ctypes.c_uint64]
 Changes = ctypes.Array[ctypes.c_uint8]
@@ -45,8 +45,12 @@ def loads_100(*of: Any) -> None:
     loads(*of)
 
 
-for function in (stores_40, stores_100, loads_60, loads_100):
-    of = dialled(int(function.__name__.partition("_")[2]))
+def freed(*_: Any) -> None:
+    library.use_and_free(ctypes.c_long(COUNT))
+
+
+for function in (freed, stores_40, stores_100, loads_60, loads_100):
+    of = dialled(int(function.__name__.partition("_")[2] or 100))
     end = time.process_time() + float(sys.argv[2])
     while time.process_time() < end:
         for _ in range(30):

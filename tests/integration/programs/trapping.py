@@ -1,5 +1,7 @@
-"""Takes SIGTRAP for itself while it computes, forks and starts programs, or dies of it: handle, fork, die."""
+"""Computes while it takes SIGTRAP for itself, forks, is traced, or dies of SIGTRAP: handle, fork, trace, die."""
 
+import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -18,6 +20,29 @@ def burn(seconds: float) -> int:
             numbers.reverse()
             rounds += sum(numbers) > 0
     return rounds
+
+
+def trace(pid: int, ready: int) -> None:
+    """Attaches to a thread as debuggers do, and hands on all of its signals but those that a debugger keeps."""
+    ptrace = ctypes.CDLL(None).ptrace
+    ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    seize, go_on, all_kinds = 0x4206, 7, 0x40000000
+    os.write(ready, b"n" if ptrace(seize, pid, None, None) else b"y")
+    while True:
+        _, status = os.waitpid(pid, all_kinds)
+        if not os.WIFSTOPPED(status):
+            return
+        signal_number = os.WSTOPSIG(status) if status >> 16 == 0 else 0
+        ptrace(go_on, pid, None, signal_number)
+
+
+def watchpoints() -> int:
+    """Descriptors of perf_event_open in this process."""
+    links = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            links.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sum("perf_event" in link for link in links)
 
 
 what = sys.argv[1]
@@ -43,6 +68,20 @@ elif what == "fork":
     burn(0.3)
     print(sorted(signal.sigpending()))
     os.execv(sys.executable, [sys.executable, "-c", "print(sum(range(10**6)))"])
+elif what == "trace":
+    read, write = os.pipe()
+    parent = os.getpid()
+    ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(2**64 - 1), 0, 0, 0)  # Yama: the child may trace us
+    tracer = os.fork()
+    if tracer == 0:
+        with contextlib.suppress(ChildProcessError):
+            trace(parent, write)
+        os._exit(0)
+    print(os.read(read, 1))
+    end = time.monotonic() + 60
+    while watchpoints() and time.monotonic() < end:
+        burn(0.05)
+    print(watchpoints())
 else:
     os.kill(os.getpid(), signal.SIGTRAP)
 print("done")
