@@ -85,10 +85,10 @@ bool prepare(const tg_api* api, const tg_offsets* offsets, const Options& option
         api->count_loss(TG_LOSS_CALLS_UNAVAILABLE);
         return false;
     }
-    const int64_t begun = now();
-    watcher.random ^= static_cast<uint64_t>(begun);
+    const int64_t begun_ns = thread_cpu();
+    watcher.random ^= static_cast<uint64_t>(now());
     measure_events();
-    watcher.starting_ns = now() - begun;
+    watcher.starting_ns = thread_cpu() - begun_ns;
     watcher.begun = true;
     return true;
 }
