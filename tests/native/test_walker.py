@@ -252,7 +252,7 @@ def test_arming_twice_is_refused(recorder: Recorder, tmp_path: Path) -> None:
     program = tmp_path / "twice.py"
     program.write_text(
         "import _native, sys\nassert _native.active()\n"
-        "_native.arm('elsewhere', 10**7, True, False, 65536, False, 0, True, 0)\n",
+        "_native.arm('elsewhere', 10**7, True, False, 65536, False, 0, True, 0, 0)\n",
         encoding="utf-8",
     )
     assert "already" in refused(recorder, tmp_path / "spool", [str(program)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ def ask(server: Any, question: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any
         async with mcp.Client(server) as client:
             return await question(client)
 
-    return asyncio.run(asyncio.wait_for(connected(), 60))
+    # In a thread of its own: tests with a browser leave an event loop running in this one.
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, asyncio.wait_for(connected(), 60)).result()
 
 
 def test_the_tools_read_and_their_answers_are_marked(tmp_path: Path) -> None:
