@@ -278,7 +278,10 @@ def test_recording_command_that_stands_still(open_folder: Path) -> None:
 
 def name_of_broker(command: int) -> str:
     """The name at which a recording command answers, by its process id."""
-    sockets = {os.readlink(path) for path in Path(f"/proc/{command}/fd").iterdir()}
+    sockets = set()
+    for path in Path(f"/proc/{command}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            sockets.add(os.readlink(path))
     rows = [line.split() for line in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()]
     # those of the lines that it has accepted are of the same name
     listening = [row for row in rows if row[3] == "00010000" and f"socket:[{row[6]}]" in sockets]
