@@ -90,13 +90,18 @@ def blocks(page: Path) -> list[Block]:
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if blocks(page)]
 
 
-LONG = ROOT / "docs/how-to/compare-two-recordings.md"  # many runs of each program
+# Many runs of a program each; those of the case studies are in test_case_studies.py as well.
+LONG = [
+    ROOT / "docs/how-to/compare-two-recordings.md",
+    ROOT / "docs/how-to/record-a-test-run.md",
+    *(ROOT / "docs/case-studies").glob("*.md"),
+]
 
 
 @pytest.mark.native
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.slow) if page == LONG else page for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.slow) if page in LONG else page for page in PAGES],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:

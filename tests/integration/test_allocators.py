@@ -163,7 +163,11 @@ print(tracemalloc.is_tracing(), tracemalloc.get_traced_memory())
 """
 
 
-@pytest.mark.parametrize("before", ["", "1", "10"], ids=["started by the program", "started before", "deep"])
+@pytest.mark.parametrize(
+    "before",
+    ["", "1", pytest.param("10", marks=pytest.mark.slow)],
+    ids=["started by the program", "started before", "deep"],
+)
 def test_tracemalloc(tmp_path: Path, before: str) -> None:
     """Its figures are its own; what the program allocates after it has stopped is seen, or that it is not is said."""
     report, recording = run(tmp_path, TRACED, **({"PYTHONTRACEMALLOC": before} if before else {}))
