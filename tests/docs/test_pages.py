@@ -94,6 +94,8 @@ PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.
 LONG = [
     ROOT / "docs/how-to/compare-two-recordings.md",
     ROOT / "docs/how-to/record-a-test-run.md",
+    ROOT / "docs/how-to/keep-a-flight-recorder.md",
+    ROOT / "docs/how-to/name-spans.md",
     *(ROOT / "docs/case-studies").glob("*.md"),
 ]
 

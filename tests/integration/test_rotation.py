@@ -114,6 +114,7 @@ def tables_of(command: "subprocess.Popen[str]") -> list[int]:
     return support.children(command.pid)[1]
 
 
+@pytest.mark.slow
 def test_a_killed_process_of_tables_makes_a_window_longer_and_no_more(tmp_path: Path) -> None:
     with running(tmp_path, "--rotate", "1s", "--keep", "100", "--interval", "5") as command:
         wait_for_window(tmp_path, 1)
@@ -155,6 +156,7 @@ def test_memory_is_right_in_a_late_window(tmp_path: Path) -> None:
             assert sums == row["footprint_bytes"]
 
 
+@pytest.mark.slow
 def test_only_so_many_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None:
     (tmp_path / "run.0007.tacho").mkdir()
     (tmp_path / "run.0007.tacho" / "mine").write_text("mine", encoding="utf-8")
