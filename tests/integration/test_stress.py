@@ -107,6 +107,11 @@ def test_there_is_something_to_check(run: StressRun) -> None:
         assert "bounce" in seen
 
 
+def test_the_call_graph_has_every_function(run: StressRun) -> None:
+    """A function that the program's own truth leaves out would be reported as impossible when a sample meets it."""
+    assert {name for name, _ in run.compiled} <= set(run.truth["calls"])
+
+
 def test_no_impossible_caller(run: StressRun) -> None:
     """Each caller and callee of the program's own code is a pair that its call graph has."""
     calls, anywhere = run.truth["calls"], set(run.truth["anywhere"])

@@ -21,7 +21,8 @@ except ImportError:
 
 CALLS: dict[str, dict[str, str]] = {
     "<module>": {"main": "main()"},
-    "main": {"everything": "everything("},
+    "main": {"everything": "everything(", "main.<locals>.<listcomp>": "for n in range(3)"},
+    "main.<locals>.<listcomp>": {},
     "worker": {"everything": "everything("},
     "everything": {
         "deep": "deep(",
