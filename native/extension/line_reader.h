@@ -1,6 +1,8 @@
 // Reads little-endian numbers and texts of an untrusted section, forward and within its bounds.
 #pragma once
 
+#include "tachograph/leb128.h"
+
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -37,24 +39,14 @@ class LineReader {
 
     uint64_t unsigned_leb() {
         uint64_t value = 0;
-        for (int shift = 0; shift < 70; shift += 7) {
-            const auto byte = number<uint8_t>();
-            if (shift < 64) value |= static_cast<uint64_t>(byte & 0x7F) << shift;
-            if ((byte & 0x80) == 0) return value;
-        }
+        if (leb128::read_unsigned([this] { return number<uint8_t>(); }, &value)) return value;
         failed_ = true;
         return 0;
     }
 
     int64_t signed_leb() {
-        uint64_t value = 0;
-        for (int shift = 0; shift < 70; shift += 7) {
-            const auto byte = number<uint8_t>();
-            if (shift < 64) value |= static_cast<uint64_t>(byte & 0x7F) << shift;
-            if ((byte & 0x80) != 0) continue;
-            if ((byte & 0x40) != 0 && shift + 7 < 64) value |= ~uint64_t{0} << (shift + 7);
-            return static_cast<int64_t>(value);
-        }
+        int64_t value = 0;
+        if (leb128::read_signed([this] { return number<uint8_t>(); }, &value)) return value;
         failed_ = true;
         return 0;
     }

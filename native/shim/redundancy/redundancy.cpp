@@ -140,6 +140,14 @@ void fill(const Sampled& sampled, Watch* watch) {
     watch->survived = 1;
 }
 
+// What is written of a sample whose access is not watched.
+void leave_out(const Sampled& sampled, Access kind, Outcome outcome) {
+    Watch unwatched;
+    fill(sampled, &unwatched);
+    unwatched.kind = kind;
+    write_unwatched(unwatched, outcome);
+}
+
 // When the frame goes on to its next instruction, the native call that was sampled is over.
 void follow_frame(Watcher* watcher, Watch* watch) {
     watch->frame = recorder().walker.progress ? recorder().walker.progress() : 0;
@@ -156,12 +164,7 @@ void follow_frame(Watcher* watcher, Watch* watch) {
 
 void begin(Watcher* watcher, const Sampled& sampled, Access kind, uint64_t address, uint32_t size) {
     Watch* watch = place_for_one(watcher);
-    Watch unwatched;
-    if (!watch) {
-        fill(sampled, &unwatched);
-        unwatched.kind = kind;
-        return write_unwatched(unwatched, Outcome::no_room);
-    }
+    if (!watch) return leave_out(sampled, kind, Outcome::no_room);
     fill(sampled, watch);
     watch->kind = kind;
     watch->address = address;
@@ -215,12 +218,8 @@ void look(Watcher* watcher, const Sample& sample) {
     const operands::Next next =
         find_access(watcher, sample.context->uc_mcontext.gregs, &sampled.access);
     const operands::Access& access = sampled.access;
-    Watch unwatched;
-    if (next != operands::Next::found) {
-        fill(sampled, &unwatched);
-        unwatched.kind = static_cast<Access>(kNoAccess);
-        return write_unwatched(unwatched, outcome_of(next));
-    }
+    if (next != operands::Next::found)
+        return leave_out(sampled, static_cast<Access>(kNoAccess), outcome_of(next));
     const Access kind = access.writes ? Access::store : Access::load;
     place.pc = access.pc;
     place.width = static_cast<uint8_t>(access.width);
@@ -228,11 +227,7 @@ void look(Watcher* watcher, const Sample& sample) {
     uint64_t address = 0;
     uint32_t size = 0;
     watch_of(access.address, access.width, &address, &size);
-    if (watched_already(*watcher, address, size)) {
-        fill(sampled, &unwatched);
-        unwatched.kind = kind;
-        return write_unwatched(unwatched, Outcome::no_room);
-    }
+    if (watched_already(*watcher, address, size)) return leave_out(sampled, kind, Outcome::no_room);
     begin(watcher, sampled, kind, address, size);
 }
 

@@ -36,7 +36,7 @@ struct OpenWait {
     uint8_t* record = nullptr;
     uint32_t sequence = 0;  // its segment
     int64_t cpu_ns = 0;     // the thread's CPU clock when it was last seen
-    int looks_left = 0;     // at a thread that stands in code that was not known before
+    int looks_left = 0;     // more looks, while the code it stands in is not known
 };
 
 // What the helper knows of a thread, beside the slot that the thread itself owns.
@@ -171,7 +171,7 @@ bool find_place(Thread* thread, Watched* watched, pid_t tid, int64_t cpu, Place*
 
 void place_wait(Thread* thread, Watched* watched, pid_t tid, Look look, int64_t wall) {
     WaitRecord* record = open_record(watched);
-    // The path of one that stands in a library which was just loaded is found a little later.
+    // The unwind rows of a library that was just loaded are not known yet: look again later.
     const bool stood = record && look.cpu == watched->wait.cpu_ns;
     const int looks_left = stood ? watched->wait.looks_left : kLooksAtUnknown;
     if (stood && looks_left == 0) return grow(watched, record, look.now, look.off);
