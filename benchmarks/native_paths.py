@@ -27,15 +27,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
-from harness.comparison import options, pick
+from harness.comparison import options, pick, show, store_of
 from harness.errors import BenchmarkError
 from harness.interleave import Plan, measure
 from harness.measure import PROGRAMS as SCRIPTS
 from harness.measure import Bench, size_of
 from harness.peers import native_arms
-from harness.report import summary, whole
-from harness.store import Store
-from harness.survey import ENVIRONMENTS, ROOT
+from harness.survey import ENVIRONMENTS
 from programs.native_code import PROGRAMS
 
 PEERS = "py-spy,memray,austin"
@@ -82,10 +80,7 @@ def main(
     try:
         if others:
             raise BenchmarkError("--arm: the arms of this benchmark are fixed")
-        folder = results or ROOT / "results" / ("native_paths-quick" if quick else "native_paths")
-        store = Store(folder)
-        if fresh or quick:
-            store.clear()
+        store = store_of("native_paths", results, quick=quick, fresh=fresh)
         chosen = pick(names, list(PROGRAMS))
         compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in OURS.items())]
         compared += native_arms(peers or PEERS, ENVIRONMENTS)
@@ -94,13 +89,9 @@ def main(
         measure(plan, Bench("native_code", Path(sysconfig.get_path("purelib")), timeout), store)
         taken = {name: {arm: asdict(samples_of(name, arm, 0.5 if quick else 10.0)) for arm in (WITH, WITHOUT)}
                  for name in chosen}  # fmt: skip
-        shown, against = plan.compared()
-        found = summary(store.rows(), plan.programs, shown, against)
-        (folder / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        (folder / "samples.json").write_text(json.dumps(taken, indent=1) + "\n", encoding="utf-8")
+        (store.folder / "samples.json").write_text(json.dumps(taken, indent=1) + "\n", encoding="utf-8")
         print(table(taken) + "\n")
-        print(whole(found, plan.programs, shown))
-        print(f"rows and summary: {folder}")
+        show(plan, store)
     except BenchmarkError as error:
         print(f"native_paths: {error}", file=sys.stderr)
         sys.exit(2)

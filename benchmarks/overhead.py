@@ -24,14 +24,14 @@ import click
 
 from harness import programs
 from harness.arms import arms
-from harness.comparison import pick
+from harness.comparison import pick, store_of
 from harness.errors import BenchmarkError
 from harness.interleave import LongRun, Plan, measure
 from harness.measure import Bench
 from harness.peers import peer_arms
 from harness.report import long_run, long_run_table, summary, whole
 from harness.store import Store
-from harness.survey import ENVIRONMENTS, ROOT
+from harness.survey import ENVIRONMENTS
 from programs.suite import PROGRAMS
 
 LONG_PROGRAM = "raytrace"
@@ -72,26 +72,23 @@ def main(
         else:
             long = LongRun(LONG, LONG_PROGRAM, 10.0, 3)
             plan = Plan(chosen, compared, rounds, seconds, long, max(rounds, 15), peer_rounds)
-        folder = results or ROOT / "results" / ("overhead-quick" if quick else "overhead")
-        store = Store(folder)
-        if fresh or quick:
-            store.clear()
+        store = store_of("overhead", results, quick=quick, fresh=fresh)
         measure(plan, Bench("suite", programs.installed(), timeout), store)
-        _show(plan, store, folder)
+        _show(plan, store)
     except BenchmarkError as error:
         print(f"overhead: {error}", file=sys.stderr)
         sys.exit(2)
 
 
-def _show(plan: Plan, store: Store, folder: Path) -> None:
+def _show(plan: Plan, store: Store) -> None:
     compared, against = plan.compared()
     rows = store.rows()
     found = summary(rows, plan.programs, compared, against)
     long = long_run(rows, LONG_PROGRAM, LONG, compared, against)
     ours = [arm.name for arm in plan.arms if not arm.peer and arm.name in compared]
-    (folder / "summary.json").write_text(json.dumps(found | long, indent=2) + "\n", encoding="utf-8")
+    (store.folder / "summary.json").write_text(json.dumps(found | long, indent=2) + "\n", encoding="utf-8")
     print(whole(found, plan.programs, compared, long_run_table(long, ours)))
-    print(f"rows and summary: {folder}")
+    print(f"rows and summary: {store.folder}")
 
 
 if __name__ == "__main__":

@@ -162,9 +162,9 @@ def _changes(tests: Sequence[str], costs: Sequence[dict[str, _Array]], *, judged
     ]
     enough = [np.nanmax(values[:, :, place], axis=0, initial=0) >= each.least for place, each in enumerate(METRICS)]
     p_values = [
-        evidence.p_values() if judged else np.full(len(tests), np.nan) for evidence in asked
-    ]  # fmt: skip
-    p_values = [np.where(rows, p, np.nan) for rows, p in zip(enough, p_values, strict=True)]
+        np.where(rows, evidence.p_values(), np.nan) if judged else np.full(len(tests), np.nan)
+        for rows, evidence in zip(enough, asked, strict=True)
+    ]
     alpha = adjusted_alpha(np.concatenate(p_values)) if judged else RATE
     found = []
     for place, (metric, evidence) in enumerate(zip(METRICS, asked, strict=True)):

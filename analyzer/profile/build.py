@@ -155,7 +155,8 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
     scope, widened = choose_scope(question.scope, recording, summary)
     in_scope = summary.in_scope(scope)
     definition = leak_definition or definition_named(question.leaks)
-    leaks = held.leaks(recording, tree, in_scope, summary.placed_lines(in_scope), sources, definition)
+    placed = summary.placed_lines(in_scope)
+    leaks = held.leaks(recording, tree, in_scope, placed, sources, definition)
     names = summary.sums.names
     summary = summary.with_more(
         *held.columns(names, tree, in_scope, leaks),
@@ -189,7 +190,9 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
             spans=sum_spans(asked.spans, asked.window, held, measured.named_spans)
             if recording.recorded("spans")
             else None,
-            redundancies=_redundancies(asked, summary, in_scope, sources),
+            redundancies=find_redundancies(
+                recording, Lines(placed[0].node_rows, placed[1], sources), asked.window, asked.filter
+            ),
         ),
         sources=sources,
         calls=Calls(tree, in_scope, summary.sums, summary.waits_known),
@@ -204,11 +207,6 @@ def _calls(asked: Asked, tree: CallTree) -> CallFacts | None:
     if asked.filter.named is not None or asked.window.spans is not None:
         return None
     return read_call_facts(asked.recording, tree, asked.window, asked.filter.processes)
-
-
-def _redundancies(asked: Asked, summary: Summary, in_scope: Mask, sources: Sources) -> Frame | None:
-    placement, labels = summary.placed_lines(in_scope)
-    return find_redundancies(asked.recording, Lines(placement.node_rows, labels, sources), asked.window, asked.filter)
 
 
 def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:

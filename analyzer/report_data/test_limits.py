@@ -1,17 +1,20 @@
-"""Which tests used more than their marks allow."""
+"""Which tests used more than their marks allow, and which are worth a line of a report."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..profile.test_phases import CALL, PHASES
 from ..profile.tests import COPIES, CPU, KEPT, PEAK, Place, Tests
+from ..recording.frame import Row
 from ..recording.text import printable, shorten_left
 from .numbers import seconds, size
 
 MAX_SOURCE = 80
+LEAST_SECONDS, LEAST_BYTES = 0.001, 100_000
+"""Tests that took or held less are not worth a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,12 @@ def judge(tests: Tests) -> Iterator[Verdict]:
             over = None if math.isnan(judged) else judged > allowed
             place = tests.place(row, limit.what) if over else None
             yield Verdict(values["test"], limit, allowed, values[limit.used], judged, over, place)
+
+
+def hungriest(rows: Sequence[Row], top: int) -> list[int]:
+    """The phases of tests that held most, as places in the rows of ``Tests.frame``, the most first."""
+    found = [number for number, row in enumerate(rows) if row["peak_bytes"] >= LEAST_BYTES]
+    return sorted(found, key=lambda number: -rows[number]["peak_bytes"])[:top]
 
 
 def excess(verdict: Verdict) -> str:

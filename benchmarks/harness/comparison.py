@@ -60,6 +60,23 @@ def pick(names: str | None, programs: list[str]) -> list[str]:
     return chosen
 
 
+def store_of(benchmark: str, results: Path | None, *, quick: bool, fresh: bool) -> Store:
+    """Where a benchmark keeps its results: what `--results` names, or a folder of its own; `--quick` begins anew."""
+    store = Store(results or ROOT / "results" / (f"{benchmark}-quick" if quick else benchmark))
+    if fresh or quick:
+        store.clear()
+    return store
+
+
+def show(plan: Plan, store: Store) -> None:
+    """Prints the table and writes summary.json."""
+    shown, against = plan.compared()
+    found = summary(store.rows(), plan.programs, shown, against)
+    (store.folder / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    print(whole(found, plan.programs, shown))
+    print(f"rows and summary: {store.folder}")
+
+
 def compare(
     benchmark: str,
     catalogue: str,
@@ -78,19 +95,12 @@ def compare(
 ) -> None:
     """Measures, prints the table and writes summary.json; ends with status 2 and one line if it cannot."""
     try:
-        folder = results or ROOT / "results" / (f"{benchmark}-quick" if quick else benchmark)
-        store = Store(folder)
-        if fresh or quick:
-            store.clear()
+        store = store_of(benchmark, results, quick=quick, fresh=fresh)
         compared = arms(list(others), peer_arms(peers, ENVIRONMENTS))
         chosen = pick(names, programs)
         plan = Plan(chosen, compared, 1 if quick else rounds, 0.2 if quick else seconds, peer_rounds=peer_rounds)
         measure(plan, Bench(catalogue, None, timeout), store)
-        shown, against = plan.compared()
-        found = summary(store.rows(), plan.programs, shown, against)
-        (folder / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        print(whole(found, plan.programs, shown))
-        print(f"rows and summary: {folder}")
+        show(plan, store)
     except BenchmarkError as error:
         print(f"{benchmark}: {error}", file=sys.stderr)
         sys.exit(2)

@@ -54,6 +54,7 @@ class Store:
     """`rows.csv` and `setup.json` in a folder."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._rows = folder / "rows.csv"
         self._setup = folder / "setup.json"
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tachograph.format import FormatError
@@ -27,23 +26,6 @@ MOST_FUNCTIONS = 30
 """Functions of a call path that are shown, the innermost."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Which part of a recording a question is about; as the options of ``tachograph analyze``."""
-
-    scope: str | None = None
-    thread: str | None = None
-    process: str | None = None
-    span: str | None = None
-    start_s: float | None = None
-    end_s: float | None = None
-
-    def question(self) -> Question:
-        """The same for the analyzer."""
-        processes = () if self.process is None else (self.process,)
-        return Question(self.scope, self.thread, self.start_s, self.end_s, span=self.span, processes=processes)
-
-
 class Answers:
     """The answers about the recordings of a shelf. One is worked out at a time.
 
@@ -61,14 +43,14 @@ class Answers:
         told = "The name stands before the colon." if rows else "There are none."
         return compose("tachograph: recordings", [Section("Recordings", told, rows)], MOST_TOKENS)
 
-    def summary(self, recording: str, asked: Asked, *, memory: bool = False, tokens: int = DEFAULT_TOKENS) -> str:
+    def summary(self, recording: str, question: Question, *, memory: bool = False, tokens: int = DEFAULT_TOKENS) -> str:
         """What ``tachograph analyze --markdown`` writes."""
         with self._one_at_a_time:
-            profile = self._shelf.profile(recording, asked.question())
+            profile = self._shelf.profile(recording, question)
             return summary(profile, _bound(tokens), sort="live" if memory else "cpu")
 
     def part(
-        self, recording: str, name: str, asked: Asked, *, sort: str = "cpu", top: int | None = None,
+        self, recording: str, name: str, question: Question, *, sort: str = "cpu", top: int | None = None,
         tokens: int = DEFAULT_TOKENS,
     ) -> str:  # fmt: skip
         """One part of it alone, with all the room: ``PARTS_ALONE``."""
@@ -77,23 +59,23 @@ class Answers:
         if sort not in [*map(str, Sort)]:
             raise FormatError(f"lines cannot be sorted by {printable(sort, 40)!r}, but by: {', '.join(Sort)}")
         with self._one_at_a_time:
-            profile = self._shelf.profile(recording, asked.question())
+            profile = self._shelf.profile(recording, question)
             return part(profile, name, _bound(tokens), sort=sort, top=None if top is None else max(1, top))
 
-    def call_paths(self, recording: str, asked: Asked, *, tokens: int = DEFAULT_TOKENS) -> str:
+    def call_paths(self, recording: str, question: Question, *, tokens: int = DEFAULT_TOKENS) -> str:
         """Paths through Python and native code, the most CPU time first."""
         with self._one_at_a_time:
-            profile = self._shelf.profile(recording, asked.question())
+            profile = self._shelf.profile(recording, question)
             frame = path_frame(profile.paths, waits_known=profile.totals.wait_s is not None)
         rows = [Row(text) for text in _paths(frame.head(1000).to_dict("records"))]
         told = "CPU time and waiting that ended on each path, sampled. The innermost function first, then its callers."
         return compose("tachograph: call paths", [Section("Call paths", told, rows)], _bound(tokens))
 
-    def difference(self, base: str, new: str, asked: Asked, *, anyway: bool = False, tokens: int) -> str:
+    def difference(self, base: str, new: str, question: Question, *, anyway: bool = False, tokens: int) -> str:
         """What ``tachograph diff --markdown`` writes of two recordings."""
         with self._one_at_a_time:
             paths = [self._shelf.path(name) for name in (base, new)]
-            result = diff([paths[0]], [paths[1]], asked.question(), anyway=anyway)
+            result = diff([paths[0]], [paths[1]], question, anyway=anyway)
             return difference_summary(result, _bound(tokens))
 
     def query(self, recording: str, sql: str, *, rows: int = 100, tokens: int = DEFAULT_TOKENS) -> str:

@@ -12,9 +12,10 @@ from mcp_types import ToolAnnotations
 from tachograph import __version__
 from tachograph.format import FormatError
 
+from ...profile.profile import Question
 from ...recording.question_options import DEFAULT_TOKENS
 from ...render.markdown.document import fenced
-from .answers import Answers, Asked
+from .answers import Answers
 
 INSTRUCTIONS = (
     "Recordings of Python programs, made by the profiler tachograph: CPU time, waiting, memory, copies, by line and"
@@ -54,7 +55,7 @@ def serve(answers: Answers) -> MCPServer:
         question: a thread (a name, an id, main), a process (a name or id), a span (NAME or NAME[KEY=VALUE]), seconds
         from the start.
         """
-        asked = Asked(scope, thread, process, span, start_s, end_s)
+        asked = question(scope, thread, process, span, start_s, end_s)
         return told(lambda: answers.summary(recording, asked, memory=memory, tokens=tokens))
 
     def part(
@@ -75,7 +76,7 @@ def serve(answers: Answers) -> MCPServer:
         `sort` is for lines: cpu, python, native, kernel, wait, total, peak, live, resident, end, allocated, copies,
         leak, gpu. The rest is as for `summary`.
         """
-        asked = Asked(scope, thread, process, span, start_s, end_s)
+        asked = question(scope, thread, process, span, start_s, end_s)
         return told(lambda: answers.part(recording, name, asked, sort=sort, top=top, tokens=tokens))
 
     def call_paths(
@@ -88,7 +89,7 @@ def serve(answers: Answers) -> MCPServer:
         tokens: int = DEFAULT_TOKENS,
     ) -> str:
         """Show call paths through Python and native code, the most CPU time first."""
-        asked = Asked("all", thread, process, span, start_s, end_s)
+        asked = question("all", thread, process, span, start_s, end_s)
         return told(lambda: answers.call_paths(recording, asked, tokens=tokens))
 
     def difference(base: str, new: str, anyway: bool = False, tokens: int = DEFAULT_TOKENS) -> str:
@@ -96,7 +97,7 @@ def serve(answers: Answers) -> MCPServer:
 
         `anyway` compares what cannot well be compared: other programs or settings.
         """
-        return told(lambda: answers.difference(base, new, Asked(), anyway=anyway, tokens=tokens))
+        return told(lambda: answers.difference(base, new, Question(), anyway=anyway, tokens=tokens))
 
     def tables(recording: str) -> str:
         """List the tables of a recording with their columns, for `query`."""
@@ -109,6 +110,15 @@ def serve(answers: Answers) -> MCPServer:
     for tool in (recordings, summary, part, call_paths, difference, tables, query):
         server.add_tool(tool, annotations=READS, structured_output=False)
     return server
+
+
+def question(
+    scope: str | None, thread: str | None, process: str | None, span: str | None, start_s: float | None,
+    end_s: float | None,
+) -> Question:  # fmt: skip
+    """Which part of a recording is meant, as the options of ``tachograph analyze`` say it."""
+    processes = () if process is None else (process,)
+    return Question(scope, thread, start_s, end_s, span=span, processes=processes)
 
 
 def told(answer: Callable[[], str]) -> str:

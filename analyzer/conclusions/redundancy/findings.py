@@ -70,9 +70,10 @@ class _Watched:
     def answered(self, kind: Access) -> _Mask:
         return np.asarray((self.rows["access"] == kind) & np.isin(self.rows["outcome"], _ANSWERED), np.bool_)
 
-    def of_calls(self, *, crossed: bool) -> _Mask:
-        """Which pairs are of two calls, or within one."""
-        return np.asarray(self.rows["crossed"] == int(crossed), np.bool_)
+    def pairs(self, kind: Access) -> _Mask:
+        """Which are pairs of two calls, not within one."""
+        found = (self.rows["access"] == kind) & (self.rows["outcome"] == WatchOutcome.PAIR)
+        return np.asarray(found & (self.rows["crossed"] == 1), np.bool_)
 
 
 @dataclass(frozen=True)
@@ -126,25 +127,21 @@ class _Judge:
         self._base: dict[tuple[Access, int], float] = {}
 
     def lines(self, kind: Access) -> list[int]:
-        """The lines with pairs of a kind."""
-        rows = self._watched.rows
-        pairs = (rows["access"] == kind) & (rows["outcome"] == WatchOutcome.PAIR)
-        found: list[int] = np.unique(self._watched.line[pairs]).tolist()
+        """The lines with enough pairs of a kind."""
+        traps = np.bincount(self._watched.line[self._watched.pairs(kind)])
+        found: list[int] = np.flatnonzero(traps >= LEAST_TRAPS).tolist()
         return found
 
     def row(self, kind: Access, line: int) -> Row | None:
-        """The finding of a line; None if there is none."""
-        rows, watched = self._watched.rows, self._watched
+        """The finding of a line with pairs; None if there is none."""
+        watched = self._watched
         if self._lines.labels.row(line)["line"] is None:
             return None
-        answered = watched.answered(kind)
-        mine = answered & (watched.line == line)
+        mine = watched.answered(kind) & (watched.line == line)
         library = Counter(watched.libraries[mine].tolist()).most_common(1)[0][0]
-        again = mine & watched.of_calls(crossed=True) & (rows["outcome"] == WatchOutcome.PAIR)
+        again = mine & watched.pairs(kind)
         traps = int(again.sum())
-        if traps < LEAST_TRAPS:
-            return None
-        equal = rows["equal"] == 1
+        equal = watched.rows["equal"] == 1
         share = float((again & equal).sum() / traps)
         low, _ = wilson(np.array([share]), traps)
         usual = self._usual(kind, library)
@@ -184,12 +181,11 @@ class _Judge:
     def _usual(self, kind: Access, library: int) -> float:
         """The usual share of pairs in two calls of a library: of lines that do not stand out, and of ordinary code."""
         if (kind, library) not in self._base:
-            rows, watched = self._watched.rows, self._watched
-            pairs = (rows["outcome"] == WatchOutcome.PAIR) & (rows["access"] == kind) & watched.of_calls(crossed=True)
-            pairs &= watched.libraries == library
+            watched = self._watched
+            pairs = watched.pairs(kind) & (watched.libraries == library)
             count = len(self._lines.labels)
             total = np.bincount(watched.line[pairs], minlength=count)
-            same = np.bincount(watched.line[pairs & (rows["equal"] == 1)], minlength=count)
+            same = np.bincount(watched.line[pairs & (watched.rows["equal"] == 1)], minlength=count)
             ordinary = [
                 line
                 for line in np.flatnonzero(total).tolist()

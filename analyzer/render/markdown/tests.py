@@ -9,11 +9,10 @@ from ...recording.frame import Row as Values
 from ...recording.question_options import DEFAULT_TOKENS
 from ...recording.text import printable
 from ...report_data.numbers import seconds, size
-from ...report_data.test_limits import Verdict, excess, place_text
+from ...report_data.test_limits import LEAST_SECONDS, Verdict, excess, hungriest, place_text
 from .document import Row, Section, compose
 
 MAX_TEST = 150
-LEAST_SECONDS, LEAST_BYTES = 0.001, 100_000
 
 
 def summary(
@@ -35,11 +34,9 @@ def summary(
         for number in slow
         if rows[number]["duration_s"] >= LEAST_SECONDS
     ]
-    large = [number for number, row in enumerate(rows) if row["peak_bytes"] >= LEAST_BYTES]
-    large.sort(key=lambda number: -rows[number]["peak_bytes"])
-    hungriest = [
+    hungry = [
         Row(f"{size(round(rows[number]['peak_bytes']))}: {_name(rows[number])}{_at(tests.place(number, PEAK), folder)}")
-        for number in large[:top]
+        for number in hungriest(rows, top)
     ]
     return compose(
         "tachograph: tests",
@@ -47,7 +44,7 @@ def summary(
             Section("Over their limits", "What marks allow, and what was used.", failed, turns=4),
             Section("Compared", "With the base.", [Row(text) for text in compared], turns=4),
             Section("Slowest", "By phase, with the line of the project that most of it is charged to.", slowest),
-            Section("Hungriest", "The most that a phase held at once of what it allocated.", hungriest),
+            Section("Hungriest", "The most that a phase held at once of what it allocated.", hungry),
         ],
         most,
     )

@@ -10,11 +10,9 @@ from ...profile.tests import PEAK, TIME, Tests
 from ...recording.frame import Row
 from ...recording.text import printable
 from ...report_data.numbers import seconds
-from ...report_data.test_limits import Verdict, amount_text, excess, place_text
+from ...report_data.test_limits import LEAST_SECONDS, Verdict, amount_text, excess, hungriest, place_text
 
 MAX_TEST = 200
-LEAST_SECONDS, LEAST_BYTES = 0.001, 100_000
-"""Tests that took or held less are not worth a line."""
 
 
 def test_lines(tests: Tests, verdicts: Sequence[Verdict], top: int, folder: str) -> Iterator[str]:
@@ -61,11 +59,10 @@ def _slowest(tests: Tests, rows: Sequence[Row], top: int, folder: str) -> Iterat
 
 
 def _hungriest(tests: Tests, rows: Sequence[Row], top: int, folder: str) -> Iterator[str]:
-    numbers = [number for number, row in enumerate(rows) if row["peak_bytes"] >= LEAST_BYTES]
-    numbers.sort(key=lambda number: -rows[number]["peak_bytes"])
+    numbers = hungriest(rows, top)
     if numbers:
         yield "hungriest tests (the most that a phase held at once of what it allocated):"
-    for number in numbers[:top]:
+    for number in numbers:
         row = rows[number]
         yield f"  {amount_text(row['peak_bytes'], 'B'):>8}  {printable(row['test'], MAX_TEST)}"
         yield f"            {row['phase']}{_of(tests, number, PEAK, 'B', folder)}"
