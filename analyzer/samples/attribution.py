@@ -38,7 +38,7 @@ class Verdict(enum.IntEnum):
 
 
 Columns = Mapping[str, NDArray[Any]]
-"""What rules look at, by name: frame_class, opcode_class, origin, stack_state (``cells.unpacked``)."""
+"""What rules look at, by name: frame_class, foreign_caller, opcode_class, origin, stack_state (``cells.unpacked``)."""
 
 _Floats = NDArray[np.float64]
 
@@ -126,10 +126,11 @@ def by_delay(columns: Columns, rule: Attribution) -> NDArray[np.bool_]:
 
 
 def native_rule(columns: Columns) -> NDArray[np.int64]:
-    """By program counter and opcode (recordings of the native sampler).
+    """By program counter, its callers and opcode (recordings of the native sampler).
 
     Native is what runs outside of the interpreter, but for the C library while the leaf executes an opcode that
-    never runs foreign code: then it is the interpreter that copies or allocates. Inside of it, what runs outside of
+    never runs foreign code: then it is the interpreter that copies or allocates. Native is also what either does when
+    the native call path shows that code outside of both called it. Inside of it, what runs outside of
     the evaluation loop while the leaf executes a call that was specialised for a C function, or a call that was not
     specialised and the function is none of those with which CPython makes calls. Everything else in the interpreter
     is Python, the garbage collector too, whichever call set it off. Without a program counter nothing is known;
@@ -137,12 +138,13 @@ def native_rule(columns: Columns) -> NDArray[np.int64]:
     whose time (starting and ending the interpreter) is Python's. Code without a file, while CPython's JIT compiler
     is on, is Python's unless the leaf may call foreign code: then the code may also be another compiler's.
     """
-    frame, opcode = columns["frame_class"], _opcode_classes(columns)
+    frame, opcode, served = columns["frame_class"], _opcode_classes(columns), columns["foreign_caller"]
     no_stack = np.isin(columns["stack_state"], NO_PYTHON_STACK)
     foreign = (frame == FrameClass.OUTSIDE) | ((frame == FrameClass.RUNTIME) & (opcode != OpcodeClass.INTERNAL))
     called = (frame == FrameClass.INTERIOR) & (opcode >= OpcodeClass.ANY_CALL)
     called |= (frame == FrameClass.MACHINERY) & (opcode == OpcodeClass.NATIVE_CALL)
-    undecided = (frame == FrameClass.INTERIOR) & (opcode == OpcodeClass.UNKNOWN) & ~no_stack
+    called |= np.isin(frame, (FrameClass.INTERIOR, FrameClass.MACHINERY, FrameClass.RUNTIME)) & served
+    undecided = (frame == FrameClass.INTERIOR) & (opcode == OpcodeClass.UNKNOWN) & ~no_stack & ~served
     undecided |= (frame == FrameClass.JIT) & ((opcode >= OpcodeClass.ANY_CALL) | (opcode == OpcodeClass.UNKNOWN))
     verdicts = np.where(foreign | called, Verdict.NATIVE, Verdict.PYTHON)
     return np.where((frame == FrameClass.UNKNOWN) | undecided, Verdict.UNKNOWN, verdicts)

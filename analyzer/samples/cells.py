@@ -15,22 +15,24 @@ from tachograph.format.arrays import ids
 from ..recording.compat.opcodes import classes_of
 from ..recording.interpreter_phases import ENDING
 from ..recording.opened import Recording
+from .native_callers import ForeignCallers
 from .native_frames import FrameClass, frame_classes
 
 STATES = ENDING + 2
 """States of stacks: those of the format, the analyzer's own, and one for all that this version does not know."""
 
-_ORIGINS, _KERNEL, _OPCODES, _FRAMES = 8, 2, 5, len(FrameClass)
+_ORIGINS, _KERNEL, _OPCODES, _FRAMES, _CALLERS = 8, 2, 5, len(FrameClass), 2
 _SIZES = (
     ("stack_state", STATES),
     ("origin", _ORIGINS),
     ("kernel_known", _KERNEL),
     ("opcode_class", _OPCODES),
     ("frame_class", _FRAMES),
+    ("foreign_caller", _CALLERS),
 )
 """Columns and how many values each has, the one that changes fastest first."""
 
-CELLS = STATES * _ORIGINS * _KERNEL * _OPCODES * _FRAMES
+CELLS = STATES * _ORIGINS * _KERNEL * _OPCODES * _FRAMES * _CALLERS
 
 
 class CellPacker:
@@ -42,6 +44,7 @@ class CellPacker:
         versions = processes.column("python_version").to_pylist()
         self._opcodes = np.stack([classes_of(version) for version in versions] or [classes_of(None)])
         self._process = ids(threads.column("process"))
+        self._callers = ForeignCallers(recording, self._frames)
 
     def pack(self, columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.uint16]:
         """The cell of each group of samples (``groups.SampleGroups``)."""
@@ -53,6 +56,7 @@ class CellPacker:
             # The opcode's meaning depends on the version of the thread's interpreter.
             "opcode_class": self._opcodes[self._process[columns["thread"]], columns["opcode"]],
             "frame_class": self._frames[columns["native"]],
+            "foreign_caller": self._callers.of(columns["stack"], columns["native_stack"], columns["native_path"]),
         }
         cell = np.zeros(len(columns["thread"]), np.int64)
         for name, size in reversed(_SIZES):
@@ -61,9 +65,10 @@ class CellPacker:
 
 
 def unpacked(cell: NDArray[np.integer]) -> dict[str, NDArray[np.integer | np.bool_]]:
-    """The columns of which cells are made: stack_state, origin, kernel_known, opcode_class, frame_class."""
+    """The columns of which cells are made: those of ``_SIZES``."""
     columns: dict[str, NDArray[np.integer | np.bool_]] = {}
     for name, size in _SIZES:
         cell, columns[name] = np.divmod(cell, size)
-    columns["kernel_known"] = columns["kernel_known"].astype(np.bool_)
+    for name in ("kernel_known", "foreign_caller"):
+        columns[name] = columns[name].astype(np.bool_)
     return columns

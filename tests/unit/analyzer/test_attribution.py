@@ -35,6 +35,7 @@ PYTHON, NATIVE, UNKNOWN = Verdict.PYTHON, Verdict.NATIVE, Verdict.UNKNOWN
 
 def facts(**columns: int) -> dict[str, NDArray[np.int64]]:
     defaults = {"origin": 0, "stack_state": 0, "opcode_class": OpcodeClass.OTHER, "frame_class": FrameClass.LOOP}
+    defaults["foreign_caller"] = False
     return {name: np.array([value]) for name, value in (defaults | columns).items()}
 
 
@@ -70,6 +71,76 @@ def facts(**columns: int) -> dict[str, NDArray[np.int64]]:
 )
 def test_native_rule(frame: FrameClass, opcode: OpcodeClass, verdict: Verdict) -> None:
     assert native_rule(facts(frame_class=frame, opcode_class=opcode)).tolist() == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("frame", "opcode", "verdict"),
+    [
+        (FrameClass.INTERIOR, OpcodeClass.OTHER, NATIVE),  # an extension's number makes another one
+        (FrameClass.INTERIOR, OpcodeClass.INTERNAL, NATIVE),
+        (FrameClass.INTERIOR, OpcodeClass.UNKNOWN, NATIVE),
+        (FrameClass.MACHINERY, OpcodeClass.ANY_CALL, NATIVE),  # an extension is about to call Python
+        (FrameClass.RUNTIME, OpcodeClass.INTERNAL, NATIVE),  # an array is freed
+        (FrameClass.LOOP, OpcodeClass.OTHER, PYTHON),
+        (FrameClass.COLLECTOR, OpcodeClass.OTHER, PYTHON),
+        (FrameClass.UNKNOWN, OpcodeClass.OTHER, UNKNOWN),
+        (FrameClass.JIT, OpcodeClass.ANY_CALL, UNKNOWN),
+    ],
+)
+def test_native_rule_where_foreign_code_called(frame: FrameClass, opcode: OpcodeClass, verdict: Verdict) -> None:
+    columns = facts(frame_class=frame, opcode_class=opcode, foreign_caller=True)
+    assert native_rule(columns).tolist() == [verdict]
+    assert (pc_only_rule(columns) == pc_only_rule(facts(frame_class=frame, opcode_class=opcode))).all()
+
+
+WHOLE_PATH, GUESSED_PATH, TORN_PATH = 1, 2, 4
+
+
+@pytest.mark.parametrize(
+    ("callers", "how", "native_s"),
+    [
+        ((), WHOLE_PATH, 0.0),  # the activation's own function called
+        (("PyNumber_Add",), WHOLE_PATH, 0.0),  # the interpreter did
+        (("deflate",), WHOLE_PATH, 0.01),
+        (("deflate", "PyObject_Malloc"), WHOLE_PATH, 0.01),  # and the interpreter in between
+        (("deflate",), TORN_PATH, 0.01),  # what is torn lies further out
+        (("deflate",), GUESSED_PATH, 0.0),
+        (("deflate", "callback"), WHOLE_PATH, 0.0),  # the extension called Python: that runs the leaf
+        (("callback", "deflate"), WHOLE_PATH, 0.01),
+    ],
+)
+def test_the_native_path_shows_who_called(
+    builder: Builder, profile: Callable[..., Profile], callers: tuple[str, ...], how: int, native_s: float
+) -> None:
+    """A sample in the interpreter's allocator, below functions of the interpreter, of zlib and of the loop."""
+    code = builder.code(builder.file("/srv/a.py"))
+    outer, stack = builder.stack((code, 1)), builder.stack((code, 1), (code, 2))
+    leaf = stack if "callback" in callers else outer
+    path = builder.native_stack(None, builder.native_frame(1, "main"))
+    path = builder.native_stack(path, PYTHON_FRAME, outer)
+    for name in callers:
+        frame = PYTHON_FRAME if name == "callback" else builder.native_frame(int(name == "deflate"), name)
+        path = builder.native_stack(path, frame, stack if name == "callback" else None)
+    allocator = builder.native_frame(0, "_PyObject_Malloc")
+    builder.cpu(leaf, 10, native_frame=allocator, native_stack=path, native_path=how)
+    totals = profile().totals
+    assert (totals.native_s, totals.python_s) == (native_s, pytest.approx(0.01 - native_s))
+
+
+def test_a_frame_that_no_activation_on_the_path_runs_is_not_served(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """The interpreter was just about to run it: what lies further out called its caller, or started the interpreter."""
+    code = builder.code(builder.file("/srv/a.py"))
+    outer, inner = builder.stack((code, 1)), builder.stack((code, 1), (code, 2))
+    started = builder.native_stack(None, builder.native_frame(1, "main"))
+    called = builder.native_stack(started, PYTHON_FRAME, outer)
+    called = builder.native_stack(called, builder.native_frame(1, "deflate"))
+    interior = builder.native_frame(0, "take_ownership")
+    builder.cpu(outer, 10, native_frame=interior, native_stack=started, native_path=WHOLE_PATH)
+    builder.cpu(inner, 10, native_frame=interior, native_stack=called, native_path=WHOLE_PATH)
+    builder.cpu(None, 10, native_frame=interior, native_stack=called, native_path=WHOLE_PATH)
+    assert profile().totals.native_s == 0.0
 
 
 def test_native_rule_without_python_frames() -> None:
