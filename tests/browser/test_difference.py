@@ -52,6 +52,17 @@ def test_what_became_slower_comes_first(page: Path, visit: Callable[..., Any]) -
     assert total.split()[:6] == ["CPU", "4.00", "s", "6.00", "s", "+50.0"]
 
 
+def test_bars_of_a_table_have_one_scale(page: Path, visit: Callable[..., Any]) -> None:
+    """``slow`` needs 3 s more and ``gone`` 1 s less: a bar is three times as long as the other."""
+    shown = visit(page)
+    width = "row => Number(row.querySelector('svg.range rect').getAttribute('width'))"
+    slow, gone = (
+        shown.locator("#functions tbody tr", has_text=name).first.evaluate(width) for name in ("slow", "gone")
+    )
+    assert slow == pytest.approx(3 * gone, rel=0.02)
+    assert 10 < slow <= 50
+
+
 def test_the_flame_graph_shows_either_side(page: Path, visit: Callable[..., Any]) -> None:
     shown = visit(page)
     names = [name for name in shown.locator("#flame .box").all_inner_texts() if name]

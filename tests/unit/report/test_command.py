@@ -27,6 +27,8 @@ def test_page_figures_and_json_from_one_command(recording: str, tmp_path: Path) 
     assert json.loads(document.read_text("utf-8"))["tachograph"]["document"] == "profile"
     assert "report.html" in result.stderr
     assert result.stdout == ""
+    # Source text, command lines and names are in all of them.
+    assert {path.stat().st_mode & 0o077 for path in (page, document)} == {0}
 
 
 @pytest.mark.parametrize("option", ["--html", "--figures"])
