@@ -45,6 +45,8 @@ OURS = {
     "full, no paths": f"{RECORD} --native-depth 0",
 }
 PATHS = ("unrecorded", "whole", "guessed", "truncated", "torn")
+LEAST_KNOWN = 0.9
+"""The part of its samples that has native call paths, however cut, in a recording with them."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +112,27 @@ def samples_of(program: str, arm: str, seconds: float) -> Taken:
         samples = sum(each["samples"] for each in cost["processes"])
         cpu = pq.read_table(recording / "cpu.parquet", columns=["native_stack", "native_path"])
         states = [0 if value is None else value for value in cpu.column("native_path").to_pylist()]
-        return Taken(
+        taken = Taken(
             samples,
             cost["handler_cpu_ns"] / max(samples, 1) / 1e3,
             _mean_depth(recording, cpu),
             {state: states.count(number) / max(len(states), 1) for number, state in enumerate(PATHS)},
             size_of(recording) or 0,
         )
+    check(program, arm, taken)
+    return taken
+
+
+def check(program: str, arm: str, taken: Taken) -> None:
+    """An arm is what its name says.
+
+    Errors:
+        BenchmarkError: it has no samples, or paths where none were asked for, or hardly any where they were.
+    """
+    known = 1.0 - taken.paths[PATHS[0]]
+    wrong = known > 0 if arm == WITHOUT else known < LEAST_KNOWN
+    if taken.samples == 0 or wrong:
+        raise BenchmarkError(f"{program}, {arm}: {known:.0%} of {taken.samples} samples have native call paths")
 
 
 def _mean_depth(recording: Path, cpu: Any) -> float:

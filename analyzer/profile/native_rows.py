@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..recording.frame import Frame
+from ..recording.frame import Frame, WholeNumbers
 from ..samples.intervals import wilson
 from ..samples.measures import MEASURES, seconds_of
 from ..samples.path_sums import GUESSED, PATH_MEASURES, PathFacts
@@ -35,6 +35,8 @@ def native_rows(facts: PathFacts, total_cpu_ns: float, effective: float, *, wait
     functions = facts.functions
     label = {
         "function": np.array(functions.names, object)[order],
+        "file": np.array(functions.sources, object)[order],
+        "line": WholeNumbers.of(functions.lines)[order],
         "library": np.array(functions.libraries, object)[order],
         "language": np.full(len(order), "native", object),
         "native": order,

@@ -220,9 +220,10 @@ class Profile:
     def native_functions(self) -> pd.DataFrame:
         """Native functions: they divide once more what the rows of Python functions hold.
 
-        function, library (file name of the module that holds it), language (``native``), the columns of time and
-        shares, guessed_s (the part of total_cpu_s whose native path is a guess), and native (its number). What they
-        called (``total_``) is unknown where no native call paths were recorded.
+        function, file and line (where it begins in its source, as its compiler was called with it; unknown where there
+        was no debug information), library (file name of the module that holds it), language (``native``), the columns
+        of time and shares, guessed_s (the part of total_cpu_s whose native path is a guess), and native (its number).
+        What they called (``total_``) is unknown where no native call paths were recorded.
         """
         return self.frames.native_functions.pandas()
 

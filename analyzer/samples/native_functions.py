@@ -83,8 +83,10 @@ class NativeFunctions:
                 self.libraries.append(library_name(path))
                 self.starting.append(kind == FrameClass.RUNTIME or _START.match(name) is not None)
                 self.joined.append(symbol is None or cython_name(symbol) is not None)
-                self.sources.append(None if source is None else printable(source, 4096))
-                self.lines.append(None if source is None else line)
+                self.sources.append(None)
+                self.lines.append(None)
+            if self.sources[number] is None and source is not None:
+                self.sources[number], self.lines[number] = printable(source, 4096), line
             self.of_frame[row] = number
 
     def __len__(self) -> int:

@@ -32,13 +32,18 @@ class LineReader {
     template <typename T>
     T number() {
         T value{};
-        const std::string_view part = take(sizeof value);
-        if (!part.empty()) memcpy(&value, part.data(), sizeof value);
+        if (failed_ || sizeof value > bytes_.size() - at_) {
+            failed_ = true;
+            return value;
+        }
+        memcpy(&value, bytes_.data() + at_, sizeof value);
+        at_ += sizeof value;
         return value;
     }
 
     uint64_t unsigned_leb() {
         uint64_t value = 0;
+        if (is_short()) return static_cast<uint8_t>(bytes_[at_++]);
         if (leb128::read_unsigned([this] { return number<uint8_t>(); }, &value)) return value;
         failed_ = true;
         return 0;
@@ -46,6 +51,7 @@ class LineReader {
 
     int64_t signed_leb() {
         int64_t value = 0;
+        if (is_short()) return static_cast<int8_t>(static_cast<uint8_t>(bytes_[at_++]) << 1) >> 1;
         if (leb128::read_signed([this] { return number<uint8_t>(); }, &value)) return value;
         failed_ = true;
         return 0;
@@ -67,6 +73,9 @@ class LineReader {
     uint64_t offset(bool wide) { return wide ? number<uint64_t>() : number<uint32_t>(); }
 
   private:
+    // Whether a number of one byte comes: most are.
+    bool is_short() const { return !done() && (bytes_[at_] & 0x80) == 0; }
+
     std::string_view bytes_;
     size_t at_ = 0;
     bool failed_ = false;

@@ -83,6 +83,8 @@ class Unit {
         Row last;
         auto next = wanted.end();
         bool within = false;  // a sequence that is of code that was kept
+        // Rows before this address are of no interest: nearly all are.
+        uint64_t quiet = 0;
         const auto keep = [&](const Wanted& one, const Row& from) {
             auto& place = (*found)[one.index];
             if (place || from.line == 0) return;
@@ -107,14 +109,28 @@ class Unit {
                                   one->address == row.address;
                  ++one, --*steps)
                 if (one->entry) keep(*one, row);
+            quiet = !within ? 0 : next == wanted.end() ? kDropped : next->address;
         };
+        // A row is that of all addresses up to the next one: the last of the quiet ones is needed
+        // as well.
+        const auto moved = [&] {
+            if (row.address < quiet)
+                last = row;
+            else
+                emit();
+        };
+        Advance advances[UINT8_MAX + 1];
+        for (int code = first_special_; code <= UINT8_MAX; ++code) {
+            const int adjusted = code - first_special_;
+            advances[code] = {static_cast<uint32_t>(adjusted / line_range_) * least_length_,
+                              line_base_ + adjusted % line_range_};
+        }
         while (!reader_.done()) {
             const auto code = reader_.number<uint8_t>();
             if (code >= first_special_) {
-                const int adjusted = code - first_special_;
-                row.address += static_cast<uint64_t>(adjusted / line_range_) * least_length_;
-                row.line += static_cast<uint32_t>(line_base_ + adjusted % line_range_);
-                emit();
+                row.address += advances[code].bytes;
+                row.line += static_cast<uint32_t>(advances[code].lines);
+                moved();
                 continue;
             }
             switch (code) {
@@ -125,9 +141,11 @@ class Unit {
                         emit(true);
                         row = last = Row{};
                         within = false;
+                        quiet = 0;
                     } else if (kind == 2) {
                         row.address = extended.number<uint64_t>();
                         row.placed = !extended.failed();
+                        quiet = 0;
                     } else if (kind == 3 && files_.size() < kMostEntries) {
                         const std::string_view name = extended.text();
                         files_.push_back({name, extended.unsigned_leb()});
@@ -135,7 +153,7 @@ class Unit {
                     break;
                 }
                 case 1:
-                    emit();
+                    moved();
                     break;
                 case 2:
                     row.address += reader_.unsigned_leb() * least_length_;
@@ -147,8 +165,7 @@ class Unit {
                     row.file = reader_.unsigned_leb();
                     break;
                 case 8:
-                    row.address +=
-                        static_cast<uint64_t>((255 - first_special_) / line_range_) * least_length_;
+                    row.address += advances[UINT8_MAX].bytes;
                     break;
                 case 9:
                     row.address += reader_.number<uint16_t>();
@@ -160,6 +177,10 @@ class Unit {
     }
 
   private:
+    struct Advance {  // of a special opcode
+        uint32_t bytes;
+        int lines;
+    };
     struct Row {
         uint64_t address = 0;
         uint64_t file = 1;

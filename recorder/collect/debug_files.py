@@ -7,9 +7,12 @@ import posixpath
 import stat
 import struct
 import zlib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from tachograph.recorder.collect.debug_units import needed_units
 
 DEBUG_FOLDER = "/usr/lib/debug"
 """Where distributions put what they strip from their libraries."""
@@ -21,6 +24,7 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _COMPRESSION = struct.Struct("<IIQQ")
 _NOTE = struct.Struct("<III")
+_LENGTH = struct.Struct("<I")
 _ELF_64_LITTLE = b"\x7fELF\x02\x01"
 _NOTHING_HERE = 8
 """Type of sections without contents."""
@@ -95,6 +99,18 @@ class ElfFile:
             raise DebugError(f"{name} ends early")
         return _uncompressed(raw, most) if section.flags & _COMPRESSED else raw
 
+    def size_of_plain(self, name: str) -> int:
+        """Bytes of a section of which parts can be read; 0 if there is none, or it is compressed."""
+        section = self.sections.get(name)
+        if section is None or section.kind == _NOTHING_HERE or section.flags & _COMPRESSED:
+            return 0
+        return section.size
+
+    def part(self, name: str, offset: int, size: int) -> bytes:
+        """What there is of ``size`` bytes of such a section, from ``offset`` on."""
+        section = self.sections[name]
+        return self._read(section.offset + offset, max(0, min(size, section.size - offset)))
+
     def _sections(self) -> dict[str, _Section]:
         header = self._read(0, _HEADER.size)
         if len(header) != _HEADER.size or not header.startswith(_ELF_64_LITTLE):
@@ -118,30 +134,64 @@ class ElfFile:
         return self._file.read(size)
 
 
-def line_tables(path: str) -> tuple[str, LineTables | None]:
-    """The file with the debug information of a library (empty if there is none), and its tables of lines, if any.
-
-    Errors:
-        DebugError: there are tables, and they cannot be read.
-    """
+def debug_file_of(path: str) -> str:
+    """The file with the debug information of a library: itself, or another; empty if there is none."""
     own = open_regular(path)
     if own is None:
-        return "", None
+        return ""
     with own:
         library = ElfFile(own)
         if ".debug_line" in library.sections:
-            return path, _tables(library)
+            return path
         build_id, link = library.build_id(), library.debug_link()
     for candidate in _candidates(path, build_id, link):
         file = open_regular(candidate)
         if file is None:
             continue
         with file:
-            debug = ElfFile(file)
             # Another version of the library would tell wrong lines.
-            if build_id and debug.build_id() == build_id:
-                return candidate, _tables(debug)
-    return "", None
+            if build_id and ElfFile(file).build_id() == build_id:
+                return candidate
+    return ""
+
+
+def line_tables(path: str, addresses: Collection[int] | None = None) -> LineTables | None:
+    """The tables of lines in a file with debug information; None if it has none.
+
+    With ``addresses`` only the units that may tell of them, where the file says which do.
+
+    Errors:
+        DebugError: there are tables, and they cannot be read.
+    """
+    file = open_regular(path)
+    if file is None:
+        return None
+    with file:
+        debug = ElfFile(file)
+        units = None if addresses is None else _needed(debug, addresses)
+        line = debug.contents(".debug_line", MOST_LINE_BYTES) if units is None else _units(debug, units)
+        return LineTables(line, debug.contents(".debug_line_str", MOST_LINE_BYTES)) if line else None
+
+
+def _needed(file: ElfFile, addresses: Collection[int]) -> list[int] | None:
+    if not file.size_of_plain(".debug_line") or not file.size_of_plain(".debug_info"):
+        return None
+    try:
+        return needed_units(file, addresses)
+    except DebugError:
+        return None
+
+
+def _units(file: ElfFile, offsets: Sequence[int]) -> bytes:
+    """Some units of .debug_line, one behind the other."""
+    found, size = [], 0
+    for offset in offsets:
+        (length,) = _LENGTH.unpack(file.part(".debug_line", offset, _LENGTH.size).ljust(_LENGTH.size, b"\0"))
+        size += length
+        if size > MOST_LINE_BYTES:
+            raise DebugError(f"units of .debug_line have more than {MOST_LINE_BYTES} bytes")
+        found.append(file.part(".debug_line", offset, _LENGTH.size + length))
+    return b"".join(found)
 
 
 def open_regular(path: str) -> BinaryIO | None:
@@ -165,11 +215,6 @@ def _candidates(path: str, build_id: str, link: str) -> list[str]:
         folder = posixpath.dirname(str(Path(path).resolve()))
         found += [f"{folder}/{link}", f"{folder}/.debug/{link}", f"{DEBUG_FOLDER}{folder}/{link}"]
     return [each for each in found if each != path]
-
-
-def _tables(file: ElfFile) -> LineTables | None:
-    line = file.contents(".debug_line", MOST_LINE_BYTES)
-    return LineTables(line, file.contents(".debug_line_str", MOST_LINE_BYTES)) if line else None
 
 
 def _uncompressed(raw: bytes, most: int) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tachograph.recorder.collect.debug_files import DebugError, line_tables
+from tachograph.recorder.collect.debug_files import DebugError, debug_file_of, line_tables
 
 if TYPE_CHECKING:
     from tachograph.format import NativePlace
+    from tachograph.recorder.collect.debug_files import LineTables
 
 MOST_BYTES = 256 << 20
 """Bytes of tables of lines that are read for one recording."""
@@ -38,38 +39,39 @@ class NativePlaces:
             return nowhere
         if not path.startswith("/"):
             return nowhere  # the kernel's name for a mapping without a file
-        debug_path, tables = self._tables(path)
+        debug_path = debug_file_of(path) if self._room > 0 else ""
         try:
             functions = _native.resolve(path, debug_path if debug_path != path else "", offsets)
         except (RuntimeError, OSError):
             return nowhere  # the file has been replaced or removed since
-        if tables is None:
-            return [NativePlace(name) for name, _, _ in functions]
         addresses = [address or 0 for _, address, _ in functions]
         entries = [start or 0 for _, _, start in functions]
+        tables = self._tables(debug_path, {*addresses, *entries})
+        if tables is None:
+            return [NativePlace(name) for name, _, _ in functions]
         found = _native.source_lines(tables.line, tables.line_text, addresses, entries)
         return [
             NativePlace(name, *_place(found[at]), *_place(found[len(functions) + at]))
             for at, (name, _, _) in enumerate(functions)
         ]
 
-    def _tables(self, path: str) -> tuple[str, Any]:
-        if self._room <= 0:
-            return "", None
+    def _tables(self, path: str, addresses: Collection[int]) -> LineTables | None:
+        if not path:
+            return None
         try:
-            debug_path, tables = line_tables(path)
+            tables = line_tables(path, addresses)
         except DebugError:
             self.unread += 1
-            return "", None
+            return None
         except OSError:
-            return "", None
+            return None
         if tables is not None:
             size = len(tables.line) + len(tables.line_text)
             if size > self._room:
                 self.unread += 1
-                return debug_path, None
+                return None
             self._room -= size
-        return debug_path, tables
+        return tables
 
 
 def _place(found: tuple[str, int] | None) -> Sequence[Any]:

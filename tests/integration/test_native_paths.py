@@ -300,3 +300,33 @@ def test_waits_have_the_path_of_the_call_that_waits(tmp_path: Path) -> None:
         waited["all"] += row["off_cpu_ns"]
     assert min(waited[name] for name in ("c_key", "received", "<module>")) > 0, waited
     assert sum(waited.values()) - waited["all"] > 0.9 * waited["all"], waited
+
+
+MUCH = """
+import sys, time
+end = time.process_time() + float(sys.argv[1])
+while time.process_time() < end:
+    for _ in range(20):
+        [bytearray(9_000) for _ in range(100)]
+"""
+
+
+def test_no_path_ends_in_the_recorder_s_own_code(tmp_path: Path) -> None:
+    """Hooks of the allocators look at stacks, on a stack of the recorder's own: samples fall into that as well."""
+    (tmp_path / "much.py").write_text(MUCH, encoding="utf-8")
+    done = support.record([tmp_path / "much.py", "2"], tmp_path, "--interval", "1")
+    assert (done.status, done.stderr) == (0, "")
+    found = Recorded(tmp_path / "run.tacho")
+    frames, modules = found.rows("native_frames"), found.rows("modules")
+
+    def ours(frame: int | None) -> bool:
+        module = None if frame is None else frames[frame]["module"]
+        return module is not None and Path(modules[module]["path"]).name.startswith(("libtachograph", "_native"))
+
+    through: Counter[int] = Counter()
+    for sample in found.samples:
+        path = [sample["native_frame"], *(node["native_frame"] for node in found.native(sample))]
+        if any(map(ours, path)):
+            through[sample["native_path"]] += 1
+            assert sample["native_path"] == WHOLE or not ours(path[-1]), [frames[frame] for frame in path]
+    assert through[WHOLE] > 10, through

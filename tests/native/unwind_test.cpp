@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/process_maps.h"
 #include "check.h"
+#include "stacks/own_stack.h"
 #include "unwind/calls.h"
 #include "unwind/images.h"
 #include "unwind/rule_cache.h"
@@ -203,6 +204,24 @@ TEST(unwind_to_the_first_frame) {
               &found) == 0);
     CHECK(pthread_join(thread, nullptr) == 0);
     CHECK(found.path == Path::whole && found.count >= 3);
+}
+
+// Our hooks and handlers work on stacks of our own: a sample that falls into one has a whole path.
+TEST(unwind_from_a_stack_of_our_own) {
+    prepare();
+    CHECK(own_stack::open());
+    Found direct;
+    deeper(5, &direct, kRoom);
+    Found found;
+    CHECK(own_stack::run([](void* to) { deeper(5, static_cast<Found*>(to), kRoom); }, &found));
+    CHECK(found.path == Path::whole && !found.unknown);
+    CHECK(found.count > direct.count);  // by the function that was called, and what called it
+    CHECK(found.frames[found.count - 1].pc == direct.frames[direct.count - 1].pc);
+    const auto sp = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+    uint32_t holding = 0;
+    for (uint32_t i = 0; i < found.count; ++i)
+        holding += found.frames[i].sp <= sp && sp < found.frames[i].cfa ? 1 : 0;
+    CHECK(holding == 1);
 }
 
 TEST(unwind_is_bounded) {

@@ -223,7 +223,8 @@ def _native_functions(profile: Profile) -> Section:
     rows = []
     for function in _largest(profile.frames.native_functions, "cpu_share"):
         library = "" if function["library"] is None else f" in {printable(function['library'], MAX_NAME)}"
-        rows.append(Row(f"itself {_share(function)} | {printable(function['function'], MAX_NAME)}{library}"))
+        source = "" if function["file"] is None else f" from {_source_place(function)}"
+        rows.append(Row(f"itself {_share(function)} | {printable(function['function'], MAX_NAME)}{library}{source}"))
     told = f"They divide the same CPU time once more. {INTERVAL}."
     return Section("Native functions", told, rows)
 
@@ -291,8 +292,12 @@ def _largest(frame: Frame, column: str) -> Iterator[Values]:
 
 
 def _place(function: Values) -> str:
+    return f" in {_source_place(function)}"
+
+
+def _source_place(function: Values) -> str:
     line = "" if function["line"] is None else f":{function['line']}"
-    return f" in {shorten_left(function['file'], MAX_PATH)}{line}"
+    return f"{shorten_left(function['file'], MAX_PATH)}{line}"
 
 
 def _parts(profile: Profile, line: Values) -> str:

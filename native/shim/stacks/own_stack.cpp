@@ -1,6 +1,7 @@
 #include "stacks/own_stack.h"
 
 #include "base/kernel.h"
+#include "base/stack_switch.h"
 #include "spool/own_memory.h"
 
 #include <atomic>
@@ -18,22 +19,6 @@ struct State {
 };
 constinit State g;
 
-#if !defined(__SANITIZE_THREAD__)
-// What was in rsp is kept in a register that the called function preserves.
-__attribute__((noinline)) void call_on(uint8_t* top, void (*function)(void*), void* argument) {
-    __asm__ volatile(
-        "movq %%rsp, %%rbx\n\t"
-        "movq %[top], %%rsp\n\t"
-        "call *%[function]\n\t"
-        "movq %%rbx, %%rsp"
-        : [top] "+r"(top), [function] "+r"(function), "+D"(argument)
-        :
-        : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2",
-          "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
-          "xmm13", "xmm14", "xmm15", "memory", "cc");
-}
-#endif
-
 }  // namespace
 
 bool open() { return g.stacks || own_memory::map(&g.stacks, kStacks * kSize); }
@@ -48,7 +33,7 @@ bool run(void (*function)(void*), void* argument) {
 #if defined(__SANITIZE_THREAD__)
         function(argument);  // ThreadSanitizer keeps a shadow of each stack and is not told of ours
 #else
-        call_on(g.stacks + static_cast<size_t>(free + 1) * kSize, function, argument);
+        stack_switch::call_on(g.stacks + static_cast<size_t>(free + 1) * kSize, function, argument);
 #endif
         g.taken.fetch_and(~(1u << free), std::memory_order_release);
         return true;

@@ -1,6 +1,7 @@
 #include "unwind/unwinder.h"
 
 #include "base/safe_read.h"
+#include "base/stack_switch.h"
 #include "unwind/calls.h"
 #include "unwind/images.h"
 #include "unwind/rows.h"
@@ -36,7 +37,8 @@ class Place {
     uint64_t pc() const { return registers_.values[kReturnAddress]; }
     uint64_t sp() const { return registers_.values[kRsp]; }
     uint64_t address() const { return exact_ ? pc() : pc() - 1; }
-    uint64_t cfa() const { return cfa_; }  // of the frame that was left last
+    // Of the frame that was left last; 0 where the caller is on another stack.
+    uint64_t cfa() const { return cfa_; }
     bool outside() const { return row_.image == nullptr && !row_.cached; }
 
     // Whether this frame's code exchanges stacks.
@@ -139,7 +141,9 @@ class Place {
     }
 
     Moved leave(uint64_t cfa, const Save& rbp, const Save& rbx) {
-        if (cfa % 8 != 0 || cfa < sp() + 8 || cfa - sp() > kLargestFrame) return Moved::torn;
+        const bool other_stack = stack_switch::holds(pc());
+        const bool above = cfa >= sp() + 8 && cfa - sp() <= kLargestFrame;
+        if (cfa % 8 != 0 || (!above && !other_stack)) return Moved::torn;
         uint64_t back = 0;
         if (!safe_read::load(&back, cfa - 8)) return Moved::torn;
         const Row row = look_up(back, false);
@@ -153,7 +157,7 @@ class Place {
         registers_.set(kReturnAddress, back);
         row_ = row;
         exact_ = false;
-        cfa_ = cfa;
+        cfa_ = other_stack ? 0 : cfa;
         return Moved::yes;
     }
 

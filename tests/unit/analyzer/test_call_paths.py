@@ -16,6 +16,7 @@ from tachograph.analyzer.recording.call_tree import load_tree
 from tachograph.analyzer.recording.native_names import plain_name, short_library, short_name
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.json_document import document, pieces
+from tachograph.analyzer.render.markdown.profile import summary
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.samples.call_paths import CallPaths, labels
 from tachograph.analyzer.samples.stream import Stream
@@ -171,6 +172,25 @@ def test_native_functions_have_self_and_total(made: Made) -> None:
         ("list_sort", "native", "python3.13"),
     ]
     assert {row["guessed_s"] for row in functions if row["language"] == "python"} == {None}
+
+
+def test_native_functions_begin_in_their_sources(made: Made) -> None:
+    frames = made.builder.rows["native_frames"]
+    inner = made.builder.native_frame(1, "deflate")
+    frames[inner] |= {"function_source": "../zlib/deflate.c", "function_line": 12}
+    for frame in (made.frame("deflate"), inner, made.frame("z_fast")):
+        made.builder.cpu(made.m, 10, native_frame=frame)
+    with Recording(made.builder.write()) as recording:
+        profile = build_profile(recording, Question(scope="all"))
+    # Of one of its program counters it is known, so it is known of the function.
+    found = [("deflate", "../zlib/deflate.c", 12), ("z_fast", None, None)]
+    assert table(profile.native_functions, "function", "file", "line") == found
+    functions = json.loads("".join(pieces(document(profile))))["functions"]
+    native = [(row["function"], row["file"], row["line"]) for row in functions if row["language"] == "native"]
+    assert native == found
+    markdown = summary(profile)
+    assert re.search(r"\| deflate in \S+ from \.\./zlib/deflate\.c:12\n", markdown), markdown
+    assert re.search(r"\| z_fast in \S+\n", markdown), markdown
 
 
 def test_without_paths_what_native_functions_called_is_unknown(made: Made) -> None:

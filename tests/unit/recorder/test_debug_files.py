@@ -77,6 +77,64 @@ def test_every_version_of_the_tables(tmp_path: Path, version: str) -> None:
     check(build(tmp_path, "-g", f"-gdwarf-{version}"))
 
 
+OTHER = """\
+int other_%d(int n) {
+    return n + %d;
+}
+"""
+
+
+def build_units(folder: Path, *flags: str) -> Path:
+    """A library of 20 units, each with one function, and the two of ``SOURCE``."""
+    names = [f"other_{number}.c" for number in range(20)]
+    for number, name in enumerate(names):
+        (folder / name).write_text(OTHER % (number, number), encoding="utf-8")
+    return build(folder, *flags, *names)
+
+
+@pytest.mark.parametrize("version", ["2", "3", "4", "5"])
+def test_only_the_units_that_hold_addresses_are_read(tmp_path: Path, version: str) -> None:
+    library = build_units(tmp_path, "-g", f"-gdwarf-{version}", "-gz=none")
+    whole = line_tables(str(library))
+    assert whole is not None
+    for name, file, lines in (("other_7", "other_7.c", {1, 2, 3}), ("first", "code.c", {3, 4, 5})):
+        offsets = bytes_of(library, name)
+        addresses = [address for _, address, _ in native.resolve(str(library), "", offsets)]
+        part = line_tables(str(library), addresses)
+        assert part is not None
+        assert len(part.line) < len(whole.line) / 10
+        found = native.source_lines(part.line, part.line_text, addresses, [])
+        assert found == native.source_lines(whole.line, whole.line_text, addresses, [])
+        assert {(Path(path).name, line) for path, line in found} <= {(file, line) for line in lines}
+    check(library)
+
+
+def test_where_nothing_tells_which_units_hold_addresses_all_are_read(tmp_path: Path) -> None:
+    library = build_units(tmp_path, "-g", "-gz=none")
+    whole = line_tables(str(library))
+    assert whole is not None
+    for name in (".debug_aranges", ".debug_info"):
+        subprocess.run(["objcopy", "--remove-section", name, str(library)], check=True)
+        assert line_tables(str(library), [1]) == whole
+        check(library)
+
+
+def test_damage_in_what_tells_of_units_does_no_harm(tmp_path: Path) -> None:
+    library = build_units(tmp_path, "-g", "-gz=none")
+    whole, offsets = library.read_bytes(), bytes_of(library, "other_7")
+    for line in _readelf("-SW", library).splitlines():
+        for name in (".debug_aranges ", ".debug_info ", ".debug_abbrev "):
+            if name not in line:
+                continue
+            start, size = (int(field, 16) for field in line.partition("PROGBITS")[2].split()[1:3])
+            for at in range(start, start + size, max(1, size // 60)):
+                for value in (0, 0x7F, 0xFF):
+                    library.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+                    (place, *_) = NativePlaces().resolve(str(library), offsets)
+                    assert place.symbol == "other_7"
+                    assert place.line in (None, 1, 2, 3)
+
+
 @pytest.mark.parametrize("kind", ["zlib", "zstd"])
 def test_compressed_sections(tmp_path: Path, kind: str) -> None:
     check(build(tmp_path, "-g", f"-gz={kind}"))
@@ -137,7 +195,7 @@ def test_more_than_is_read_is_counted(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_damaged_files_tell_nothing_wrong_and_do_no_harm(tmp_path: Path) -> None:
     library = build(tmp_path, "-g", "-gz=none")
     whole, offsets = library.read_bytes(), bytes_of(library, "second")
-    _, tables = line_tables(str(library))
+    tables = line_tables(str(library))
     assert tables is not None
     for at in range(len(tables.line)):
         for value in (0, 0x7F, 0xFF):
