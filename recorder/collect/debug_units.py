@@ -34,6 +34,7 @@ _SIZES = {
     0x1E: 16,
 }
 """Bytes that a value takes, by its form."""
+_UNIT_TAGS = (0x11, 0x3C, 0x41, 0x4A)
 _VARIABLE = (0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23)
 _TEXT = 0x08
 _IMPLICIT = 0x21
@@ -132,27 +133,38 @@ def _line_table(unit: bytes, abbreviations: bytes) -> int | None:
     return None
 
 
-def _attributes(abbreviations: bytes, at: int, wanted: int) -> list[tuple[int, int]]:
-    """Attributes and forms of the abbreviation with a code."""
-    while True:
-        code, at = _number(abbreviations, at)
-        if code == 0:
-            raise _UnreadableError
-        _tag, at = _number(abbreviations, at)
-        at += 1
-        found = []
-        for _ in range(_MOST_ATTRIBUTES):
-            attribute, at = _number(abbreviations, at)
-            form, at = _number(abbreviations, at)
-            if form == _IMPLICIT:
-                _, at = _number(abbreviations, at)
-            if attribute == form == 0:
-                break
-            found.append((attribute, form))
-        else:
-            raise _UnreadableError
-        if code == wanted:
-            return found
+def _attributes(abbreviations: bytes, table: int, code: int) -> Iterator[tuple[int, int]]:
+    """Attributes and forms of a unit's first entry, whose abbreviation has this code in a table."""
+    at = _behind_header(abbreviations, table, code)
+    for _ in range(_MOST_ATTRIBUTES):
+        attribute, at = _number(abbreviations, at)
+        form, at = _number(abbreviations, at)
+        if form == _IMPLICIT:
+            _, at = _number(abbreviations, at)
+        if attribute == form == 0:
+            return
+        yield attribute, form
+
+
+def _behind_header(abbreviations: bytes, table: int, code: int) -> int:
+    """Where the attributes of an abbreviation of a unit begin.
+
+    A table may have hundreds before it, so it is searched for: two zeros are the end of the one before, and nothing
+    else, and no two of a table have one code.
+    """
+    headers = [_encoded(code) + bytes((tag, children)) for tag in _UNIT_TAGS for children in (1, 0)]
+    for header in headers:
+        if abbreviations.startswith(header, table):
+            return table + len(header)
+    end = found = len(abbreviations)
+    for header in headers:
+        # The first one is of this table, if another table has it too.
+        at = abbreviations.find(b"\0\0" + header, table, end)
+        if at >= 0:
+            end, found = at + 2, at + 2 + len(header)
+    if found == len(abbreviations):
+        raise _UnreadableError
+    return found
 
 
 def _behind(unit: bytes, at: int, form: int) -> int:
@@ -179,3 +191,11 @@ def _number(section: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise _UnreadableError
+
+
+def _encoded(value: int) -> bytes:
+    found = bytearray()
+    while value >= 0x80:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*found, value))
