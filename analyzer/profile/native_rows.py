@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..recording.frame import Frame, WholeNumbers
+from ..recording.frame import Column, Frame, WholeNumbers
 from ..samples.intervals import wilson
 from ..samples.measures import MEASURES, seconds_of
 from ..samples.path_sums import GUESSED, PATH_MEASURES, PathFacts
@@ -33,7 +33,7 @@ def native_rows(facts: PathFacts, total_cpu_ns: float, effective: float, *, wait
     by = [-np.nan_to_num(columns[name][used]) for name in ("total_wait_s", "total_cpu_s", "cpu_s")]
     order = np.flatnonzero(used)[np.lexsort(by)]
     functions = facts.functions
-    label = {
+    label: dict[str, Column] = {
         "function": np.array(functions.names, object)[order],
         "file": np.array(functions.sources, object)[order],
         "line": WholeNumbers.of(functions.lines)[order],
