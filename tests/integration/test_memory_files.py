@@ -212,7 +212,8 @@ def a_disk(folder: Path) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["fsfreeze", "-u", str(place)], capture_output=True, check=False)
-        subprocess.run(["umount", str(place)], check=False)
+        # A process that is about to end may still have a file of it open.
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("fsfreeze") is None, reason="only root can stop a file system")
