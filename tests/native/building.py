@@ -218,3 +218,11 @@ def _run(command: list[str]) -> None:
     done = _quiet(command)
     if done.returncode != 0:
         raise BuildError(f"{' '.join(command)}\n{done.stderr[:4000]}")
+
+
+def paces(target: Path) -> Path:
+    """The recorder's way to watch functions, with programs whose calls are known."""
+    extension = NATIVE / "extension"
+    sources = [HERE / "paces" / "paces.cpp", *(extension / "calls" / name for name in ("pace.cpp", "sample.cpp"))]
+    flags = ["-std=c++20", *HIDDEN, *WARNINGS, "-O2"]
+    return link(compile_all(sources, flags, [extension]), target, [])

@@ -123,12 +123,15 @@ class SegmentBuilder:
         """A function was watched; ``values`` are the other fields of CALLS by name, 0 if they are not given."""
         names = (
             *("watched_ns", "calls", "ended", "total_ns", "longest_ns", "own_begun", "own_ended", "own_ns"),
-            *("own_longest_ns", "drawn_calls", "drawn_ns", "drawn_cost_ns", "cpu_ns", "watched_cpu_ns"),
+            *("own_longest_ns", "cpu_ns", "watched_cpu_ns", "drawn_ns"),
         )
         whole = [int(values.get(name, 0)) for name in names]
-        parts = ("total_squared", "own_squared", "calls_squared", "calls_watched", "watched_squared")
+        parts = (
+            *("total_squared", "own_squared", "drawn_calls", "drawn_cost_calls", "drawn_chance"),
+            *("drawn_calls_squared", "drawn_calls_ns", "drawn_ns_squared"),
+        )
         sums = [float(values.get(name, 0)) for name in parts]
-        self.add(27, struct.pack("<16q5dII", time_ns, since_ns, *whole, *sums, stack, int(values.get("intervals", 0))))
+        self.add(27, struct.pack("<14q8dII", time_ns, since_ns, *whole, *sums, stack, int(values.get("intervals", 0))))
 
     def call_times(self, time_ns: int, stack: int, bucket: int, calls: int, *, own: bool = False) -> None:
         """So many calls of a function lasted so long."""

@@ -1,9 +1,17 @@
 """How often functions were called, estimated from the intervals in which they were watched.
 
-What was seen is exact. Of the rest of the time the drawn intervals tell: they were begun at random and their lengths
-were settled in advance. The rate is their ratio of calls to CPU time of the process (Cochran, Sampling Techniques,
-1977, chapter 6), less the time that watching itself took, and the variance of a ratio over clusters gives the interval.
-A rate by the clock on the wall would be that of the moments at which the program has a processor.
+What was seen is exact. Of the rest of the time the drawn intervals tell. The time of the program is cut into strata,
+and in each a moment is drawn; a function that is not watched then is watched from there on, for a length that was
+settled before. So an interval's pace (calls by CPU time of the process, less the time that watching itself took) has
+the mean pace at unwatched moments as its mean, whatever the program does; it stands for the length of its stratum over
+the probability that the function took part. The mean of the paces, weighted by what they stand for, times the CPU time
+that was not watched, is the number of calls that were not seen (the ratio estimate of Sarndal, Swensson and Wretman,
+Model Assisted Survey Sampling, 1992, sections 5.7 and 5.6 for its variance). Every period that has drawn intervals of
+its own is estimated by itself, as strata are (Cochran, Sampling Techniques, 1977, chapter 5).
+
+The ratio of all calls to the whole length of the intervals would be wrong where the pace changes: how long an interval
+is follows from the pace before it. A rate by the clock on the wall would be that of the moments at which the program
+has a processor.
 """
 
 from __future__ import annotations
@@ -11,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .call_facts import CallFacts, Floats
 
@@ -21,8 +30,6 @@ COST_DEVIATION = 0.4
 """What watching takes in a program is known to within this part of it (a standard deviation): it is measured once, on
 an idle path. With tests/oracle/programs/known_rates.py on CPython 3.12 it took 1.16 to 1.53 times that in 28 runs on a
 busy machine, with a deviation of 0.4 in the first 13 and 0.6 to 0.8 in all."""
-MOST_COST = 0.9
-"""The part of a drawn interval that watching is taken to have had at most."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +47,16 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     sums = facts.sums
     unseen = np.where(facts.span_ns > sums["watched_ns"], np.maximum(sums["cpu_ns"] - sums["watched_cpu_ns"], 0.0), 0.0)
     by = {name: facts.by_group(values) for name, values in sums.items()}
-    unseen_ns = facts.by_group(unseen)
-    gaps = facts.by_group(np.maximum(facts.span_ns - sums["watched_ns"], 0.0))
-    rate = _rate(by)
-    error = _standard_error(by, rate)
-    beyond = _beyond(facts, unseen, rate)
+    alone = sums["intervals"] >= FEWEST_INTERVALS
+    beyond = _beyond(facts, unseen, alone, _rate(by))
     expected = facts.by_group(beyond)
-    whole = gaps <= 0
-    intervals = _equal_intervals(by)
-    by_chance = student(intervals - 1) * np.sqrt((error * unseen_ns) ** 2 + np.nan_to_num(expected))
-    spread = np.hypot(by_chance, Z95 * expected * _cost_error(by))
+    by_chance = _by_chance(facts, by, unseen, alone)
+    cost = facts.by_group(COST_DEVIATION * np.where(alone, _of_cost(sums), _of_cost(by)[facts.group]) * beyond)
+    spread = np.hypot(np.hypot(by_chance, Z95 * np.sqrt(np.nan_to_num(expected))), Z95 * cost)
     below, above = expected - spread, expected + spread
+    whole = facts.by_group(np.maximum(facts.span_ns - sums["watched_ns"], 0.0)) <= 0
     seen = by["calls"]
-    few = intervals < FEWEST_INTERVALS
+    few = by["intervals"] < FEWEST_INTERVALS
     return CallEstimates(
         calls=np.where(whole, seen, seen + expected),
         low=np.where(whole | few | np.isnan(below), seen, seen + np.maximum(below, 0.0)),
@@ -61,47 +65,54 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     )
 
 
-def _length(by: dict[str, Floats]) -> Floats:
-    """CPU time in drawn intervals, in ns, less what watching took: the program did not go on meanwhile."""
-    return by["drawn_ns"] - np.minimum(by["drawn_cost_ns"], MOST_COST * by["drawn_ns"])
-
-
-def _cost_error(by: dict[str, Floats]) -> Floats:
-    """What a rate may be off for not knowing what watching took, as a part of it: a standard deviation."""
-    length = _length(by)
+def _rate(sums: dict[str, Floats]) -> Floats:
+    """Calls per ns of CPU time that was not watched."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(length > 0, COST_DEVIATION * by["drawn_cost_ns"] / length, 0.0)
+        return np.where(sums["drawn_ns"] > 0, sums["drawn_calls"] / sums["drawn_ns"], np.nan)
 
 
-def _rate(by: dict[str, Floats]) -> Floats:
-    """Calls per ns of CPU time in drawn intervals."""
-    length = _length(by)
+def _of_cost(sums: dict[str, Floats]) -> Floats:
+    """How many times as much a rate is off as what watching took is off."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(length > 0, by["drawn_calls"] / length, np.nan)
+        return np.where(sums["drawn_calls"] > 0, sums["drawn_cost_calls"] / sums["drawn_calls"], 0.0)
 
 
-def _equal_intervals(by: dict[str, Floats]) -> Floats:
-    """As many intervals of one length as tell as much as the drawn ones do (Kish, Survey Sampling, 1965, 11.2)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        equal = by["drawn_ns"] ** 2 / by["watched_squared"]
-    return np.where(np.isfinite(equal), np.minimum(equal, by["intervals"]), by["intervals"])
-
-
-def _standard_error(by: dict[str, Floats], rate: Floats) -> Floats:
-    """Of the rate; at least that of a Poisson count."""
-    count, length = by["intervals"], by["drawn_ns"]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        raw = by["drawn_calls"] / length
-        squares = by["calls_squared"] - 2 * raw * by["calls_watched"] + raw**2 * by["watched_squared"]
-        clusters = np.maximum(squares, 0.0) * count / np.maximum(count - 1, 1) / length**2
-        return np.sqrt(np.maximum(clusters, by["drawn_calls"] / length**2)) * np.where(raw > 0, rate / raw, 1.0)
-
-
-def _beyond(facts: CallFacts, unseen: Floats, rate: Floats) -> Floats:
+def _beyond(facts: CallFacts, unseen: Floats, alone: NDArray[np.bool_], rate: Floats) -> Floats:
     """Calls that are expected in the unseen part of each period: at its own rate where it has drawn intervals."""
     own = _rate(facts.sums)
-    best = np.where((facts.sums["intervals"] >= FEWEST_INTERVALS) & ~np.isnan(own), own, rate[facts.group])
+    best = np.where(alone & ~np.isnan(own), own, rate[facts.group])
     return np.where(unseen > 0, unseen * best, 0.0)
+
+
+def _by_chance(facts: CallFacts, by: dict[str, Floats], unseen: Floats, alone: NDArray[np.bool_]) -> Floats:
+    """How far the calls of each group may be off since intervals were drawn, at 95 %.
+
+    Periods that are estimated by themselves are off by chance each for itself, all others of a group together. The
+    degrees of freedom of the sum are Satterthwaite's.
+    """
+    own, own_freedom = _variance(facts.sums)
+    own = np.where(alone, own * unseen**2, 0.0)
+    rest, rest_freedom = _variance(by)
+    others = facts.by_group(np.where(alone, 0.0, unseen))
+    rest = np.where(others > 0, rest * others**2, 0.0)
+    variance = facts.by_group(own) + rest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = variance**2 / (facts.by_group(own**2 / own_freedom) + rest**2 / rest_freedom)
+    return student(np.where(np.isfinite(freedom), freedom, np.inf)) * np.sqrt(variance)
+
+
+def _variance(sums: dict[str, Floats]) -> tuple[Floats, Floats]:
+    """Of the rate, at least that of calls that come by chance; and its degrees of freedom."""
+    length = sums["drawn_ns"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = sums["drawn_calls"] / length
+        squares = sums["drawn_calls_squared"] - 2 * rate * sums["drawn_calls_ns"] + rate**2 * sums["drawn_ns_squared"]
+        # As many intervals that all stand for as much tell as much (Kish, Survey Sampling, 1965, 11.2).
+        count = np.minimum(length**2 / sums["drawn_ns_squared"], sums["intervals"])
+        freedom = np.where(np.isfinite(count), np.maximum(count - 1, 1.0), 1.0)
+        clusters = np.maximum(squares, 0.0) * (freedom + 1) / freedom / length**2
+        variance = np.maximum(clusters, sums["drawn_chance"] / length**2)
+    return np.where(np.isfinite(variance), variance, 0.0), freedom
 
 
 def _weights(seen: Floats, beyond: Floats) -> Floats:

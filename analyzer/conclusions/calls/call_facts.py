@@ -25,7 +25,8 @@ BUCKETS = 64
 _SUMS = (
     *("watched_ns", "cpu_ns", "watched_cpu_ns", "calls", "ended", "total_ns", "total_squared"),
     *("own_begun", "own_ended", "own_ns", "own_squared"),
-    *("intervals", "drawn_ns", "drawn_calls", "drawn_cost_ns", "calls_squared", "calls_watched", "watched_squared"),
+    *("intervals", "drawn_ns", "drawn_calls", "drawn_cost_calls", "drawn_chance"),
+    *("drawn_calls_squared", "drawn_calls_ns", "drawn_ns_squared"),
 )
 _MOST = ("longest_ns", "own_longest_ns")
 _ROWS = ("time_ns", "since_ns", "process", "stack")

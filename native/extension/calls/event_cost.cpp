@@ -39,12 +39,12 @@ void measure(PyObject* run, PyObject* called) {
     watcher.next_round_ns.store(INT64_MAX);
     watcher.updated_ns = time + 60'000'000'000;
     watcher.budget.lift();
-    if (!watcher.events->selective) open_window(moment(time), false);
+    if (!watcher.events->selective) open_window(moment(time), 0);
     PyObject* code = PyFunction_GetCode(called);
     if (Function* function = learn(code, nullptr, time)) {
         if (watcher.events->selective) watcher.events->watch(code);
         function->quota = function->steps = UINT64_MAX;
-        function->length_ns = 0;
+        function->interval.begin(moment(time), 0, true, 0, 0);
         watcher.budget.learn_event((measure_run(run) - bare) / 2);
         if (watcher.events->selective) watcher.events->unwatch(code);
         if (function->state != Watch::open) --watcher.not_open;

@@ -10,7 +10,7 @@ namespace tachograph::calls {
 namespace {
 
 constexpr uint8_t kCallsRecord = 27;
-constexpr size_t kCallsBytes = 184;
+constexpr size_t kCallsBytes = 192;
 constexpr uint8_t kTimesRecord = 28;
 constexpr size_t kTimesBytes = 32;
 
@@ -38,41 +38,22 @@ void Times::add(int64_t time_ns) {
     ++buckets[std::min(bucket, kBuckets - 1)];
 }
 
-void Function::open(Moment now, int64_t length, bool is_drawn, double spent) {
-    state = Watch::open;
-    strays = 0;
-    opened = now;
-    length_ns = length;
-    drawn = is_drawn;
-    spent_ns = spent;
-    interval_calls = 0;
+void Function::sample(Moment now, const Spent& spent) {
+    interval.sample(now, spent.ns, spent.event_ns, &drawn);
+    if (interval.goes_on) interval.due_ns = INT64_MAX;
 }
 
-void Function::end_interval(Moment now, End why, double spent) {
+void Function::end_interval(Moment now, const Spent& spent) {
     if (state != Watch::open) return;
-    const int64_t passed = std::max<int64_t>(now.ns - opened.ns, 0);
-    const int64_t ran = std::max<int64_t>(now.cpu_ns - opened.cpu_ns, 0);
-    const auto seen_calls = static_cast<double>(interval_calls + (why == End::called ? 1 : 0));
-    const auto watched = static_cast<double>(ran);
-    const double cost = std::min(spent - spent_ns, watched);
+    const int64_t passed = std::max<int64_t>(now.ns - interval.opened.ns, 0);
+    const int64_t ran = std::max<int64_t>(now.cpu_ns - interval.opened.cpu_ns, 0);
+    const double cost = std::max(spent.ns - interval.spent_ns, 0.0);
     watched_ns += passed;
     watched_cpu_ns += ran;
-    // One that is to go on and is ended by its calls tells of these only.
-    if (drawn && (why != End::early || length_ns > 0)) {
-        ++intervals;
-        drawn_ns += ran;
-        drawn_cost_ns += cost;
-        drawn_calls += static_cast<int64_t>(seen_calls);
-        calls_squared += seen_calls * seen_calls;
-        calls_watched += seen_calls * watched;
-        watched_squared += watched * watched;
-    }
-    rate_calls += seen_calls;
-    rate_ns += std::max(static_cast<double>(passed) - cost, static_cast<double>(passed) / 16);
-    opened = now;
-    spent_ns = spent;
-    drawn = true;
-    interval_calls = 0;
+    sample(now, spent);
+    pace.add(static_cast<double>(interval.calls), passed, ran, cost);
+    // One that goes on has told of the time before it.
+    interval.begin(now, 0, true, 0, spent.ns);
 }
 
 void Function::give_up() {
@@ -112,7 +93,7 @@ void Functions::remove(Function* function) {
     s_free_places[free_++] = static_cast<uint16_t>(place(function));
 }
 
-void Functions::begin_rows(Moment now) {
+void Functions::begin_rows(Moment now, double spent_ns) {
     for (size_t at = 0; at < high_; ++at) {
         Function& old = s_functions[at];
         if (!old.code) continue;
@@ -123,19 +104,19 @@ void Functions::begin_rows(Moment now) {
         fresh.quota = old.quota;
         fresh.steps = old.steps;
         fresh.listed = old.listed;
-        fresh.since = fresh.opened = now;
-        fresh.rate_calls = old.rate_calls;
-        fresh.rate_ns = old.rate_ns;
+        fresh.since = now;
+        fresh.interval.begin(now, 0, true, 0, spent_ns);
+        fresh.pace = old.pace;
         fresh.row_period_ns = kFirstRowNs;
         fresh.next_row_ns = now.ns + kFirstRowNs;
         old = fresh;
     }
 }
 
-void Functions::write(Function* function, Moment now, bool last, double spent_ns) {
+void Functions::write(Function* function, Moment now, bool last, const Spent& spent) {
     // An interval that has a length is not cut: its calls are in the next row.
-    if (function->state == Watch::open && (function->length_ns == 0 || last))
-        function->end_interval(now, End::other, spent_ns);
+    if (function->state == Watch::open && (function->interval.goes_on || last))
+        function->end_interval(now, spent);
     const bool whole = function->watched_ns >= now.ns - function->since.ns;
     if (function->calls == 0 && function->total.ended == 0 && (!last || whole)) return;
     size_t size = 0;
@@ -155,11 +136,8 @@ void Functions::write(Function* function, Moment now, bool last, double spent_ns
     if (scratch) api_->return_scratch(scratch);
     function->since = now;
     function->watched_ns = function->watched_cpu_ns = 0;
-    function->intervals = 0;
-    function->drawn_ns = function->drawn_calls = 0;
-    function->drawn_cost_ns = 0;
+    function->drawn = Drawn{};
     function->calls = function->own_begun = 0;
-    function->calls_squared = function->calls_watched = function->watched_squared = 0;
     function->total = function->own = Times{};
     function->row_period_ns = std::min(2 * function->row_period_ns, kRareRowsNs);
     function->next_row_ns = now.ns + function->row_period_ns;
@@ -190,18 +168,19 @@ bool Functions::write_row(const Function& function, uint32_t stack, Moment now) 
     put(record, 72, function.own.ended);
     put(record, 80, function.own.sum_ns);
     put(record, 88, function.own.longest_ns);
-    put(record, 96, function.drawn_calls);
-    put(record, 104, function.drawn_ns);
-    put(record, 112, static_cast<int64_t>(function.drawn_cost_ns));
-    put(record, 120, std::max<int64_t>(now.cpu_ns - function.since.cpu_ns, 0));
-    put(record, 128, function.watched_cpu_ns);
-    put(record, 136, function.total.squared);
-    put(record, 144, function.own.squared);
-    put(record, 152, function.calls_squared);
-    put(record, 160, function.calls_watched);
-    put(record, 168, function.watched_squared);
-    put(record, 176, stack);
-    put(record, 180, function.intervals);
+    put(record, 96, std::max<int64_t>(now.cpu_ns - function.since.cpu_ns, 0));
+    put(record, 104, function.watched_cpu_ns);
+    put(record, 112, static_cast<int64_t>(function.drawn.ns));
+    put(record, 120, function.total.squared);
+    put(record, 128, function.own.squared);
+    put(record, 136, function.drawn.calls);
+    put(record, 144, function.drawn.cost_calls);
+    put(record, 152, function.drawn.chance);
+    put(record, 160, function.drawn.calls_squared);
+    put(record, 168, function.drawn.calls_ns);
+    put(record, 176, function.drawn.ns_squared);
+    put(record, 184, stack);
+    put(record, 188, function.drawn.intervals);
     api_->commit(record, ticket, 1);
     return true;
 }

@@ -5,6 +5,7 @@
 
 #include "calls/choice.h"
 #include "calls/clock.h"
+#include "calls/sample.h"
 #include "compat.h"
 #include "tachograph/api.h"
 
@@ -33,11 +34,11 @@ enum class Watch : uint8_t {
     closed,
 };
 
-// Why an interval ended.
-enum class End : uint8_t {
-    called,  // its length was over when the next call came, which counts as the last one in it
-    early,   // there were too many calls
-    other,
+// What watching has taken until now, and takes by event: while it takes time the program stands
+// still.
+struct Spent {
+    double ns = 0;
+    double event_ns = 0;
 };
 
 struct Function {
@@ -52,9 +53,7 @@ struct Function {
     uint64_t seen = 0;    // in this period
     bool listed = false;  // among the arms of this period
     Arm arm;
-    // How often it was called of late, in drawn intervals or, before there was one, in others.
-    double rate_calls = 0;
-    double rate_ns = 0;
+    Pace pace;
 
     // Of the row that is being collected.
     Moment since;
@@ -62,32 +61,19 @@ struct Function {
     int64_t watched_cpu_ns = 0;
     int64_t calls = 0;
     int64_t own_begun = 0;
-    uint32_t intervals = 0;
-    int64_t drawn_ns = 0;  // CPU time, as the sums below
-    int64_t drawn_calls = 0;
-    double drawn_cost_ns = 0;
-    double calls_squared = 0;
-    double calls_watched = 0;
-    double watched_squared = 0;
+    Drawn drawn;
     Times total;
     Times own;
 
-    // Of the interval that is open.
-    Moment opened;
-    int64_t length_ns = 0;  // that it is to have; 0: it goes on
-    bool drawn = false;     // its beginning did not depend on a call
-    double spent_ns = 0;    // what watching had taken when it began
-    int64_t interval_calls = 0;
+    Interval interval;           // that is open
+    int64_t closed_ns = kNever;  // when the last one ended
 
     int64_t next_row_ns = 0;
     int64_t row_period_ns = 0;
 
-    // `spent_ns` is what watching has taken until now: while it takes time the program does not go
-    // on.
-    void open(Moment now, int64_t length_ns, bool drawn, double spent_ns);
     // The interval is over, if there is one.
-    void end_interval(Moment now, End why, double spent_ns);
-    double rate() const { return rate_ns > 0 ? rate_calls / rate_ns : 0; }
+    void end_interval(Moment now, const Spent& spent);
+    void sample(Moment now, const Spent& spent);
     // The ends of its open calls will not be seen.
     void give_up();
 };
@@ -105,13 +91,13 @@ class Functions {
     size_t high() const { return high_; }
 
     // Writes the row of a function and begins the next one; nothing if there is nothing to say.
-    void write(Function* function, Moment now, bool last, double spent_ns);
+    void write(Function* function, Moment now, bool last, const Spent& spent);
     // Writes down what `code` is, while `frame` runs it: later there may be no frame to ask.
     void describe(const void* code, const void* frame) const;
     // The rows begin here.
     void start(const tg_api* api, const tg_offsets* offsets);
     // All that was collected is of another process, or of another time.
-    void begin_rows(Moment now);
+    void begin_rows(Moment now, double spent_ns);
 
   private:
     bool write_row(const Function& function, uint32_t stack, Moment now) const;

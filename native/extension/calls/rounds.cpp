@@ -10,19 +10,15 @@ namespace {
 
 // Where the main thread does not come to it for so long, another one does.
 constexpr int64_t kLateNs = 50'000'000;
+// The part of the rounds in which a function takes part that was rejected: which ones is left to
+// chance. Else nothing would be known of how often it is called until the next period.
+constexpr double kAgain = 0.125;
 // How often the choice looks at what was learned.
 constexpr int64_t kUpdateNs = 10'000'000;
 // The part of the budget that the beginnings of rounds may have.
 constexpr double kBeginning = 0.25;
 // What such a look is charged at most: more is time in which the thread had no processor.
 constexpr int64_t kLongestUpdateNs = 1'000'000;
-
-double random_part() {
-    watcher.random ^= watcher.random << 13;
-    watcher.random ^= watcher.random >> 7;
-    watcher.random ^= watcher.random << 17;
-    return static_cast<double>(watcher.random >> 11) / 9007199254740992.0;
-}
 
 // Functions that were called in this period: few of all, and these are spread over much memory.
 Function* g_listed[kMostFunctions];
@@ -72,60 +68,69 @@ void begin_period(Moment now) {
         function->listed = false;
         if (!function->code) continue;
         if (function->seen > 0) ++active;
-        if (now.ns >= function->next_row_ns)
-            watcher.functions.write(function, now, false, watcher.budget.spent_ns());
+        if (now.ns >= function->next_row_ns) watcher.functions.write(function, now, false, spent());
         function->arm = Arm{};
         function->seen = 0;
-        function->rate_calls /= 2;  // what is long ago counts less
-        function->rate_ns /= 2;
-        if (function->state == Watch::open && function->length_ns == 0) {
-            function->quota = watcher.quota;
-            function->steps = kStepsByCall * watcher.quota;
+        if (function->state == Watch::open && function->interval.goes_on) {
+            function->steps = kStepsByCall * watcher.quota.on_and_on;
         }
     }
     const auto calls =
         static_cast<uint64_t>(watcher.budget.of_period_ns() / (2 * watcher.budget.event_ns()));
-    watcher.quota = std::max(kFewCalls, calls / std::max<uint64_t>(active, 1) / kRounds);
+    watcher.quota = Quota::of(calls, active);
     watcher.choice->begin(calls);
 }
 
 void begin_round(Moment now) {
-    static Function* watched[kMostFunctions];
+    static struct {
+        Function* function;
+        double stands_ns;
+    } watched[kMostFunctions];
     size_t count = 0;
     for (size_t at = 0; at < watcher.functions.high(); ++at) {
         Function* function = watcher.functions.at(at);
-        if (!function->code || function->arm.rejected) continue;
+        if (!function->code) continue;
+        double stands_ns = watcher.stands_ns;
+        if (function->arm.rejected) {
+            if (watcher.chance.part() >= kAgain) continue;
+            stands_ns /= kAgain;
+        }
         if (function->state == Watch::open) {
-            if (function->length_ns == 0 || now.ns - function->opened.ns < function->length_ns)
-                continue;
-            close(function, now, End::other);
+            if (function->interval.goes_on) function->quota = watcher.quota.more(function->quota);
+            if (function->interval.goes_on || !function->interval.has_length(now)) continue;
+            close(function, now);
+            stands_ns = 0;  // it was watched until now
         }
         auto* code = const_cast<void*>(function->code);
         watcher.events->unwatch(code);
         watcher.events->watch(code);
-        watched[count++] = function;
+        watched[count++] = {function, stands_ns};
     }
     // All of this the program has stood still for, and its intervals begin when it goes on.
     const Moment begun = moment(calls::now());
-    for (Function* function : std::span(watched, count))
-        if (function->code) open(function, begun, interval_length(*function), true);
+    for (const auto& each : std::span(watched, count))
+        if (each.function->code)
+            open(each.function, begun,
+                 each.function->pace.length(watcher.quota, watcher.options.period_ns),
+                 each.stands_ns);
 }
 
 void plan(int64_t now_ns) {
-    const double round = static_cast<double>(watcher.options.period_ns) / kRounds;
-    // What was overdrawn is earned first. The beginnings are random, so that they do not keep step
-    // with anything that the program does.
-    const double overdrawn = -watcher.budget.credit_ns() / watcher.budget.part();
-    // With many functions it takes long to begin a round: there are fewer then.
-    const double begins = watcher.round_ns / (watcher.budget.part() * kBeginning);
-    const double wait = std::max({round, overdrawn, begins}) * (0.5 + random_part());
     watcher.asked_ns.store(0);
     // A window whose program has no events is closed by the next round.
     watcher.windows.planned = watcher.windows.open;
-    const int64_t next_ns = watcher.windows.open
-                                ? watcher.windows.opened.ns + watcher.windows.length_ns
-                                : now_ns + static_cast<int64_t>(wait);
-    watcher.next_round_ns.store(next_ns, std::memory_order_relaxed);
+    if (watcher.windows.open) {
+        watcher.next_round_ns.store(watcher.windows.interval.due_ns, std::memory_order_relaxed);
+        return;
+    }
+    const double round = static_cast<double>(watcher.options.period_ns) / kRounds;
+    // What was overdrawn is earned first.
+    const double overdrawn = -watcher.budget.credit_ns() / watcher.budget.part();
+    // With many functions it takes long to begin a round: there are fewer then.
+    const double begins = watcher.round_ns / (watcher.budget.part() * kBeginning);
+    watcher.stands_ns = std::max({round, overdrawn, begins});
+    const auto wait = static_cast<int64_t>(watcher.chance.wait(watcher.stands_ns));
+    watcher.next_round_ns.store(now_ns + wait, std::memory_order_relaxed);
 }
 
 void next_round(int64_t now_ns) {
@@ -134,12 +139,11 @@ void next_round(int64_t now_ns) {
     const Moment now = moment(now_ns);
     watcher.budget.earn(now);
     const bool planned = watcher.windows.planned;
-    if (watcher.windows.open && now_ns - watcher.windows.opened.ns >= watcher.windows.length_ns)
-        close_window(now);
+    if (watcher.windows.open && watcher.windows.interval.has_length(now)) close_window(now);
     if (now_ns - watcher.period_ns >= watcher.options.period_ns) begin_period(now);
     if (affords_round() && !watcher.events->selective) {
         // Directly after another one a window would not begin at random.
-        if (!watcher.windows.open && !planned) open_window(now, true);
+        if (!watcher.windows.open && !planned) open_window(now, watcher.stands_ns);
     } else if (affords_round()) {
         begin_search(now);
         begin_round(now);

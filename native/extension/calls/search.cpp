@@ -16,7 +16,8 @@ void begin_search(Moment now) {
     Search& search = watcher.search;
     if (search.on) return;
     search.on = true;
-    search.opened = now;
+    search.interval.begin(now, longest_interval(watcher.options.period_ns), false,
+                          watcher.stands_ns, watcher.budget.spent_ns());
     watcher.events->find(true);
 }
 
@@ -30,18 +31,18 @@ void end_search(Moment now) {
         search.began = now;
         return;
     }
-    const auto ran = static_cast<double>(std::max<int64_t>(now.cpu_ns - search.opened.cpu_ns, 0));
-    search.total_ns += std::max<int64_t>(now.ns - search.opened.ns, 0);
-    search.total_cpu_ns += static_cast<int64_t>(ran);
-    search.squared += ran * ran;
-    ++search.count;
+    const Moment opened = search.interval.opened;
+    search.total_ns += std::max<int64_t>(now.ns - opened.ns, 0);
+    search.total_cpu_ns += std::max<int64_t>(now.cpu_ns - opened.cpu_ns, 0);
+    const Spent taken = spent();
+    search.interval.sample(now, taken.ns, taken.event_ns, &search.drawn);
 }
 
 void forget_search(Moment now) {
     const bool on = watcher.search.on;
     watcher.search = Search{};
     watcher.search.on = on;
-    watcher.search.opened = watcher.search.began = now;
+    watcher.search.interval.opened = watcher.search.began = now;
 }
 
 Function* find(void* code, const void* frame, int64_t now_ns) {

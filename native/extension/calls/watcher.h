@@ -6,6 +6,8 @@
 #include "calls/choice.h"
 #include "calls/functions.h"
 #include "calls/open_calls.h"
+#include "calls/pace.h"
+#include "calls/sample.h"
 #include "calls/watching.h"
 
 #include <Python.h>
@@ -15,12 +17,6 @@
 
 namespace tachograph::calls {
 
-// Of each function that is called at all so many calls are to be seen in an interval, whatever they
-// cost: those that are called rarely are most often those that take long.
-inline constexpr uint64_t kFewCalls = 32;
-// A period has so many rounds, in each of which a function can be watched for an interval.
-inline constexpr int kRounds = 32;
-inline constexpr int64_t kShortestIntervalNs = 50'000;
 // Events beside those of beginning calls that an interval has room for, by call.
 inline constexpr uint64_t kStepsByCall = 4;
 
@@ -30,21 +26,17 @@ void count_loss(uint32_t cause);
 struct Windows {
     bool open = false;
     bool planned = false;  // the next round is to close this one
-    Moment opened;
-    int64_t length_ns = 0;
-    bool drawn = false;
+    Interval interval;     // of all functions
+    int64_t closed_ns = kNever;
     double events = 0;
     uint32_t ignored = 0;   // events that tell nothing
-    double spent_ns = 0;    // what watching had taken when it began
     double event_rate = 0;  // events per ns in earlier windows
 
     // Of all windows since `began`.
     Moment began;
     int64_t total_ns = 0;
     int64_t total_cpu_ns = 0;
-    double cost_ns = 0;
-    uint32_t count = 0;
-    double squared = 0;
+    Drawn drawn;  // without calls
 
     void begin(Moment now);
 };
@@ -54,7 +46,7 @@ struct Windows {
 // budget. A function that it has not found has not been called while it was on.
 struct Search {
     bool on = false;
-    Moment opened;
+    Interval interval;
 
     // Since it was first broken off, at `began`: the times when it was on until it was broken off
     // again.
@@ -62,8 +54,7 @@ struct Search {
     Moment began;
     int64_t total_ns = 0;
     int64_t total_cpu_ns = 0;
-    uint32_t count = 0;
-    double squared = 0;
+    Drawn drawn;  // without calls
 };
 
 struct Watcher {
@@ -97,10 +88,11 @@ struct Watcher {
     double round_ns = 0;    // what beginning the last round took
     int64_t period_ns = 0;  // when this one began
     int64_t updated_ns = 0;
-    uint64_t quota = 4 * kFewCalls;                 // calls that an interval is to have
+    Quota quota;
+    double stands_ns = 0;  // how long it is until the next round, on average; 0: it is not drawn
     std::atomic<int64_t> next_round_ns{INT64_MAX};  // never, unless calls are watched
     std::atomic<int64_t> asked_ns{0};  // when the main thread was asked to begin one; 0: it was not
-    uint64_t random = 0x9E3779B97F4A7C15ull;
+    Chance chance;
 
     bool active() const { return watching && !turning; }
     Function* known(void* code) const { return static_cast<Function*>(tg_code_extra(code, extra)); }
@@ -111,15 +103,15 @@ extern Watcher watcher;
 
 // A function that is called for the first time, watched from now on; nullptr if there is no room.
 Function* learn(void* code, const void* frame, int64_t now_ns);
-void open(Function* function, Moment now, int64_t length_ns, bool drawn);
+// It is a sample that stands for so much time, or none (0).
+void open(Function* function, Moment now, Length length, double stands_ns);
 // No further beginnings of its calls are seen.
-void close(Function* function, Moment now, End why);
+void close(Function* function, Moment now);
 // Nor the ends of those that have begun.
-void close_whole(Function* function, Moment now, End why);
-// Whether a function that is called now is not watched any more.
+void close_whole(Function* function, Moment now);
+// Whether a function that is called now is not to be watched any more after this call.
 bool is_enough(Function* function, int64_t now_ns);
-// How long a function is to be watched now; 0: on and on.
-int64_t interval_length(const Function& function);
+Spent spent();
 
 // search.cpp
 
@@ -132,7 +124,7 @@ Function* find(void* code, const void* frame, int64_t now_ns);
 
 // windows.cpp
 
-void open_window(Moment now, bool drawn);
+void open_window(Moment now, double stands_ns);
 void close_window(Moment now);
 // In an event: closes the window whose time is over.
 void end_window(int64_t now_ns);

@@ -23,7 +23,7 @@ void freed(void* extra) {
     auto* function = static_cast<Function*>(extra);
     if (!function || !function->code) return;
     if (watcher.begun && watcher.api->active())
-        watcher.functions.write(function, moment(now()), true, watcher.budget.spent_ns());
+        watcher.functions.write(function, moment(now()), true, spent());
     if (function->state != Watch::open) --watcher.not_open;
     watcher.functions.remove(function);
 }
@@ -32,15 +32,17 @@ void resume_watching() {
     const Moment time = moment(now());
     watcher.watching = true;
     watcher.budget.resume(time);
-    watcher.functions.begin_rows(time);
+    watcher.functions.begin_rows(time, watcher.budget.spent_ns());
     watcher.windows.begin(time);
     forget_search(time);
     begin_period(time);
+    // This moment was not drawn.
+    watcher.stands_ns = 0;
     if (watcher.events->selective) {
         begin_search(time);
         begin_round(time);
     } else {
-        open_window(time, false);
+        open_window(time, 0);
     }
     watcher.budget.charge(static_cast<double>(watcher.starting_ns));
     watcher.starting_ns = 0;
@@ -51,8 +53,7 @@ void write_all(bool last) {
     const Moment time = moment(now());
     for (size_t at = 0; at < watcher.functions.high(); ++at)
         if (watcher.functions.at(at)->code)
-            watcher.functions.write(watcher.functions.at(at), time, last,
-                                    watcher.budget.spent_ns());
+            watcher.functions.write(watcher.functions.at(at), time, last, spent());
 }
 
 void stop_watching() {
@@ -63,8 +64,8 @@ void stop_watching() {
         Function* function = watcher.functions.at(at);
         if (!function->code) continue;
         if (watcher.events->selective) watcher.events->unwatch(const_cast<void*>(function->code));
-        close_whole(function, time, End::other);
-        watcher.functions.write(function, time, true, watcher.budget.spent_ns());
+        close_whole(function, time);
+        watcher.functions.write(function, time, true, spent());
     }
     watcher.watching = false;
     watcher.next_round_ns.store(INT64_MAX);
@@ -86,7 +87,7 @@ bool prepare(const tg_api* api, const tg_offsets* offsets, const Options& option
         return false;
     }
     const int64_t begun_ns = thread_cpu();
-    watcher.random ^= static_cast<uint64_t>(now());
+    watcher.chance.state ^= static_cast<uint64_t>(now());
     measure_events();
     watcher.starting_ns = thread_cpu() - begun_ns;
     watcher.begun = true;
@@ -97,7 +98,7 @@ bool prepare(const tg_api* api, const tg_offsets* offsets, const Options& option
 void note(Function* function, const void* frame, int64_t begun_ns) {
     if (function->seen++ == 0) list_arm(function);
     ++function->calls;
-    ++function->interval_calls;
+    function->interval.count(begun_ns);
     if (function->quota > 0) --function->quota;
     const bool own_known = watcher.not_open == 0;
     if (own_known) ++function->own_begun;
@@ -126,7 +127,7 @@ bool is_tired(Function* function) {
 // Its open calls are counted and never timed.
 Further give_up(Function* function, int64_t now_ns) {
     for (uint32_t i = 0; i < function->open_calls; ++i) count_loss(TG_LOSS_CALLS_UNTIMED);
-    close_whole(function, moment(now_ns), End::early);
+    close_whole(function, moment(now_ns));
     return Further::unwanted;
 }
 
@@ -218,7 +219,7 @@ void after_fork_in_child(bool recorded) {
     put_off();
     const Moment time = moment(now());
     if (!watcher.events->selective) close_window(time);
-    watcher.functions.begin_rows(time);
+    watcher.functions.begin_rows(time, watcher.budget.spent_ns());
     watcher.windows.begin(time);
     forget_search(time);
     watcher.search.broken_off = !watcher.search.on;
@@ -270,9 +271,11 @@ Further started(void* code, const void* frame) {
     if (!function && !watcher.events->selective && tg_is_function(code))
         function = learn(code, frame, begun);
     if (!function || function->state != Watch::open) return Further::unwanted;
-    if (watcher.events->selective && is_enough(function, begun)) return Further::unwanted;
+    const bool enough = watcher.events->selective && is_enough(function, begun);
     note(function, frame, now());
-    return Further::wanted;
+    if (!enough) return Further::wanted;
+    close(function, moment(begun));
+    return Further::unwanted;
 }
 
 Further resumed(void* code, const void* frame) {

@@ -543,20 +543,21 @@ struct CallsRecord {
     int64_t own_ended;
     int64_t own_ns;
     int64_t own_longest_ns;
-    int64_t drawn_calls;
-    int64_t drawn_ns;
-    int64_t drawn_cost_ns;
     int64_t cpu_ns;
     int64_t watched_cpu_ns;
+    int64_t drawn_ns;
     double total_squared;
     double own_squared;
-    double calls_squared;
-    double calls_watched;
-    double watched_squared;
+    double drawn_calls;
+    double drawn_cost_calls;
+    double drawn_chance;
+    double drawn_calls_squared;
+    double drawn_calls_ns;
+    double drawn_ns_squared;
     uint32_t stack;
     uint32_t intervals;
 };
-static_assert(sizeof(CallsRecord) == 184);
+static_assert(sizeof(CallsRecord) == 192);
 
 // How many calls of a function lasted so long.
 struct CallTimesRecord {

@@ -29,11 +29,12 @@ def period(builder: Builder, stack: int, second: float, length: float, **values:
     row: dict[str, Any] = dict.fromkeys(
         (
             *("calls", "ended", "total_ns", "longest_ns", "own_begun", "own_ended", "own_ns", "own_longest_ns"),
-            *("intervals", "drawn_ns", "drawn_calls", "drawn_cost_ns"),
+            *("intervals", "drawn_ns"),
         ),
         0,
     )
-    row |= dict.fromkeys(("total_squared", "own_squared", "calls_squared", "calls_watched", "watched_squared"), 0.0)
+    sums = ("calls", "cost_calls", "chance", "calls_squared", "calls_ns", "ns_squared")
+    row |= dict.fromkeys(("total_squared", "own_squared", *(f"drawn_{name}" for name in sums)), 0.0)
     row |= {"time_ns": end, "since_ns": end - round(length * SECOND), "process": 0, "stack": stack}
     row |= {"watched_ns": round(length * SECOND), **values}
     row = {"cpu_ns": max(round(length * SECOND), 0), "watched_cpu_ns": row["watched_ns"]} | row
@@ -47,16 +48,26 @@ def times(builder: Builder, row: dict[str, Any], buckets: dict[int, int], *, own
         builder.rows["call_times"].append({**key, "own": own, "bucket": bucket, "calls": calls})
 
 
-def drawn(intervals: Iterable[tuple[int, float]]) -> dict[str, Any]:
-    """The sums over intervals of (calls, seconds)."""
-    pairs = [(calls, seconds * SECOND) for calls, seconds in intervals]
+STANDS_NS = 31_250_000.0
+"""What each drawn interval stands for."""
+
+
+def drawn(intervals: Iterable[tuple[int, float]], cost: float = 0) -> dict[str, Any]:
+    """The sums over intervals of (calls, seconds); watching took ``cost`` seconds of each."""
+    found = list(intervals)
+    by_call = [STANDS_NS / ((seconds - cost) * SECOND) for _, seconds in found]
+    calls = [each * count for each, (count, _) in zip(by_call, found, strict=True)]
     return {
-        "intervals": len(pairs),
-        "drawn_calls": sum(calls for calls, _ in pairs),
-        "drawn_ns": round(sum(length for _, length in pairs)),
-        "calls_squared": float(sum(calls**2 for calls, _ in pairs)),
-        "calls_watched": float(sum(calls * length for calls, length in pairs)),
-        "watched_squared": float(sum(length**2 for _, length in pairs)),
+        "intervals": len(found),
+        "drawn_ns": round(STANDS_NS * len(found)),
+        "drawn_calls": sum(calls),
+        "drawn_cost_calls": sum(
+            value * cost / (seconds - cost) for value, (_, seconds) in zip(calls, found, strict=True)
+        ),
+        "drawn_chance": sum(each**2 * count for each, (count, _) in zip(by_call, found, strict=True)),
+        "drawn_calls_squared": sum(value**2 for value in calls),
+        "drawn_calls_ns": sum(calls) * STANDS_NS,
+        "drawn_ns_squared": len(found) * STANDS_NS**2,
     }
 
 
@@ -138,7 +149,7 @@ def test_each_phase_counts_by_its_own_rate(builder: Builder) -> None:
 
 def test_what_watching_took_is_no_time_of_the_program(builder: Builder) -> None:
     stack = a_function(builder, "often")
-    sums = drawn([(100, 0.002)] * 10) | {"drawn_cost_ns": 10 * MS}
+    sums = drawn([(100, 0.002)] * 10, cost=0.001)
     period(builder, stack, 10, 10, calls=1000, watched_ns=20 * MS, **sums)
     row = functions(builder)["often"]
     assert row["calls"] == pytest.approx(1000 + 9.98 * 1000 / 0.01)
@@ -196,7 +207,8 @@ def test_quantiles_are_within_a_bucket_of_the_truth(seed: int) -> None:
 
 def test_rows_that_cannot_be_are_no_error(builder: Builder) -> None:
     stack = a_function(builder, "odd")
-    period(builder, stack, 1, -3, calls=5, total_squared=math.nan, calls_squared=math.inf, intervals=4, watched_ns=0)
+    odd = {"total_squared": math.nan, "drawn_calls_squared": math.inf, "drawn_calls": -5.0}
+    period(builder, stack, 1, -3, calls=5, intervals=4, watched_ns=0, **odd)
     row = functions(builder)["odd"]
     assert json.dumps(row["calls"]) == "5.0"
 

@@ -36,9 +36,9 @@ def program() -> SegmentBuilder:
     }
     segment.calls(T0 + SECOND, T0, 0, watched_ns=SECOND, **rare)
     segment.call_times(T0 + SECOND, 0, 25, 2)
-    drawn = {"intervals": 3, "drawn_calls": 290, "drawn_ns": 29 * MS, "drawn_cost_ns": MS, "calls_squared": 28_300.0}
-    drawn |= {"cpu_ns": 800 * MS, "watched_cpu_ns": 29 * MS}
-    drawn |= {"calls_watched": 2.83e9, "watched_squared": 2.83e14}
+    drawn = {"intervals": 3, "drawn_calls": 1041.5, "drawn_ns": 100 * MS, "drawn_cost_calls": 35.5}
+    drawn |= {"cpu_ns": 800 * MS, "watched_cpu_ns": 29 * MS, "drawn_chance": 3_750.25}
+    drawn |= {"drawn_calls_squared": 363_000.5, "drawn_calls_ns": 3.48e10, "drawn_ns_squared": 3.34e15}
     often = {"calls": 300, "ended": 300, "total_ns": 300_000, "longest_ns": 2_000, "total_squared": 3.5e8}
     own = {"own_begun": 100, "own_ended": 100, "own_ns": 90_000, "own_longest_ns": 950, "own_squared": 8.2e7}
     segment.calls(T0 + SECOND, T0 + 100 * MS, 1, watched_ns=30 * MS, **often, **own, **drawn)
@@ -69,9 +69,10 @@ def make_calls() -> None:
                 {"row": 0, "since_ns": T0, "watched_ns": SECOND, "stack": 0, "calls": 3, "ended": 2},
                 {"row": 0, "total_ns": 50 * MS, "total_squared": 1.3e15, "longest_ns": 30 * MS, "intervals": 0},
                 {"row": 1, "stack": 1, "calls": 300, "own_begun": 100, "own_ended": 100, "own_ns": 90_000},
-                {"row": 1, "intervals": 3, "drawn_calls": 290, "drawn_ns": 29 * MS, "drawn_cost_ns": MS},
+                {"row": 1, "intervals": 3, "drawn_calls": 1041.5, "drawn_ns": 100 * MS, "drawn_cost_calls": 35.5},
                 {"row": 1, "cpu_ns": 800 * MS, "watched_cpu_ns": 29 * MS},
-                {"row": 1, "calls_squared": 28_300.0, "calls_watched": 2.83e9, "watched_squared": 2.83e14},
+                {"row": 1, "drawn_chance": 3_750.25, "drawn_calls_squared": 363_000.5},
+                {"row": 1, "drawn_calls_ns": 3.48e10, "drawn_ns_squared": 3.34e15},
                 {"row": 2, "stack": 1, "calls": 0, "watched_ns": 0, "time_ns": T0 + 3 * SECOND},
             ],
             "call_times": [
