@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from tachograph.format import FormatError
 
-from ..recording.question_options import ExportFormat, Metric
+from ..recording.question_options import HEAP, HEAP_MOMENTS, ExportFormat, Metric
 from .common import RECORDING_HELP, find_recording, one_line_errors, process_option, thread_option, window_options
 from .progress import progress
+
+if TYPE_CHECKING:
+    from ..exports import Extract
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,9 @@ class Options:
     format: str
     recording: str | None
     output: str | None
+    push: str | None
     metric: str
+    at: str | None
     scope: str
     thread: str | None
     process: tuple[str, ...]
@@ -48,7 +55,10 @@ def _formats() -> str:
     "  tachograph export pprof run.tacho -o run.pb.gz    go tool pprof -http=: run.pb.gz\n"
     "  tachograph export collapsed run.tacho -o - | flamegraph.pl > run.svg\n"
     "  tachograph export firefox run.tacho --metric wait --thread 'worker*'\n"
-    "  tachograph export csv run.tacho --scope project --from 10 --to -5",
+    "  tachograph export csv run.tacho --scope project --from 10 --to -5\n"
+    "  tachograph export pprof run.tacho --metric heap   go tool pprof -sample_index=alloc_space run.pb.gz\n"
+    "  tachograph export pprof run.tacho --push http://localhost:4040/ingest     (Pyroscope)\n"
+    "  tachograph export otlp run.tacho --push http://localhost:4318             (a collector)",
     help="Write a recording in the format of another tool, one metric at a time.\n\n"
     f"FORMAT is {_formats()}.\n\n" + RECORDING_HELP,
 )
@@ -58,12 +68,25 @@ def _formats() -> str:
     "-o", "--output", metavar="FILE|-", help="Where to write; '-' is standard output.  [default: named after RECORDING]"
 )
 @click.option(
+    "--push",
+    metavar="URL",
+    help="Send it to a server: pprof to Pyroscope (.../ingest) or Parca (.../api/profiles/writeraw), otlp to a"
+    " collector (http://HOST:4318). Without --output no file is written. Credentials are those of the URL, or headers"
+    " in TACHOGRAPH_PUSH_HEADERS.",
+)
+@click.option(
     "--metric",
-    type=click.Choice([*map(str, Metric)]),
+    type=click.Choice([*map(str, Metric), HEAP]),
     default="cpu",
     show_default=True,
     help="What is exported: CPU time, waiting, bytes that were allocated, held when the footprint was highest (live),"
-    " when most was resident (resident) or at the end (end), or copied.",
+    " when most was resident (resident) or at the end (end), or copied. heap, for pprof and otlp: blocks and bytes"
+    " that were allocated, and those in use.",
+)
+@click.option(
+    "--at",
+    type=click.Choice([*HEAP_MOMENTS]),
+    help="When what is in use is counted in a heap: when the footprint was highest, or at the end.  [default: peak]",
 )
 @click.option(
     "--scope",
@@ -88,25 +111,72 @@ def run(options: Options) -> None:
     from .. import exports
     from ..recording.opened import Recording
 
+    _check(options)
     path = find_recording(options.recording)
-    written = exports.FORMATS[options.format]
+    heap = options.metric == HEAP
     with progress() as watcher, Recording.open(path) as recording:
         recording.watcher = watcher
         extract = exports.prepare(
             recording,
-            Metric(options.metric),
+            HEAP_MOMENTS[options.at or "peak"] if heap else Metric(options.metric),
             scope=options.scope,
             thread=options.thread,
             process=options.process,
             start_s=options.start,
             end_s=options.end,
+            heap=heap,
         )
-        with _target(options.output, path, written.suffix) as (out, name):
-            remarks = written.write(extract, exports.Options(lines=options.lines, native=options.native), out)
+        remarks, places = (_write if options.push is None else _send)(options, extract, path)
     for remark in remarks:
         click.echo(f"tachograph: {remark}", err=True)
-    if name is not None:
-        click.echo(f"tachograph: {extract.metric.doc} of {path.name} in {name}", err=True)
+    for place in places:
+        click.echo(f"tachograph: {extract.doc} of {path.name} {place}", err=True)
+
+
+def _write(options: Options, extract: Extract, recording: Path) -> tuple[list[str], list[str]]:
+    """Writes a file; returns remarks, and where it is."""
+    from .. import exports
+
+    written = exports.FORMATS[options.format]
+    with _target(options.output, recording, written.suffix) as (out, name):
+        remarks = written.write(extract, exports.Options(lines=options.lines, native=options.native), out)
+    return remarks, [] if name is None else [f"in {name}"]
+
+
+def _send(options: Options, extract: Extract, recording: Path) -> tuple[list[str], list[str]]:
+    """Sends it to a server, and writes a file if one is named; returns remarks, and where it is."""
+    from .. import exports
+    from ..exports.push import push
+
+    data, places = io.BytesIO(), []
+    written = exports.FORMATS[options.format]
+    remarks = written.write(extract, exports.Options(lines=options.lines, native=options.native), data)
+    if options.output is not None:
+        with _target(options.output, recording, written.suffix) as (out, name):
+            out.write(data.getvalue())
+        places += [] if name is None else [f"in {name}"]
+    server, warnings = push(options.format, extract, data.getvalue(), options.push or "", os.environ)
+    return [*remarks, *warnings], [*places, f"pushed to {server}"]
+
+
+def _check(options: Options) -> None:
+    """Refuses options that do not go together.
+
+    Errors:
+        FormatError: they do not.
+    """
+    from .. import exports
+    from ..exports.push import PUSHABLE
+
+    if options.metric == HEAP and not exports.FORMATS[options.format].several:
+        raise FormatError(
+            f"{options.format} has one value for each stack, a heap four: choose pprof or otlp,"
+            " or --metric allocated, live or end"
+        )
+    if options.at is not None and options.metric != HEAP:
+        raise FormatError("--at is for --metric heap; what was held at a moment are the metrics live, resident and end")
+    if options.push is not None and options.format not in PUSHABLE:
+        raise FormatError(f"--push sends {' or '.join(PUSHABLE)}; {options.format} is written to a file")
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""Writes recordings in the formats of other tools: speedscope, collapsed, pprof, firefox, perfetto, callgrind, csv.
+"""Writes recordings in the formats of other tools, and sends them to servers.
 
 ``prepare`` says what is exported (metric, window, threads, scope); every format is one module with a function
 ``write`` that turns it into bytes. Formats draw no conclusions, and none of them holds all that a recording
-does: each takes one metric at a time. ``scrub`` writes a copy of a recording without what is private.
+does: each takes one metric at a time, or a heap. ``push`` sends what two of them write. ``scrub`` writes a copy of a
+recording without what is private.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ..recording.question_options import ExportFormat, Metric
-from . import callgrind, collapsed, csv_table, firefox, perfetto, pprof, speedscope
+from . import callgrind, collapsed, csv_table, firefox, otlp, perfetto, pprof, speedscope
 from .extract import Extract, Options, prepare
 
 __all__ = ["FORMATS", "Extract", "Format", "Metric", "Options", "prepare"]
@@ -25,12 +26,15 @@ class Format:
     suffix: str
     write: Callable[[Extract, Options, BinaryIO], list[str]]
     """Writes an extract; returns remarks for the user."""
+    several: bool = False
+    """Whether it holds several values for each stack, as a heap has."""
 
 
 FORMATS: Mapping[str, Format] = {
     ExportFormat.SPEEDSCOPE: Format(".speedscope.json", speedscope.write),
     ExportFormat.COLLAPSED: Format(".collapsed.txt", collapsed.write),
-    ExportFormat.PPROF: Format(".pb.gz", pprof.write),
+    ExportFormat.PPROF: Format(".pb.gz", pprof.write, several=True),
+    ExportFormat.OTLP: Format(".otlp.pb", otlp.write, several=True),
     ExportFormat.FIREFOX: Format(".firefox.json.gz", firefox.write),
     ExportFormat.PERFETTO: Format(".pftrace", perfetto.write),
     ExportFormat.CALLGRIND: Format(".callgrind", callgrind.write),

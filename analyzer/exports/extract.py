@@ -71,6 +71,8 @@ class Extract:
     """By process, whether it was asked for; None: all."""
     all_threads: bool = True
     """Whether threads were not chosen among."""
+    heap: bool = False
+    """Whether what was allocated goes beside what was held, in formats with several values for each stack."""
 
     def tree(self, *, lines: bool, native: bool = False) -> FrameTree:
         """The frames; with the current line of each if ``lines``, with a native function at the end if ``native``."""
@@ -81,7 +83,11 @@ class Extract:
     def rows(self) -> Iterator[Rows]:
         """The rows of the metric, in batches."""
         for rows in read_rows(self.recording, self.metric, self.window, self.processes):
-            yield rows.only(self.included[rows.thread] & (rows.weight > 0))
+            yield self.included_rows(rows)
+
+    def included_rows(self, rows: Rows) -> Rows:
+        """Those of the exported threads that weigh something."""
+        return rows.only(self.included[rows.thread] & (rows.weight > 0))
 
     def sums(self, tree: FrameTree) -> pd.DataFrame:
         """One row per thread and node: thread, node, weight (whole nanoseconds or bytes), samples."""
@@ -119,10 +125,31 @@ class Extract:
         return printable(" ".join(self.recording.manifest.argv[:100]) or self.recording.path.name, 1000)
 
     @property
+    def doc(self) -> str:
+        """What is exported, in a few words."""
+        return f"allocated bytes, and {self.metric.doc}" if self.heap else self.metric.doc
+
+    @property
     def utc_ns(self) -> int | None:
         """When the recording began, in nanoseconds since 1970, if its clocks tell."""
+        return self._utc_ns(self.recording.start_ns)
+
+    @property
+    def start_utc_ns(self) -> int | None:
+        """When the exported part of the recording began, in nanoseconds since 1970, if its clocks tell."""
+        return self._utc_ns(max(self.recording.start_ns, self.window.start_ns))
+
+    @property
+    def duration_ns(self) -> int | None:
+        """The length of the exported part of the recording; None if its end is not known."""
+        end = self.recording.end_ns
+        if end is None:
+            return None
+        return max(0, min(end, self.window.end_ns) - max(self.recording.start_ns, self.window.start_ns))
+
+    def _utc_ns(self, monotonic_ns: int) -> int | None:
         clock = self.recording.manifest.clock
-        return None if clock is None else int(clock["utc_ns"]) + self.recording.start_ns - int(clock["monotonic_ns"])
+        return None if clock is None else int(clock["utc_ns"]) + monotonic_ns - int(clock["monotonic_ns"])
 
 
 _EMPTY = pd.DataFrame(
@@ -139,8 +166,11 @@ def prepare(
     process: Sequence[str] = (),
     start_s: float | None = None,
     end_s: float | None = None,
+    heap: bool = False,
 ) -> Extract:
     """What to export; ``scope``, ``thread``, ``process`` and the window are as in ``Question``.
+
+    ``heap`` is for LIVE and END: what was allocated goes beside it, in formats with several values for each stack.
 
     Errors:
         FormatError: the recording is damaged, or has no such scope, thread or process.
@@ -166,6 +196,7 @@ def prepare(
         with_threadless(recording, wanted),
         wanted.processes,
         thread is None,
+        heap,
     )
 
 

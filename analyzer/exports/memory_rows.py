@@ -6,6 +6,7 @@ Their sums are those of ``analyze``: sampled blocks and copies, scaled so that t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,11 +21,26 @@ from ..conclusions.memory.shares import shares
 from ..conclusions.memory.sums import sum_up
 from ..recording.filter import Mask
 from ..recording.opened import Recording
+from ..recording.question_options import Metric
 from ..recording.time_window import Window
 from ..samples.sites import NOT_SAMPLED, Sites
 from .rows import NONE, Rows
 
 _Ids = NDArray[np.int64]
+
+
+def heap_rows(recording: Recording, window: Window, processes: Mask | None, held: Metric) -> Iterator[tuple[str, Rows]]:
+    """What was allocated (``alloc``), and what was held at a moment (``inuse``), with numbers of blocks.
+
+    ``held`` is LIVE or END.
+    """
+    heap = _heap(recording, window, processes, "heap")
+    for name, measure in (("alloc", "allocated_bytes"), ("inuse", _HELD[held])):
+        for rows in _blocks(recording, heap, measure):
+            yield name, rows
+
+
+_HELD = {Metric.LIVE: "live_at_peak_bytes", Metric.END: "live_at_end_bytes"}
 
 
 def allocated_rows(recording: Recording, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
@@ -92,12 +108,15 @@ def _blocks(recording: Recording, heap: Heap, measure: str) -> Iterator[Rows]:
     threadless = recording.rows("threads") + blocks.process.astype(np.int64)
     thread = np.where(blocks.thread == NONE, threadless, blocks.thread)
     native = _Native(blocks.native_frame, blocks.native_stack, blocks.native_path)
-    yield _rows(blocks.birth_ns, thread, blocks.site, found.bytes, heap.sites, native)
+    # A block stands for as many of its size as make up the bytes that it stands for.
+    number = np.divide(found.bytes, blocks.certain, out=np.ones(len(blocks)), where=blocks.certain > 0)
+    yield replace(_rows(blocks.birth_ns, thread, blocks.site, found.bytes, heap.sites, native), blocks=number)
     rest = np.flatnonzero(found.rest > 0)
     # It belongs to no thread, and to no process more than to another.
     first = int(heap.counted[0]) if len(heap.counted) else 0
     threadless = np.full(len(rest), recording.rows("threads") + first)
-    yield _rows(np.full(len(rest), heap.start_ns), threadless, rest, found.rest[rest], heap.sites)
+    remainder = _rows(np.full(len(rest), heap.start_ns), threadless, rest, found.rest[rest], heap.sites)
+    yield replace(remainder, blocks=np.zeros(len(rest)))
 
 
 class _Native(NamedTuple):

@@ -9,6 +9,7 @@ from .call_counts import call_counts, frames_of_functions
 from .extract import Extract, Options, Thread
 from .frames import FrameTree
 from .protobuf import Message
+from .value_types import ValueType, default_type, period_of, value_sums, value_types
 
 # Field numbers of profile.proto.
 _PROFILE = {
@@ -36,45 +37,48 @@ class _Strings:
 def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
     """Writes samples with their lines; threads and processes are labels of the samples.
 
-    Where calls were watched each function has one more sample, of its number of calls, without callers.
+    A heap has the four types of Go's. Where calls were watched each function has one more sample, of its number of
+    calls, without callers.
     """
     tree, strings = extract.tree(lines=True, native=options.native), _Strings()
     profile = Message()
-    calls = call_counts(extract, tree)
-    of_calls = [("calls", "count")] if calls else []
+    calls = {} if extract.heap else call_counts(extract, tree)
+    types = value_types(extract)
+    of_calls = [ValueType("calls", "count")] if calls else []
     no_calls = [0] * len(of_calls)
-    for kind, unit in (("samples", "count"), (str(extract.metric), extract.metric.unit), *of_calls):
-        profile.message(_PROFILE["sample_type"], _value_type(strings, kind, unit))
-    sums = extract.sums(tree)
+    for each in (*types, *of_calls):
+        profile.message(_PROFILE["sample_type"], _value_type(strings, each))
+    sums = value_sums(extract, tree)
     labels = [_labels(strings, thread) for thread in extract.threads]
     stacks = {node: _stack(tree, node) for node in sums["node"].unique().tolist()}
-    columns = (sums[name].tolist() for name in ("thread", "node", "samples", "weight"))
+    columns = (sums[name].tolist() for name in ("thread", "node", *(each.name for each in types)))
     for thread, node, *values in zip(*columns, strict=True):
         packed = Message().packed(2, [*values, *no_calls]).to_bytes()
         profile.blob(_PROFILE["sample"], stacks[node] + packed + labels[thread])
     frames = frames_of_functions(tree)
     for called, count in calls.items():
-        sample = Message().packed(1, [frames[called] + 1]).packed(2, [0, 0, count])
+        sample = Message().packed(1, [frames[called] + 1]).packed(2, [*(0 for _ in types), count])
         profile.message(_PROFILE["sample"], sample)
     modules = _modules(tree)
     _add_code(profile, tree, strings, modules)
-    if extract.utc_ns is not None:
-        profile.number(_PROFILE["time_nanos"], extract.utc_ns)
-    if extract.recording.end_ns is not None:
-        profile.number(_PROFILE["duration_nanos"], extract.recording.end_ns - extract.recording.start_ns)
-    if extract.recording.interval_ns is not None and extract.metric.unit == "nanoseconds":
-        profile.message(_PROFILE["period_type"], _value_type(strings, str(extract.metric), extract.metric.unit))
-        profile.number(_PROFILE["period"], extract.recording.interval_ns)
-    profile.packed(_PROFILE["comment"], [strings.add(f"{extract.program}: {extract.metric.doc}, by tachograph")])
-    profile.number(_PROFILE["default_sample_type"], strings.add(str(extract.metric)))
+    if extract.start_utc_ns is not None:
+        profile.number(_PROFILE["time_nanos"], extract.start_utc_ns)
+    if extract.duration_ns is not None:
+        profile.number(_PROFILE["duration_nanos"], extract.duration_ns)
+    period = period_of(extract)
+    if period is not None:
+        profile.message(_PROFILE["period_type"], _value_type(strings, period.type))
+        profile.number(_PROFILE["period"], period.length)
+    profile.packed(_PROFILE["comment"], [strings.add(f"{extract.program}: {extract.doc}, by tachograph")])
+    profile.number(_PROFILE["default_sample_type"], strings.add(default_type(extract).name))
     for text in strings.values:
         profile.text(_PROFILE["string_table"], text)
     out.write(gzip.compress(profile.to_bytes(), 6, mtime=0))
     return []
 
 
-def _value_type(strings: _Strings, kind: str, unit: str) -> Message:
-    return Message().number(1, strings.add(kind)).number(2, strings.add(unit))
+def _value_type(strings: _Strings, each: ValueType) -> Message:
+    return Message().number(1, strings.add(each.name)).number(2, strings.add(each.unit))
 
 
 def _stack(tree: FrameTree, node: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Writes Protocol Buffers messages: what pprof and Perfetto need of the wire format, and no more.
+"""Writes Protocol Buffers messages: what pprof, OTLP and Perfetto need of the wire format, and no more.
 
 https://protobuf.dev/programming-guides/encoding: a message is a sequence of fields, each a tag (number and wire type)
 and a value. A library that writes them would be one more dependency of every installation.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_VARINT, _BYTES = 0, 2
+_VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
 def varint(value: int) -> bytes:
@@ -33,6 +33,11 @@ class Message:
     def number(self, field: int, value: int) -> Message:
         """A field of type int32, int64, uint32, uint64, bool or enum."""
         self._parts.append(varint(field << 3 | _VARINT) + varint(value))
+        return self
+
+    def fixed64(self, field: int, value: int) -> Message:
+        """A field of type fixed64."""
+        self._parts.append(varint(field << 3 | _FIXED64) + value.to_bytes(8, "little"))
         return self
 
     def blob(self, field: int, value: bytes) -> Message:

@@ -25,7 +25,7 @@ class Rows:
 
     ``thread`` is an id of ``threads``, or the number of threads plus a process id for what belongs to none of its
     threads. ``stack`` and ``native`` are ids or NONE. ``state`` says why there is no stack: it is the place of a name
-    in ``labels``. ``weight`` is in nanoseconds or bytes.
+    in ``labels``. ``weight`` is in nanoseconds or bytes. ``blocks`` is how many blocks of memory a row stands for.
     """
 
     time_ns: NDArray[np.int64]
@@ -40,6 +40,8 @@ class Rows:
     """Native call paths, NONE where there is none; None if they are not of interest."""
     native_path: NDArray[np.int64] | None = None
     """How they were got: values of the enumeration ``native_path``."""
+    blocks: NDArray[np.float64] | None = None
+    """None where rows are not of blocks, or their number is not of interest; 0 where it is unknown."""
 
     def only(self, wanted: NDArray[np.bool_]) -> Rows:
         """The wanted rows."""

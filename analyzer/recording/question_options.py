@@ -31,7 +31,8 @@ _METRICS = {
 _FORMATS = {
     "speedscope": "speedscope.app",
     "collapsed": "flamegraph.pl, inferno",
-    "pprof": "go tool pprof",
+    "pprof": "go tool pprof, Pyroscope, Parca",
+    "otlp": "OpenTelemetry's collector",
     "firefox": "profiler.firefox.com",
     "perfetto": "ui.perfetto.dev",
     "callgrind": "KCachegrind, callgrind_annotate",
@@ -100,6 +101,7 @@ class ExportFormat(enum.StrEnum):
     SPEEDSCOPE = "speedscope"
     COLLAPSED = "collapsed"
     PPROF = "pprof"
+    OTLP = "otlp"
     FIREFOX = "firefox"
     PERFETTO = "perfetto"
     CALLGRIND = "callgrind"
@@ -132,6 +134,12 @@ class Metric(enum.StrEnum):
         """Unit of the weights: ``nanoseconds`` or ``bytes``."""
         return "nanoseconds" if self in (Metric.CPU, Metric.WAIT) else "bytes"
 
+
+HEAP = "heap"
+"""What ``--metric`` takes beside metrics: what was allocated and what was held, in formats with several values."""
+
+HEAP_MOMENTS: Mapping[str, Metric] = {"peak": Metric.LIVE, "end": Metric.END}
+"""When blocks were held that are in use: ``--at``; the first is the default."""
 
 DEFAULT_TOKENS, LEAST_TOKENS = 2_000, 600
 """Tokens of ``--markdown`` at most: the bound, and the smallest bound. What every document has fits into that."""

@@ -11,6 +11,7 @@ from tachograph.analyzer import Recording, build_profile
 from tachograph.analyzer import open as open_recording
 from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
 from tachograph.analyzer.exports.scrub import make_request, scrub
+from tachograph.analyzer.exports.value_types import value_sums, value_types
 from tachograph.analyzer.profile.profile import Question
 from tachograph.format import FormatError
 
@@ -53,6 +54,26 @@ def test_formats_add_up_to_what_analyze_says(golden: Path, metric: Metric) -> No
         assert sum(weights) == pytest.approx(shown.sum() * unit, abs=len(weights) + 1)
         for each in FORMATS.values():
             each.write(extract, Options(lines=True, native=True), io.BytesIO())
+
+
+@pytest.mark.parametrize(("metric", "column"), [(Metric.LIVE, "live_at_peak_bytes"), (Metric.END, "live_at_end_bytes")])
+def test_heaps_add_up_to_what_analyze_says(golden: Path, metric: Metric, column: str) -> None:
+    with Recording.open(golden) as recording:
+        shown = build_profile(recording, Question(scope="all")).lines
+        extract = prepare(recording, metric, heap=True)
+        tree = extract.tree(lines=True)
+        if not recording.recorded("memory") and not recording.recorded("allocations"):
+            with pytest.raises(FormatError, match="no metric 'heap' to export"):
+                value_sums(extract, tree)
+            return
+        sums = value_sums(extract, tree)
+        assert list(sums) == ["thread", "node", *(each.name for each in value_types(extract))]
+        assert sums["alloc_space"].sum() == pytest.approx(shown["allocated_bytes"].sum(), abs=len(sums) + 1)
+        assert sums["inuse_space"].sum() == pytest.approx(shown[column].sum(), abs=len(sums) + 1)
+        # A block has at least a byte.
+        assert (sums["inuse_objects"] <= sums["inuse_space"]).all()
+        for name in ("pprof", "otlp"):
+            FORMATS[name].write(extract, Options(native=True), io.BytesIO())
 
 
 def test_scrubbed_ones_say_the_same(golden: Path, tmp_path: Path) -> None:

@@ -1,0 +1,164 @@
+"""Sends one request over HTTP, with bounded time, bounded answers and no redirects."""
+
+from __future__ import annotations
+
+import http.client
+import math
+import random
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import IO
+
+from ...recording.text import printable
+from .errors import PushError
+
+TIMEOUT_S = 10.0
+"""For the connection, for each part that is sent, and for the whole answer."""
+
+ATTEMPTS = 3
+RETRYABLE = frozenset({429, 502, 503, 504})
+LONGEST_WAIT_S = 30.0
+"""A server that asks for more patience is not asked again."""
+
+MAX_ANSWER = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said."""
+
+    status: int
+    content_type: str
+    body: bytes
+    retry_after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent where. ``secrets`` are masked in what the server says; ``shown`` is the URL for messages."""
+
+    url: str
+    shown: str
+    headers: Mapping[str, str]
+    body: bytes
+    explain: Callable[[Answer], str] = field(repr=False)
+    """The server's own words, of an answer that refuses."""
+    remarks: Callable[[Answer], list[str]] = field(repr=False)
+    """What an answer that accepts has to say."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def send(request: Request, timeout_s: float = TIMEOUT_S, sleep: Callable[[float], None] = time.sleep) -> Answer:
+    """Posts a request; one that is refused for a while is sent again.
+
+    Errors:
+        PushError: the server cannot be reached, or does not take it.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        answer = _post(request, timeout_s)
+        if 200 <= answer.status < 300:
+            return answer
+        wait = _wait_s(answer, attempt)
+        if answer.status not in RETRYABLE or attempt == ATTEMPTS or wait > LONGEST_WAIT_S:
+            break
+        sleep(wait)
+    raise PushError(_refusal(request, answer, attempt))
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an answer: what was sent, and with it the credentials, is for one server only."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> None:
+        return None
+
+
+def _post(request: Request, timeout_s: float) -> Answer:
+    opener = urllib.request.build_opener(_NoRedirect)
+    asked = urllib.request.Request(request.url, request.body, dict(request.headers), method="POST")
+    try:
+        with opener.open(asked, timeout=timeout_s) as response:
+            return _read(response, response.status, timeout_s, request)
+    except urllib.error.HTTPError as error:
+        with error:
+            return _read(error, error.code, timeout_s, request)
+    except urllib.error.URLError as error:
+        raise _unreachable(request, error.reason, timeout_s) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _unreachable(request, error, timeout_s) from None
+
+
+def _read(
+    response: http.client.HTTPResponse | urllib.error.HTTPError, status: int, timeout_s: float, request: Request
+) -> Answer:
+    """The answer, in as much time as a server has that answers at all."""
+    parts, length, deadline = [], 0, time.monotonic() + timeout_s
+    while part := response.read1(1 << 16):
+        parts.append(part)
+        length += len(part)
+        if length > MAX_ANSWER:
+            raise PushError(f"{request.shown} answered {status} and more than {MAX_ANSWER >> 20} MiB")
+        if time.monotonic() > deadline:
+            raise TimeoutError
+    headers = response.headers
+    return Answer(status, headers.get("Content-Type", ""), b"".join(parts), headers.get("Retry-After"))
+
+
+def _unreachable(request: Request, reason: object, timeout_s: float) -> PushError:
+    if isinstance(reason, TimeoutError):
+        why = f"no answer within {timeout_s:g} s"
+    elif isinstance(reason, ssl.SSLCertVerificationError):
+        why = f"its certificate is not trusted: {reason.verify_message}"
+    elif isinstance(reason, ssl.SSLError):
+        why = "it does not speak TLS as we do"
+    elif isinstance(reason, OSError) and reason.strerror:
+        why = reason.strerror
+    else:
+        why = "it does not speak HTTP"
+    return PushError(f"cannot push to {request.shown}: {masked(request, why)}")
+
+
+def _refusal(request: Request, answer: Answer, attempts: int) -> str:
+    try:
+        phrase = f" {HTTPStatus(answer.status).phrase}"
+    except ValueError:
+        phrase = ""
+    times = f", {attempts} times" if attempts > 1 else ""
+    words = masked(request, request.explain(answer))
+    if 300 <= answer.status < 400:
+        words = "name the URL that it redirects to"
+    elif answer.status in (401, 403) and not words:
+        words = "credentials are missing or wrong"
+    return f"{request.shown} answered {answer.status}{phrase}{times}" + (f": {words}" if words else "")
+
+
+def masked(request: Request, text: str) -> str:
+    """A server's words in one line, without what must not be shown."""
+    for secret in sorted(request.secrets, key=len, reverse=True):
+        if secret:
+            text = text.replace(secret, "***")
+    return printable(" ".join(text.split()), 300)
+
+
+def _wait_s(answer: Answer, attempt: int) -> float:
+    """Seconds until the next attempt: what the server asks for, or twice as long each time."""
+    asked = answer.retry_after or ""
+    if asked.strip().isdecimal():
+        return float(asked) if len(asked) < 10 else math.inf
+    try:
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return float(2 ** (attempt - 1)) * random.uniform(0.75, 1.25)
