@@ -151,6 +151,16 @@ def _pprof(data: bytes, module: Any) -> float:
     return float(sum(sample.value[-1] for sample in profile.sample))
 
 
+def _otlp(data: bytes, _: Any) -> float:
+    from opentelemetry.proto.profiles.v1development import profiles_pb2
+
+    found = profiles_pb2.ProfilesData()
+    found.ParseFromString(data)
+    # A process's first profile is that of the metric.
+    first = [scope.profiles[0] for resource in found.resource_profiles for scope in resource.scope_profiles]
+    return float(sum(sample.values[0] for profile in first for sample in profile.samples))
+
+
 def _callgrind(data: bytes, _: Any) -> float:
     functions = gprof2dot.CallgrindParser(io.StringIO(data.decode())).parse().functions.values()
     return float(sum(each[gprof2dot.SAMPLES] for each in functions))
@@ -166,6 +176,7 @@ _READERS: dict[str, Callable[[bytes, Any], float]] = {
     "collapsed": lambda data, _: float(sum(int(line.rpartition(" ")[2]) for line in data.decode().splitlines())),
     "csv": lambda data, _: float(sum(int(row["self"]) for row in csv.DictReader(io.StringIO(data.decode())))),
     "pprof": _pprof,
+    "otlp": _otlp,
     "callgrind": _callgrind,
     "firefox": _firefox,
     "perfetto": _perfetto,
