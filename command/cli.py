@@ -33,6 +33,7 @@ SUBCOMMANDS = {
     "export": ("tachograph.analyzer.commands.export", "export", "Write a recording in the format of another tool."),
     "fleet": ("tachograph.analyzer.commands.fleet", "fleet", "Answer questions about thousands of recordings."),
     "mcp": ("tachograph.analyzer.commands.mcp", "mcp", "Let an assistant read recordings (an MCP server)."),
+    "upload": ("tachograph.recorder.command.upload", "upload", "Send recordings to a store, such as s3://bucket/shop."),
     "scrub": ("tachograph.analyzer.commands.scrub", "scrub", "Write a copy of a recording that can be handed on."),
 }
 
@@ -146,7 +147,7 @@ def _project_of(error: click.ClickException) -> str | None:
 
 def missing_dependency(command: str, module: str) -> str:
     """One line that says what to install when ``command`` cannot import ``module``."""
-    wanted = "tachograph" if command in ("record", "recover") else "tachograph[analyze]"
+    wanted = "tachograph" if command in ("record", "recover", "upload") else "tachograph[analyze]"
     return f"'tachograph {command}' needs {module}, which is not installed here; type: pip install '{wanted}'"
 
 

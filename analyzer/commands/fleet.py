@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any
 
 import click
 
 from .common import one_line_errors
-from .progress import progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.text import Text
-
-    from ..fleet.fleet import Fleet
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-SETTINGS = {"help_option_names": ["-h", "--help"]}
-URL_HELP = "URL is a folder with recordings, at any depth, or a URL of fsspec, such as s3://bucket/shop."
-
-
-def settings(short: str, about: str, *examples: str) -> dict[str, Any]:
-    """What a question is declared with: its line in the list of questions, its help, and examples."""
-    return {
-        "context_settings": SETTINGS,
-        "short_help": short,
-        "help": f"{about}\n\n{URL_HELP}",
-        "epilog": "\b\nExamples:\n" + "\n".join(f"  tachograph fleet {each}" for each in examples),
-    }
+from .fleet_options import SETTINGS, fleet_options, metric_options, opened, settings, tell
+from .fleet_views import find_command, flame_command, html_command, spans_command
 
 
 @click.group(
@@ -47,84 +23,6 @@ def settings(short: str, about: str, *examples: str) -> dict[str, Any]:
 )
 def fleet() -> None:
     """Questions about many recordings."""
-
-
-def fleet_options(command: Callable[P, R]) -> Callable[P, R]:
-    """The options of all questions: where the index is, which recordings are meant, who does the work."""
-    options = (
-        click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only recordings with this label; VALUE may"
-                     " be a glob. KEY may also be host, program, day, state, python, machine, sampler, path or uuid."
-                     " May be repeated."),
-        click.option("--scope", default="project", metavar="SCOPE", show_default=True, help="Whose lines are charged:"
-                     " project, all, or a glob of paths or folder names."),
-        click.option("--index", metavar="URL", help="Where the sums are kept.  [default: .tachograph in URL]"),
-        click.option("--cluster", metavar="ADDRESS", help="A scheduler of dask.distributed whose workers read the"
-                     " recordings, such as tcp://10.0.0.1:8786."),
-        click.option("--workers", metavar="N", type=click.IntRange(1, 256), help="Processes that read recordings"
-                     " here.  [default: one for each CPU]"),
-        click.option("--storage", metavar="KEY=VALUE", multiple=True, help="What the store is to be told, such as"
-                     " endpoint_url=http://localhost:9000. May be repeated."),
-        click.option("--json", "target", metavar="FILE|-", help="Write it as JSON to a file, or to standard output."),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def metric_options(command: Callable[P, R]) -> Callable[P, R]:
-    """The options of questions about one metric."""
-    options = (
-        click.option("--metric", metavar="METRIC", default="cpu", show_default=True, help="cpu, wait, allocated,"
-                     " copied, held (at the end) or peak."),
-        click.option("--total", is_flag=True, help="Count what was called from there as well."),
-        click.option("--anyway", is_flag=True, help="Take recordings together that were made in different ways."),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def opened(url: str, options: dict[str, Any]) -> Fleet:
-    """The fleet that was typed."""
-    from tachograph.format import FormatError
-
-    from ..fleet.fleet import open as open_fleet
-
-    storage = {}
-    for text in options["storage"]:
-        key, sign, value = text.partition("=")
-        if not sign:
-            raise FormatError(f"--storage {text!r} is not KEY=VALUE")
-        storage[key] = value
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    workers = options["workers"] or cpus or 1
-    with progress() as watcher:
-        return open_fleet(
-            url,
-            index=options["index"],
-            scope=options["scope"],
-            cluster=options["cluster"],
-            workers=workers,
-            storage_options=storage,
-            watcher=watcher,
-        )
-
-
-def tell(document: dict[str, Any], lines: Iterable[Text], target: str | None) -> None:
-    """Writes the answer: as JSON to a file or to standard output, or for people."""
-    if target is not None:
-        from ..recording.output_file import write_text
-        from ..render.json_document import pieces
-
-        write_text(pieces(document), target)
-        return
-    from rich.console import Console
-
-    from ..render.terminal.style import Style
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    for line in lines:
-        Style.of(console).print(console, line)
 
 
 @fleet.command(
@@ -153,6 +51,7 @@ def top_command(
     level: str,
     metric: str,
     total: bool,  # as click calls it
+    per: str | None,
     by: str | None,
     limit: int,
     anyway: bool,
@@ -163,8 +62,8 @@ def top_command(
 
     found = opened(url, options)
     where = options["where"]
-    frame = found.top(level=level, metric=metric, by=by, where=where, total=total, limit=limit, anyway=anyway)
-    asked = {"level": level, "metric": metric, "by": by, "where": list(where), "total": total}
+    frame = found.top(level=level, metric=metric, by=by, where=where, total=total, per=per, limit=limit, anyway=anyway)
+    asked = {"level": level, "metric": metric, "by": by, "where": list(where), "total": total, "per": per}
     tell(document("fleet-top", found, asked, rows=frame), top_lines(found, frame, asked), options["target"])
 
 
@@ -220,6 +119,7 @@ def compare_command(
     level: str,
     metric: str,
     total: bool,
+    per: str | None,
     limit: int,
     anyway: bool,
     **options: Any,
@@ -229,8 +129,11 @@ def compare_command(
 
     found = opened(url, options)
     where = options["where"]
-    frame = found.compare(base, new, level=level, metric=metric, where=where, total=total, limit=limit, anyway=anyway)
+    frame = found.compare(
+        base, new, level=level, metric=metric, where=where, total=total, per=per, limit=limit, anyway=anyway
+    )
     asked = {"base": base, "new": new, "level": level, "metric": metric, "where": list(where), "total": total}
+    asked["per"] = per
     tell(document("fleet-compare", found, asked, rows=frame), compare_lines(found, frame, asked), options["target"])
 
 
@@ -261,6 +164,7 @@ def when_command(
     by: str,
     metric: str,
     total: bool,
+    per: str | None,
     anyway: bool,
     **options: Any,
 ) -> None:
@@ -270,8 +174,8 @@ def when_command(
 
     found = opened(url, options)
     where = options["where"]
-    moved = when(found.select(where), function, by=by, metric=metric, total=total, anyway=anyway)
-    asked = {"function": function, "by": by, "metric": metric, "where": list(where), "total": total}
+    moved = when(found.select(where), function, by=by, metric=metric, total=total, per=per, anyway=anyway)
+    asked = {"function": function, "by": by, "metric": metric, "where": list(where), "total": total, "per": per}
     step = {name: getattr(moved, name) for name in ("name", "file", "since", "before", "after", "p")}
     answer = document("fleet-when", found, asked, step=step, groups=moved.groups)
     tell(answer, when_lines(found, moved, asked), options["target"])
@@ -301,7 +205,7 @@ def ranks_command(url: str, function: str | None, anyway: bool, **options: Any) 
     asked = {"function": function, "where": list(options["where"])}
     meeting = {"function": told.meeting, "file": told.meeting_file}
     late = {"rank": told.late, "seconds": told.late_s, "steps": told.steps}
-    answer = document("fleet-ranks", found, asked, meeting=meeting, late=late, ranks=told.ranks)
+    answer = document("fleet-ranks", found, asked, meeting=meeting, late=late, ranks=told.ranks, spans=told.spans)
     tell(answer, ranks_lines(found, told), options["target"])
 
 
@@ -336,3 +240,7 @@ def memory_command(url: str, hosts: int, anyway: bool, **options: Any) -> None:
     asked = {"hosts": hosts, "where": list(options["where"])}
     answer = document("fleet-memory", found, asked, peaks=told.peaks, leaks=told.leaks)
     tell(answer, memory_lines(found, told), options["target"])
+
+
+for each in (spans_command, flame_command, find_command, html_command):
+    fleet.add_command(each)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from tachograph.format import FormatError
 
+from .. import api
 from ..profile.profile import Question
 from ..recording.opened import Watcher
 from ..recording.text import printable
@@ -17,13 +20,16 @@ from ..samples.scope import PROJECT
 from .extras import require_for
 from .index import Index
 from .questions.compare import compare
+from .questions.flame import MAX_NODES, flame
 from .questions.health import health
 from .questions.memory import memory
 from .questions.ranks import ranks
+from .questions.recordings import recordings
 from .questions.selection import Selection, parse_conditions, with_labels
+from .questions.spans import spans
 from .questions.top import top
 from .questions.when import when
-from .store import Store
+from .store import Found, Store, StoreError
 
 Where = str | Sequence[str]
 """Conditions, ``label=value`` each; values may be globs. All of them must hold."""
@@ -37,8 +43,11 @@ class Fleet:
     state, how it was made and its totals. ``left_out`` has path and reason of the others.
     """
 
-    def __init__(self, url: str, index: Index, recordings: pd.DataFrame, left_out: pd.DataFrame) -> None:
-        self.url, self._index = url, index
+    def __init__(
+        self, url: str, index: Index, recordings: pd.DataFrame, left_out: pd.DataFrame, store: Store, found: list[Found]
+    ) -> None:
+        self.url, self._index, self._store = url, index, store
+        self._found = {each.path: each for each in found}
         self.recordings, self.left_out = recordings, left_out
 
     def select(self, where: Where = ()) -> Selection:
@@ -59,12 +68,13 @@ class Fleet:
         by: str | None = None,
         where: Where = (),
         total: bool = False,
+        per: str | None = None,
         limit: int = 20,
         anyway: bool = False,
     ) -> pd.DataFrame:
         """The functions, lines or stacks with the most time or memory over all recordings; see ``questions.top``."""
         selection = self.select(where)
-        return top(selection, level=level, metric=metric, by=by, total=total, limit=limit, anyway=anyway)
+        return top(selection, level=level, metric=metric, by=by, total=total, per=per, limit=limit, anyway=anyway)
 
     def health(self, where: Where = ()) -> pd.DataFrame:
         """What is there, what was lost, what could not be read; see ``questions.health.Health.frame``."""
@@ -79,6 +89,7 @@ class Fleet:
         metric: str = "cpu",
         where: Where = (),
         total: bool = False,
+        per: str | None = None,
         limit: int = 20,
         anyway: bool = False,
     ) -> pd.DataFrame:
@@ -88,7 +99,7 @@ class Fleet:
         wanted = set(old.frame["recording"]) | set(young.frame["recording"])
         frame = selection.frame
         both = Selection(frame[frame["recording"].isin(wanted)].reset_index(drop=True), self._index)
-        return compare(old, young, both, level=level, metric=metric, total=total, limit=limit, anyway=anyway)
+        return compare(old, young, both, level=level, metric=metric, total=total, per=per, limit=limit, anyway=anyway)
 
     def when(
         self,
@@ -98,13 +109,14 @@ class Fleet:
         metric: str = "cpu",
         where: Where = (),
         total: bool = False,
+        per: str | None = None,
         anyway: bool = False,
     ) -> pd.DataFrame:
         """A function's share by version (or another label, or ``day``); ``attrs["since"]`` is the first that differs.
 
         ``attrs`` has name, file, since, before, after and p of ``questions.when.Moved``.
         """
-        moved = when(self.select(where), function, by=by, metric=metric, total=total, anyway=anyway)
+        moved = when(self.select(where), function, by=by, metric=metric, total=total, per=per, anyway=anyway)
         return _with(moved.groups, moved, "groups")
 
     def ranks(self, where: Where = (), *, function: str | None = None, anyway: bool = False) -> pd.DataFrame:
@@ -122,6 +134,68 @@ class Fleet:
     def leaks(self, where: Where = (), *, confirmed_on: int = 2, anyway: bool = False) -> pd.DataFrame:
         """Leaks, with the number of hosts that have them; see ``leaks`` of ``questions.memory.FleetMemory``."""
         return memory(self.select(where), confirmed_on=confirmed_on, anyway=anyway).leaks
+
+    def spans(self, where: Where = (), *, by: str | None = None, limit: int = 20) -> pd.DataFrame:
+        """How long named spans take, and what they cost each; see ``questions.spans``."""
+        return spans(self.select(where), by=by, limit=limit)
+
+    def flame(self, where: Where = (), *, limit: int = MAX_NODES) -> pd.DataFrame:
+        """The call tree over all recordings, at most ``limit`` nodes and ``<other>``; see ``questions.flame``."""
+        return flame(self.select(where), limit=limit)
+
+    def find(
+        self,
+        place: str | None = None,
+        *,
+        metric: str = "cpu",
+        where: Where = (),
+        total: bool = False,
+        per: str | None = None,
+        limit: int = 20,
+        anyway: bool = False,
+    ) -> pd.DataFrame:
+        """The recordings with the most of FUNCTION, FILE:FUNCTION or FILE:LINE; see ``questions.recordings``."""
+        return recordings(self.select(where), place, metric=metric, total=total, per=per, limit=limit, anyway=anyway)
+
+    @contextmanager
+    def recording(self, path: str) -> Iterator[api.Recording]:
+        """One recording with its raw tables, by its ``path``; one from a store is here as long as it is open.
+
+        Errors:
+            FormatError: the fleet has no such recording, or the store does not give it.
+        """
+        try:
+            with self._store.opened(self._named(path)) as here, api.open(here) as opened:
+                yield opened
+        except StoreError as error:
+            raise FormatError(f"{printable(path, 200)}: {error}") from None
+
+    def fetch(self, paths: Sequence[str], folder: str | Path) -> list[Path]:
+        """Copies recordings into a folder, each below it as in the fleet; where they are then.
+
+        Errors:
+            FormatError: the fleet has no such recording, the store does not give it, or one is there already.
+        """
+        copies = []
+        for path in paths:
+            try:
+                copies.append(self._store.copy(self._named(path), Path(folder)))
+            except StoreError as error:
+                raise FormatError(f"{printable(path, 200)}: {error}") from None
+            except OSError as error:
+                raise FormatError(f"cannot write {folder}: {error.strerror or error}") from None
+        return copies
+
+    def html(self, target: str | Path, where: Where = (), *, anyway: bool = False) -> int:
+        """Writes one page over all recordings to a file; its size in bytes."""
+        from .page import write_fleet_page
+
+        return write_fleet_page(self.select(where), self.left_out, self.url, Path(target), anyway=anyway)
+
+    def _named(self, path: str) -> Found:
+        if path not in set(self.recordings["path"]):
+            raise FormatError(f"there is no recording {printable(path, 200)} in {printable(self.url, 200)}")
+        return self._found[path]
 
 
 def _with(frame: pd.DataFrame, answer: Any, left_out: str) -> pd.DataFrame:
@@ -171,4 +245,4 @@ def open(  # noqa: A001  # fleet.open reads as it should
     told += list(failures.items())
     left_out = pd.DataFrame(sorted(told), columns=["path", "reason"])
     good = good.drop(copies.index).reset_index(drop=True)
-    return Fleet(url, made, with_labels(good), left_out)
+    return Fleet(url, made, with_labels(good), left_out, store, found)

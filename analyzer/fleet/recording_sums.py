@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,17 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..profile.build import build_profile, named_scope
+from ..profile.build import Asked, ask, conclude, measure, named_scope
 from ..profile.profile import Profile, Question
 from ..recording.opened import Recording
 from ..recording.text import printable
 from ..recording.tree import NOTHING
 from ..samples.measures import MEASURES as NODE_MEASURES
 from ..samples.scope import PROJECT
+from ..samples.summary import main_threads
 from .identity import common_path, function_keys, program_root, stack_hashes
 from .index_tables import MEASURES, TOTALS, empty, table_of
+from .span_nodes import SpanNodes
 from .store import Found, Store, StoreError, key_of
 
 OTHER = "<other>"
@@ -61,7 +64,9 @@ def sums_of(path: Path, found: Found, question: Question) -> dict[str, pa.Table]
         FormatError: it is not a recording, or is damaged.
     """
     with Recording.open(path) as recording:
-        profile = build_profile(recording, question)
+        asked = ask(recording, question)
+        spans = _span_nodes(asked)
+        profile = conclude(asked, measure(asked, *([] if spans is None else [spans])))
         files = _Files.of(recording, profile)
         return {
             "recordings": _about(recording, profile, found),
@@ -70,6 +75,9 @@ def sums_of(path: Path, found: Found, question: Question) -> dict[str, pa.Table]
             "lines": _lines(profile, files, found.key),
             "stacks": _stacks(profile, files, found.key),
             "spans": _spans(profile, found.key),
+            "span_lines": empty()["span_lines"]
+            if spans is None
+            else _span_lines(asked.spans.names, spans, profile, files, found.key),
             "leaks": _leaks(profile, files, found.key),
             "sources": _sources(recording, profile, files, found.key),
         }
@@ -236,6 +244,47 @@ def _spans(profile: Profile, key: int) -> pa.Table:
     names = ("count", "duration_s", "longest_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s")
     columns = {name: frame[name].astype(float).to_numpy() for name in names}
     return table_of("spans", {"recording": [key] * len(frame), "name": frame["name"].astype(str).tolist(), **columns})
+
+
+def _span_nodes(asked: Asked) -> SpanNodes | None:
+    """The sink for the lines of spans; None where there are no spans."""
+    if not len(asked.ranges[0]):
+        return None
+    return SpanNodes(asked.ranges[0], main_threads(asked.recording.table("threads")), asked.stream.nodes)
+
+
+def _span_lines(names: Sequence[str], spans: SpanNodes, profile: Profile, files: _Files, key: int) -> pa.Table:
+    """The lines on which the spans spend their time, those with the most of it."""
+    tree = profile.calls.tree
+    span, node, amounts = spans.sums()
+    node = profile.calls.charged[node]
+    placed = (node != NOTHING) & (tree.line[node] != NOTHING) & (tree.file[node] != NOTHING)
+    places = {"span": span[placed], "file": tree.file[node[placed]], "line": tree.line[node[placed]]}
+    frame = pd.DataFrame(
+        {**places, "function": tree.function[node[placed]], "cpu_s": amounts[placed, 0], "wait": amounts[placed, 1]}
+    )
+    frame = frame.groupby(["span", "file", "line", "function"], as_index=False, sort=False).sum()
+    frame = frame.assign(all=frame["cpu_s"] + frame["wait"]).nlargest(MAX_ROWS, "all", keep="first")
+    paths = [files.paths[file] for file in frame["file"]]
+    digests = [files.digests[file] for file in frame["file"]]
+    lines = frame["line"].tolist()
+    functions = [tree.function_names[each] if each != NOTHING else "<unknown code>" for each in frame["function"]]
+    return table_of(
+        "span_lines",
+        {
+            "recording": [key] * len(frame),
+            "key": [
+                key_of(path, str(line), digest or "") for path, line, digest in zip(paths, lines, digests, strict=True)
+            ],
+            "line": lines,
+            "span": [printable(names[each], 500) for each in frame["span"]],
+            "name": [printable(name, 500) for name in functions],
+            "file": paths,
+            "sha256": digests,
+            "cpu_s": frame["cpu_s"].to_numpy(),
+            "main_wait_s": frame["wait"].to_numpy(),
+        },
+    )
 
 
 def _leaks(profile: Profile, files: _Files, key: int) -> pa.Table:

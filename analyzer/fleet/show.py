@@ -40,8 +40,8 @@ def document(kind: str, fleet: Fleet, question: Mapping[str, Any], **parts: Any)
 
 def top_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
     """The rows of ``fleet top``."""
-    metric = METRICS[asked["metric"]]
-    yield from _head(fleet, f"{asked['metric']}: {metric.unit}")
+    kind, unit = METRICS[asked["metric"]].each(asked["per"])
+    yield from _head(fleet, f"{asked['metric']}: {unit}", frame.attrs.get("unit", "recordings"))
     if frame.empty:
         yield Text("   nothing was recorded", "dim")
     group = None
@@ -52,8 +52,8 @@ def top_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> It
             yield Text(f" {asked['by']}={printable(str(group), 60)}", "bold").append(
                 f"   {counted(int(row.of), 'recordings')}", "dim"
             )
-        line = Text(f" {amount(row.value, metric.kind):>10}", "bold")
-        line.append(f" {interval(row.low, row.high, metric.kind):<19}", "dim")
+        line = Text(f" {amount(row.value, kind):>10}", "bold")
+        line.append(f" {interval(row.low, row.high, kind):<19}", "dim")
         line.append(f"{int(row.recordings):>6,} of {int(row.of):<6,} ", "dim")
         yield line.append(place(row))
     yield from left_out_lines(fleet.left_out)
@@ -110,8 +110,8 @@ def health_lines(health: Health) -> Iterator[Text]:
 
 def compare_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
     """The rows of ``fleet compare``."""
-    metric = METRICS[asked["metric"]]
-    told = f"{asked['metric']}: {metric.unit}; {asked['base']} and {asked['new']}"
+    kind, unit = METRICS[asked["metric"]].each(asked["per"])
+    told = f"{asked['metric']}: {unit}; {asked['base']} and {asked['new']}"
     yield Text(f" {printable(fleet.url, 100)}", "bold").append(f"   {printable(told, 200)}", "dim")
     if len(frame):
         counts = f"{int(frame['of_base'].iat[0]):,} and {int(frame['of_new'].iat[0]):,} recordings"
@@ -120,28 +120,28 @@ def compare_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -
     for row in frame.itertuples():
         style = {"more": "red", "less": "green"}.get(row.verdict, "dim")
         line = Text(f" {row.verdict or '?':<5}", style)
-        line.append(f"{amount(row.base, metric.kind):>10} {amount(row.new, metric.kind):>10} ", "bold")
-        line.append(f" {signed(row.difference, metric.kind)}  ", style)
+        line.append(f"{amount(row.base, kind):>10} {amount(row.new, kind):>10} ", "bold")
+        line.append(f" {signed(row.difference, kind)}  ", style)
         yield line.append(place(row))
     yield from left_out_lines(fleet.left_out)
 
 
 def when_lines(fleet: Fleet, moved: Moved, asked: Mapping[str, Any]) -> Iterator[Text]:
     """The answer of ``fleet when``."""
-    metric = METRICS[asked["metric"]]
+    kind, unit = METRICS[asked["metric"]].each(asked["per"])
     where = f" ({printable(moved.file, 80)})" if moved.file else ""
-    yield Text(f" {printable(moved.name, 80)}{where}", "bold").append(f"   {asked['metric']}: {metric.unit}", "dim")
+    yield Text(f" {printable(moved.name, 80)}{where}", "bold").append(f"   {asked['metric']}: {unit}", "dim")
     if moved.since is None:
         known = "" if math.isnan(moved.p) else f" (p = {moved.p:.3g})"
         yield Text(f"   no step is certain{known}")
     else:
-        change = f"{amount(moved.before, metric.kind)} before, {amount(moved.after, metric.kind)} since"
+        change = f"{amount(moved.before, kind)} before, {amount(moved.after, kind)} since"
         yield Text(f" {asked['by']} {printable(moved.since, 60)}: {change} (p = {moved.p:.3g})", "yellow")
     for row in moved.groups.itertuples():
         mark = ">" if row.group == moved.since else " "
-        line = Text(f" {mark} {printable(str(row.group), 30):<30} {amount(row.value, metric.kind):>10} ")
+        line = Text(f" {mark} {printable(str(row.group), 30):<30} {amount(row.value, kind):>10} ")
         yield line.append(
-            f"{interval(row.low, row.high, metric.kind):<19} {counted(int(row.recordings), 'recordings')}", "dim"
+            f"{interval(row.low, row.high, kind):<19} {counted(int(row.recordings), 'recordings')}", "dim"
         )
     yield from left_out_lines(fleet.left_out)
 
@@ -167,6 +167,12 @@ def ranks_lines(fleet: Fleet, found: Ranks) -> Iterator[Text]:
             f"   {each.rank:<5} {seconds(each.cpu_s):<10} {seconds(each.wait_s):<10} {seconds(each.meeting_wait_s):<10}"
         )
         yield Text(f"{line} {seconds(each.waited_s):<18} {printable(str(each.host or '?'), 40)}")
+    if not found.spans.empty:
+        yield Text("   by span: who spends more in it than the others", "dim")
+    for each in found.spans.head(MAX_TOLD).itertuples():
+        of_each = f", {seconds(each.more_s / each.count)} in each of {each.count:,.0f}" if each.count else ""
+        where = f"  on {printable(str(each.file), 60)}:{each.line}" if isinstance(each.file, str) else ""
+        yield Text(f"   {printable(each.span, 40):<20} rank {each.rank}: {seconds(each.more_s)} more{of_each}{where}")
     yield from left_out_lines(fleet.left_out)
 
 
@@ -192,6 +198,72 @@ def memory_lines(fleet: Fleet, found: FleetMemory) -> Iterator[Text]:
     yield from left_out_lines(fleet.left_out)
 
 
+def spans_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
+    """The rows of ``fleet spans``."""
+    yield from _head(fleet, "named spans: how long one lasts, and its CPU time and waiting", "hosts")
+    if frame.empty:
+        yield Text("   no recording has named spans", "dim")
+    group = None
+    for row in frame.itertuples():
+        if asked["by"] is not None and row.group != group:
+            group = row.group
+            yield Text()
+            yield Text(f" {asked['by']}={printable(str(group), 60)}", "bold")
+        line = Text(f" {seconds(row.mean_s):>10}", "bold").append(f" {interval(row.low, row.high, 's'):<19}", "dim")
+        line.append(f"{amount(row.cpu_s, 's'):>9} CPU {amount(row.wait_s, 's'):>9} waiting ", "dim")
+        line.append(f"{row.count:>9,} in {row.recordings:,} of {row.of:,}  ", "dim")
+        yield line.append(printable(row.name, 80)).append(f"   longest {seconds(row.longest_s)}", "dim")
+    yield from left_out_lines(fleet.left_out)
+
+
+def flame_lines(fleet: Fleet, tree: pd.DataFrame, measure: str, rows: int) -> Iterator[Text]:
+    """The call tree of ``fleet flame``: its largest branches, callers above what they call."""
+    total = tree[f"total_{measure}"].to_numpy()
+    parent = tree["parent"].to_numpy()
+    whole = float(total[parent < 0].sum())
+    yield from _head(fleet, "CPU time" if measure == "cpu_s" else "waiting, all threads")
+    if not whole:
+        yield Text("   nothing was recorded", "dim")
+        return
+    # A caller has at least what it calls: the largest nodes are a tree.
+    shown = set((-total).argsort(kind="stable")[:rows].tolist())
+    children: dict[int, list[int]] = {}
+    for node in sorted(shown, key=lambda node: -total[node]):
+        children.setdefault(int(parent[node]), []).append(node)
+    left = [(node, 0) for node in reversed(children.get(-1, []))]
+    while left:
+        node, depth = left.pop()
+        row = tree.iloc[node]
+        line = Text(f" {percent(total[node] / whole) or '0':>5} % {seconds(total[node]):>10}  ", "bold")
+        line.append(f"{'  ' * min(depth, 40)}{printable(str(row['name']), 80)}")
+        yield line.append(f"  {printable(row['file'], 60)}" if isinstance(row["file"], str) else "", "dim")
+        left += [(child, depth + 1) for child in reversed(children.get(node, []))]
+    if len(shown) < len(tree):
+        yield Text(f"   and {len(tree) - len(shown):,} smaller branches", "dim")
+    yield from left_out_lines(fleet.left_out)
+
+
+def find_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
+    """The rows of ``fleet find``."""
+    metric = METRICS[asked["metric"]]
+    kind, unit = metric.each(asked["per"])
+    of, place_of = frame.attrs, ""
+    if of["level"] == "lines":
+        place_of = f"{printable(str(of['file']), 80)}:{of['line']}"
+    elif of["level"] == "functions":
+        place_of = f"{printable(str(of['name']), 80)}" + (f" ({printable(of['file'], 80)})" if of["file"] else "")
+    yield from _head(
+        fleet, f"{asked['metric']}{f' of {place_of}' if place_of else ''}{f': {unit}' if place_of else ''}"
+    )
+    own = "s" if metric.name in ("cpu", "wait") else "bytes"
+    for row in frame.itertuples():
+        value = amount(row.value, kind) if place_of else ""
+        line = Text(f" {amount(row.amount, own):>10} {value:>9}  ", "bold").append(printable(row.path, 100))
+        labels = " ".join(f"{key}={value}" for key, value in row.labels.items())
+        yield line.append(f"   {printable(str(row.host or '?'), 40)} {printable(labels, 160)}", "dim")
+    yield from left_out_lines(fleet.left_out)
+
+
 def left_out_lines(left_out: pd.DataFrame) -> Iterator[Text]:
     """What is in no answer, and why."""
     if left_out.empty:
@@ -204,6 +276,7 @@ def left_out_lines(left_out: pd.DataFrame) -> Iterator[Text]:
         yield Text(f"   and {len(left_out) - MAX_TOLD:,} more; --json has all", "dim")
 
 
-def _head(fleet: Fleet, what: str) -> Iterator[Text]:
+def _head(fleet: Fleet, what: str, unit: str | None = None) -> Iterator[Text]:
+    over = "" if unit is None else f"; in brackets the 95 % interval over {unit}"
     told = f" {counted(len(fleet.recordings), 'recordings')} in {printable(fleet.url, 100)}"
-    yield Text(told, "bold").append(f"   {what}; in brackets the 95 % interval over recordings", "dim")
+    yield Text(told, "bold").append(f"   {what}{over}", "dim")

@@ -43,8 +43,18 @@ class Ratios:
     units: int
 
 
+def pooled(amounts: _Array, weights: _Array, units: NDArray[np.int64]) -> tuple[_Array, _Array]:
+    """Amounts (rows by recordings) and weights with the recordings of a unit added up."""
+    count = int(units.max(initial=-1)) + 1
+    if count == len(units):
+        return amounts, weights
+    order = np.argsort(units, kind="stable")
+    starts = np.searchsorted(units[order], np.arange(count))
+    return np.add.reduceat(amounts[:, order], starts, axis=1), np.add.reduceat(weights[order], starts)
+
+
 def ratios(amounts: _Array, weights: _Array, draws: int = DRAWS) -> Ratios:
-    """The ratio of each row of ``amounts`` (rows by recordings) to ``weights`` (by recording), with intervals.
+    """The ratio of each row of ``amounts`` (rows by units) to ``weights`` (by unit), with intervals.
 
     The interval of a part of a whole ends at 0; of few recordings nothing is known but the ratio.
     """

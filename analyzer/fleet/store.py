@@ -135,16 +135,34 @@ class Store:
             yield Path(self.below(found.path))
             return
         with TemporaryDirectory(prefix="tachograph-fleet-") as folder:
-            name = posixpath.basename(found.path) or "recording.tacho"
-            target = Path(folder, name)
-            if found.path.endswith(".zip"):
-                self._get(self.below(found.path), target)
-            else:
-                target.mkdir()
-                for member in found.members:
-                    if "/" not in member and member not in (".", ".."):
-                        self._get(self.below(found.path, member), target / member)
+            target = Path(folder, posixpath.basename(found.path) or "recording.tacho")
+            self._bring(found, target)
             yield target
+
+    def copy(self, found: Found, folder: Path) -> Path:
+        """Copies a recording below a folder, with its path in the store; where it is then.
+
+        Raises StoreError if the store does not give it, or if something is there already; OSError if it cannot be
+        written.
+        """
+        parts = [part for part in found.path.split("/") if part not in ("", ".", "..")] or ["recording.tacho"]
+        target = folder.joinpath(*parts)
+        if target.exists():
+            raise StoreError(f"{target} is there already")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        hidden = target.with_name(f".tmp-{target.name}")
+        self._bring(found, hidden)
+        hidden.rename(target)
+        return target
+
+    def _bring(self, found: Found, target: Path) -> None:
+        if found.path.endswith(".zip"):
+            self._get(self.below(found.path), target)
+            return
+        target.mkdir(mode=0o700, exist_ok=True)
+        for member in found.members:
+            if "/" not in member and member not in (".", ".."):
+                self._get(self.below(found.path, member), target / member)
 
     def _get(self, path: str, target: Path) -> None:
         try:

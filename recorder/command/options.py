@@ -35,6 +35,7 @@ from tachograph.recorder.command.option_values import (
 from tachograph.recorder.labels.label_text import parse_label
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
+from tachograph.recorder.upload.destination import Destination, parse_output
 
 NUMBER, TEXT, SIZE, FLAG, LIST = "a number", "a text", "a number or a text", "true or false", "a list of texts"
 """Kinds of values in ``pyproject.toml``."""
@@ -139,9 +140,17 @@ def _of_filters(options: Options) -> str | None:
     return None
 
 
+def _of_rotate(options: Options) -> str | None:
+    if isinstance(options.path, Destination) and options.path.names_one:
+        return "--rotate makes many recordings: name a folder of the store, one that does not end in .tacho"
+    return None
+
+
 def _of_keep(options: Options) -> str | None:
     if options.rotate is None:
         return "--keep says how many windows of --rotate are kept: add --rotate 10m, for example"
+    if isinstance(options.path, Destination):
+        return "--keep is about windows on this disk, and those that are sent to a store stay there: leave it out"
     return None
 
 
@@ -155,9 +164,12 @@ def _of_snapshots(options: Options) -> str | None:
 class Options:
     """The values of the options of ``record``. Those that are None or empty were not given."""
 
-    path: Path | None = row(
-        "-o", "--output", default=None, metavar="DIR.tacho", parse=Path,
-        help="Where to put the recording, a directory.",
+    path: Path | Destination | None = row(
+        "-o", "--output", default=None, metavar="DIR.tacho|URL", parse=parse_output,
+        help="Where to put the recording: a directory, or a URL such as s3://bucket/folder, to which it is sent when "
+        "it is finished, and with --rotate window by window.",
+        more="Any URL of fsspec will do, with `pip install 'tachograph[upload]'`; see "
+        "[many recordings](../how-to/ask-many-recordings.md).",
         shown="NAME-001.tacho here, after the program; each time the next number",
     )  # fmt: skip
     interval_ms: float = row(
@@ -280,7 +292,7 @@ class Options:
         manifest="exclude", setting="exclude", told=_patterns,
     )  # fmt: skip
     rotate: Rotate | None = row(
-        "--rotate", default=None, metavar="TIME|SIZE", parse=parse_rotate,
+        "--rotate", default=None, metavar="TIME|SIZE", parse=parse_rotate, useless=_of_rotate,
         help="For programs that run for days: begin a new rotation window after so much time (30s, 10m, 1h, 1d) or "
         "after so much was written (500KB, 200MB, 1GB). DIR.tacho is the present window; closed ones are beside it as "
         "DIR.0001.tacho, DIR.0002.tacho and so on, each a whole recording.",

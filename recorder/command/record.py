@@ -18,6 +18,7 @@ from tachograph.recorder.command.target import Kind, Target
 from tachograph.recorder.labels.labels import Labels, gather_labels
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP
+from tachograph.recorder.upload.destination import Destination, check_installed
 
 if TYPE_CHECKING:
     import _socket
@@ -38,6 +39,8 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
     if target is None:
         raise Refused("nothing to record: name a script, a command, -m MODULE or -c CODE")
     check_support(options.sampler)
+    if isinstance(options.path, Destination):
+        check_installed(options.path)
     target = target.resolved()
     labels = gather_labels(options.labels, os.environ, target.folders())
     program, arguments = target.invocation(sys.orig_argv)
@@ -50,7 +53,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
     mask = launch.hold_signals()
     parameters = manifest_parameters(options, output.SEGMENT_SIZE)
     manifest = new_manifest(parameters)
-    if options.path is None:
+    if not isinstance(options.path, Path):  # what is sent to a store is made here first
         path, spool = output.claim_numbered(target.recording_stem(), manifest)
     else:
         path, spool = options.path, output.claim(options.path, manifest, force=options.force)
@@ -107,6 +110,12 @@ def _accompany(
 
     code = target.what if target.kind is Kind.CODE else None
     keep = DEFAULT_KEEP if options.keep is None else options.keep
+    uploads = None
+    if isinstance(options.path, Destination):
+        from tachograph.recorder.upload.sender import Sender
+        from tachograph.recorder.upload.uploads import Uploads
+
+        uploads = Uploads(Sender(options.path, target.recording_stem(), force=options.force))
     session = Session(
         path.absolute(),
         program,
@@ -119,6 +128,7 @@ def _accompany(
         labels=labels,
         listener=listener,
         log=log,
+        uploads=uploads,
     )
     session.begin()
     own: dict[int, Callable[[], None]] = {}
@@ -129,8 +139,13 @@ def _accompany(
     launch.release_signals()
     try:
         outcome = session.end(status)
-        if not options.quiet or outcome.unfinished or outcome.not_recorded:
-            say(summary(target.title(), path, outcome))
+        delivery = None
+        if uploads is not None:
+            if after is not None:  # it reads the recording, which will not be here any more
+                status, after = after(path, outcome, status), None
+            delivery = uploads.finish(None if outcome.unfinished else path)
+        if not options.quiet or outcome.unfinished or outcome.not_recorded or (delivery and delivery.left):
+            say(summary(target.title(), path, outcome, delivery))
         if after is not None:
             status = after(path, outcome, status)
     except BaseException:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tachograph.recorder.labels.labels import Labels
     from tachograph.recorder.rotation.rotate import Rotation
     from tachograph.recorder.rotation.rotation_settings import Rotate
+    from tachograph.recorder.upload.uploads import Uploads
 
 MAX_REASON = 500
 """Characters read of a reason that the profiled process left."""
@@ -82,6 +83,7 @@ class Session:
         labels: Labels | None = None,
         listener: _socket.socket | None = None,
         log: int | None = None,
+        uploads: Uploads | None = None,
     ) -> None:
         self._directory = directory
         self._spool = directory / SPOOL
@@ -105,6 +107,7 @@ class Session:
             self._memory,
         )
         self._labels = labels
+        self._uploads = uploads
         self._listener = listener
         self._broker: FdBroker | None = None
 
@@ -125,7 +128,8 @@ class Session:
 
     def owns(self, pid: int) -> bool:
         """Whether a child is a helper of the recording, whose status another part of it waits for."""
-        return self._rotation is not None and self._rotation.owns(pid)
+        makes_tables = self._rotation is not None and self._rotation.owns(pid)
+        return makes_tables or (self._uploads is not None and self._uploads.owns(pid))
 
     def end(self, exit_status: int) -> Outcome:
         """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal)."""
@@ -237,7 +241,13 @@ class Session:
 
         assert self._rotate is not None
         self._rotation = Rotation(
-            self._directory, self._manifest, self._rotate, self._keep, self._turn_gpu, self._memory
+            self._directory,
+            self._manifest,
+            self._rotate,
+            self._keep,
+            self._turn_gpu,
+            self._memory,
+            None if self._uploads is None else self._uploads.add,
         )
         return self._rotation
 

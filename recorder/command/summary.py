@@ -12,6 +12,7 @@ from tachograph.recorder.problems import one_line
 if TYPE_CHECKING:
     from tachograph.recorder.collect.finish import Finished
     from tachograph.recorder.command.session import Outcome
+    from tachograph.recorder.upload.uploads import Delivery
 
 # Table, and what one of its rows and what several of them are called.
 COUNTED = (
@@ -25,29 +26,53 @@ COUNTED = (
 )
 
 
-def summary(title: str, path: Path, outcome: Outcome) -> str:
-    """One line about the recording at ``path`` of the program ``title``."""
+def summary(title: str, path: Path, outcome: Outcome, delivery: Delivery | None = None) -> str:
+    """One line about the recording at ``path`` of the program ``title``; ``delivery`` if it was to be sent."""
     where = shlex.quote(str(path))
+    left = "" if delivery is None else undelivered(delivery)
     if outcome.unfinished is not None:
         return (
             f"{title} has run, but its recording could not be finished ({outcome.unfinished}); "
-            f"all that was recorded is in {where}; when that is fixed: tachograph recover {where}"
+            f"all that was recorded is in {where}; when that is fixed: tachograph recover {where}{left}"
         )
     assert outcome.finished is not None
+    if delivery is not None and delivery.url is not None:
+        where = shlex.quote(delivery.url)
     if outcome.not_recorded is not None:
-        return f"{title} was not recorded: {outcome.not_recorded}; {where} holds no samples"
+        return f"{title} was not recorded: {outcome.not_recorded}; {where} holds no samples{left}"
     what = f"{processes(outcome.finished)}: {recorded(outcome.finished)}"
     early = "" if outcome.stopped_early is None else f"; {outcome.stopped_early}"
-    which = f" ({windows(outcome)})" if outcome.windows else ""
+    which = f" ({windows(outcome, delivery)})" if outcome.windows else ""
+    following = f"tachograph analyze {where}"
+    if delivery is not None and delivery.url is not None:
+        following = f"tachograph fleet top {shlex.quote(delivery.folder)}"
     size = bytes_text(outcome.finished.size)
     return (
         f"recorded {outcome.seconds:.1f} s of {title}{what}, {size} in {where}{which}{early}; "
-        f"{lost(outcome.finished)}; next: tachograph analyze {where}"
+        f"{lost(outcome.finished)}{left}; next: {following}"
     )
 
 
-def windows(outcome: Outcome) -> str:
+def undelivered(delivery: Delivery) -> str:
+    """What the store did not take, why, and how it is sent later; nothing if it has all."""
+    dropped = (
+        f"; {delivery.dropped:,} windows were deleted, as too many waited for the store" if delivery.dropped else ""
+    )
+    if not delivery.left:
+        return dropped
+    paths = " ".join(shlex.quote(str(path)) for path in delivery.left[:3])
+    more = " ..." if len(delivery.left) > 3 else ""
+    count = "1 recording" if len(delivery.left) == 1 else f"{len(delivery.left):,} recordings"
+    return (
+        f"; the store did not take {count} ({delivery.problem}), kept here: to try again,"
+        f" tachograph upload {paths}{more} {shlex.quote(delivery.wanted)}{dropped}"
+    )
+
+
+def windows(outcome: Outcome, delivery: Delivery | None = None) -> str:
     """What came before the last window, and which of it is still there."""
+    if delivery is not None:
+        return f"the last window; {outcome.windows:,} before it, {delivery.sent:,} sent"
     there = [f"{outcome.saved:,} in snapshots"] if outcome.saved else []
     if outcome.kept:
         first, last = (shlex.quote(outcome.kept[at].name) for at in (0, -1))

@@ -82,7 +82,8 @@ class Rotation:
     """The windows of one recording. Everything but the constructor is called by one thread.
 
     ``turn_gpu`` begins another segment of GPU readings and tells its number and whether GPUs are read at all.
-    ``memory`` holds what processes write.
+    ``memory`` holds what processes write. ``hand_over`` takes the recordings of closed windows, with their uuids: then
+    none of them is kept or deleted here.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Rotation:
         keep: int,
         turn_gpu: Callable[[], tuple[int, bool]],
         memory: MemoryFiles | None = None,
+        hand_over: Callable[[Path, str], None] | None = None,
     ) -> None:
         self._memory = MemoryFiles(directory / "spool") if memory is None else memory
         self._directory = directory
@@ -100,6 +102,7 @@ class Rotation:
         self._when = when
         self._keep = keep
         self._turn_gpu = turn_gpu
+        self._hand_over = hand_over
         self._run = manifest.uuid
         self._tables = TableProcess()
         discard_hidden(directory)
@@ -201,7 +204,10 @@ class Rotation:
             self._note(self._next_note)
             self._next_note = None
         self._write_manifest()
-        self.kept.append(Kept(self._directory.parent / journal.name, journal.uuid))
+        if self._hand_over is not None:
+            self._hand_over(self._directory.parent / journal.name, journal.uuid)
+        else:
+            self.kept.append(Kept(self._directory.parent / journal.name, journal.uuid))
         if closed.snapshot:
             # Only this run deletes windows, and only those that it remembers. They are not renamed: they may be open
             # in a reader, and a kill in the midst of many renames would leave a part of them to be deleted.

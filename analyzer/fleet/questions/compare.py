@@ -8,9 +8,9 @@ import pandas as pd
 from tachograph.format import FormatError
 
 from ...diff.evidence import adjusted_alpha
-from ..statistics import FEWEST, difference, ratios
+from ..statistics import FEWEST, difference, pooled, ratios
 from .selection import Selection
-from .top import LEVELS, amounts_of, metric_named, row_sums, weights_of
+from .top import LEVELS, amounts_of, metric_named, row_sums, weights_of, with_spans
 
 MAX_TESTED = 500
 """Rows that are compared: those with the largest amounts on either side."""
@@ -26,6 +26,7 @@ def compare(
     level: str = "functions",
     metric: str = "cpu",
     total: bool = False,
+    per: str | None = None,
     limit: int = 20,
     anyway: bool = False,
 ) -> pd.DataFrame:
@@ -47,10 +48,16 @@ def compare(
         raise FormatError(f"{len(shared)} recordings are in both groups: let each condition leave out the other's")
     both.refuse_mixed(*asked.needs, "python", anyway=anyway)
     column = asked.total() if total else asked.column
+    base, new, both = (with_spans(each, per) for each in (base, new, both))
     places = row_sums(both, level, column)
     places = places[places["amount"] > 0].nlargest(MAX_TESTED, "amount", keep="first").reset_index(drop=True)
+    by_host = min(base.hosts, new.hosts) >= FEWEST
     old, young = (
-        ratios(amounts_of(side, level, column, places), weights_of(side, asked), draws=9) for side in (base, new)
+        ratios(
+            *pooled(amounts_of(side, level, column, places), weights_of(side, asked, per), side.units(by_host=by_host)),
+            draws=9,
+        )
+        for side in (base, new)
     )
     found = difference(old, young)
     p = found.p

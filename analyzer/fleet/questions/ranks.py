@@ -39,6 +39,9 @@ class Ranks:
     on which it spent more than the others' median, and how much).
     ``meeting`` is where they meet (function, or span), None where they never wait for one another.
     ``late`` is the rank that is late, None if none is.
+    ``spans`` is the same by named span: span, count (of one rank), rank, more_s (what this rank spends in the span,
+    but for the collective, beyond the others' median), file, line, function, source (where it spends most of that),
+    meeting_wait_s (the ranks' median of waiting in the collective in this span); the largest more_s first.
     """
 
     ranks: pd.DataFrame
@@ -48,6 +51,7 @@ class Ranks:
     late_s: float
     steps: float | None
     """How often the span was entered, where the program has named spans: then late_s / steps is the lateness of one."""
+    spans: pd.DataFrame
 
 
 def ranks(selection: Selection, *, function: str | None = None, anyway: bool = False) -> Ranks:
@@ -76,6 +80,7 @@ def ranks(selection: Selection, *, function: str | None = None, anyway: bool = F
         late=int(result["rank"].iat[worst]) if is_late else None,
         late_s=float(late[worst]) if is_late else 0.0,
         steps=steps,
+        spans=_by_span(chosen, None if meeting is None else str(waits.names[meeting])),
     )
 
 
@@ -212,3 +217,52 @@ def _steps(selection: Selection) -> float | None:
         "spans", "SELECT name, median(count) AS steps FROM t WHERE count > 0 GROUP BY 1 ORDER BY 2 DESC"
     )
     return float(found["steps"].iat[0]) if len(found) else None
+
+
+def _by_span(selection: Selection, meeting: str | None) -> pd.DataFrame:
+    """Of each named span the rank that spends more in it than the others."""
+    rows = selection.query(
+        "span_lines",
+        "SELECT span, key, name, any_value(file) AS file, any_value(line) AS line, recording, sum(cpu_s) AS cpu_s,"
+        " sum(main_wait_s) AS wait_s FROM t GROUP BY span, key, name, recording ORDER BY span, key, name",
+    )
+    counts = selection.query("spans", "SELECT name, median(count) AS count FROM t WHERE count > 0 GROUP BY 1")
+    count_of = dict(zip(counts["name"].tolist(), counts["count"].tolist(), strict=True))
+    texts = selection.query("lines", "SELECT key, any_value(source) AS source FROM t GROUP BY 1")
+    text_of = dict(zip(texts["key"].tolist(), texts["source"].tolist(), strict=True))
+    place = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
+    found = []
+    for span, mine in rows.groupby("span", sort=False):
+        at = place[mine["recording"].to_numpy()].to_numpy()
+        meets = (mine["name"] == meeting).to_numpy()
+        waited = np.bincount(at[meets], mine["wait_s"].to_numpy()[meets], len(selection))
+        keys, column = np.unique(mine["key"].to_numpy()[~meets], return_inverse=True)
+        times = np.zeros((len(selection), len(keys)))
+        np.add.at(times, (at[~meets], column), (mine["cpu_s"] + mine["wait_s"]).to_numpy()[~meets])
+        spent = times.sum(axis=1)
+        more = spent - _median_of_others(spent)
+        rank = int(more.argmax())
+        row: dict[str, object] = dict.fromkeys(("file", "line", "function", "source"))
+        if len(keys):
+            excess = times[rank] - np.median(np.delete(times, rank, axis=0), axis=0)
+            key = keys[int(excess.argmax())]
+            line = mine[~meets & (mine["key"] == key).to_numpy()].iloc[0]
+            row = {
+                "file": line["file"],
+                "line": int(line["line"]),
+                "function": line["name"],
+                "source": text_of.get(key),
+            }
+        found.append(
+            {
+                "span": span,
+                "count": count_of.get(span),
+                "rank": int(selection.frame["rank"].iat[rank]),
+                "more_s": max(float(more[rank]), 0.0),
+                **row,
+                "meeting_wait_s": float(np.median(waited)),
+            }
+        )
+    columns = ["span", "count", "rank", "more_s", "file", "line", "function", "source", "meeting_wait_s"]
+    frame = pd.DataFrame(found, columns=columns).astype({"line": "Int64", "count": "float64"})
+    return frame.sort_values("more_s", ascending=False, kind="stable", ignore_index=True)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
@@ -98,6 +100,22 @@ class Selection:
     def label_names(self) -> list[str]:
         """All labels that a recording has."""
         return sorted({name for each in self.frame["tags"] for name in each})
+
+    def units(self, *, by_host: bool) -> NDArray[np.int64]:
+        """The number of the unit of statistics that each recording belongs to: its host, or itself.
+
+        Recordings of one host (windows of a run, nights of a machine) are alike, so they tell less than as many of
+        different ones. Of an unknown host each recording is a unit.
+        """
+        if not by_host:
+            return np.arange(len(self))
+        hosts = self.frame["host"].fillna(self.frame["path"])
+        return np.asarray(pd.factorize(hosts)[0], np.int64)
+
+    @property
+    def hosts(self) -> int:
+        """How many units there are by host."""
+        return int(self.units(by_host=True).max(initial=-1)) + 1
 
     def refuse_mixed(self, *more: str, anyway: bool = False) -> None:
         """Refuses recordings that were made in different ways; ``more`` names columns beside MODES.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tachograph.format import FormatError
 
 from ...recording.text import printable
-from ..statistics import Ratios, ratios
+from ..statistics import FEWEST, Ratios, pooled, ratios
 from .following import follow_lines
 from .selection import Selection
 
@@ -28,7 +28,8 @@ MAX_GROUPS = 50
 class Metric:
     """An amount and what it is divided by: a column of ``recordings``, None: each recording counts as one.
 
-    ``kind`` says how ``report_data.numbers`` writes it.
+    ``kind`` says how ``report_data.numbers`` writes it, and ``of_recording`` is the column of ``recordings`` that has
+    the amount of a recording as a whole.
     """
 
     name: str
@@ -36,22 +37,32 @@ class Metric:
     whole: str | None
     kind: str
     unit: str
+    of_recording: str
     needs: tuple[str, ...] = ()
 
     def total(self) -> str:
         """The column with what the row's callees did as well."""
         return f"total_{self.column}" if self.column in ("cpu_s", "wait_s") else self.column
 
+    def each(self, per: str | None) -> tuple[str, str]:
+        """How amounts are written, and what they are: of the whole, or of one span with the name ``per``."""
+        if per is None:
+            return self.kind, self.unit
+        return ("bytes" if self.kind == "bytes" else "s"), f"{self.name} in each {printable(per, 60)}"
+
 
 METRICS = {
     each.name: each
     for each in (
-        Metric("cpu", "cpu_s", "cpu_s", "share", "share of the CPU time"),
-        Metric("wait", "wait_s", "wall_s", "s", "waiting in a second", ("waits",)),
-        Metric("allocated", "allocated_bytes", "cpu_s", "bytes", "bytes in a second of CPU", ("memory",)),
-        Metric("copied", "copied_bytes", "cpu_s", "bytes", "bytes in a second of CPU", ("memory",)),
-        Metric("held", "live_at_end_bytes", None, "bytes", "bytes in a recording", ("memory",)),
-        Metric("peak", "live_at_peak_bytes", None, "bytes", "bytes in a recording", ("memory",)),
+        Metric("cpu", "cpu_s", "cpu_s", "share", "share of the CPU time", "cpu_s"),
+        Metric("wait", "wait_s", "wall_s", "s", "waiting in a second", "wait_s", ("waits",)),
+        Metric(
+            *("allocated", "allocated_bytes", "cpu_s", "bytes", "bytes in a second of CPU", "allocated_bytes"),
+            ("memory",),
+        ),
+        Metric("copied", "copied_bytes", "cpu_s", "bytes", "bytes in a second of CPU", "copied_bytes", ("memory",)),
+        Metric("held", "live_at_end_bytes", None, "bytes", "bytes in a recording", "end_bytes", ("memory",)),
+        Metric("peak", "live_at_peak_bytes", None, "bytes", "bytes in a recording", "peak_bytes", ("memory",)),
     )
 }
 """What can be asked for."""
@@ -71,6 +82,7 @@ def top(
     metric: str = "cpu",
     by: str | None = None,
     total: bool = False,
+    per: str | None = None,
     limit: int = 20,
     anyway: bool = False,
 ) -> pd.DataFrame:
@@ -78,8 +90,9 @@ def top(
 
     Columns: with ``by`` first ``group`` (the label's value); ``name``, ``file``, ``line`` and ``source`` (of lines),
     ``path`` (of stacks); ``value`` (the amount divided by the metric's whole), ``low`` and ``high`` (the ends of its
-    95 % interval over recordings, NaN with fewer than 5), ``amount`` (the sum), ``recordings`` (how many have the
-    row), ``of`` (how many there are).
+    95 % interval over hosts, or over recordings where there are fewer than 5 hosts; NaN with fewer than 5 of them),
+    ``amount`` (the sum), ``recordings`` (how many have the row), ``of`` (how many there are). With ``per``, the name of
+    spans, amounts are divided by how many there were, and recordings without any are left out.
 
     Errors:
         FormatError: there is no such level or metric, or the recordings were made in different ways.
@@ -91,10 +104,11 @@ def top(
         raise FormatError("stacks have the metrics cpu and wait only")
     selection.refuse_mixed(*asked.needs, anyway=anyway)
     column = asked.total() if total and level != "stacks" else asked.column
+    selection = with_spans(selection, per)
     if by is None:
-        return _top_of(selection, level, asked, column, limit)
+        return _top_of(selection, level, asked, column, per, limit)
     groups = groups_of(selection, by)
-    parts = [_top_of(each, level, asked, column, limit).assign(group=value) for value, each in groups[:MAX_GROUPS]]
+    parts = [_top_of(each, level, asked, column, per, limit).assign(group=value) for value, each in groups[:MAX_GROUPS]]
     return pd.concat([part[["group", *part.columns.drop("group")]] for part in parts], ignore_index=True)
 
 
@@ -115,12 +129,15 @@ def groups_of(selection: Selection, by: str) -> list[tuple[str, Selection]]:
     ]
 
 
-def _top_of(selection: Selection, level: str, metric: Metric, column: str, limit: int) -> pd.DataFrame:
+def _top_of(selection: Selection, level: str, metric: Metric, column: str, per: str | None, limit: int) -> pd.DataFrame:
     places = row_sums(selection, level, column)
     places = places[places["amount"] > 0].nlargest(limit, "amount", keep="first").reset_index(drop=True)
     amounts = amounts_of(selection, level, column, places)
-    found = ratios(amounts, weights_of(selection, metric))
-    return _frame(selection, level, places, found)
+    by_host = selection.hosts >= FEWEST
+    units = selection.units(by_host=by_host)
+    frame = _frame(selection, level, places, ratios(*pooled(amounts, weights_of(selection, metric, per), units)))
+    frame.attrs["unit"] = "hosts" if by_host else "recordings"
+    return frame
 
 
 def row_sums(selection: Selection, level: str, column: str) -> pd.DataFrame:
@@ -166,8 +183,36 @@ def amounts_of(selection: Selection, level: str, column: str, places: pd.DataFra
     return amounts
 
 
-def weights_of(selection: Selection, metric: Metric) -> NDArray[np.float64]:
-    """What the amounts of each recording are divided by."""
+def with_spans(selection: Selection, per: str | None) -> Selection:
+    """The recordings that have spans with the name ``per``; all if that is None.
+
+    Errors:
+        FormatError: none has.
+    """
+    if per is None:
+        return selection
+    counts = _span_counts(selection, per)
+    if not counts.any():
+        known = selection.query("spans", "SELECT DISTINCT name FROM t WHERE count > 0 ORDER BY name LIMIT 12")
+        told = ", ".join(printable(name, 40) for name in known["name"]) or "none"
+        raise FormatError(f"no recording has a span {printable(per, 40)!r}; there are: {told}")
+    return Selection(selection.frame[counts > 0].reset_index(drop=True), selection.index)
+
+
+def _span_counts(selection: Selection, name: str) -> NDArray[np.float64]:
+    found = selection.query(
+        "spans",
+        "SELECT recording, sum(count) AS count FROM t JOIN wanted USING (name) GROUP BY 1",
+        wanted=pa.table({"name": [name]}),
+    )
+    counts = pd.Series(found["count"].to_numpy(), found["recording"].to_numpy(), dtype=np.float64)
+    return np.asarray(counts.reindex(selection.frame["recording"].to_numpy(), fill_value=0.0), np.float64)
+
+
+def weights_of(selection: Selection, metric: Metric, per: str | None = None) -> NDArray[np.float64]:
+    """What the amounts of each recording are divided by: the metric's whole, or how many spans ``per`` it has."""
+    if per is not None:
+        return _span_counts(selection, per)
     if metric.whole is None:
         return np.ones(len(selection))
     return np.asarray(selection.frame[metric.whole].fillna(0.0), np.float64)

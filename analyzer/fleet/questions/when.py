@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tachograph.format import FormatError
-
-from ...recording.text import printable
 from ..statistics import FEWEST, ratios
+from .places import find_place
 from .selection import Selection
-from .top import amounts_of, groups_of, metric_named, row_sums, weights_of
+from .top import amounts_of, groups_of, metric_named, weights_of, with_spans
 
 SHUFFLES = 999
 WRONG = 0.01
@@ -48,14 +46,15 @@ def when(
     by: str = "version",
     metric: str = "cpu",
     total: bool = False,
+    per: str | None = None,
     anyway: bool = False,
 ) -> Moved:
     """The first group (of a label, or ``day``) since which a function's share is another one.
 
-    The function is named by its name, or FILE:NAME. Groups are in the order of their first recordings. The step between
-    two groups is where the two parts of the fleet differ most (the largest t of all steps). How likely that is by
-    chance is found by shuffling the recordings, so that looking at many steps is accounted for. If there is a step, the
-    part before it is looked at in the same way, and so on: the first one counts.
+    The function is named by its name, or FILE:NAME; FILE:LINE names a line. Groups are in the order of their first
+    recordings. The step between two groups is where the two parts of the fleet differ most (the largest t of all
+    steps). How likely that is by chance is found by shuffling the recordings, so that looking at many steps is
+    accounted for. If there is a step, the part before it is looked at in the same way, and so on: the first one counts.
 
     Errors:
         FormatError: there is no such function or label, or the recordings were made in different ways.
@@ -63,10 +62,11 @@ def when(
     asked = metric_named(metric)
     selection.refuse_mixed(*asked.needs, anyway=anyway)
     column = asked.total() if total else asked.column
-    place = _find(row_sums(selection, "functions", column), function)
+    selection = with_spans(selection, per)
+    level, place = find_place(selection, function, column)
     groups = _in_time([(value, each) for value, each in groups_of(selection, by)])
-    amounts = [amounts_of(each, "functions", column, place)[0] for _, each, _ in groups]
-    weights = [weights_of(each, asked) for _, each, _ in groups]
+    amounts = [amounts_of(each, level, column, place)[0] for _, each, _ in groups]
+    weights = [weights_of(each, asked, per) for _, each, _ in groups]
     told = [ratios(amount[None, :], weight) for amount, weight in zip(amounts, weights, strict=True)]
     frame = pd.DataFrame(
         {
@@ -86,22 +86,6 @@ def when(
     since = None if step is None else groups[step][0]
     file = place["file"].iat[0]
     return Moved(place["name"].iat[0], file if isinstance(file, str) else None, frame, since, before, after, p)
-
-
-def _find(places: pd.DataFrame, function: str) -> pd.DataFrame:
-    """The one row of a function."""
-    file, colon, name = function.rpartition(":")
-    named = places[places["name"] == (name if colon else function)]
-    if named.empty:
-        named = places[places["name"].astype(str).str.endswith(f".{name if colon else function}")]
-    if colon:
-        named = named[named["file"].astype(str).str.endswith(file)]
-    if named.empty:
-        raise FormatError(f"no recording has time in a function {printable(function, 80)!r}")
-    if named["file"].nunique(dropna=False) > 1 or named["name"].nunique() > 1:
-        told = ", ".join(f"{row.file}:{row.name}" for row in named.head(5).itertuples(index=False))
-        raise FormatError(f"several functions have the name {printable(function, 80)!r}: name one of {told}")
-    return named.head(1).reset_index(drop=True)
 
 
 def _in_time(groups: list[tuple[str, Selection]]) -> list[tuple[str, Selection, str | None]]:

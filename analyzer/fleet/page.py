@@ -1,0 +1,298 @@
+"""The page of a fleet: one HTML file over all recordings, with what matters most of each table; the rest is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tachograph.format import FormatError
+
+from ..recording.output_file import write_page
+from ..recording.text import printable
+from ..render.html.pack import Packer, number
+from ..render.html.page import MAX_BYTES, asset, render
+from ..render.html.payload import Names
+from ..report_data.numbers import counted, percent, seconds, size
+from .questions.flame import MAX_NODES, flame
+from .questions.health import Health, health
+from .questions.memory import memory
+from .questions.selection import Selection
+from .questions.spans import spans
+from .questions.top import METRICS, Metric, amounts_of, row_sums, weights_of
+from .statistics import FEWEST, pooled, ratios
+
+STYLES = ("page.css", "charts.css", "tables.css", "fleet.css", "print.css")
+SCRIPTS = ("format.js", "dom.js", "frame.js", "data.js", "tables.js", "fleet_flame.js", "fleet.js")
+
+MOST_OF_A_ROW = 8
+"""Recordings with the most of a row that are named with it."""
+
+MAX_LABELS, MAX_VALUES = 4, 12
+"""Labels by whose values each row is told apart, and values that such a label has at most."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of each table is on the page."""
+
+    rows: int = 200
+    nodes: int = MAX_NODES
+    recordings: int = 2_000
+
+    def half(self) -> Limits:
+        """Half as much."""
+        return Limits(self.rows // 2, self.nodes // 2, self.recordings // 2)
+
+
+def write_fleet_page(
+    selection: Selection, left_out: pd.DataFrame, url: str, target: Path, *, anyway: bool = False
+) -> int:
+    """Writes the page to a file; returns its size in bytes.
+
+    Errors:
+        FormatError: the file cannot be written, or the recordings were made in different ways.
+    """
+    return write_page(fleet_page(selection, left_out, url, anyway=anyway), target)
+
+
+def fleet_page(
+    selection: Selection, left_out: pd.DataFrame, url: str, *, anyway: bool = False, limit: int = MAX_BYTES
+) -> str:
+    """The page; it holds less of each table until it has at most ``limit`` bytes, and says so."""
+    selection.refuse_mixed(anyway=anyway)
+    limits = Limits()
+    while limits.rows:
+        text = _page(selection, left_out, url, limits)
+        if len(text.encode("utf-8")) <= limit:
+            return text
+        limits = limits.half()
+    raise FormatError("the page would be too large: choose some recordings with --where")
+
+
+def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits) -> str:
+    names = Names()
+    told = health(selection, left_out)
+    # Those with the most CPU time are on the page, and the others have no number there.
+    frame = selection.frame
+    order = np.lexsort((frame["path"].to_numpy(str), -frame["cpu_s"].fillna(0.0).to_numpy()))
+    shown = order[: limits.recordings]
+    place = np.full(len(frame), -1, np.int64)
+    place[shown] = np.arange(len(shown))
+    metrics = [metric for metric in METRICS.values() if _recorded(selection, metric)]
+    labels = _labels(selection)
+    tree = flame(selection, limit=limits.nodes)
+    document: dict[str, Any] = {
+        "of": len(frame),
+        "metrics": [{"name": each.name, "kind": each.kind, "unit": each.unit} for each in metrics],
+        "labels": [{"name": each["name"], "values": each["values"]} for each in labels],
+        "recordings": _recordings(frame.iloc[shown], names),
+        "lines": {each.name: _rows(selection, "lines", each, labels, place, limits, names) for each in metrics},
+        "functions": {each.name: _rows(selection, "functions", each, labels, place, limits, names) for each in metrics},
+        "flame": {
+            "parent": tree["parent"].tolist(),
+            "name": names.numbers(tree["name"]),
+            "file": names.numbers(tree["file"]),
+            "cpu": [number(value, 5) for value in tree["total_cpu_s"].tolist()],
+            "wait": [number(value, 5) for value in tree["total_wait_s"].tolist()],
+            "recordings": [None if value is pd.NA else int(value) for value in tree["recordings"].tolist()],
+            "folded": tree["folded"].tolist(),
+        },
+        "spans": _table(spans(selection, limit=limits.rows)),
+        **_memory(selection),
+    }
+    document["names"] = names.texts
+    remarks = _remarks(told, len(frame) - len(shown), int(tree["folded"].sum()))
+    script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
+    return render(
+        "fleet.html.j2",
+        style="\n".join(asset(name) for name in STYLES),
+        script=script,
+        data=Packer().block(document),
+        title=printable(url, 200),
+        facts=_facts(told, frame),
+        remarks=remarks,
+        left_out=[(printable(row.path, 200), printable(row.reason, 300)) for row in left_out.head(200).itertuples()],
+        left_out_count=len(left_out),
+        lines=_top_lines(document, names.texts),
+    )
+
+
+def _recorded(selection: Selection, metric: Metric) -> bool:
+    return all((selection.frame[need] == "yes").any() for need in metric.needs)
+
+
+def _labels(selection: Selection) -> list[dict[str, Any]]:
+    """The labels that divide the recordings into a few groups: name, and the values of each recording as numbers."""
+    found: list[dict[str, Any]] = []
+    for name in selection.label_names():
+        values = selection.values(name)
+        known = sorted({value for value in values if value is not None})
+        enough = 2 * sum(value is not None for value in values) >= len(values)
+        if enough and 2 <= len(known) <= MAX_VALUES and len(found) < MAX_LABELS:
+            found.append(
+                {"name": printable(name, 60), "values": [printable(value, 60) for value in known], "key": name}
+            )
+    return found
+
+
+def _rows(
+    selection: Selection,
+    level: str,
+    metric: Metric,
+    labels: Sequence[dict[str, Any]],
+    place: NDArray[np.int64],
+    limits: Limits,
+    names: Names,
+) -> dict[str, Any]:
+    """The rows of a table with the largest amounts, and how many others there are."""
+    everything = row_sums(selection, level, metric.column)
+    everything = everything[everything["amount"] > 0]
+    places = everything.nlargest(limits.rows, "amount", keep="first").reset_index(drop=True)
+    amounts, weights = amounts_of(selection, level, metric.column, places), weights_of(selection, metric)
+    units = selection.units(by_host=selection.hosts >= FEWEST)
+    found = ratios(*pooled(amounts, weights, units))
+    groups = [_by_label(selection, each, amounts, weights) for each in labels]
+    rows = []
+    columns = (places[name].tolist() for name in ("name", "file", "amount", "recordings"))
+    for at, (name, file, amount, recordings) in enumerate(zip(*columns, strict=True)):
+        row: dict[str, Any] = {
+            "name": names.number(name),
+            "file": names.number(file),
+            "values": [number(float(each[at]), 5) for each in (found.value, found.low, found.high)],
+            "amount": number(float(amount), 5),
+            "recordings": int(recordings),
+            "most": _most(amounts[at], weights, place),
+            "by": [[number(float(value), 4) for value in group[:, at]] for group in groups],
+        }
+        if level == "lines":
+            line = places["line"].iat[at]
+            row["line"] = None if pd.isna(line) else int(line)
+            row["source"] = names.number(places["source"].iat[at])
+        rows.append(row)
+    rest = everything["amount"].sum() - places["amount"].sum()
+    return {"rows": rows, "others": len(everything) - len(places), "others_amount": number(float(rest), 5)}
+
+
+def _by_label(
+    selection: Selection, label: dict[str, Any], amounts: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The value of each row by the values of a label: values by rows."""
+    numbers = {
+        value: at for at, value in enumerate(sorted({v for v in selection.values(label["key"]) if v is not None}))
+    }
+    of = np.array([numbers.get(value, -1) if value is not None else -1 for value in selection.values(label["key"])])
+    result = np.full((len(numbers), len(amounts)), np.nan)
+    for at in range(len(numbers)):
+        mine = of == at
+        whole = float(weights[mine].sum())
+        if whole > 0:
+            result[at] = amounts[:, mine].sum(axis=1) / whole
+    return result
+
+
+def _most(amounts: NDArray[np.float64], weights: NDArray[np.float64], place: NDArray[np.int64]) -> list[list[Any]]:
+    """The recordings on the page with the largest amounts of a row, by their numbers there, and their values."""
+    here = np.where(place >= 0, amounts, -1.0)
+    order = np.argsort(-here, kind="stable")[:MOST_OF_A_ROW]
+    return [
+        [int(place[at]), number(float(amounts[at] / weights[at]), 5) if weights[at] > 0 else None]
+        for at in order.tolist()
+        if here[at] > 0
+    ]
+
+
+def _recordings(frame: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
+    rows = []
+    for row in frame.itertuples():
+        labels = " ".join(f"{printable(key, 60)}={printable(value, 100)}" for key, value in row.tags.items())
+        rows.append(
+            {
+                "path": names.number(printable(row.path, 300)),
+                "host": names.number(row.host if isinstance(row.host, str) else None),
+                "program": names.number(printable(row.program, 200) if isinstance(row.program, str) else None),
+                "created": names.number(row.created_utc if isinstance(row.created_utc, str) else None),
+                "labels": names.number(labels),
+                "cpu": number(float(row.cpu_s), 5),
+                "wall": number(float(row.wall_s), 5),
+                "wait": number(float(row.wait_s), 5),
+                "peak": number(float(row.peak_bytes), 5),
+            }
+        )
+    return rows
+
+
+def _memory(selection: Selection) -> dict[str, Any]:
+    if not (selection.frame["memory"] == "yes").any():
+        return {"peaks": [], "leaks": []}
+    found = memory(selection, anyway=True)
+    return {"peaks": _table(found.peaks), "leaks": _table(found.leaks.head(200))}
+
+
+def _table(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a small frame for JSON."""
+
+    def value(each: Any) -> Any:
+        if isinstance(each, str):
+            return printable(each, 300)
+        if isinstance(each, (bool, np.bool_)):
+            return bool(each)
+        return None if each is None or pd.isna(each) else number(float(each), 5)
+
+    return [{str(name): value(each) for name, each in row.items()} for row in frame.to_dict("records")]
+
+
+def _facts(told: Health, frame: pd.DataFrame) -> list[str]:
+    counts = told.counts
+    days = sorted(frame["day"].dropna())
+    span = "" if not days else days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    facts = [
+        counted(int(counts["recordings"]), "recordings"),
+        counted(int(counts["hosts"]), "hosts"),
+        f"{seconds(counts['cpu_s'])} CPU",
+        size(round(counts["bytes"])),
+        span,
+    ]
+    return [fact for fact in facts if fact]
+
+
+def _remarks(told: Health, recordings: int, folded: int) -> list[str]:
+    counts = told.counts
+    remarks = []
+    if counts["left_out"]:
+        remarks.append(f"{counted(int(counts['left_out']), 'recordings')} could not be read, and are in no figure")
+    if recordings:
+        remarks.append(f"{recordings:,} recordings with the least CPU time are in all figures, but not in the list")
+    if folded:
+        remarks.append(f"{folded:,} smallest boxes of the flame graph are in the boxes <other>")
+    share = counts["unsampled_s"] / counts["cpu_s"] if counts["cpu_s"] > 0 else 0.0
+    if percent(share):
+        remarks.append(f"{percent(share)} % of the CPU time is in no sample")
+    for name, text in (
+        ("unfinished", "were never finished: what their spools hold is counted"),
+        ("recovered", "were recovered after a crash"),
+        ("on_busy_machines", "had too few processors: their waiting and wall time tell little"),
+    ):
+        if counts[name]:
+            remarks.append(f"{int(counts[name]):,} recordings {text}")
+    for row in told.losses.itertuples():
+        if row.severity == "loss":
+            many = counted(int(row.recordings), "recordings")
+            remarks.append(printable(f"{row.doc}: {row.count:,.0f} in {many}; {row.advice}", 400))
+    return remarks
+
+
+def _top_lines(document: dict[str, Any], names: list[str]) -> list[dict[str, str]]:
+    """The first lines, for readers without scripts."""
+    rows = []
+    for row in document["lines"]["cpu"]["rows"][:40]:
+        file = names[row["file"]] if row["file"] >= 0 else names[row["name"]] if row["name"] >= 0 else "?"
+        place = f"{file}:{row['line']}" if row["line"] is not None else file
+        source = names[row["source"]] if row["source"] >= 0 else ""
+        rows.append({"place": place, "share": percent(row["values"][0]) or "0", "source": source})
+    return rows

@@ -1,0 +1,1 @@
+"""Sends finished recordings to a store: ``record --output s3://...``, ``tachograph upload``."""
