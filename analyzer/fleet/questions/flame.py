@@ -36,7 +36,7 @@ def flame(selection: Selection, *, limit: int = MAX_NODES, smallest: float = SMA
     )
     if limit < 1:
         raise FormatError("a flame graph needs at least one box")
-    parent = _rows_of_parents(found)
+    parent = rows_of_parents(found)
     own = found[list(MEASURES)].to_numpy(np.float64)
     total = _with_callees(parent, found["depth"].to_numpy(), own)
     whole = own.sum(axis=0)
@@ -50,7 +50,7 @@ def flame(selection: Selection, *, limit: int = MAX_NODES, smallest: float = SMA
     return _folded(found, parent, own, total, kept)
 
 
-def _rows_of_parents(found: pd.DataFrame) -> NDArray[np.int64]:
+def rows_of_parents(found: pd.DataFrame) -> NDArray[np.int64]:
     """The row of each node's parent, -1 where there is none."""
     stacks = found["stack"].to_numpy()
     if not len(stacks):

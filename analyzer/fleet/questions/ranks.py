@@ -8,7 +8,6 @@ clocks of different hosts are compared: only how long each rank was where.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from tachograph.format import FormatError
 
 from ...recording.text import printable
 from .following import follow_lines
+from .meetings import Waiting, find_meeting, waiting
 from .selection import Selection
 
 RANK_LABELS = ("rank", "slurm.procid")
@@ -65,22 +65,24 @@ def ranks(selection: Selection, *, function: str | None = None, anyway: bool = F
     if len(frame) < 2:
         raise FormatError("ranks are compared with one another: there is only one")
     chosen = Selection(frame, selection.index)
-    waits = _by_function(chosen)
-    meeting = _meeting(chosen, waits, function)
-    times = _times_by_line(chosen)
-    result = _told(chosen, waits, meeting, times)
+    found = waiting(chosen)
+    wall = float(frame["wall_s"].fillna(0.0).mean())
+    meeting = find_meeting(found, wall, MEETING) if function is None else _named(found, function)
+    inside = set() if meeting is None else found.inside(meeting)
+    waited = np.zeros(len(frame)) if meeting is None else found.seconds[:, meeting]
+    result = _told(chosen, waited, inside, _times_by_line(chosen))
     steps = _steps(chosen)
     late = result["late_s"].to_numpy()
     worst = int(np.argmax(late)) if meeting is not None else -1
     is_late = worst >= 0 and late[worst] > 0
     return Ranks(
         ranks=result,
-        meeting=None if meeting is None else str(waits.names[meeting]),
-        meeting_file=None if meeting is None else waits.files[meeting],
+        meeting=None if meeting is None else str(found.names[meeting]),
+        meeting_file=None if meeting is None else found.files[meeting],
         late=int(result["rank"].iat[worst]) if is_late else None,
         late_s=float(late[worst]) if is_late else 0.0,
         steps=steps,
-        spans=_by_span(chosen, None if meeting is None else str(waits.names[meeting])),
+        spans=_by_span(chosen, inside),
     )
 
 
@@ -105,50 +107,12 @@ def _one_run(selection: Selection) -> pd.DataFrame:
     return frame
 
 
-class _Waits(NamedTuple):
-    """Waiting of main threads in each function: names and files of the functions, and ranks by functions."""
-
-    names: NDArray[np.object_]
-    files: NDArray[np.object_]
-    own: _Array
-
-
-def _by_function(selection: Selection) -> _Waits:
-    rows = selection.query(
-        "functions",
-        "SELECT key, any_value(name) AS name, any_value(file) AS file, recording, sum(main_wait_s) AS own"
-        " FROM t GROUP BY key, recording",
-    )
-    keys, column = np.unique(rows["key"].to_numpy(), return_inverse=True)
-    place = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
-    row = place[rows["recording"].to_numpy()].to_numpy()
-    own = np.zeros((len(selection), len(keys)))
-    own[row, column] = rows["own"].fillna(0.0).to_numpy()
-    first = pd.Series(column).drop_duplicates().index.to_numpy()
-    names, files = np.empty(len(keys), object), np.empty(len(keys), object)
-    names[column[first]], files[column[first]] = rows["name"].to_numpy()[first], rows["file"].to_numpy()[first]
-    return _Waits(names, files, own)
-
-
-def _meeting(selection: Selection, waits: _Waits, function: str | None) -> int | None:
-    """The function in which the ranks meet: where the difference between the most and the least waiting is largest.
-
-    All ranks but the late one must wait there.
-    """
-    own = waits.own
-    if not own.size:
-        return None
-    if function is not None:
-        named = [number for number, name in enumerate(waits.names.tolist()) if function in str(name)]
-        if not named:
-            raise FormatError(f"no rank waits in a function whose name has {printable(function, 80)!r}")
-        return max(named, key=lambda number: float(own[:, number].sum()))
-    wall = selection.frame["wall_s"].fillna(0.0).to_numpy()
-    often = (own > 0).sum(axis=0) >= len(own) - 1
-    much = own.sum(axis=0) >= MEETING * wall.sum() / len(own)
-    spread = np.where(often & much, np.median(own, axis=0) - own.min(axis=0), -1.0)
-    best = int(spread.argmax())
-    return best if spread[best] > 0 else None
+def _named(found: Waiting, function: str) -> int:
+    """The function with the most waiting whose name has this in it."""
+    named = [number for number, name in enumerate(found.names.tolist()) if function in str(name)]
+    if not named:
+        raise FormatError(f"no rank waits in a function whose name has {printable(function, 80)!r}")
+    return max(named, key=lambda number: float(found.seconds[:, number].sum()))
 
 
 def _times_by_line(selection: Selection) -> tuple[pd.DataFrame, _Array]:
@@ -171,19 +135,19 @@ def _times_by_line(selection: Selection) -> tuple[pd.DataFrame, _Array]:
     return places, times
 
 
-def _told(selection: Selection, waits: _Waits, meeting: int | None, lines: tuple[pd.DataFrame, _Array]) -> pd.DataFrame:
+Functions = set[tuple[str, str | None]]
+"""Names and files of functions: of those that belong to the collective."""
+
+
+def _told(selection: Selection, waited: _Array, inside: Functions, lines: tuple[pd.DataFrame, _Array]) -> pd.DataFrame:
     frame, (places, times) = selection.frame, lines
-    waited = waits.own[:, meeting] if meeting is not None else np.zeros(len(frame))
-    others = _median_of_others(waited)
-    late = np.maximum(others - waited, 0.0) if meeting is not None else np.zeros(len(frame))
-    elsewhere = np.ones(len(places), np.bool_)
-    if meeting is not None:
-        elsewhere = (places["name"] != waits.names[meeting]).to_numpy()
+    late = np.maximum(_median_of_others(waited) - waited, 0.0)
+    elsewhere = ~_belong(places, inside)
     more = np.where(elsewhere & places["file"].notna().to_numpy(), times - _medians_of_others(times), -np.inf)
     line = more.argmax(axis=1) if more.size else np.zeros(len(frame), np.int64)
     spent = more[np.arange(len(frame)), line] if more.size else np.zeros(len(frame))
     # Of waiting in the collective, what is beyond the late rank's own is waiting for it.
-    for_it = waited - waited.min() if meeting is not None else np.zeros(len(frame))
+    for_it = waited - waited.min()
     chosen = places.iloc[line].reset_index(drop=True)
     return pd.DataFrame(
         {
@@ -219,7 +183,13 @@ def _steps(selection: Selection) -> float | None:
     return float(found["steps"].iat[0]) if len(found) else None
 
 
-def _by_span(selection: Selection, meeting: str | None) -> pd.DataFrame:
+def _belong(rows: pd.DataFrame, inside: Functions) -> NDArray[np.bool_]:
+    """Which rows (name, file) are of these functions."""
+    files = rows["file"].astype(object).where(rows["file"].notna(), None)
+    return np.array([each in inside for each in zip(rows["name"], files, strict=True)], np.bool_)
+
+
+def _by_span(selection: Selection, inside: Functions) -> pd.DataFrame:
     """Of each named span the rank that spends more in it than the others."""
     rows = selection.query(
         "span_lines",
@@ -232,9 +202,10 @@ def _by_span(selection: Selection, meeting: str | None) -> pd.DataFrame:
     text_of = dict(zip(texts["key"].tolist(), texts["source"].tolist(), strict=True))
     place = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
     found = []
+    met = pd.Series(_belong(rows, inside), rows.index)
     for span, mine in rows.groupby("span", sort=False):
         at = place[mine["recording"].to_numpy()].to_numpy()
-        meets = (mine["name"] == meeting).to_numpy()
+        meets = met[mine.index].to_numpy()
         waited = np.bincount(at[meets], mine["wait_s"].to_numpy()[meets], len(selection))
         keys, column = np.unique(mine["key"].to_numpy()[~meets], return_inverse=True)
         times = np.zeros((len(selection), len(keys)))

@@ -1,0 +1,112 @@
+"""Where ranks meet: waiting by function, with what the function calls, and what belongs to a function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ...samples.accumulate import summed
+from .flame import rows_of_parents
+from .selection import Selection
+
+_Array = NDArray[np.float64]
+_Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Waiting of all ranks (rows) in each function (columns), with what it calls, in seconds.
+
+    ``depth`` is how far from the root each function is, ``nodes`` are the call tree's: function, parent, time.
+    """
+
+    names: NDArray[np.object_]
+    files: NDArray[np.object_]
+    depth: _Array
+    seconds: _Array
+    function: _Ids
+    parent: _Ids
+    spent: _Array
+
+    def inside(self, meeting: int) -> set[tuple[str, str | None]]:
+        """Names and files of the functions that spend most of their time in calls by this one, and its own."""
+        below = np.zeros(len(self.parent), np.bool_)
+        for node, above in enumerate(self.parent.tolist()):  # callers come first
+            below[node] = self.function[node] == meeting or (above >= 0 and below[above])
+        of_all = np.bincount(self.function, self.spent, len(self.names))
+        of_it = np.bincount(self.function[below], self.spent[below], len(self.names))
+        mine = np.flatnonzero((of_it > 0.5 * of_all) | (np.arange(len(self.names)) == meeting))
+        return {(self.names[each], self.files[each]) for each in mine.tolist()}
+
+
+def waiting(selection: Selection) -> Waiting:
+    """Waiting of the recordings of a selection, one row each."""
+    rows = selection.query(
+        "stacks",
+        "SELECT stack, parent, depth, name, file, recording, coalesce(wait_s, 0) AS wait_s, coalesce(cpu_s, 0) AS cpu_s"
+        " FROM t WHERE name <> '<other>' ORDER BY depth, stack, recording",
+    )
+    tree = rows.drop_duplicates("stack", keep="first").reset_index(drop=True)
+    node_of = pd.Series(np.arange(len(tree)), tree["stack"].to_numpy())
+    rank_of = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
+    own = np.zeros((len(selection), len(tree)))
+    node = node_of[rows["stack"].to_numpy()].to_numpy()
+    np.add.at(own, (rank_of[rows["recording"].to_numpy()].to_numpy(), node), rows["wait_s"].to_numpy())
+    parent, depth = rows_of_parents(tree), tree["depth"].to_numpy()
+    keys = pd.MultiIndex.from_arrays([tree["name"], tree["file"].fillna("")])
+    function, distinct = pd.factorize(keys)
+    total = own.copy()
+    for at in range(len(tree) - 1, -1, -1):  # callers come first
+        if parent[at] >= 0:
+            total[:, parent[at]] += total[:, at]
+    seconds = np.zeros((len(selection), len(distinct)))
+    for at in np.flatnonzero(_outermost(function, parent)).tolist():
+        seconds[:, function[at]] += total[:, at]
+    spent = summed(node, (rows["wait_s"] + rows["cpu_s"]).to_numpy(np.float64), len(tree))
+    files = np.array([file or None for _, file in distinct], object)
+    weight = own.sum(axis=0) + 1e-9
+    mean = np.bincount(function, depth * weight, len(distinct)) / np.bincount(function, weight, len(distinct))
+    return Waiting(
+        np.array([name for name, _ in distinct], object), files, mean, seconds, np.asarray(function), parent, spent
+    )
+
+
+def _outermost(function: _Ids, parent: _Ids) -> NDArray[np.bool_]:
+    """Nodes none of whose callers is of the same function."""
+    result = np.ones(len(parent), np.bool_)
+    for node, mine in enumerate(function.tolist()):
+        above = int(parent[node])
+        while above >= 0:
+            if function[above] == mine:
+                result[node] = False
+                break
+            above = int(parent[above])
+    return result
+
+
+TIE = 0.95
+"""Of functions that wait nearly as unevenly as the most uneven one does, the innermost is where ranks meet."""
+
+
+def find_meeting(found: Waiting, wall_s: float, least: float) -> int | None:
+    """The function in which waiting is most uneven: where the difference of the median and the least is largest.
+
+    At least ``least`` of the time of all is spent there, all ranks wait there, or all but the late one. The latter
+    counts only where there is no such function that all have: a rank may have its own part of a collective.
+    """
+    own = found.seconds
+    if not own.size:
+        return None
+    much = own.sum(axis=0) >= least * wall_s
+    spread = np.median(own, axis=0) - own.min(axis=0)
+    missing = (own <= 0).sum(axis=0)
+    for some in (missing == 0, missing == 1):
+        uneven = np.where(some & much, spread, -1.0)
+        best = float(uneven.max())
+        if best > 0 and best >= least * wall_s / len(own):
+            near = np.flatnonzero(uneven >= TIE * best)
+            return int(near[np.lexsort((-uneven[near], -found.depth[near]))[0]])
+    return None

@@ -1,0 +1,57 @@
+"""Eight ranks meet over sockets, one of them late: the question names it, and tells what the ranks measured."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tachograph.analyzer.fleet as fleets
+from integration import support
+
+# What the ranks measure and what is recorded of it are compared.
+pytestmark = [pytest.mark.native, pytest.mark.recording, pytest.mark.quiet]
+
+PROGRAM = support.PROGRAMS / "ranks.py"
+RANKS, STEPS, LATE = 8, 20, 5
+
+
+def test_the_late_rank_of_a_real_job(tmp_path: Path) -> None:
+    started = []
+    for rank in range(RANKS):
+        command = [sys.executable, "-m", "tachograph", "record", "--cpu-only", "--quiet", "--start-paused"]
+        variables = {**support.environment(), "RANK": str(rank), "WORLD_SIZE": str(RANKS)}
+        started.append(
+            subprocess.Popen(
+                [*command, "--output", f"{rank}.tacho", str(PROGRAM), str(tmp_path / "port"), str(STEPS)],
+                cwd=tmp_path,
+                env=variables,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+    inside = np.array([float(process.communicate(timeout=120)[0]) for process in started])
+    assert [process.returncode for process in started] == [0] * RANKS
+
+    told = fleets.open(str(tmp_path)).ranks()
+    said = told.attrs
+    assert (said["late"], said["meeting"], said["meeting_file"]) == (LATE, "all_reduce", "ranks.py")
+    truth = float(np.median(np.delete(inside, LATE)) - inside[LATE])
+    assert truth > 1.5
+    assert said["late_s"] == pytest.approx(truth, rel=0.15)
+    row = told.set_index("rank").loc[LATE]
+    assert "time.sleep(0.12 if RANK == LATE" in row["source"]
+    assert row["more_s"] == pytest.approx(0.11 * STEPS, rel=0.15)
+    load = said["spans"].set_index("span").loc["load"]
+    assert (load["rank"], load["count"], load["function"]) == (LATE, STEPS, "load")
+    assert load["more_s"] == pytest.approx(0.11 * STEPS, rel=0.15)
+    sync = said["spans"].set_index("span").loc["sync"]
+    assert sync["meeting_wait_s"] == pytest.approx(float(np.median(inside)), rel=0.15)
+    command = [sys.executable, "-m", "tachograph", "fleet", "ranks", str(tmp_path), "--json", "-"]
+    answer = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+    assert answer["late"]["rank"] == LATE
+    assert {each["span"] for each in answer["spans"]} == {"compute", "load", "sync"}
