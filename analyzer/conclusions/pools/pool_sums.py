@@ -4,7 +4,8 @@ A *worker* is a native thread: one that Python did not start, while it has no Py
 where a Python thread of its process was at that moment (the table ``positions``):
 
 1. A worker that waits for work, spinning, is charged to nothing: it is idle behind one call, and not yet in another.
-2. Candidates are the threads in a call of the pool's library (``submitters.Submitters``).
+2. Candidates are the threads in a call of the pool's library, or else those that may be in one
+   (``submitters.Submitters``).
 3. A team of an OpenMP runtime belongs to the thread that created it: if that is a candidate, it is the only one.
 4. Of several candidates those that were on a CPU at that moment share the time equally: one whose call waits for
    another's is not. If none was, they share it by the CPU time that each has used since it was last looked at.
@@ -175,6 +176,8 @@ class _Judge:
         """What each thread has of its sample, in proportion; 0 for those that cannot have asked."""
         library = self._submitters.libraries[thread][sample]
         calls = self._submitters.calls(library, rows.stack)
+        if len(rows):
+            calls |= ~_any(calls, sample)[sample] & self._submitters.may_call(library, rows.stack)
         creator = calls & self._frames.keeps_teams[library] & (rows.thread == self._submitters.creator[thread][sample])
         calls = np.where(_any(creator, sample)[sample], creator, calls) if len(rows) else calls
         running = calls & rows.running

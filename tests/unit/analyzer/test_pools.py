@@ -129,6 +129,32 @@ def test_a_call_that_was_never_sampled_asked_if_it_ran(program: Program, answer:
     assert charged(answer()) == {3: 10, None: 10}
 
 
+def test_a_wait_in_the_library_tells_of_a_call(program: Program, answer: Answer) -> None:
+    program.builder.wait(program.first, 0, 5, native_frame=program.kernel)
+    program.worked((0, program.first, 0, False), (program.other, program.sleep, 0, False))
+    assert charged(answer()) == {0: 10}
+
+
+def test_the_instruction_that_calls_the_library_does_so_from_elsewhere_too(program: Program, answer: Answer) -> None:
+    """The wrapper of a library waits below two lines; only below one of them it was sampled in the library."""
+    builder = program.builder
+    wrapper = builder.code(builder.file("/site-packages/polars.py"), "collect")
+    top = builder.code(builder.file("/srv/top.py"), "top")
+    known, unseen, slept = (builder.stack((top, line), (wrapper, 7)) for line in range(3))
+    elsewhere = builder.stack((top, 1), (wrapper, 9))
+    program.called(known)
+    program.worked((0, unseen, 0, False))
+    program.worked((0, elsewhere, 0, False))  # the wrapper's next line: that may be anything
+    # What is known to do something else does not call: it waits outside of the library.
+    builder.wait(slept, 0, 5, native_frame=OTHER_FRAME)
+    program.worked((0, slept, 0, False))
+    # Who is known to call is preferred.
+    program.worked((0, unseen, 0, False), (program.other, known, 0, False))
+    rows = answer().lines.set_index("line")["total_pool_cpu_s"]
+    assert (rows[2], rows[1]) == pytest.approx((0.01, 0.01))
+    assert answer().totals.pool_unattributed_s == pytest.approx(0.02)
+
+
 @pytest.mark.parametrize(
     ("symbol", "library", "waits"),
     [
