@@ -17,6 +17,7 @@ from tachograph.format import FormatError
 
 from ..profile.build import Asked, ask, conclude, measure, named_scope
 from ..profile.profile import Profile, Question
+from ..recording.frame import Frame, WholeNumbers
 from ..recording.opened import Recording
 from ..recording.text import printable
 from ..recording.tree import NOTHING
@@ -66,7 +67,7 @@ def sums_of(path: Path, found: Found, question: Question) -> dict[str, pa.Table]
     with Recording.open(path) as recording:
         asked = ask(recording, question)
         spans = _span_nodes(asked)
-        profile = conclude(asked, measure(asked, *([] if spans is None else [spans])))
+        profile = conclude(asked, measure(asked, *([] if spans is None else [spans])), brief=True)
         files = _Files.of(recording, profile)
         return {
             "recordings": _about(recording, profile, found),
@@ -144,19 +145,16 @@ def _losses(profile: Profile, key: int) -> pa.Table:
 
 
 def _functions(profile: Profile, files: _Files, key: int) -> pa.Table:
-    frame = profile.functions
-    names = frame["function"].astype(str).tolist()
+    frame = profile.frames.functions
+    names = [str(name) for name in frame["function"].tolist()]
     paths = [files.path(file, name) for file, name in zip(frame["file_id"].tolist(), names, strict=True)]
     keys = [key_of(path or "", name) for path, name in zip(paths, names, strict=True)]
-    told = pd.DataFrame({"key": keys, "name": names, "file": paths})
-    return _summed("functions", told, frame, key)
+    return _summed("functions", {"key": keys, "name": names, "file": paths}, frame, key)
 
 
 def _lines(profile: Profile, files: _Files, key: int) -> pa.Table:
-    frame = profile.lines
-    names = frame["function"].astype(object).where(frame["function"].notna(), None).tolist()
-    ids = frame["file_id"].tolist()
-    lines = [None if pd.isna(line) else int(line) for line in frame["line"].tolist()]
+    frame = profile.frames.lines
+    names, ids, lines = (frame[name].tolist() for name in ("function", "file_id", "line"))
     paths = [files.path(file, name) for file, name in zip(ids, names, strict=True)]
     digests = [files.digests[file] if path is not None else None for file, path in zip(ids, paths, strict=True)]
     keys = [
@@ -164,32 +162,40 @@ def _lines(profile: Profile, files: _Files, key: int) -> pa.Table:
         for path, name, line, digest in zip(paths, names, lines, digests, strict=True)
     ]
     sources = [text[:500] if isinstance(text, str) else None for text in frame["source"].tolist()]
-    columns = {"key": keys, "name": names, "file": paths, "sha256": digests, "source": sources}
-    told = pd.DataFrame({**columns, "line": pd.array(lines, "Int64")})
-    return _summed("lines", told, frame, key)
+    columns = {"key": keys, "name": names, "file": paths, "sha256": digests, "source": sources, "line": lines}
+    return _summed("lines", columns, frame, key)
 
 
-def _summed(name: str, told: pd.DataFrame, frame: pd.DataFrame, key: int) -> pa.Table:
+def _summed(name: str, told: dict[str, list[Any]], frame: Frame, key: int) -> pa.Table:
     """The measures of rows, those of one key together; the smallest rows beyond MAX_ROWS are one."""
-    values = pd.DataFrame({each: frame[each].astype(float).to_numpy() for each in MEASURES if each in frame})
-    weights = values.reindex(columns=["total_cpu_s", "total_wait_s"]).fillna(0.0).sum(axis=1).to_numpy()
-    kept = np.zeros(len(told), np.bool_)
-    kept[np.argsort(-weights, kind="stable")[:MAX_ROWS]] = True
-    if not kept.all():
-        rest = told[~kept].iloc[:1].copy()
-        rest[[column for column in told if column != "key"]] = None
-        rest["key"], rest["name"] = key_of(OTHER), OTHER
-        sums = values[~kept].sum(min_count=1).to_frame().T
-        told = pd.concat([told[kept], rest], ignore_index=True)
-        values = pd.concat([values[kept], sums], ignore_index=True)
-    if told["key"].duplicated().any():
-        groups = told["key"].to_numpy()
-        values = values.groupby(groups, sort=False).sum(min_count=1).reset_index(drop=True)
-        told = told.groupby(groups, sort=False).first().reset_index(drop=True)
-    columns = {column: told[column].tolist() for column in told}
-    columns = {column: [None if value is pd.NA else value for value in each] for column, each in columns.items()}
-    amounts = {column: values[column].to_numpy() for column in values}
-    return table_of(name, {"recording": [key] * len(told), **columns, **amounts})
+    known = [each for each in MEASURES if each in frame]
+    values = np.stack([_floats(frame[each]) for each in known], axis=1)
+    weights = np.nan_to_num(values[:, [known.index("total_cpu_s"), known.index("total_wait_s")]]).sum(axis=1)
+    if len(weights) > MAX_ROWS:
+        order = np.argsort(-weights, kind="stable")
+        kept, rest = np.sort(order[:MAX_ROWS]), order[MAX_ROWS:]
+        told = {column: [each[row] for row in kept.tolist()] for column, each in told.items()}
+        for column, each in told.items():
+            each.append(key_of(OTHER) if column == "key" else OTHER if column == "name" else None)
+        unknown = np.isnan(values[rest]).all(axis=0)
+        values = np.vstack([values[kept], np.where(unknown, np.nan, np.nansum(values[rest], axis=0))])
+    distinct, first, row_of = np.unique(np.array(told["key"], np.int64), return_index=True, return_inverse=True)
+    if len(distinct) < len(values):
+        order = np.sort(first)
+        groups = np.searchsorted(order, first)[row_of]
+        sums, seen = np.zeros((2, len(order), len(known)))
+        np.add.at(sums, groups, np.nan_to_num(values))
+        np.add.at(seen, groups, ~np.isnan(values))
+        values = np.where(seen > 0, sums, np.nan)
+        told = {column: [each[row] for row in order.tolist()] for column, each in told.items()}
+    amounts: dict[str, Any] = {each: values[:, column] for column, each in enumerate(known)}
+    return table_of(name, {"recording": [key] * len(values), **told, **amounts})
+
+
+def _floats(values: Any) -> NDArray[np.float64]:
+    if isinstance(values, WholeNumbers):
+        return np.where(values.unknown, np.nan, values.values).astype(np.float64)
+    return np.asarray(values, np.float64)
 
 
 def _stacks(profile: Profile, files: _Files, key: int) -> pa.Table:
@@ -313,7 +319,7 @@ def _sources(recording: Recording, profile: Profile, files: _Files, key: int) ->
     texts = recording.table("files").column("source")
     rows = [
         (files.paths[file], files.digests[file], text)
-        for file in sorted({file for file in profile.lines["file_id"].tolist() if 0 <= file < len(files.paths)})
+        for file in sorted({file for file in profile.frames.lines["file_id"].tolist() if 0 <= file < len(files.paths)})
         if files.digests[file] is not None and (text := texts[file].as_py()) is not None and len(text) <= MAX_SOURCE
     ]
     columns = {name: [row[place] for row in rows] for place, name in enumerate(("file", "sha256", "source"))}

@@ -130,7 +130,7 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     stream.feed(reduction, asked.paths, pools, *(sink for sink in (spans, gpu) if sink is not None), *more)
     facts = reduction.facts()
     release_unused()
-    held = read_held(recording, asked.window, asked.filter, asked.wall_s)
+    held = read_held(recording, asked.window, asked.filter, asked.wall_s, stream.phases)
     by_path = held_paths(held, asked.paths.paths)
     gpus = None if gpu is None else gpu.sums()
     return Measured(facts, held, by_path, spans, readings, gpus, asked.paths.facts(by_path.sums), pools)
@@ -146,8 +146,14 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
     return conclude(asked, measure(asked), leak_definition)
 
 
-def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition | None = None) -> Profile:
-    """Draws the conclusions from what was measured: scope, lines, functions, threads, leaks, totals."""
+def conclude(
+    asked: Asked, measured: Measured, leak_definition: LeakDefinition | None = None, *, brief: bool = False
+) -> Profile:
+    """Draws the conclusions from what was measured: scope, lines, functions, threads, leaks, totals.
+
+    ``brief`` is enough for sums of many recordings, and sooner done: without files, native functions, tasks, repeated
+    work, calls, and what lines held over time.
+    """
     recording, question, held = asked.recording, asked.question, measured.held
     threads = recording.table("threads")
     tree, sources = measured.paths.calls, Sources(recording.table("files"), recording.table("codes"))
@@ -159,7 +165,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
     leaks = held.leaks(recording, tree, in_scope, placed, sources, definition)
     names = summary.sums.names
     summary = summary.with_more(
-        *held.columns(names, tree, in_scope, leaks),
+        *held.columns(names, tree, in_scope, leaks, brief=brief),
         GpuColumns(names, measured.gpu),
         PoolColumns(names),
         WaitColumns(names),
@@ -169,6 +175,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
     processes = frame_of(recording, asked.window, asked.lifetimes, asked.filter.processes, by_thread, memory)
     devices = None if measured.readings is None else describe_gpu(recording, measured.readings, asked.window)
     totals = _totals(asked, measured, summary, by_thread, processes, devices)
+    nothing = Frame({})
     return Profile(
         question=question,
         scope=scope.text,
@@ -178,19 +185,23 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         quality=_quality(asked, measured, totals, devices),
         frames=Frames(
             lines=summary.lines(in_scope, sources),
-            functions=with_calls(summary.functions(in_scope), _calls(asked, tree), tree),
-            native_functions=native_rows(
-                measured.paths, summary.total_cpu_ns, summary.effective, waits_known=summary.waits_known
-            ),
-            files=summary.files(in_scope),
+            functions=with_calls(summary.functions(in_scope), None if brief else _calls(asked, tree), tree),
+            native_functions=nothing
+            if brief
+            else native_rows(measured.paths, summary.total_cpu_ns, summary.effective, waits_known=summary.waits_known),
+            files=nothing if brief else summary.files(in_scope),
             threads=by_thread,
             processes=processes,
-            tasks=sum_tasks(recording, tree, summary.sums, summary.effective, waits_known=summary.waits_known),
+            tasks=nothing
+            if brief
+            else sum_tasks(recording, tree, summary.sums, summary.effective, waits_known=summary.waits_known),
             leaks=None if leaks is None else leaks.listed,
             spans=sum_spans(asked.spans, asked.window, held, measured.named_spans)
             if recording.recorded("spans")
             else None,
-            redundancies=find_redundancies(
+            redundancies=None
+            if brief
+            else find_redundancies(
                 recording, Lines(placed[0].node_rows, placed[1], sources), asked.window, asked.filter
             ),
         ),

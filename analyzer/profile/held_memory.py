@@ -21,6 +21,7 @@ from ..conclusions.memory.visits import averages
 from ..recording.call_tree import CallTree
 from ..recording.filter import Filter
 from ..recording.frame import Frame
+from ..recording.interpreter_phases import InterpreterPhases
 from ..recording.opened import Recording
 from ..recording.sources import Sources
 from ..recording.time_window import Window
@@ -128,14 +129,24 @@ class Held:
         )
 
     def columns(
-        self, names: tuple[str, ...], tree: CallTree, in_scope: NDArray[np.bool_], leaks: Leaks | None
+        self,
+        names: tuple[str, ...],
+        tree: CallTree,
+        in_scope: NDArray[np.bool_],
+        leaks: Leaks | None,
+        *,
+        brief: bool = False,
     ) -> Sequence[MoreColumns]:
-        """What makes the columns of the frames of a summary whose measures are ``names``."""
-        visits = averages(self.heap, tree, in_scope, self.filter.named) if self.heap is not None else None
+        """What makes the columns of the frames of a summary whose measures are ``names``.
+
+        ``brief``: without timelines and averages.
+        """
+        wanted = self.heap is not None and not brief
+        visits = averages(self.heap, tree, in_scope, self.filter.named) if wanted and self.heap is not None else None
         copied = self.copy_sums
         whole = None if copied is None else (copied.total("copied_beyond"), copied.total("copied_variance"))
         return (
-            HeapColumns(names, self.heap, self.heap_sums, self.filter.named, self.wall_s, visits),
+            HeapColumns(names, self.heap, self.heap_sums, self.filter.named, self.wall_s, visits, timelines=not brief),
             CopyColumns(names, whole, self.wall_s),
             LeakColumns(leaks, self.heap_sums.sites if self.heap_sums else None),
         )
@@ -145,15 +156,22 @@ class Held:
         return describe_memory(self.heap, threads_by_process(recording)) if self.heap is not None else None
 
 
-def read_held(recording: Recording, window: Window, wanted: Filter, wall_s: float | None) -> Held:
+def read_held(
+    recording: Recording,
+    window: Window,
+    wanted: Filter,
+    wall_s: float | None,
+    phases: InterpreterPhases | None = None,
+) -> Held:
     """Reads memory and copies of the part of a recording that lies in ``window``, and sums them up.
 
-    Only the wanted processes are read. Where threads are wanted, it is what these allocated and copied.
+    Only the wanted processes are read. Where threads are wanted, it is what these allocated and copied. ``phases`` are
+    those of the recording, where they are known already.
     """
     threads = recording.rows("threads")
-    heap = read_heap(recording, window, wanted.processes)
+    sites = Sites(recording, phases)
+    heap = read_heap(recording, window, wanted.processes, sites)
     heap_sums = sum_up(heap, threads, wanted.named) if heap is not None else None
-    sites = heap.sites if heap is not None else Sites(recording)
     copies = read_copies(recording, window, sites)
     copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, wanted.threads, threads)
     return Held(heap, heap_sums, copy_sums, by_thread, wanted, wall_s, copies, sites)

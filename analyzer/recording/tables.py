@@ -25,6 +25,9 @@ from tachograph.format.arrays import no_rows
 BATCH_ROWS = 1 << 19
 """Rows that are in memory at a time while a long table is read."""
 
+MANY_ROWS = 1 << 16
+"""A table with fewer rows is read by one thread: handing columns to others takes longer than reading them."""
+
 MAX_DEFINITIONS = 50_000_000
 """Rows of a table of definitions; the recorder's limits lie far below."""
 
@@ -79,7 +82,7 @@ class Tables:
             rows = file.metadata.num_rows
             if rows > MAX_DEFINITIONS:
                 raise FormatError(f"{_file(name)}: has {rows} rows, more than the {MAX_DEFINITIONS} it may have")
-            table = complete(spec, _plain(file.read(columns=self._present(name, spec.schema.names)), spec))
+            table = complete(spec, _plain(_read(file, self._present(name, spec.schema.names)), spec))
             check_batch(spec, table, self._limits(spec), _file(name))
         if name in ("stacks", "native_stacks"):
             check_depth(table, _file(name))
@@ -118,7 +121,9 @@ class Tables:
         """Some columns of one row group of a table."""
         spec = self._specification.tables[name]
         with self._open(name) as file:
-            table = _plain(file.read_row_group(group, columns=list(columns)).select(list(columns)), spec)
+            many = file.metadata.row_group(group).num_rows >= MANY_ROWS
+            found = file.read_row_group(group, columns=list(columns), use_threads=many)
+            table = _plain(found.select(list(columns)), spec)
             check_batch(spec, table, self._limits(spec), _file(name))
         return table
 
@@ -149,6 +154,10 @@ def _file(table: str) -> str:
     return f"{table}.parquet"
 
 
+def _read(file: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
+    return file.read(columns=columns, use_threads=file.metadata.num_rows >= MANY_ROWS)
+
+
 def _batches(file: pq.ParquetFile, rows: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Batches of at most ``rows`` rows: some row groups at a time, or one.
 
@@ -161,7 +170,8 @@ def _batches(file: pq.ParquetFile, rows: int, columns: Sequence[str]) -> Iterato
         while last < len(sizes) and total + sizes[last] <= rows:
             total += sizes[last]
             last += 1
-        yield from file.iter_batches(rows, row_groups=list(range(first, last)), columns=columns, use_threads=True)
+        groups = list(range(first, last))
+        yield from file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=total >= MANY_ROWS)
         first = last
 
 

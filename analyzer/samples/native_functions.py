@@ -49,6 +49,7 @@ class NativeFunctions:
         frames, modules = recording.table("native_frames"), recording.table("modules")
         classes = frame_classes(frames, modules, recording.table("processes"))
         paths = [printable(path, 4096) for path in modules.column("path").to_pylist()]
+        libraries = list(map(library_name, paths))
         recorder = matching(modules, RECORDER)
         self.names: list[str] = []
         self.libraries: list[str | None] = []
@@ -75,12 +76,13 @@ class NativeFunctions:
             if _folded(kind, symbol) or (module is not None and recorder[module]):
                 continue
             path = None if module is None else paths[module]
-            name = f"[{library_name(path) or 'unknown'}]" if symbol is None else plain_name(symbol)
+            library = None if module is None else libraries[module]
+            name = f"[{library or 'unknown'}]" if symbol is None else plain_name(symbol)
             number = numbers.setdefault((name, path), len(self.names))
             if number == len(self.names):
                 self.names.append(name)
                 self.paths.append(path)
-                self.libraries.append(library_name(path))
+                self.libraries.append(library)
                 self.starting.append(kind == FrameClass.RUNTIME or _START.match(name) is not None)
                 self.joined.append(symbol is None or cython_name(symbol) is not None)
                 self.sources.append(None)

@@ -100,6 +100,10 @@ def native_name(recording: Recording, frame: int) -> str | None:
     frames, modules = recording.table("native_frames"), recording.table("modules")
     module, symbol = (frames.column(name)[frame].as_py() for name in ("module", "symbol"))
     file = None if module is None else printable(PurePosixPath(modules.column("path")[module].as_py()).name, 100)
+    return _named(symbol, file)
+
+
+def _named(symbol: str | None, file: str | None) -> str | None:
     if symbol is None:
         return file
     return printable(rust_name(symbol) or symbol, 200) + (f" in {file}" if file else "")
@@ -113,8 +117,10 @@ def _native_names(recording: Recording) -> list[str | None]:
         path for path, own in zip(paths, modules.column("interpreter").to_pylist(), strict=True) if own is True
     }
     recorder = matching(modules, RECORDER)
+    files = [printable(PurePosixPath(path).name, 100) for path in paths]
     names: list[str | None] = []
-    for frame, module in enumerate(frames.column("module").to_pylist()):
+    columns = (frames.column(name).to_pylist() for name in ("module", "symbol"))
+    for module, symbol in zip(*columns, strict=True):
         foreign = module is not None and paths[module] not in interpreters and not recorder[module]
-        names.append(f"<{native_name(recording, frame)}>" if foreign else None)
+        names.append(f"<{_named(symbol, files[module])}>" if foreign else None)
     return names

@@ -117,14 +117,17 @@ class Heap:
         return (self.lifetimes.start_ns <= moment_ns) & (self.gone_ns >= moment_ns)
 
 
-def read_heap(recording: Recording, window: Window, wanted: NDArray[np.bool_] | None = None) -> Heap | None:
+def read_heap(
+    recording: Recording, window: Window, wanted: NDArray[np.bool_] | None = None, sites: Sites | None = None
+) -> Heap | None:
     """The heap of the part of a recording that lies in ``window``; None if memory was not recorded.
 
-    ``wanted`` says which processes are asked for; None: all.
+    ``wanted`` says which processes are asked for; None: all. ``sites`` are used where they are known already.
     """
     if not recording.recorded("memory") and not recording.recorded("allocations"):
         return None
-    sites, counters, lifetimes = Sites(recording), read_counters(recording, wanted), read_process_lifetimes(recording)
+    sites = Sites(recording) if sites is None else sites
+    counters, lifetimes = read_counters(recording, wanted), read_process_lifetimes(recording)
     calibrated = calibrate(read_blocks(recording, sites, wanted), counters)
     blocks = calibrated.blocks
     processes = distinct(np.concatenate((counters.process, blocks.process)))

@@ -59,6 +59,8 @@ class HeapColumns:
     """By thread, whether it was asked for; None: all."""
     wall_s: float | None
     averages: Averages | None
+    timelines: bool = True
+    """Whether the column ``timeline`` is wanted; it takes longest."""
 
     @cached_property
     def _events(self) -> Events:
@@ -114,7 +116,7 @@ class HeapColumns:
             least = np.maximum(least, values["live_at_end_bytes"])
         peaks = np.maximum(peaks, least)
         whole = heap.peak.bytes if not np.isnan(heap.peak.bytes) else float(peaks.max(initial=0.0))
-        wanted = np.argsort(-peaks, kind="stable")[:MAX_TIMELINES]
+        wanted = np.argsort(-peaks, kind="stable")[: MAX_TIMELINES if self.timelines else 0]
         timeline: NDArray[Any] = np.full(placement.rows, None, object)
         for index in wanted.tolist():
             if curves.first[index] < curves.first[index + 1] and peaks[index] >= MIN_TIMELINE * whole:

@@ -15,6 +15,7 @@ import pytest
 
 from browser import story
 from tachograph.analyzer import Question, Recording
+from tachograph.analyzer.fleet import page as fleet_page
 from tachograph.analyzer.render.html import difference
 from tachograph.analyzer.render.html.page import FOLDER, SCRIPTS, STYLES, report
 from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
@@ -138,7 +139,8 @@ def test_unknown_is_not_nothing(builder: Builder, picture: Callable[..., ReportD
 
 
 def test_every_asset_is_used() -> None:
-    used = {*SCRIPTS, *STYLES, *difference.SCRIPTS, *difference.STYLES}
+    pages = (difference, fleet_page)
+    used = {*SCRIPTS, *STYLES, *(name for page in pages for name in (*page.SCRIPTS, *page.STYLES))}
     assert {path.name for path in (FOLDER / "assets").iterdir()} == used
     for name in used:
         text = (FOLDER / "assets" / name).read_text("utf-8")
