@@ -1,7 +1,7 @@
 """The recording side of tachograph.
 
 ``from tachograph.recorder import loop, pause, resume, snapshot, span`` work inside a recorded program and do nothing
-anywhere else.
+anywhere else. ``record``, ``start`` and ``stop`` record the program that calls them.
 This module is imported in the profiled process and therefore imports next to nothing itself.
 """
 
@@ -10,7 +10,52 @@ import sys
 from tachograph.recorder.inprocess.named_spans import Span, span
 from tachograph.recorder.inprocess.watched_loop import loop
 
-__all__ = ["Span", "loop", "pause", "resume", "snapshot", "span"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+    from typing import Any
+
+    from tachograph.recorder.attached.recording import Recorded
+    from tachograph.recorder.problems import RecordingError
+
+__all__ = ["RecordingError", "Span", "loop", "pause", "record", "resume", "snapshot", "span", "start", "stop"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "RecordingError":
+        from tachograph.recorder.problems import RecordingError
+
+        return RecordingError
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def record(path: "str | os.PathLike[str]", **options: "Any") -> "Recorded":
+    """Record this process while a ``with`` block runs, into ``path``, a directory that is made.
+
+    ``options`` are those of ``tachograph record`` (docs/how-to/record-from-inside.md): ``memory=False``,
+    ``interval=5``, ``force=True``. Where ``with`` begins and ends, RecordingError says in one line what is wrong.
+    """
+    from tachograph.recorder.attached.recording import Recorded
+
+    return Recorded(path, options)
+
+
+def start(path: "str | os.PathLike[str]", **options: "Any") -> "Path":
+    """Record this process from here to :func:`stop`; options and errors are those of :func:`record`."""
+    from tachograph.recorder.attached.recording import begin
+
+    return begin(path, options)
+
+
+def stop() -> "Path":
+    """End what :func:`start` began; returns the path of the recording, which is complete.
+
+    RecordingError says in one line what is wrong: that nothing is being recorded, for example.
+    """
+    from tachograph.recorder.attached.recording import end
+
+    return end()
 
 
 def pause() -> None:

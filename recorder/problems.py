@@ -14,6 +14,10 @@ class Refused(Exception):  # noqa: N818 - it is not an error of ours
         self.message = message
 
 
+class RecordingError(Exception):
+    """A recording from inside a program could not be begun or ended; one line says why."""
+
+
 def one_line(text: str) -> str:
     """``text`` without line breaks and control characters, which names of files may hold."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))

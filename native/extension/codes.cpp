@@ -60,6 +60,12 @@ void on_death(const void* code) { deaths_at(code).fetch_add(1, std::memory_order
 
 void watch_code_deaths() { tg_watch_code_deaths(on_death); }
 
+// What dies from now on is not told: what is remembered may be of code that is gone.
+void unwatch_code_deaths() {
+    tg_unwatch_code_deaths();
+    for (Remembered& place : g.remembered) place.check.store(0, std::memory_order_relaxed);
+}
+
 // Where the parts of a code object's record are.
 struct Codes::Content {
     Text filename;

@@ -13,6 +13,7 @@ namespace tachograph {
 // us when one dies, in the interpreter that calls this. In 3.11, and as long as there are
 // subinterpreters, the content of its names and its line table has to do.
 void watch_code_deaths();
+void unwatch_code_deaths();
 
 class Codes {
   public:

@@ -327,9 +327,18 @@ static int on_code_event(PyCodeEvent event, PyCodeObject* code) {
     return 0;
 }
 
+static int code_watcher = -1;
+
 void tg_watch_code_deaths(void (*died)(const void* code)) {
     on_code_death = died;
-    if (PyCode_AddWatcher(on_code_event) < 0) PyErr_Clear();
+    if (code_watcher >= 0) return;
+    code_watcher = PyCode_AddWatcher(on_code_event);
+    if (code_watcher < 0) PyErr_Clear();
+}
+
+void tg_unwatch_code_deaths(void) {
+    if (code_watcher >= 0 && PyCode_ClearWatcher(code_watcher) < 0) PyErr_Clear();
+    code_watcher = -1;
 }
 
 PyObject* tg_local_variable(PyFrameObject* frame, const char* name) {
@@ -337,6 +346,7 @@ PyObject* tg_local_variable(PyFrameObject* frame, const char* name) {
 }
 #else
 void tg_watch_code_deaths(void (*died)(const void* code)) { (void)died; }
+void tg_unwatch_code_deaths(void) {}
 
 PyObject* tg_local_variable(PyFrameObject* frame, const char* name) {
     PyObject* locals = PyFrame_GetLocals(frame);

@@ -119,6 +119,7 @@ void* tg_running_thread_state(void);
 // `died` is called for each code object that is about to be freed. Nothing where `code_deaths_told`
 // is 0, nor if other watchers have taken all places.
 void tg_watch_code_deaths(void (*died)(const void* code));
+void tg_unwatch_code_deaths(void);
 // The value of a local variable, a new reference; NULL with an exception set if there is none.
 PyObject* tg_local_variable(PyFrameObject* frame, const char* name);
 // Whether os.fork counts the threads, to warn of several, after the functions of register_at_fork:

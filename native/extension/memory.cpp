@@ -52,6 +52,20 @@ Small kind_of_small_blocks(const tg_api* api) {
     return kind;
 }
 
+// What was put around the interpreter's allocators, and around what.
+struct Watched {
+    PyMemAllocatorEx ours{};
+    PyMemAllocatorEx theirs{};
+    bool wrapped = false;
+};
+Watched g_watched[sizeof kDomainsOfPython / sizeof kDomainsOfPython[0]];
+PyObjectArenaAllocator g_our_arenas{};
+PyObjectArenaAllocator g_their_arenas{};
+
+bool same(const PyMemAllocatorEx& a, const PyMemAllocatorEx& b) {
+    return a.ctx == b.ctx && a.malloc == b.malloc && a.free == b.free;
+}
+
 bool native_blocks_are_seen(const tg_api* api) {
     // Not PyMem_RawMalloc: from 3.15 on it is not malloc where PYTHONMALLOC says mimalloc.
     void* block = calloc(1, 5000);
@@ -65,7 +79,7 @@ bool native_blocks_are_seen(const tg_api* api) {
 static_assert(sizeof(PyMemAllocatorEx) == sizeof(tg_allocator));
 static_assert(sizeof(PyObjectArenaAllocator) == sizeof(tg_arena_allocator));
 
-bool watch_memory(const tg_api* api) {
+bool watch_memory(const tg_api* api, bool alone) {
     if (!native_blocks_are_seen(api)) {
         // Then no block can be told from a small one either.
         api->count_loss(TG_LOSS_NATIVE_UNSEEN);
@@ -82,11 +96,16 @@ bool watch_memory(const tg_api* api) {
         memcpy(&original, &arenas, sizeof original);
         tg_arena_allocator wrapper;
         if (api->wrap_arenas(&original, pools, &wrapper)) {
+            g_their_arenas = arenas;
             memcpy(&arenas, &wrapper, sizeof arenas);
+            g_our_arenas = arenas;
             PyObject_SetArenaAllocator(&arenas);
         }
     }
-    for (const Domain& domain : kDomainsOfPython) {
+    for (size_t i = 0; i < sizeof kDomainsOfPython / sizeof kDomainsOfPython[0]; ++i) {
+        const Domain& domain = kDomainsOfPython[i];
+        // Used without the GIL: where other threads run, it is not changed under them.
+        if (domain.theirs == PYMEM_DOMAIN_RAW && !alone) continue;
         PyMemAllocatorEx allocator;
         PyMem_GetAllocator(domain.theirs, &allocator);
         tg_allocator original;
@@ -94,11 +113,37 @@ bool watch_memory(const tg_api* api) {
         tg_allocator wrapper;
         const bool raw = domain.ours == TG_DOMAIN_RAW;
         if (!api->wrap_allocator(domain.ours, &original, raw ? nullptr : pools, &wrapper)) continue;
+        g_watched[i].theirs = allocator;
         memcpy(&allocator, &wrapper, sizeof allocator);
+        g_watched[i].ours = allocator;
+        g_watched[i].wrapped = true;
         PyMem_SetAllocator(domain.theirs, &allocator);
     }
     api->begin_memory(pools, small != Small::unknown ? 1 : 0);
     return small != Small::unknown;
+}
+
+void unwatch_memory(const tg_api* api) {
+    bool all = true;
+    for (size_t i = 0; i < sizeof g_watched / sizeof g_watched[0]; ++i) {
+        if (!g_watched[i].wrapped) continue;
+        PyMemAllocatorEx now;
+        PyMem_GetAllocator(kDomainsOfPython[i].theirs, &now);
+        g_watched[i].wrapped = false;
+        // One that was put around ours (tracemalloc's, for example) goes on calling it.
+        if (same(now, g_watched[i].ours))
+            PyMem_SetAllocator(kDomainsOfPython[i].theirs, &g_watched[i].theirs);
+        else
+            all = false;
+    }
+    PyObjectArenaAllocator arenas;
+    PyObject_GetArenaAllocator(&arenas);
+    if (g_our_arenas.alloc && arenas.alloc == g_our_arenas.alloc)
+        PyObject_SetArenaAllocator(&g_their_arenas);
+    else if (g_our_arenas.alloc)
+        all = false;
+    g_our_arenas = {};
+    if (all) api->unwrapped();
 }
 
 void check_memory(const tg_api* api) {

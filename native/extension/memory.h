@@ -7,7 +7,10 @@ namespace tachograph {
 
 // Wraps the allocators of all domains, and begins the memory part of the recording. With the GIL.
 // False if the interpreter's blocks cannot be seen.
-bool watch_memory(const tg_api* api);
+// `alone`: no other thread of the program can be allocating without the GIL.
+bool watch_memory(const tg_api* api, bool alone);
+// Puts the interpreter's own allocators back. With the GIL.
+void unwatch_memory(const tg_api* api);
 
 // At the end: counts it if something has put other allocators in the place of ours meanwhile.
 void check_memory(const tg_api* api);

@@ -4,6 +4,7 @@
 #include "compat.h"
 #include "memory.h"
 #include "names.h"
+#include "orphan.h"
 #include "source_lines.h"
 #include "symbols.h"
 #include "tachograph/api.h"
@@ -13,9 +14,11 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <unistd.h>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace py = pybind11;
@@ -27,6 +30,8 @@ namespace {
 const tg_api* g_api = nullptr;
 const Walker* g_walker = nullptr;
 bool g_memory_is_seen = false;
+// The shim was loaded by us, and recording is begun and ended from inside.
+bool g_attached = false;
 
 const tg_api* find_api() {
     if (!g_api) {
@@ -74,7 +79,11 @@ int restart_when_fork_has_returned(void*) {
     return 0;
 }
 
+// Functions of register_at_fork stay.
+bool g_forks_watched = false;
+
 void before_fork() {
+    if (g_api->active() == 0) return;
     t_interpreter_forks = true;
     if (tg_counts_threads_after_fork_functions && getpid() == gettid())
         Py_XSETREF(g_forking, PyThreadState_GetFrame(PyThreadState_Get()));
@@ -160,6 +169,40 @@ std::optional<std::string> disagreement(const Walker& walker) {
     return std::nullopt;
 }
 
+// Loads the shim into this process. What is wrong, if anything is.
+std::optional<std::string> load_shim(const std::string& path) {
+    if (g_attached) return std::nullopt;
+    if (find_api()) return "it was started by 'tachograph record'";
+    // Not for others to find: its definitions of malloc and memcpy are not to be met by name. It
+    // stays for good, as threads may be about to leave its functions.
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library) return std::string(dlerror());
+    const auto function = reinterpret_cast<tg_api_function>(dlsym(library, TG_API_SYMBOL));
+    if (!function || function()->version != TG_API_VERSION) return path + " is of another version";
+    g_api = function();
+    g_attached = true;
+    return std::nullopt;
+}
+
+// The one recording of this process that was begun from inside, as Python has it.
+PyObject* g_recording = nullptr;
+
+bool claim(py::object recording) {
+    if (g_recording) return false;
+    g_recording = recording.release().ptr();
+    return true;
+}
+
+bool disarm() {
+    if (!g_attached) return true;
+    if (g_memory_is_seen) check_memory(g_api);
+    unwatch_memory(g_api);
+    g_memory_is_seen = false;
+    unwatch_code_deaths();
+    const py::gil_scoped_release released;  // threads that end meanwhile may want it
+    return g_api->disarm() == 0;
+}
+
 std::optional<std::string> supported() {
     if (!find_api()) return "libtachograph.so is not preloaded";
     if (!tg_offsets_of_runtime())
@@ -173,13 +216,13 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
     if (const auto reason = supported()) throw std::runtime_error(*reason);
     const tg_offsets* offsets = tg_offsets_of_runtime();
     tg_find_thread_locals();
-    const auto* walker = new Walker(g_api, offsets, &PyCode_Type);
-    if (const auto reason = disagreement(*walker)) {
-        delete walker;
-        throw std::runtime_error("this interpreter's frames are not laid out as expected: " +
-                                 *reason);
+    if (!g_walker) {
+        auto walker = std::make_unique<Walker>(g_api, offsets, &PyCode_Type);
+        if (const auto reason = disagreement(*walker))
+            throw std::runtime_error("this interpreter's frames are not laid out as expected: " +
+                                     *reason);
+        g_walker = walker.release();
     }
-    g_walker = walker;
     const tg_options options{spool.c_str(), interval_ns,    waits ? 1 : 0,    paused ? 1 : 0,
                              segment_size,  memory ? 1 : 0, memory_threshold, children ? 1 : 0,
                              native_depth,  redundancy};
@@ -204,8 +247,8 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
     char error[512] = {};
     if (g_api->arm(&options, &functions, error, sizeof error) != 0) throw std::runtime_error(error);
     watch_code_deaths();  // none can have died since: the GIL was held
-    watch_forks();
-    g_memory_is_seen = memory && watch_memory(g_api);
+    if (!std::exchange(g_forks_watched, true)) watch_forks();
+    g_memory_is_seen = memory && watch_memory(g_api, !g_attached);
 }
 
 }  // namespace
@@ -271,6 +314,27 @@ PYBIND11_MODULE(_native, module) {
         },
         py::arg("step"));
     module.def("supported", &supported);
+    module.def("load", &load_shim, py::arg("path"));
+    module.def(
+        "configure",
+        [](const std::string& spool, const std::string& config) {
+            return g_attached && g_api->configure(spool.c_str(), config.c_str()) == 0;
+        },
+        py::arg("spool"), py::arg("config"));
+    module.def("disarm", &disarm);
+    module.def("claim", &claim, py::arg("recording"));
+    module.def("claimed", [] {
+        return g_recording ? py::reinterpret_borrow<py::object>(g_recording) : py::none();
+    });
+    module.def("unclaim", [] { Py_CLEAR(g_recording); });
+    module.def(
+        "name_thread",
+        [](int64_t tid, const std::string& name) {
+            if (g_attached) g_api->name_thread(static_cast<pid_t>(tid), name.data(), name.size());
+        },
+        py::arg("tid"), py::arg("name"));
+    module.def("start_orphan", &start_orphan, py::arg("arguments"), py::arg("environment"),
+               py::arg("descriptors"));
     module.def(
         "resolve",
         [](const std::string& path, const std::string& debug_path,

@@ -45,7 +45,7 @@ def note_start(spool: Path, pid: int, start_ns: int, path: str, arguments: Seque
     )
 
 
-def note_end(spool: Path, pid: int, exit_status: int, ended_ns: int) -> None:
+def note_end(spool: Path, pid: int, exit_status: int | None, ended_ns: int) -> None:
     """Write into the process log how the first process ended; the time is used if it could not tell one itself."""
     _append(spool, encode_record(Event.END, pid, os.getpid(), ended_ns, status=exit_status))
 

@@ -75,14 +75,15 @@ class Settings(NamedTuple):
         values = {**self.values, "home": (home,), **({} if self.broker is None else {"fd_broker": self.broker})}
         environment = dict(original)
         environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
-        environment["TACHOGRAPH_CONFIG"] = ",".join(f"{key}={_text(value)}" for key, value in values.items())
+        environment["TACHOGRAPH_CONFIG"] = ",".join(f"{key}={setting_text(value)}" for key, value in values.items())
         if self.preload is not None:
             before = original.get("LD_PRELOAD")
             environment["LD_PRELOAD"] = os.fspath(self.preload) + ("" if before is None else f":{before}")
         return environment
 
 
-def _text(value: float | str | Sequence[str]) -> str:
+def setting_text(value: float | str | Sequence[str]) -> str:
+    """A value as it stands in the configuration."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):

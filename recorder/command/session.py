@@ -131,8 +131,11 @@ class Session:
         makes_tables = self._rotation is not None and self._rotation.owns(pid)
         return makes_tables or (self._uploads is not None and self._uploads.owns(pid))
 
-    def end(self, exit_status: int) -> Outcome:
-        """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal)."""
+    def end(self, exit_status: int | None, *, lives: bool = False) -> Outcome:
+        """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal).
+
+        None: that is unknown. ``lives``: the program goes on, and has ended the recording itself.
+        """
         ended_ns = time.monotonic_ns()
         self._end_gpu()
         self._memory.stop()
@@ -144,7 +147,8 @@ class Session:
         assert self._sources is not None
         pid = self._program.pid
         with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
-            note_end(self._spool, pid, exit_status, ended_ns)
+            if not lives:
+                note_end(self._spool, pid, exit_status, ended_ns)
             stop_recording(SpoolDirectory(self._spool), self._memory)
         lost = self._end_memory()
         outcome = Outcome(
@@ -162,7 +166,8 @@ class Session:
         if stuck is not None:
             return replace(outcome, unfinished=stuck)
         try:
-            finished = finish(self._directory, self._manifest, self._sources, exit_statuses={pid: exit_status})
+            statuses = {} if exit_status is None else {pid: exit_status}
+            finished = finish(self._directory, self._manifest, self._sources, exit_statuses=statuses)
         except UnfinishedError as error:
             return replace(outcome, unfinished=str(error) + ("" if lost is None else f"; {lost}"))
         return replace(outcome, finished=finished)

@@ -40,8 +40,8 @@ def why_no_recording() -> str | None:
     return None
 
 
-def why_not_native() -> str | None:
-    """Why the native sampler does not work here, or None."""
+def why_not_native(*, preloaded: bool = True) -> str | None:
+    """Why the native sampler does not work here, or None; ``preloaded``: its library is to be loaded by LD_PRELOAD."""
     version = sys.version_info[:2]
     if not OLDEST <= version <= NEWEST:
         known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
@@ -56,7 +56,7 @@ def why_not_native() -> str | None:
     library = preload_library()
     if library is None or not any(native_part(f"_native{suffix}") for suffix in EXTENSION_SUFFIXES):
         return "tachograph was installed without its native parts"
-    if not _NOT_IN_PRELOAD.isdisjoint(str(library)):
+    if preloaded and not _NOT_IN_PRELOAD.isdisjoint(str(library)):
         # A link elsewhere would have to stay for as long as any descendant of any program lives.
         what = "the loader takes no library whose path has a blank, a colon or a dollar sign"
         return f"it is installed in {library.parent}, and {what} (install it elsewhere)"

@@ -72,9 +72,10 @@ def parse(text: str) -> dict[str, str]:
     return {key: value for key, _, value in (item.partition("=") for item in text.split(",") if item)}
 
 
-def start(spool: str, config: dict[str, str]) -> None:
+def start(spool: str, config: dict[str, str], *, lasting: bool = True) -> None:
     """Start the sampler that ``config`` names and tell the recording what runs here.
 
+    ``lasting``: until the interpreter ends; else it is ended before.
     Raises OSError, RuntimeError, ImportError, ValueError or KeyError with one line of text if it cannot.
     """
     interval_ns, segment = int(config["interval_ns"]), int(config["segment"])
@@ -97,7 +98,8 @@ def start(spool: str, config: dict[str, str]) -> None:
         accesses = ACCESSES.get(config.get("accesses", ""), 0)
         arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, threshold, children, depth, accesses)
         # The first of all: so it runs after the program's own functions, where the program's own part ends.
-        atexit.register(at_exit)
+        if lasting:
+            atexit.register(at_exit)
         for key, value in facts.items():
             meta(key, value)
         if config.get("calls") == "1":

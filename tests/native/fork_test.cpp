@@ -56,7 +56,7 @@ void arm(int memory, int children = 1) {
                              memory,        1 << 20,      children, 64, 0};
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) puts(error);
     CHECK(recording());
-    if (memory) heap::begin(0);
+    if (memory) heap::begin(0, true);
 }
 
 void spend(int64_t cpu_ns) {

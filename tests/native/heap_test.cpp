@@ -48,7 +48,7 @@ void arm() {
     const tg_options options{tests::folder, 10'000'000, 0, 0, 1 << 20, 1, kThreshold, 0, 0, 0};
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) puts(error);
     CHECK(recording());
-    heap::begin(0);
+    heap::begin(0, true);
 }
 
 const void* address(uint64_t number) {

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 10u
+#define TG_API_VERSION 11u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -160,6 +160,14 @@ struct tg_api {
     // The interpreter begins to shut down.
     void (*exiting)(void);
 
+    // Where a running interpreter has loaded the shim: where it writes and how, before `arm`. 0, or
+    // -1 if that is too long. `disarm` ends the recording, and all is as it was before `configure`;
+    // -1: but that there can be no other recording of this process.
+    int (*configure)(const char* spool, const char* config);
+    int (*disarm)(void);
+    // The Python name of a thread that ran already, UTF-8.
+    void (*name_thread)(pid_t tid, const char* name, size_t length);
+
     // Memory, after `arm` with options.memory. All before `begin_memory`, which writes the first
     // row. Wraps the interpreter's allocator of a domain; `pools` is NULL where small blocks cannot
     // be sized. 0 if there is no room for a further wrapper.
@@ -168,6 +176,8 @@ struct tg_api {
                           const struct tg_pools* pools, struct tg_allocator* wrapper);
     int (*wrap_arenas)(const struct tg_arena_allocator* original, const struct tg_pools* pools,
                        struct tg_arena_allocator* wrapper);
+    // None of the wrappers is in use any more.
+    void (*unwrapped)(void);
     // Whether the last block that the calling thread got from malloc was `block`: only then are
     // the program's native blocks seen.
     int (*saw_block)(const void* block);

@@ -125,8 +125,12 @@ void install() {
 void remove() {
     if (!g.installed.exchange(false)) return;
     g.trusted.store(false, std::memory_order_release);
-    for (const int signal : {SIGSEGV, SIGBUS})
-        real::sigaction(signal, &program_action(index_of(signal)), nullptr);
+    for (const int signal : {SIGSEGV, SIGBUS}) {
+        struct sigaction now;
+        // One that came behind our back stays.
+        if (real::sigaction(signal, nullptr, &now) == 0 && now.sa_sigaction == on_fault)
+            real::sigaction(signal, &program_action(index_of(signal)), nullptr);
+    }
 }
 
 bool fronts(int signal) {

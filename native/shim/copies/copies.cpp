@@ -127,6 +127,7 @@ void count_slowly(heap::Counters* counters, size_t size, const void* caller) {
     heap::Local& local = heap::t_local;
     if (local.busy) return;
     local.busy = true;
+    const AtWork at_work;
     if (counters->copy_mean == 0) {  // the thread's first copy
         begin(counters);
         counters->copy_budget -= static_cast<int64_t>(size);

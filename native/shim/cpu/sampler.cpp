@@ -111,6 +111,7 @@ void enter(threads::Thread* own, bool known) {
 
 // The sampling signal's handler. Allocates nothing, takes no lock, calls nothing that could.
 void on_timer(int, siginfo_t* info, void* context) {
+    const AtWork at_work;
     const int saved = errno;
     void* value = info->si_value.sival_ptr;
     // A late signal of a timer that is gone must find nothing: the slot may be another thread's.
@@ -129,6 +130,7 @@ constexpr Source kSource{
     .prepare = [](const tg_options&) { return own_stack::open(); },
     .start = [] { return timers::install(on_timer); },
     .stop = timers::disarm_all,
+    .uninstall = timers::retire,
     .cost = [] { return __atomic_load_n(&spool::control()->handler_cpu_ns, __ATOMIC_RELAXED); },
     .watch = timers::arm,
     .unwatch = timers::disarm,

@@ -174,6 +174,21 @@ void remove() {
     real::shield(0);
 }
 
+void retire() {
+    const int signal = g.signal.exchange(0);
+    if (signal == 0) return;
+    struct sigaction now;
+    if (real::sigaction(signal, nullptr, &now) == 0 && now.sa_sigaction == g.handler) {
+        // One that was sent and not delivered yet would end the program by its default action.
+        struct sigaction ignored;
+        memset(&ignored, 0, sizeof ignored);
+        ignored.sa_handler = SIG_IGN;
+        real::sigaction(signal, &ignored, nullptr);
+        real::sigaction(signal, &g.before, nullptr);
+    }
+    real::shield(0);
+}
+
 void saw_alternate_stack(const stack_t& stack) {
     const bool small = (stack.ss_flags & SS_DISABLE) == 0 &&
                        stack.ss_size < getauxval(AT_MINSIGSTKSZ) + kHandlerRoom;
@@ -191,7 +206,8 @@ void arm(threads::Thread* thread) {
     const int64_t now = kernel::clock_ns(kernel::thread_clock(tid));
     const Arming hold(thread);
     thread->target_cpu_ns.store(first_target(thread, now < 0 ? 0 : now), std::memory_order_relaxed);
-    create(thread, tid);
+    // Who ends the recording deletes all timers afterwards, each when this is let go.
+    if (recording()) create(thread, tid);
 }
 
 void disarm(threads::Thread* thread) {

@@ -12,6 +12,8 @@ using Handler = void (*)(int signal, siginfo_t* info, void* context);
 int install(Handler handler);
 // In a forked child: puts back what was there before us.
 void remove();
+// In a process that is not recorded any more: signals of ours that still wait are discarded.
+void retire();
 
 // Makes and starts the thread's timer; counts a refusal (the helper then samples from outside).
 void arm(threads::Thread* thread);

@@ -68,6 +68,7 @@ struct Local {
     bool ended = false;             // its slot is given back
     bool uncounted = false;         // mappings of this moment are an allocator's own
     uint32_t outside = 0;           // calls without counters
+    uint32_t generation = 0;        // of the threads, when it got its counters (threads.h)
     Recent allocated;               // what malloc and its relatives gave to this thread
     Recent freed;                   // what they took back
     void* waiting_arena = nullptr;  // of the interpreter's: about to be released

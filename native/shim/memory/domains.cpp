@@ -38,7 +38,10 @@ uint32_t size_in_pool(const void* block) {
 const Wrapped& of(void* context) { return *static_cast<const Wrapped*>(context); }
 
 // The outermost domain is a block's: OBJ calls RAW for large ones, and RAW calls malloc.
-bool nested(const Local& local) { return __builtin_expect(local.domain != TG_DOMAIN_NATIVE, 0); }
+// Also what stays when a recording ends, below an allocator that came later.
+bool nested(const Local& local) {
+    return __builtin_expect(local.domain != TG_DOMAIN_NATIVE, 0) || heap::passing();
+}
 
 // A block that did not come through malloc came from a pool.
 bool small(const heap::Recent& through_malloc, const void* block, size_t size) {
@@ -193,6 +196,11 @@ bool wrap_arenas(const tg_arena_allocator& original, const tg_pools& pools,
     g.arena_size = pools.arena_size;
     *wrapper = {nullptr, allocate_arena, release_arena};
     return true;
+}
+
+void unwrapped() {
+    g.used = 0;
+    g.arenas = {};
 }
 
 bool known(const tg_pools& pools) {

@@ -13,5 +13,7 @@ bool known(const tg_pools& pools);
 bool wrap(int domain, const tg_allocator& original, const tg_pools* pools, tg_allocator* wrapper);
 bool wrap_arenas(const tg_arena_allocator& original, const tg_pools& pools,
                  tg_arena_allocator* wrapper);
+// None of the wrappers is in use any more: there is room for others.
+void unwrapped();
 
 }  // namespace tachograph::domains

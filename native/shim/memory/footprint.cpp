@@ -319,11 +319,12 @@ void look(heap::Counters* counters) {
     }
 }
 
-void begin(int64_t small) {
+void begin(int64_t small, bool known) {
     const Writing writing;
     if (!writing) return;
     g.held_before = small >= 0 ? small : 0;
     g.absolute = small >= 0;
+    g.held_before_known = known;
     write_start();
 }
 
@@ -337,6 +338,23 @@ void inherit() {
     }
     kernel::clear(g.counters, sizeof(heap::Counters) * threads::kMostThreads);
     kernel::clear(g.paths, sizeof(Path) * threads::kMostThreads);
+    g.rows_left = kBurstRows;
+}
+
+void forget() {
+    g.begun.store(false);
+    g.writing.clear();
+    for (auto& outside : g.outside)
+        for (auto& bytes : outside) bytes.store(0);
+    kernel::clear(g.counters, sizeof(heap::Counters) * threads::kMostThreads);
+    kernel::clear(g.paths, sizeof(Path) * threads::kMostThreads);
+    g.total.store(0);
+    g.highest.store(0);
+    g.total_at_row.store(0);
+    g.last = {};
+    g.held_before = 0;
+    g.absolute = false;
+    g.held_before_known = true;
     g.rows_left = kBurstRows;
 }
 

@@ -30,8 +30,11 @@ bool looking(const heap::Counters* counters);
 void inherit();
 void begin_again();
 
+// The process is not recorded any more, and no thread counts.
+void forget();
+
 // Rows of no thread: the first, one of the recorder's own thread, the last.
-void begin(int64_t small);
+void begin(int64_t small, bool known);
 // Now and then, if what is held or what is resident has moved: `tick` is due.
 bool tick_due(int64_t now_ns);
 void tick();

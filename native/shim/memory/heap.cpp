@@ -74,6 +74,7 @@ class Busy {
 
   private:
     bool was_;
+    AtWork at_work_;
 };
 
 // Too much of either in less than a second: not waited for until the recorder's own thread looks.
@@ -149,6 +150,7 @@ void attach(uint32_t index, uint32_t thread) {
     counters->free_budget = kBudget;
     refill(counters);
     t_local.counters = counters;
+    t_local.generation = threads::generation();
 }
 
 // A thread whose beginning was not seen may have been found since.
@@ -201,8 +203,21 @@ void turn_on() {
 
 }  // namespace
 
+namespace {
+
+// The counters are of an earlier recording of this process; who has the slot now is not asked.
+bool are_stale(Local* local) {
+    if (__builtin_expect(local->generation == threads::generation(), 1)) return false;
+    local->counters = nullptr;
+    local->outside = 0;
+    return true;
+}
+
+}  // namespace
+
 void took_slowly(Counters* counters, const void* block, size_t size, size_t requested,
                  const void* caller) {
+    if (are_stale(&t_local)) return;
     const int64_t consumed = counters->allocation_refill - counters->allocation_budget;
     counters->points.next -= consumed;
     const bool due = footprint::publish(counters);
@@ -222,6 +237,7 @@ void took_slowly(Counters* counters, const void* block, size_t size, size_t requ
 }
 
 void gave_slowly(Counters* counters) {
+    if (are_stale(&t_local)) return;
     const bool visits = looks(counters);
     counters->free_budget = visits && counters->passes > 0 ? 0 : kBudget;
     const bool due = footprint::publish(counters);
@@ -262,13 +278,37 @@ void expect_nothing() {
 
 void keep_counting() { g.needed = true; }
 
+void end_counting() {
+    g.needed = false;
+    stop();
+}
+
+void begin_anew() {
+    g.mean.store(kFinestMean);
+    g.at_once.store(kCertain * kFinestMean);
+    g.samples.store(0);
+    g.written_at_once.store(0);
+    g.outside_to_sample.store(kFinestMean);
+    g.outside_rest = kFinestMean;
+    g.outside_busy.clear();
+    g.outside_random = 0;
+    g.adapted_ns = 0;
+    g.begun = g.inherited = false;
+    g.incomplete = true;
+    blocks::forget_all();
+    mappings::forget();
+    reserves::forget();
+    block_looks::after_fork_in_child();
+    footprint::forget();
+}
+
 bool complete() { return !g.incomplete; }
 
-void begin(int64_t small) {
+void begin(int64_t small, bool known) {
     g.begun = true;
     if (t_local.counters) footprint::publish(t_local.counters);
     reserves::settle(false);
-    footprint::begin(small);
+    footprint::begin(small, known);
 }
 
 namespace {

@@ -34,6 +34,10 @@ void expect_nothing();
 // The wrappers of the interpreter's allocators are in place, and stay: they ask the hooks below
 // them whether a block was their own. From now on the hooks are never off.
 void keep_counting();
+// Unless the wrappers are gone, or do nothing but call what is behind them. The process goes on
+// without being recorded; where it is recorded again, from the beginning.
+void end_counting();
+void begin_anew();
 // Whether all was counted from the program's start.
 bool complete();
 
@@ -83,7 +87,8 @@ inline void gives(const void* block) {
 }
 
 // The first row; what is held already is `small` bytes in small blocks (negative: not known), and
-// what was counted until now. All else is done through the table of sources.
-void begin(int64_t small);
+// what was counted until now. Not `known`: more may be. All else is done through the table of
+// sources.
+void begin(int64_t small, bool known);
 
 }  // namespace tachograph::heap

@@ -14,22 +14,32 @@
 // What the linker has at both ends of this library.
 extern "C" __attribute__((visibility("hidden"))) char __ehdr_start[];
 extern "C" __attribute__((visibility("hidden"))) char _end[];
+// What is met in place of dlsym, below.
+extern "C" __attribute__((visibility("hidden"))) void* tachograph_dlsym(void*, const char*);
+extern "C" {
+__attribute__((visibility("hidden"), used)) void* (*tachograph_real_dlsym)(void*,
+                                                                           const char*) = nullptr;
+}
 
 namespace tachograph::import_tables {
 namespace {
 
 constexpr uintptr_t kPage = 4096;
 
+// In a process of a recording all but those of `memory` are met for good.
+enum class Group : uint8_t { memory, mappings, process, loading };
+
 struct Function {
     const char* name;
     const char* behind;  // what our hook calls
+    Group group = Group::memory;
     uintptr_t hook = 0;
     uintptr_t real = 0;
 };
 
 struct State {
     // memmove for memcpy, as in hooks_copies.cpp.
-    Function functions[16] = {
+    Function functions[47] = {
         {"malloc", "malloc"},
         {"calloc", "calloc"},
         {"realloc", "realloc"},
@@ -46,9 +56,43 @@ struct State {
         {"__memcpy_chk", "__memcpy_chk"},
         {"__memmove_chk", "__memmove_chk"},
         {"__mempcpy_chk", "__mempcpy_chk"},
+        {"mmap", "mmap", Group::mappings},
+        {"mmap64", "mmap64", Group::mappings},
+        {"munmap", "munmap", Group::mappings},
+        {"mremap", "mremap", Group::mappings},
+        {"madvise", "madvise", Group::mappings},
+        {"pthread_create", "pthread_create", Group::process},
+        {"sigaction", "sigaction", Group::process},
+        {"sigaltstack", "sigaltstack", Group::process},
+        {"signal", "signal", Group::process},
+        {"pthread_sigmask", "pthread_sigmask", Group::process},
+        {"sigprocmask", "sigprocmask", Group::process},
+        {"dlclose", "dlclose", Group::process},
+        {"prctl", "prctl", Group::process},
+        {"capset", "capset", Group::process},
+        {"unshare", "unshare", Group::process},
+        {"setns", "setns", Group::process},
+        {"ptrace", "ptrace", Group::process},
+        {"syscall", "syscall", Group::process},
+        {"execve", "execve", Group::process},
+        {"execv", "execv", Group::process},
+        {"execvp", "execvp", Group::process},
+        {"execvpe", "execvpe", Group::process},
+        {"fexecve", "fexecve", Group::process},
+        {"execveat", "execveat", Group::process},
+        {"execl", "execl", Group::process},
+        {"execlp", "execlp", Group::process},
+        {"execle", "execle", Group::process},
+        {"mlockall", "mlockall", Group::process},
+        {"_exit", "_exit", Group::process},
+        {"_Exit", "_Exit", Group::process},
+        {"dlsym", "dlsym", Group::loading},
     };
+    bool first_letters[256] = {};  // of their names
     bool known = false;
     bool passing = false;
+    bool attached = false;
+    uint64_t loaded = 0;  // how many libraries had been loaded when all were looked at
 };
 constinit State g;
 
@@ -68,6 +112,7 @@ struct Object {
     Range image;
     Range read_only;  // after the loader has filled it
     bool writable = false;
+    bool binds_globally = false;  // what is not bound yet will be the first definition of all
     const ElfW(Sym) * symbols = nullptr;
     const char* names = nullptr;
 
@@ -87,36 +132,55 @@ struct Object {
 };
 
 Function* function_of(const char* name) {
+    if (!g.first_letters[static_cast<uint8_t>(name[0])]) return nullptr;
     for (Function& function : g.functions)
         if (strcmp(name, function.name) == 0) return function.hook != 0 ? &function : nullptr;
     return nullptr;
 }
 
-void turn(Object* object, const ElfW(Rela) & import, bool pass) {
+// What is to be turned, and which way.
+struct Turn {
+    bool pass;
+    bool memory;
+    bool process;
+    bool turns(Group group) const {
+        return group == Group::memory || group == Group::mappings ? memory : process;
+    }
+};
+
+void turn(Object* object, const ElfW(Rela) & import, const Turn& wanted) {
+    const bool pass = wanted.pass;
     const ElfW(Sym) & symbol = object->symbols[ELF64_R_SYM(import.r_info)];
-    if (symbol.st_shndx != SHN_UNDEF) return;
     const Function* function = function_of(object->names + symbol.st_name);
+    // The C library calls its own malloc through its table as well.
+    const bool own = symbol.st_shndx != SHN_UNDEF;
+    if (!function || !wanted.turns(function->group) ||
+        (own && !(g.attached && function->group == Group::memory)))
+        return;
     const uintptr_t at = object->base + import.r_offset;
-    if (!function || !object->image.holds(at)) return;
+    if (!object->image.holds(at)) return;
     auto* slot = reinterpret_cast<uintptr_t*>(at);
     const uintptr_t now = __atomic_load_n(slot, __ATOMIC_RELAXED);
     // A function that was not called yet leads back into the file itself, and would become ours.
     const bool unbound =
         ELF64_R_TYPE(import.r_info) == R_X86_64_JUMP_SLOT && object->image.holds(now);
-    if (now != (pass ? function->hook : function->real) && !(pass && unbound)) return;
+    const bool free = unbound && !own && (g.attached ? !pass && object->binds_globally : pass);
+    if (now != (pass ? function->hook : function->real) && !free) return;
     if (object->read_only.holds(at) && !object->open()) return;
     __atomic_store_n(slot, pass ? function->real : function->hook, __ATOMIC_RELEASE);
 }
 
-void turn_all(Object* object, uintptr_t table, size_t size, bool pass) {
+void turn_all(Object* object, uintptr_t table, size_t size, const Turn& wanted) {
     const auto* import = reinterpret_cast<const ElfW(Rela)*>(table);
     for (size_t i = 0; table != 0 && i < size / sizeof *import; ++i) {
         const auto type = ELF64_R_TYPE(import[i].r_info);
-        if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) turn(object, import[i], pass);
+        if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT)
+            turn(object, import[i], wanted);
     }
 }
 
-void turn_object(const dl_phdr_info& info, const ElfW(Phdr) & dynamic, Object* object, bool pass) {
+void turn_object(const dl_phdr_info& info, const ElfW(Phdr) & dynamic, Object* object,
+                 const Turn& wanted) {
     uintptr_t values[DT_JMPREL + 1] = {};
     uintptr_t relative = 0;
     const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + dynamic.p_vaddr);
@@ -132,16 +196,28 @@ void turn_object(const dl_phdr_info& info, const ElfW(Phdr) & dynamic, Object* o
     object->names = reinterpret_cast<const char*>(values[DT_STRTAB]);
     if (!object->symbols || !object->names) return;
     if (values[DT_RELA] != 0 && values[DT_RELASZ] > relative)
-        turn_all(object, values[DT_RELA] + relative, values[DT_RELASZ] - relative, pass);
+        turn_all(object, values[DT_RELA] + relative, values[DT_RELASZ] - relative, wanted);
     if (values[DT_PLTREL] == DT_RELA)
-        turn_all(object, values[DT_JMPREL], values[DT_PLTRELSZ], pass);
+        turn_all(object, values[DT_JMPREL], values[DT_PLTRELSZ], wanted);
     object->close();
 }
 
+struct Visit {
+    Turn turn;
+    uint64_t loaded = 0;  // if not 0: only while it is still so many
+    bool complete = true;
+};
+
 int visit(dl_phdr_info* info, size_t, void* data) {
+    auto* visit = static_cast<Visit*>(data);
+    if (visit->loaded != 0 && info->dlpi_adds != visit->loaded) {
+        visit->complete = false;
+        return 1;
+    }
     Object object;
     object.base = info->dlpi_addr;
     object.image = {UINTPTR_MAX, 0};
+    object.binds_globally = info->dlpi_name[0] == 0 || strstr(info->dlpi_name, "/libpython");
     const ElfW(Phdr)* dynamic = nullptr;
     for (int i = 0; i < info->dlpi_phnum; ++i) {
         const ElfW(Phdr) & part = info->dlpi_phdr[i];
@@ -155,27 +231,82 @@ int visit(dl_phdr_info* info, size_t, void* data) {
         if (end > object.image.end) object.image.end = end;
     }
     if (dynamic && !object.image.holds(own_image().begin))
-        turn_object(*info, *dynamic, &object, *static_cast<const bool*>(data));
+        turn_object(*info, *dynamic, &object, visit->turn);
     return 0;
 }
+
+bool is_audited() { return getenv("LD_AUDIT") || getenv("LD_PROFILE"); }
 
 // Only functions whose first definition is ours have a hook.
 void look_up() {
     g.known = true;
-    if (getenv("LD_AUDIT") || getenv("LD_PROFILE")) return;
+    if (is_audited()) return;
     for (Function& function : g.functions) {
+        if (function.group != Group::memory) continue;
         const auto first = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, function.name));
         if (!own_image().holds(first)) continue;
         function.real = reinterpret_cast<uintptr_t>(dlsym(RTLD_NEXT, function.behind));
         if (function.real != 0) function.hook = first;
+        g.first_letters[static_cast<uint8_t>(function.name[0])] = true;
     }
+}
+
+// Only functions whose first definition is the one that our hook calls have one.
+void look_up_attached() {
+    Dl_info own;
+    if (is_audited() || !dladdr(&g, &own)) return;
+    void* library = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!library) return;
+    for (Function& function : g.functions) {
+        const auto ours = reinterpret_cast<uintptr_t>(dlsym(library, function.name));
+        const auto first = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, function.behind));
+        const auto next = reinterpret_cast<uintptr_t>(dlsym(RTLD_NEXT, function.behind));
+        const bool loading = function.group == Group::loading;
+        if (first == 0 || first != next || (!loading && !own_image().holds(ours))) continue;
+        function.real = first;
+        function.hook = loading ? reinterpret_cast<uintptr_t>(&tachograph_dlsym) : ours;
+        g.first_letters[static_cast<uint8_t>(function.name[0])] = true;
+    }
+    tachograph_real_dlsym = &dlsym;
+    dlclose(library);
 }
 
 void turn_everything(bool pass) {
     if (g.passing == pass) return;
     if (!g.known) look_up();
     g.passing = pass;
-    dl_iterate_phdr(visit, &pass);
+    bool any = false;
+    for (const bool letter : g.first_letters) any = any || letter;
+    if (!any) return;
+    Visit memory{{pass, true, false}};
+    dl_iterate_phdr(visit, &memory);
+}
+
+// How many libraries have been loaded so far.
+uint64_t count_loaded() {
+    uint64_t count = 0;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, size_t, void* to) {
+            *static_cast<uint64_t*>(to) = info->dlpi_adds;
+            return 1;
+        },
+        &count);
+    return count;
+}
+
+// What is loaded is in the list before it is bound, and its tables are the loader's until then. The
+// loader's lock is held meanwhile: who has waited for it finds whole what was in the list before.
+void meet_all() {
+    constexpr int kTries = 3;
+    for (int tries = 0; tries < kTries; ++tries) {
+        const uint64_t loaded = count_loaded();
+        dlsym(RTLD_DEFAULT, "dlsym");  // waits for it
+        Visit all{{false, !g.passing, true}, loaded};
+        dl_iterate_phdr(visit, &all);
+        if (!all.complete) continue;
+        __atomic_store_n(&g.loaded, loaded, __ATOMIC_RELAXED);
+        return;
+    }
 }
 
 }  // namespace
@@ -183,4 +314,54 @@ void turn_everything(bool pass) {
 void pass_hooks() { turn_everything(true); }
 void meet_hooks() { turn_everything(false); }
 
+void attach() {
+    if (g.attached) return;
+    look_up_attached();
+    g.attached = g.known = g.passing = true;
+    meet_all();
+}
+
+void detach() {
+    if (!g.attached) return;
+    Visit all{{true, true, true}};
+    dl_iterate_phdr(visit, &all);
+    g.attached = false;
+    g.passing = true;
+}
+
 }  // namespace tachograph::import_tables
+
+using namespace tachograph;
+
+// Who has loaded a library looks for a function in it next: the Python interpreter, for example.
+extern "C" __attribute__((visibility("hidden"), used)) void tachograph_before_dlsym() {
+    using namespace import_tables;
+    if (g.attached && count_loaded() != __atomic_load_n(&g.loaded, __ATOMIC_RELAXED)) meet_all();
+}
+
+// In assembly, as dlsym asks who has called it. It goes on there with the stack as it was.
+__asm__(R"(
+    .text
+    .hidden tachograph_dlsym
+    .globl tachograph_dlsym
+    .type tachograph_dlsym, @function
+tachograph_dlsym:
+    .cfi_startproc
+    endbr64
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    call tachograph_before_dlsym
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    jmp *tachograph_real_dlsym(%rip)
+    .cfi_endproc
+    .size tachograph_dlsym, .-tachograph_dlsym
+)");

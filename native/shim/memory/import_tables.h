@@ -13,4 +13,13 @@ void pass_hooks();
 // They come to the hooks again.
 void meet_hooks();
 
+// In a process that has loaded this library with dlopen, where the loader finds the C library's
+// definitions first: the hooks of threads, signals, programs and rights are met from now on, in all
+// that is loaded and in what is loaded later, and those above can be. Where a definition is neither
+// ours nor the C library's, it stays; and so do calls that were not bound yet, but for those of the
+// program itself and of libpython.
+void attach();
+// None is met any more.
+void detach();
+
 }  // namespace tachograph::import_tables

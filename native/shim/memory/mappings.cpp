@@ -89,6 +89,11 @@ size_t cut(uintptr_t begin, uintptr_t end) {
 
 }  // namespace
 
+void forget() {
+    const Hold hold;
+    while (hold && g.ranges.is_open() && g.ranges.count() > 0) g.ranges.erase(g.ranges.count() - 1);
+}
+
 void before_fork() {
     for (int tries = 0; tries < kForkTries; ++tries) {
         t_forking = !g.busy.test_and_set(std::memory_order_acquire);

@@ -20,6 +20,9 @@ bool holds(uintptr_t address, size_t size);
 
 // Around a fork: the table is whole in the child. Between the two the calling thread may still use
 // it.
+// The process is not recorded any more.
+void forget();
+
 void before_fork();
 void after_fork(bool in_child);
 

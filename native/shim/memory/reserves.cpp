@@ -353,4 +353,16 @@ void after_fork_in_child() {
     g.walk_hint_tid = 0;
 }
 
+void forget() {
+    while (any()) {
+        const Hold hold(kTries);
+        if (!hold || reserved_ranges::count() == 0) break;
+        const Range range = reserved_ranges::at(0);
+        page_looks::forget(range.begin, range.end);
+        page_looks::cut(range.begin, range.end);
+    }
+    g_any.store(false, std::memory_order_relaxed);
+    after_fork_in_child();
+}
+
 }  // namespace tachograph::reserves

@@ -54,5 +54,7 @@ void settle(bool charged);
 void tick(int64_t now_ns);
 
 void after_fork_in_child();
+// The process is not recorded any more: none is known.
+void forget();
 
 }  // namespace tachograph::reserves

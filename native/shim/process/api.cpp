@@ -8,6 +8,7 @@
 #include "memory/heap.h"
 #include "memory/mappings.h"
 #include "process/lifecycle.h"
+#include "process/startup.h"
 #include "spool/layout.h"
 #include "spool/process_metadata.h"
 #include "spool/record.h"
@@ -121,7 +122,21 @@ void api_begin_memory(const tg_pools* pools, int complete) {
     // An interpreter that runs already has small blocks somewhere.
     const bool known = complete && heap::complete() && (!pools || held.bytes > 0);
     if (!known) spool::count(Loss::baseline_unknown);
-    heap::begin(known ? held.bytes : -1);
+    // Begun in the middle of a program, the footprint is what has come since.
+    heap::begin(known ? held.bytes : settings::given() ? 0 : -1, known);
+}
+
+int api_configure(const char* spool, const char* config) {
+    if (!settings::give(spool, config)) return -1;
+    startup::list();
+    return 0;
+}
+
+void api_name_thread(pid_t tid, const char* name, size_t length) {
+    threads::Thread* thread = recording() ? threads::find(tid) : nullptr;
+    if (!thread) return;
+    thread->python.store(true, std::memory_order_relaxed);
+    threads::write_name(thread->id.load(std::memory_order_relaxed), true, name, length);
 }
 
 constexpr tg_api kApi = {
@@ -136,6 +151,9 @@ constexpr tg_api kApi = {
     .restart_helper = lifecycle::restart_helper,
     .arm_again = lifecycle::arm_again,
     .exiting = lifecycle::exiting,
+    .configure = api_configure,
+    .disarm = [] { return lifecycle::disarm() ? 0 : -1; },
+    .name_thread = api_name_thread,
     .knows_pools = [](const tg_pools* pools) { return domains::known(*pools) ? 1 : 0; },
     .wrap_allocator =
         [](int domain, const tg_allocator* original, const tg_pools* pools, tg_allocator* wrapper) {
@@ -145,6 +163,7 @@ constexpr tg_api kApi = {
         [](const tg_arena_allocator* original, const tg_pools* pools, tg_arena_allocator* wrapper) {
             return domains::wrap_arenas(*original, *pools, wrapper) ? 1 : 0;
         },
+    .unwrapped = domains::unwrapped,
     .saw_block = [](const void* block) { return heap::t_local.allocated.hold(block) ? 1 : 0; },
     .own_allocated =
         [](int domain) {

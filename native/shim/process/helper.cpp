@@ -173,6 +173,8 @@ void wait_until_gone(int64_t limit) {
 
 }  // namespace
 
+bool is_there() { return g.running.load() != 0; }
+
 int tid() { return g.tid.load(std::memory_order_acquire); }
 
 void start() {

@@ -13,6 +13,8 @@ void start();
 void stop();
 // Where there is one, another takes its place: a child of the calling thread, with its rights.
 void start_anew();
+// Whether its thread is there, though it was stopped: a disk holds it up, most likely.
+bool is_there();
 // In a forked child: it is the parent's.
 void forget();
 // Its thread id, 0 while it is not there.

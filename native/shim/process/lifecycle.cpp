@@ -3,6 +3,8 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/sandbox.h"
+#include "memory/heap.h"
+#include "memory/import_tables.h"
 #include "process/helper.h"
 #include "process/survey.h"
 #include "spool/layout.h"
@@ -32,12 +34,18 @@ struct State {
     bool hooked = false;  // the thread key and the fork handlers are there; they stay
     bool children = false;
     bool memory = false;
-    bool forked = false;  // from a process that was recorded, and not armed anew
+    bool attached = false;  // loaded by the interpreter, and recorded now and then
+    bool forked = false;    // from a process that was recorded, and not armed anew
+    bool stuck = false;     // a recording could not be ended whole: there is no other one
     char directory[512] = {};
     uint64_t segment_size = 0;
     pthread_key_t thread_key{};
 };
 constinit State g;
+
+// How long threads of the program that are in our handlers are waited for. It takes microseconds,
+// but one may not be given a processor.
+constexpr int64_t kLeaveNs = 200'000'000;
 
 void write_state(StateEvent event, uint32_t detail = 0) {
     const spool::Ticket ticket = spool::reserve(Kind::state, sizeof(StateRecord));
@@ -51,7 +59,9 @@ void write_state(StateEvent event, uint32_t detail = 0) {
 
 void on_thread_exit(void* value) {
     auto* thread = static_cast<threads::Thread*>(value);
-    sources::leave(thread);  // while its slot is still its own
+    const AtWork at_work;
+    if (g.attached && threads::own() != thread) return;  // of an earlier recording
+    sources::leave(thread);                              // while its slot is still its own
     if (recording() && threads::own() == thread)
         threads::end(thread, kernel::gettid(), kernel::monotonic_ns());
     threads::set_own(nullptr);
@@ -79,6 +89,7 @@ void after_fork_in_child() {
     sources::after_fork(true);
     threads::set_own(nullptr);
     fault::remove();
+    recorder().at_work.store(0);  // the parent's other threads
 }
 
 // Runs after atexit handlers, but before the destructors of all libraries that the program loaded:
@@ -113,9 +124,8 @@ int start(const char* name, size_t length) {
     return 0;
 }
 
-// Nothing of what is known is this process's: it is all the parent's, but for the memory.
-void forget_parent() {
-    kernel::g_fills_mappings.store(false);  // nor does a child inherit that
+// Nothing of what is known is of the recording to come, but for the memory.
+void forget_recording() {
     helper::forget();
     sources::forget();
     threads::forget();
@@ -125,6 +135,22 @@ void forget_parent() {
     generation_turns::forget();
     modules::forget();
     survey::forget();
+}
+
+// It is all the parent's.
+void forget_parent() {
+    kernel::g_fills_mappings.store(false);  // nor does a child inherit that
+    forget_recording();
+}
+
+// Until no thread of the program is in a handler or a hook of ours any more.
+bool wait_for_threads() {
+    const int64_t limit = kernel::monotonic_ns() + kLeaveNs;
+    while (recorder().at_work.load(std::memory_order_seq_cst) != 0) {
+        if (kernel::monotonic_ns() > limit) return false;
+        kernel::call(SYS_sched_yield);
+    }
+    return true;
 }
 
 bool record_as_child(const char* name, size_t length) {
@@ -138,15 +164,7 @@ bool record_as_child(const char* name, size_t length) {
     return true;
 }
 
-}  // namespace
-
-namespace lifecycle {
-
-int arm(const tg_options& options, const tg_walker& walker, char* error, size_t error_size) {
-    if (g.armed) {
-        snprintf(error, error_size, "recording is on already in this process");
-        return -1;
-    }
+int begin(const tg_options& options, const tg_walker& walker, char* error, size_t error_size) {
     recorder().interval_ns = options.interval_ns;
     recorder().waits = options.waits != 0;
     recorder().paused.store(options.paused != 0);
@@ -176,7 +194,7 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
                  strerror(failed));
         return -1;
     }
-    if (start("MainThread", 10) != 0) {
+    if (start("MainThread", g.attached ? 0 : 10) != 0) {
         snprintf(error, error_size, "no signal is free for sampling");
         return -1;
     }
@@ -184,6 +202,46 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     survey::look(true, 0);
     helper::start();
     return 0;
+}
+
+// Where nothing is recorded any more, puts back what was there before.
+bool leave() {
+    heap::end_counting();
+    import_tables::detach();
+    sources::uninstall();
+    fault::remove();
+    settings::take_back();
+    process_log::close();
+    process_metadata::forget();
+    g.stuck = helper::is_there() || !wait_for_threads() || !spool::retire();
+    if (!g.stuck) {
+        forget_recording();
+        heap::begin_anew();
+    }
+    g.armed = false;
+    return !g.stuck;
+}
+
+}  // namespace
+
+namespace lifecycle {
+
+int arm(const tg_options& options, const tg_walker& walker, char* error, size_t error_size) {
+    if (g.armed) {
+        snprintf(error, error_size, "recording is on already in this process");
+        return -1;
+    }
+    if (g.stuck || g.forked) {
+        snprintf(error, error_size,
+                 g.stuck ? "an earlier recording of this process could not be ended"
+                         : "this process was forked from one that was being recorded");
+        return -1;
+    }
+    g.attached = settings::given();
+    if (g.attached) import_tables::attach();
+    const int failed = begin(options, walker, error, error_size);
+    if (failed != 0 && g.attached) leave();
+    return failed;
 }
 
 int arm_again(const char* name, size_t length) {
@@ -208,6 +266,12 @@ void finish() {
     if (recording()) end_recording(ControlState::ended);
 }
 
+bool disarm() {
+    if (!g.armed || !g.attached || kernel::getpid() != g.pid) return true;
+    finish();
+    return leave();
+}
+
 void pause(bool yes) {
     if (!recording() || kernel::getpid() != g.pid || recorder().paused.exchange(yes) == yes) return;
     sources::pause(yes);
@@ -222,7 +286,8 @@ void restart_helper() {
 void begin_thread(const char* python_name, size_t length) {
     // A process that was made without fork's handlers (a plain clone) shares our segments, but not
     // our count of what is used of them.
-    if (kernel::getpid() != g.pid) return;
+    const AtWork at_work;
+    if (kernel::getpid() != g.pid || !recording()) return;
     const pid_t tid = kernel::gettid();
     threads::Thread* thread = threads::find(tid);  // the sweep may have come first
     const bool swept = thread != nullptr;

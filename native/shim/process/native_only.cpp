@@ -91,7 +91,7 @@ bool start() {
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) return false;
     spool::count(Loss::interpreter_unsupported);
     // Blocks of the interpreter's own allocators are in what it has mapped.
-    if (memory) heap::begin(0);
+    if (memory) heap::begin(0, true);
     return true;
 }
 

@@ -1,4 +1,5 @@
 // What happens when the library is loaded: in every program of a recording, Python or not.
+#include "process/startup.h"
 #include "memory/heap.h"
 #include "process/audit.h"
 #include "process/lifecycle.h"
@@ -11,6 +12,12 @@
 namespace tachograph {
 namespace {
 
+struct Arguments {
+    int count = 0;
+    char** texts = nullptr;
+};
+constinit Arguments g_arguments;
+
 // Registered before the loader's own function, and so run after all destructors.
 void at_exit(int status, void*) { process_log::ended(status); }
 
@@ -20,6 +27,7 @@ void at_quick_exit() {
 }
 
 __attribute__((constructor)) void at_load(int count, char** arguments, char** environment) {
+    g_arguments = {count, arguments};
     settings::Parent parent;
     settings::take(environ, &parent);
     // Another library's constructor may have put an environment of its own in its place.
@@ -32,4 +40,9 @@ __attribute__((constructor)) void at_load(int count, char** arguments, char** en
 }
 
 }  // namespace
+
+void startup::list() {
+    process_log::open(settings::spool(), {}, g_arguments.count, g_arguments.texts);
+}
+
 }  // namespace tachograph

@@ -176,6 +176,8 @@ void open(const char* spool, const settings::Parent& parent, int count, char* co
     list(&record);
 }
 
+void close() { g = State{}; }
+
 void forked() {
     if (g.path[0] == 0) return;
     ProcessRecord record = make(ProcessEvent::fork);

@@ -17,6 +17,8 @@ inline constexpr int kStatusUnknown = INT_MIN;
 void open(const char* spool, const settings::Parent& parent, int count, char* const* arguments);
 // A forked child that is recorded as a process of its own.
 void forked();
+// The recording is over, and the process is not.
+void close();
 // It is about to be replaced by another program.
 void replaced();
 // It ends. Nothing if it is not listed, as in a child that was forked by native code.

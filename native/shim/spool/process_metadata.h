@@ -7,5 +7,7 @@ namespace tachograph::process_metadata {
 bool tell(const char* key, const char* value);
 // In a forked child with a spool of its own.
 void tell_again();
+// The process is not recorded any more.
+void forget();
 
 }  // namespace tachograph::process_metadata

@@ -24,6 +24,7 @@ struct State {
     char library[600] = {};  // the path only
     char identity[48] = {};  // "PID-TIME" of the latest process that was listed, or empty
     std::atomic<bool> children{false};
+    std::atomic<bool> given{false};
 };
 constinit State g;
 
@@ -103,6 +104,24 @@ void be_parent(const Parent& parent) {
     snprintf(g.identity, sizeof g.identity, "%lld-%lld", static_cast<long long>(parent.pid),
              static_cast<long long>(parent.time_ns));
 }
+
+bool give(const char* spool, const char* config) {
+    const size_t length = strlen(spool);
+    if (length >= sizeof g.spool - sizeof kSpool ||
+        strlen(config) >= sizeof g.config - sizeof kConfig)
+        return false;
+    snprintf(g.spool, sizeof g.spool, "%s%s", kSpool, spool);
+    snprintf(g.config, sizeof g.config, "%s%s", kConfig, config);
+    g.given.store(true, std::memory_order_release);
+    return true;
+}
+
+void take_back() {
+    g.spool[0] = g.config[0] = g.identity[0] = 0;
+    g.given.store(false, std::memory_order_release);
+}
+
+bool given() { return g.given.load(std::memory_order_acquire); }
 
 bool known() { return g.spool[0] != 0 && g.config[0] != 0; }
 bool children() { return g.children.load(std::memory_order_relaxed); }

@@ -19,6 +19,12 @@ struct Parent {
 void take(char** environment, Parent* parent);
 // This process, or an ancestor of it, is listed as this: what it starts is told so.
 void be_parent(const Parent& parent);
+// The same from inside a process that runs already, whose environment says nothing; what it starts
+// does not belong to the recording. False: too long.
+bool give(const char* spool, const char* config);
+void take_back();
+// Whether they came so: then libc's functions are hooked through import tables (import_tables.h).
+bool given();
 
 // Whether this process belongs to a recording, and whether what it starts is to belong to it.
 bool known();

@@ -46,6 +46,8 @@ constexpr int64_t kAskAgainNs = 1'000'000'000;
 constexpr int64_t kStaleNs = 1'000'000'000;
 constexpr int64_t kLookAgainNs = 1'000'000'000;
 constexpr int64_t kCopyPeriodNs = 400'000'000;
+// How long a thread that is in the middle of a record is waited for.
+constexpr int64_t kRetireNs = 200'000'000;
 // At the end of a process it is looked for if it might not have copied what it knows of yet.
 constexpr int64_t kFreshNs = 100'000'000;
 
@@ -56,7 +58,8 @@ struct State {
     uint32_t unmapped = 0;              // sequence numbers below are unmapped (helper only)
     std::atomic<int64_t> writers{0};
     Control* control = nullptr;
-    size_t control_size = 0;  // with what lies behind it
+    size_t control_size = 0;   // with what lies behind it
+    uint8_t* place = nullptr;  // where it is always, in a process that is recorded now and then
     uint64_t segment_size = 0;
     int64_t unanswered_ns = 0;  // helper only: when the recording command was first asked in vain
     int64_t asked_ns = 0;       // and when it was last; or when the disk was found to be full
@@ -315,6 +318,19 @@ int watch_copies() {
     return is_full(failed) ? 0 : static_cast<int>(failed);
 }
 
+// Recordings of one process have their control files at one address, in their turn: a thread that
+// was in the middle of something at the end of one, never finds nothing there.
+bool move_to_place(uint8_t** base) {
+    if (!g.place && !kernel::map(&g.place, kControlSize + kPendingSize)) return false;
+    constexpr long kMoves = 3;  // MREMAP_MAYMOVE | MREMAP_FIXED
+    const auto size = static_cast<long>(g.control_size);
+    const long moved = kernel::call(SYS_mremap, kernel::address(*base), size, size, kMoves,
+                                    kernel::address(g.place));
+    if (moved != kernel::address(g.place)) return false;
+    *base = g.place;
+    return true;
+}
+
 // Whether a segment that no thread writes into any more need not be kept in memory.
 bool is_safe(uint32_t sequence) {
     if (!slot(sequence).in_memory) return true;
@@ -329,6 +345,21 @@ int wait_for_answer() {
     const int64_t now = g.asked_ns = kernel::monotonic_ns();
     if (g.unanswered_ns == 0) g.unanswered_ns = now;
     return now - g.unanswered_ns < kPatienceNs ? 0 : EACCES;
+}
+
+// But for what is mapped.
+void begin_anew() {
+    for (Segment& segment : g.segments) {
+        segment.used.store(0, std::memory_order_relaxed);
+        segment.in_memory = false;
+    }
+    g.current.store(0);
+    g.prepared.store(0);
+    g.unmapped = 0;
+    g.unanswered_ns = g.asked_ns = 0;
+    g.in_memory = g.alone = false;
+    g.looked_ns = g.saved_ns = 0;
+    g.saving.store(false);
 }
 
 }  // namespace
@@ -370,6 +401,11 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
             error = fd_broker::process(error, start_ns, {g.control_size, size_of(0)}, bases);
         if (error != 0) return static_cast<int>(error);
     }
+    if (settings::given() && !move_to_place(&bases[0])) {
+        mapped_file::unmap(bases[0], g.control_size);
+        mapped_file::unmap(bases[1], size_of(0));
+        return ENOMEM;
+    }
     auto* made = reinterpret_cast<Control*>(bases[0]);
     if (!g.in_memory) {
         describe(made, pid, start_ns);
@@ -386,20 +422,28 @@ Control* leave() {
     for (Segment& segment : g.segments) {
         uint8_t* base = segment.base.exchange(nullptr);
         if (base) mapped_file::unmap(base, segment.size);
-        segment.used.store(0, std::memory_order_relaxed);
-        segment.in_memory = false;
     }
     Control* parents = g.control;
     g.control = nullptr;
-    g.current.store(0);
-    g.prepared.store(0);
-    g.unmapped = 0;
-    g.unanswered_ns = g.asked_ns = 0;
-    g.in_memory = g.alone = false;
-    g.looked_ns = g.saved_ns = 0;
-    g.saving.store(false);
+    g.place = nullptr;
     g.writers.store(0);  // those of the parent's threads that were in the middle of a record
+    begin_anew();
     return parents;
+}
+
+bool retire() {
+    uint8_t* bases[kSegments];
+    for (uint32_t i = 0; i < kSegments; ++i) bases[i] = g.segments[i].base.exchange(nullptr);
+    const int64_t limit = kernel::monotonic_ns() + kRetireNs;
+    while (g.writers.load(std::memory_order_seq_cst) != 0) {
+        if (kernel::monotonic_ns() > limit) return false;
+        kernel::call(SYS_sched_yield);
+    }
+    for (uint32_t i = 0; i < kSegments; ++i)
+        if (bases[i]) mapped_file::unmap(bases[i], g.segments[i].size);
+    if (g.place) kernel::clear(g.place, kControlSize + kPendingSize);
+    begin_anew();
+    return true;
 }
 
 void unmap(Control* parents) {

@@ -17,6 +17,11 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
 Control* leave();
 void unmap(Control* parents);
 
+// Of a process that goes on without being recorded: nothing of the spool is mapped any more. False
+// if a thread is in the middle of a record for too long; then it stays. A thread that still looks
+// at the control file finds zeros.
+bool retire();
+
 // Room for a record of `size` bytes (padded by us, zeroed), or nullptr, which is counted. What is
 // reserved must be committed; nothing is visible to readers before.
 struct Ticket {

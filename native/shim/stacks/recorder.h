@@ -11,6 +11,7 @@ namespace tachograph {
 
 struct Recorder {
     std::atomic<bool> recording{false};  // armed, not ended, not in a forked child
+    std::atomic<int> at_work{0};  // threads of the program that are in our handlers and hooks
     std::atomic<bool> paused{false};
     int64_t interval_ns = 0;
     bool waits = false;
@@ -25,6 +26,16 @@ inline constexpr tg_walk kNotWalked{TG_NONE, TG_STACK_NONE, 2, 0, 0, nullptr, 0,
 Recorder& recorder();
 
 inline bool recording() { return recorder().recording.load(std::memory_order_acquire); }
+
+// From here to there the calling thread may use what a recording has: who ends one waits for it.
+// Whether there is a recording is to be asked after this.
+class AtWork {
+  public:
+    AtWork() { recorder().at_work.fetch_add(1, std::memory_order_seq_cst); }
+    ~AtWork() { recorder().at_work.fetch_sub(1, std::memory_order_release); }
+    AtWork(const AtWork&) = delete;
+    AtWork& operator=(const AtWork&) = delete;
+};
 
 // Whether this very process records: a vfork child shares all of this memory, but is not it.
 bool live();

@@ -70,6 +70,7 @@ bool keep() { return first_bad(true, &Source::keep); }
 void flush() { call(&Source::flush); }
 void finish() { call(&Source::finish); }
 void stop() { call(&Source::stop); }
+void uninstall() { call(&Source::uninstall); }
 
 Cost cost(const char* name) {
     Cost sum;

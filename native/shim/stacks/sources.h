@@ -50,6 +50,8 @@ struct Source {
     void (*finish)() = nullptr;
     // Nothing is recorded any more, whatever the reason, and nothing can be written.
     void (*stop)() = nullptr;
+    // The process goes on without being recorded: what was installed in it is taken out.
+    void (*uninstall)() = nullptr;
     // CPU ns that its handlers have taken of the program's threads in this process. What its hooks
     // take is unknown: reading a clock takes longer than a hook. What its ticks take is measured
     // by the table.
@@ -92,6 +94,7 @@ bool keep();
 void flush();
 void finish();
 void stop();
+void uninstall();
 // Of the source with this name, or of all.
 Cost cost(const char* name = nullptr);
 void watch(threads::Thread* thread);

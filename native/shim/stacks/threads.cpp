@@ -31,12 +31,14 @@ struct State {
     std::atomic<uint32_t> first_free{0};  // none before it, as far as is known
     std::atomic<uint32_t> high_water{0};
     std::atomic<uint32_t> next_id{0};
+    std::atomic<uint32_t> generation{1};
     std::atomic<bool> any_missed{false};
     std::atomic<pid_t> missed[kMissedPlaces] = {};
 };
 constinit State g;
 
 __thread Thread* t_own __attribute__((tls_model("initial-exec"))) = nullptr;
+__thread uint32_t t_generation __attribute__((tls_model("initial-exec"))) = 0;
 
 // Marks a slot that is being filled: no kernel thread id is negative.
 constexpr pid_t kReserved = -1;
@@ -169,6 +171,7 @@ void forget() {
     g.first_free.store(0);
     g.high_water.store(0);
     g.next_id.store(0);
+    g.generation.fetch_add(1);
     if (g.any_missed.exchange(false, std::memory_order_relaxed))
         for (auto& tid : g.missed) tid.store(0, std::memory_order_relaxed);
     t_own = nullptr;
@@ -233,7 +236,13 @@ bool is_slot(const void* pointer) {
     return g.slots && offset < sizeof(Thread) * kMostThreads && offset % sizeof(Thread) == 0;
 }
 
-Thread* own() { return t_own; }
-void set_own(Thread* thread) { t_own = thread; }
+uint32_t generation() { return g.generation.load(std::memory_order_relaxed); }
+
+Thread* own() { return t_generation == generation() ? t_own : nullptr; }
+
+void set_own(Thread* thread) {
+    t_own = thread;
+    t_generation = generation();
+}
 
 }  // namespace tachograph::threads

@@ -41,8 +41,11 @@ Thread* add(pid_t tid, bool main, int64_t time_ns);
 // Ends thread `tid`, if the slot is still its: no source watches it any more, writes THREAD_END,
 // frees the slot. `cpu_ns` is used where its clock is gone already.
 void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns = -1);
-// In a forked child: none of the parent's threads is here.
+// In a forked child: none of the parent's threads is here. And where a recording has ended, before
+// another one of this process: what threads know of their own slots is not true any more.
 void forget();
+// Changes with each of these.
+uint32_t generation();
 // The kernel may give the ids of threads that were counted to others.
 void forget_missed_that_ended();
 // Which thread created it (kNone: not known) and what it was to run.

@@ -1,0 +1,1 @@
+"""Recording that a running program begins and ends itself."""

@@ -1,0 +1,272 @@
+"""Begins and ends recordings of the process that this runs in.
+
+The native library is loaded into the running interpreter and hooks what is loaded through import tables; a small
+process beside it takes the records, copies them into the recording's directory, and makes the tables at the end, also
+where the program is killed. Nothing is imported here that the command does not import before its program starts.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tachograph.recorder.attached.keywords import options_from
+from tachograph.recorder.problems import RecordingError, Refused, one_line
+
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from tachograph.recorder.command.options import Options
+
+BESIDE = "from tachograph.recorder.attached.beside import main; main()"
+"""What the process beside the program runs."""
+
+CONTROL, LISTENER = 3, 4
+"""Its descriptors."""
+
+MOST_ANSWER = 1 << 16
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording of this process that is on: where it is, and the process beside it, on the other end of ``control``.
+
+    ``pid`` tells the process from its forks.
+    """
+
+    path: Path
+    pid: int
+    control: _socket.socket
+
+
+class Recorded:
+    """What ``record`` gives to ``with``: records from the beginning of the block to its end."""
+
+    def __init__(self, path: str | os.PathLike[str], options: Mapping[str, Any]) -> None:
+        self._path, self._options = path, options
+
+    def __enter__(self) -> Path:
+        """The path of the recording."""
+        return begin(self._path, self._options)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """The recording is complete afterwards; errors of the block go on."""
+        native = _native()
+        current = native.claimed()
+        # In a fork of the block the recording is the parent's; and the block may have ended it itself.
+        if current is not None and current.pid == os.getpid():
+            end()
+
+
+def begin(path: str | os.PathLike[str], given: Mapping[str, Any]) -> Path:
+    """Begin to record this process into ``path``, a directory that is made; returns its absolute path.
+
+    Raises RecordingError, with one line, if that is not possible; then all is as it was.
+    """
+    options = options_from(given)
+    native = _native()
+    _check_free(native)
+    directory = Path(os.fspath(path)).absolute()
+    if not native.claim(Recording(directory, os.getpid(), None)):  # type: ignore[arg-type]  # until it is on
+        raise RecordingError("another thread begins a recording of this process at this moment")
+    try:
+        recording = _start(native, directory, options)
+    except Refused as refused:
+        native.unclaim()
+        raise RecordingError(_in_keywords(refused.message)) from None
+    except BaseException:
+        native.unclaim()
+        raise
+    native.unclaim()
+    native.claim(recording)
+    atexit.register(_end_at_exit)
+    return directory
+
+
+def end() -> Path:
+    """End the recording of this process, and wait until it is complete; returns its path.
+
+    Raises RecordingError, with one line, if none is on, or it could not be completed.
+    """
+    native = _native()
+    recording = native.claimed()
+    if recording is None or recording.control is None:
+        raise RecordingError("this process is not being recorded: start() begins a recording")
+    if recording.pid != os.getpid():
+        raise RecordingError("the recording is of the process that this one was forked from, which ends it")
+    atexit.unregister(_end_at_exit)
+    again = native.disarm()
+    native.unclaim()
+    answer = _finish(recording)
+    if not again:
+        answer.setdefault("problem", "a thread could not be waited for: this process cannot be recorded again")
+    if "problem" in answer:
+        raise RecordingError(f"the recording {recording.path} is not complete: {answer['problem']}")
+    return recording.path  # type: ignore[no-any-return]
+
+
+def _in_keywords(message: str) -> str:
+    """A refusal of the command's, with what to do as it is said here."""
+    return message.replace("--force", "force=True").replace("; say where to put it with -o", "").replace(" with -o", "")
+
+
+def _native() -> Any:
+    from tachograph.recorder.command.support import why_no_recording, why_not_native
+
+    why_not = why_no_recording() or why_not_native(preloaded=False)
+    if why_not is not None:
+        raise RecordingError(f"cannot record here: {why_not}")
+    from tachograph.recorder import _native
+
+    return _native
+
+
+def _check_free(native: Any) -> None:
+    current = native.claimed()
+    if current is not None:
+        if current.pid != os.getpid():
+            raise RecordingError("this process was forked from one that is being recorded; start it anew to record it")
+        raise RecordingError(f"this process is being recorded already, into {current.path}: stop() ends that")
+    signal_sampler = sys.modules.get("tachograph.recorder.inprocess.signal_sampler")
+    if native.active() or (signal_sampler is not None and signal_sampler.running() is not None):
+        raise RecordingError("this process is being recorded already, by 'tachograph record'")
+
+
+def _start(native: Any, directory: Path, options: Options) -> Recording:
+    from tachograph.recorder.command.manifests import manifest_parameters, new_manifest
+    from tachograph.recorder.command.support import preload_library
+
+    library = preload_library()
+    assert library is not None  # why_not_native has looked
+    why_not = native.load(os.fspath(library))
+    if why_not is not None:
+        raise RecordingError(f"this process cannot be recorded from inside: {one_line(why_not)}")
+    why_not = native.supported()
+    if why_not is not None:
+        raise RecordingError(f"cannot record here: {why_not}")
+    from tachograph.recorder.collect import output
+    from tachograph.recorder.fd_broker.socket_name import listen, overcommits
+
+    start_ns = time.monotonic_ns()
+    manifest = new_manifest(manifest_parameters(options, output.SEGMENT_SIZE))
+    spool = output.claim(directory, manifest, force=options.force)
+    broker = None
+    try:
+        output.probe(spool)
+        broker = listen()
+        control = _start_beside(native, directory, options, start_ns, None if broker is None else broker[1])
+    except (Refused, RecordingError):
+        output.discard(directory)
+        raise
+    finally:
+        if broker is not None:
+            broker[1].close()
+    recording = Recording(directory, os.getpid(), control)
+    try:
+        _arm(native, spool, options, None if broker is None else broker[0], memory_at_once=not overcommits())
+    except RecordingError:
+        _finish(recording)
+        output.remove_recording(directory)
+        raise
+    return recording
+
+
+def _arm(native: Any, spool: Path, options: Options, broker: str | None, *, memory_at_once: bool) -> None:
+    from tachograph.recorder.collect.output import SEGMENT_SIZE
+    from tachograph.recorder.command.launch import setting_text
+    from tachograph.recorder.inprocess import arm
+
+    values = {
+        **options.told("setting"),
+        "waits": True,
+        "rotate": False,
+        "segment": SEGMENT_SIZE,
+        "owner": os.geteuid(),
+        **({"memory_at_once": True} if broker is not None and memory_at_once else {}),
+        **({} if broker is None else {"fd_broker": broker}),
+    }
+    config = ",".join(f"{key}={setting_text(value)}" for key, value in values.items())
+    if not native.configure(os.fspath(spool), config):
+        raise RecordingError(f"the path {one_line(os.fspath(spool))} is too long for a recording")
+    try:
+        arm.start(os.fspath(spool), arm.parse(config), lasting=False)
+    except (OSError, RuntimeError) as error:
+        native.disarm()
+        raise RecordingError(f"cannot record this process: {one_line(str(error))}") from None
+    # They ran before there was a hook that could have learned their names.
+    threading = sys.modules.get("threading")
+    for thread in () if threading is None else threading.enumerate():
+        if thread.native_id is not None:
+            native.name_thread(thread.native_id, thread.name)
+
+
+def _start_beside(
+    native: Any, directory: Path, options: Options, start_ns: int, listener: _socket.socket | None
+) -> _socket.socket:
+    """Start the process beside this one; the connection to it, whose end it takes for the end of this process."""
+    import _socket
+
+    if not sys.executable:
+        raise RecordingError("it is not known which Python this is (sys.executable is empty)")
+    facts = {
+        "directory": os.fspath(directory),
+        "pid": os.getpid(),
+        "start_ns": start_ns,
+        "arguments": list(sys.orig_argv),
+        "gpu": options.gpu,
+        "labels": dict(options.labels),
+        "path": list(map(os.path.abspath, sys.path)),
+        "listens": listener is not None,
+    }
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    descriptors = [theirs.fileno(), *([] if listener is None else [listener.fileno()])]
+    environment = [
+        f"{key}={value}" for key, value in os.environ.items() if not key.startswith(("TACHOGRAPH_", "PYTHONSTARTUP"))
+    ]
+    try:
+        native.start_orphan(
+            [sys.executable, "-P", "-c", "import sys, json; sys.path += [place for place in json.loads(sys.argv[1])"
+             f"['path'] if place not in sys.path]; {BESIDE}", json.dumps(facts)],
+            environment, descriptors,
+        )  # fmt: skip
+    except (RuntimeError, ValueError) as error:
+        ours.close()
+        raise RecordingError(one_line(str(error))) from None
+    finally:
+        theirs.close()
+    return ours
+
+
+def _finish(recording: Recording) -> dict[str, Any]:
+    """Let the process beside this one complete the recording; what it says of it."""
+    text = b""
+    try:
+        recording.control.sendall(b"end\n")
+        while part := recording.control.recv(MOST_ANSWER):
+            text += part
+        answer = json.loads(text)
+    except (OSError, ValueError):
+        answer = {"problem": "the process beside this one is gone; 'tachograph recover' completes it"}
+    finally:
+        recording.control.close()
+    return answer  # type: ignore[no-any-return]
+
+
+def _end_at_exit() -> None:
+    """The interpreter ends: the recording is completed by the process beside it, which is not waited for."""
+    native = _native()
+    recording = native.claimed()
+    if recording is not None and recording.control is not None and recording.pid == os.getpid():
+        native.disarm()
+        native.unclaim()
+        recording.control.close()
