@@ -8,8 +8,8 @@
 #include "memory/heap.h"
 #include "memory/mappings.h"
 #include "process/lifecycle.h"
-#include "process/startup.h"
 #include "spool/layout.h"
+#include "spool/process_log.h"
 #include "spool/process_metadata.h"
 #include "spool/record.h"
 #include "spool/settings.h"
@@ -128,7 +128,7 @@ void api_begin_memory(const tg_pools* pools, int complete) {
 
 int api_configure(const char* spool, const char* config) {
     if (!settings::give(spool, config)) return -1;
-    startup::list();
+    process_log::open(spool, {});
     return 0;
 }
 

@@ -1,5 +1,4 @@
 // What happens when the library is loaded: in every program of a recording, Python or not.
-#include "process/startup.h"
 #include "memory/heap.h"
 #include "process/audit.h"
 #include "process/lifecycle.h"
@@ -12,12 +11,6 @@
 namespace tachograph {
 namespace {
 
-struct Arguments {
-    int count = 0;
-    char** texts = nullptr;
-};
-constinit Arguments g_arguments;
-
 // Registered before the loader's own function, and so run after all destructors.
 void at_exit(int status, void*) { process_log::ended(status); }
 
@@ -27,7 +20,7 @@ void at_quick_exit() {
 }
 
 __attribute__((constructor)) void at_load(int count, char** arguments, char** environment) {
-    g_arguments = {count, arguments};
+    process_log::started_with(count, arguments);
     settings::Parent parent;
     settings::take(environ, &parent);
     // Another library's constructor may have put an environment of its own in its place.
@@ -35,14 +28,9 @@ __attribute__((constructor)) void at_load(int count, char** arguments, char** en
     if (!settings::known()) return heap::expect_nothing();
     ::on_exit(at_exit, nullptr);
     ::at_quick_exit(at_quick_exit);
-    process_log::open(settings::spool(), parent, count, arguments);
+    process_log::open(settings::spool(), parent);
     if (!audit::watch()) heap::expect_nothing();
 }
 
 }  // namespace
-
-void startup::list() {
-    process_log::open(settings::spool(), {}, g_arguments.count, g_arguments.texts);
-}
-
 }  // namespace tachograph

@@ -39,6 +39,12 @@ struct State {
 };
 constinit State g;
 
+struct Arguments {
+    int count = 0;
+    char* const* texts = nullptr;
+};
+constinit Arguments g_arguments;
+
 // "PATH:DEVICE:INODE"; a path in /proc has no colon.
 InMemory in_memory() {
     InMemory memory;
@@ -155,7 +161,9 @@ int64_t to_ns(const timeval& time) {
 
 }  // namespace
 
-void open(const char* spool, const settings::Parent& parent, int count, char* const* arguments) {
+void started_with(int count, char* const* arguments) { g_arguments = {count, arguments}; }
+
+void open(const char* spool, const settings::Parent& parent) {
     const int length = snprintf(g.path, sizeof g.path, "%s/processes.log", spool);
     if (length < 0 || static_cast<size_t>(length) >= sizeof g.path) return;
     g.parent = parent;
@@ -168,6 +176,7 @@ void open(const char* spool, const settings::Parent& parent, int count, char* co
         record.executable_length =
             static_cast<uint32_t>(put(&record, 0, executable, static_cast<size_t>(got)));
     size_t at = record.executable_length;
+    const auto [count, arguments] = g_arguments;
     for (int i = 0; i < count && arguments[i] && at < sizeof record.text; ++i) {
         if (i > 0) at += put(&record, at, "", 1);
         at += put(&record, at, arguments[i], strlen(arguments[i]));

@@ -13,8 +13,11 @@ namespace tachograph::process_log {
 
 inline constexpr int kStatusUnknown = INT_MIN;
 
-// At the process's start: it is listed in the log of this spool.
-void open(const char* spool, const settings::Parent& parent, int count, char* const* arguments);
+// What the process was started with; it must stay.
+void started_with(int count, char* const* arguments);
+// At the process's start, or where its recording begins later: it is listed in the log of this
+// spool.
+void open(const char* spool, const settings::Parent& parent);
 // A forked child that is recorded as a process of its own.
 void forked();
 // The recording is over, and the process is not.
