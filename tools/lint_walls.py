@@ -22,6 +22,8 @@ IN_PROCESS = "tachograph.recorder.inprocess"
 ALLOWED = (IN_PROCESS, "tachograph.recorder._native")
 ABOVE = ("tachograph", "tachograph.recorder")
 """Packages whose ``__init__`` runs before a module of IN_PROCESS does."""
+DOOR = ("tachograph.recorder.attached", "tachograph.recorder.problems")
+"""What these may import when a function of theirs is called: a program then records itself."""
 
 
 def in_process_modules(tree: Path) -> dict[str, Path]:
@@ -48,7 +50,8 @@ def foreign_imports(modules: Mapping[str, Path]) -> Iterator[str]:
     """One line for each import that the profiled program must not be made to do."""
     for module, path in modules.items():
         for line, name in imported(path.read_text(encoding="utf-8"), module, package=path.name == "__init__.py"):
-            inside = any(name == allowed or name.startswith(f"{allowed}.") for allowed in ALLOWED)
+            allowed_here = (*ALLOWED, *DOOR) if module in ABOVE else ALLOWED
+            inside = any(name == allowed or name.startswith(f"{allowed}.") for allowed in allowed_here)
             if name.partition(".")[0] not in sys.stdlib_module_names and not inside:
                 yield f"{module}:{line}: imports {name}, but runs inside the profiled program"
 

@@ -15,7 +15,18 @@ ROOT = Path(__file__).resolve().parents[3]
 ROOMS = {
     "command": (),
     "format-spec": (),
-    "recorder": ("inprocess", "collect", "command", "fd_broker", "gpu", "labels", "problems", "rotation", "upload"),
+    "recorder": (
+        "attached",
+        "inprocess",
+        "collect",
+        "command",
+        "fd_broker",
+        "gpu",
+        "labels",
+        "problems",
+        "rotation",
+        "upload",
+    ),
     "analyzer": (
         "recording",
         "samples",
