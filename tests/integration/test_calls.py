@@ -17,6 +17,7 @@ from tachograph.analyzer import api
 pytestmark = [pytest.mark.native, pytest.mark.recording]
 
 KNOWN = support.PROGRAMS / "known_calls.py"
+OFTEN = ("constant", "bimodal", "early")
 MONITORING = sys.version_info >= (3, 12)
 """Whether functions are watched one by one."""
 selective = pytest.mark.skipif(not MONITORING, reason="sys.monitoring came with Python 3.12")
@@ -41,13 +42,13 @@ def functions(recording: Path, program: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
-    return record(KNOWN, tmp_path_factory.mktemp("calls"), "2", options=("--calls", "--calls-budget", "20"))
+    return record(KNOWN, tmp_path_factory.mktemp("calls"), "1.5", options=("--calls", "--calls-budget", "20"))
 
 
 @selective
 def test_functions_that_are_called_rarely_are_counted_exactly(known: tuple[Path, dict[str, int]]) -> None:
     rows = functions(known[0], KNOWN)
-    few = {name: count for name, count in known[1].items() if name not in ("constant", "bimodal")}
+    few = {name: count for name, count in known[1].items() if name not in OFTEN}
     for name in few:
         row = rows[name]
         assert row["calls_low"] == row["calls"] == row["calls_high"], name
@@ -60,7 +61,7 @@ def test_times_of_calls_are_those_of_what_they_did(known: tuple[Path, dict[str, 
     assert rows["rare"]["call_p50_s"] >= 0.02
     assert rows["rare"]["call_mean_s"] <= rows["rare"]["call_max_s"]
     # A coroutine is charged for what it ran, and not for what it waited.
-    assert rows["coroutine"]["call_max_s"] < 0.05
+    assert rows["coroutine"]["call_max_s"] < 0.4
     # Each call of a recursion holds those within it.
     assert rows["recursive"]["own_call_mean_s"] * 10 <= rows["recursive"]["call_max_s"] * 1.001
     assert rows["main"]["call_mean_s"] >= rows["many"]["call_mean_s"] + rows["few"]["call_mean_s"]
@@ -71,11 +72,13 @@ def test_times_of_calls_are_those_of_what_they_did(known: tuple[Path, dict[str, 
 
 def test_numbers_of_calls_that_are_estimated_are_near_the_truth(known: tuple[Path, dict[str, int]]) -> None:
     rows = functions(known[0], KNOWN)
-    for name in ("constant", "bimodal"):
-        assert 0 < rows[name]["calls_low"] <= known[1][name], name
-        assert rows[name]["watched_s"] > 0
-    # What was watched at the same time was called as often.
-    assert rows["constant"]["calls_low"] == pytest.approx(rows["bimodal"]["calls_low"], rel=0.25)
+    for name in OFTEN:
+        row = rows[name]
+        assert row["watched_s"] > 0
+        assert 0 < row["calls_low"] <= row["calls"] <= row["calls_high"]
+        # An interval of 95 % does not hold the truth once in twenty runs, and one of twice its length once in ten
+        # thousand. That 95 % hold it is tested in tests/native/test_paces.py, without a clock.
+        assert abs(row["calls"] - known[1][name]) <= 2 * (row["calls_high"] - row["calls"]), name
 
 
 def test_histograms_tell_two_kinds_of_calls_apart(known: tuple[Path, dict[str, int]]) -> None:
@@ -246,4 +249,4 @@ def test_windows_of_python_3_11_count_what_they_see(tmp_path: Path) -> None:
     rows = functions(recording, KNOWN)
     assert 0 < rows["rare"]["calls_low"] <= counts["rare"]
     assert rows["rare"]["call_max_s"] >= 0.02
-    assert rows["coroutine"]["call_max_s"] < 0.05
+    assert rows["coroutine"]["call_max_s"] < 0.4

@@ -28,8 +28,9 @@ FEWEST_INTERVALS = 3
 """Drawn intervals without which nothing is said of how far an estimate may be off."""
 COST_DEVIATION = 0.4
 """What watching takes in a program is known to within this part of it (a standard deviation): it is measured once, on
-an idle path. With tests/oracle/programs/known_rates.py on CPython 3.12 it took 1.16 to 1.53 times that in 28 runs on a
-busy machine, with a deviation of 0.4 in the first 13 and 0.6 to 0.8 in all."""
+an idle path, and recorders of this version count 1.2 times that. With tests/oracle/programs/known_rates.py it took 1.16
+to 1.53 times what was measured in 28 runs on CPython 3.12 and a busy machine, with a deviation of 0.4 in the first 13
+and 0.6 to 0.8 in all, and 1.0 to 1.2 times in 8 runs on CPython 3.13."""
 
 
 @dataclass(frozen=True)
