@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from itertools import pairwise
@@ -75,7 +76,10 @@ def test_numbers_of_calls_that_are_estimated_are_near_the_truth(known: tuple[Pat
     for name in OFTEN:
         row = rows[name]
         assert row["watched_s"] > 0
-        assert 0 < row["calls_low"] <= row["calls"] <= row["calls_high"]
+        assert 0 < row["calls_low"] <= row["calls"]
+        if math.isnan(row["calls_high"]):  # where the program hardly gets a processor nearly all calls are seen
+            assert row["calls_low"] <= known[1][name], name
+            continue
         # An interval of 95 % does not hold the truth once in twenty runs, and one of twice its length once in ten
         # thousand. That 95 % hold it is tested in tests/native/test_paces.py, without a clock.
         assert abs(row["calls"] - known[1][name]) <= 2 * (row["calls_high"] - row["calls"]), name
