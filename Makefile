@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-unit test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke clean
+.PHONY: help demo check check-unit test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke docs clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -93,6 +93,17 @@ bench-analyze: $(VENV)/.with-dev ## what analyzing costs: recordings of up to 10
 
 bench-smoke: $(VENV)/.with-dev ## does every benchmark still run? (needs valgrind; two to three minutes)
 	$(BIN)/python benchmarks/smoke.py
+
+docs: build/site/.tools ## the documentation as a site, into build/site/html (brings mkdocs-material)
+	$(PYTHON) tools/docs_site.py build/site/made
+	NO_MKDOCS_2_WARNING=1 build/site/tools/bin/mkdocs build --strict --config-file build/site/made/mkdocs.yml
+	@echo "the site is in build/site/html/index.html"
+
+build/site/.tools: Makefile
+	@$(PYTHON) tools/check_python.py
+	$(PYTHON) -m venv build/site/tools
+	build/site/tools/bin/python -m pip --disable-pip-version-check install --quiet 'mkdocs-material~=9.8'
+	@touch $@
 
 clean: ## remove everything that these commands made
 	rm -rf $(VENV) build .nox .mypy_cache .pytest_cache .ruff_cache
