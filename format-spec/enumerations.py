@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-FORMAT_VERSION = "1.4"
-
 
 class Origin(IntEnum):
     """Values of enumeration ``origin``."""

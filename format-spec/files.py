@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -48,6 +47,7 @@ def arrow_file(file: IO[bytes], size: int) -> pa.NativeFile:
     if folder is not None and descriptor is not None:
         return pa.OSFile(f"{folder}/{descriptor}")
     if folder is not None and size > MAX_IN_MEMORY:
+        import shutil
         import tempfile
 
         with tempfile.TemporaryFile() as copy:

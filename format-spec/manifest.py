@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from .atomic import write_bytes
-from .enumerations import FORMAT_VERSION
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
+from .plain_records import field, fields_of, record_class
 from .spool.arrow_columns import clean_text
+from .version import FORMAT_VERSION
 
 MAX_MANIFEST_SIZE = 16 << 20
 MANIFEST_NAME = "manifest.json"
@@ -19,7 +19,7 @@ LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 63) - 1
 """The integers that a manifest may hold: those of the tables' widest columns."""
 
 
-@dataclass
+@record_class
 class Manifest:
     """The fields of ``manifest.json``, as SPEC.md "Manifest" describes them.
 
@@ -36,16 +36,16 @@ class Manifest:
     machine: str | None = None
     cpu_count: int | None = None
     clock: dict[str, Any] | None = None
-    argv: list[str] = field(default_factory=list)
-    labels: dict[str, str] = field(default_factory=dict)
-    parameters: dict[str, Any] = field(default_factory=dict)
-    sampler_cost: dict[str, Any] = field(default_factory=dict)
-    quality: list[dict[str, Any]] = field(default_factory=list)
-    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    argv: list[str] = field(factory=list)
+    labels: dict[str, str] = field(factory=dict)
+    parameters: dict[str, Any] = field(factory=dict)
+    sampler_cost: dict[str, Any] = field(factory=dict)
+    quality: list[dict[str, Any]] = field(factory=list)
+    tables: dict[str, dict[str, Any]] = field(factory=dict)
     ended_ns: int | None = None
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(factory=list)
     window: dict[str, Any] | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(factory=dict)
 
     @classmethod
     def read(cls, path: Path | str) -> Manifest:
@@ -77,7 +77,7 @@ class Manifest:
         if not isinstance(document, dict):
             raise FormatError(f"{where} is not a JSON object: this is not a recording")
         _check_version(document.get("format_version"), where)
-        known = {each.name for each in fields(cls)} - {"extra"}
+        known = fields_of(cls).keys() - {"extra"}
         for name in ("uuid", "state"):
             if name not in document:
                 raise FormatError(f"{where} has no {name!r}: this is not a recording, or a damaged one")
@@ -89,7 +89,7 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """The bytes of the file."""
-        document = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "extra"}
+        document = {name: getattr(self, name) for name in fields_of(self) if name != "extra"}
         if self.window is None:
             del document["window"]
         if not self.labels:

@@ -1,8 +1,8 @@
-"""Loads ``tables.toml``, the machine-readable half of the specification."""
+"""Loads the machine-readable half of the specification: ``tables.toml``, as ``make generate`` has compiled it."""
 
 from __future__ import annotations
 
-import tomllib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -126,13 +126,21 @@ class Specification:
 
 @cache
 def load_specification() -> Specification:
-    """Read ``tables.toml``: once in a process, since it takes as long as to read a small recording."""
-    return parse_specification(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
+    """Read ``tables.json``, once in a process: what ``make generate`` has made of ``tables.toml``.
+
+    To parse the TOML takes longer than to finish a small recording.
+    """
+    return _specification(json.loads(Path(__file__).with_name("tables.json").read_text(encoding="utf-8")))
 
 
 def parse_specification(text: str) -> Specification:
     """Make a Specification of the text of a ``tables.toml``."""
-    document: dict[str, Any] = tomllib.loads(text)
+    import tomllib
+
+    return _specification(tomllib.loads(text))
+
+
+def _specification(document: dict[str, Any]) -> Specification:
     about = document["format"]
     return Specification(
         name=about["name"],

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from ..manifest import Manifest
 from ..parquet import TableWriter, write_table
+from ..plain_records import replaced
 from .assembly import Assembled
 
 
@@ -48,7 +48,7 @@ def finished_manifest(
     manifest: Manifest, assembled: Assembled, tables: dict[str, dict[str, int]], state: str
 ) -> Manifest:
     """The manifest of a recording whose ``tables`` have been written; ``state`` is ``complete`` or ``recovered``."""
-    return replace(
+    return replaced(
         manifest,
         format_version=assembled.spec.version,
         state=state,

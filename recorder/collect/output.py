@@ -10,7 +10,6 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tachograph.format.spool.layout import CONTROL_MAGIC
 from tachograph.recorder.problems import Refused, reason
 
 if TYPE_CHECKING:
@@ -24,14 +23,17 @@ SEGMENT_SIZE = 1 << 20
 ROOM_AT_START = 3 * SEGMENT_SIZE
 """Bytes that must be free: two segments, and the tables that are made of them."""
 
-# What we leave in the directory of a recording and in its spool. Whatever else is there is not ours.
-_OURS = re.compile(r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
-_OURS_IN_SPOOL = re.compile(
+_PROBED = b"TACHTEST"
+
+# What we leave in the directory of a recording and in its spool. Whatever else is there is not ours. Compiled when
+# needed: the program is not kept waiting for that.
+_OURS = r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+"
+_OURS_IN_SPOOL = (
     r"\d+-\d+\.(ctl|\d{6,}\.seg)|gpu\.\d{6,}\.seg|arm-error\.txt|probe\.tmp|recorder\.json"
     r"|processes(\.kept|\.cut)?\.log|rotation\.json|\.tmp-[\w.-]+"
 )
-_OURS_IN_PARTS = re.compile(r"(\.tmp-)?\d+-\d+\.\d{6,}-\d{6,}(\.\d+)?")
-_OURS_IN_PART = re.compile(r"[a-z_]+\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+")
+_OURS_IN_PARTS = r"(\.tmp-)?\d+-\d+\.\d{6,}-\d{6,}(\.\d+)?"
+_OURS_IN_PART = r"[a-z_]+\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+"
 
 
 def default_path(stem: str) -> Path:
@@ -179,7 +181,7 @@ def remove(paths: list[Path]) -> None:
             each.unlink(missing_ok=True)
 
 
-def _contents(directory: Path, ours: re.Pattern[str], *, missing_ok: bool = False) -> list[Path]:
+def _contents(directory: Path, ours: str, *, missing_ok: bool = False) -> list[Path]:
     """All that is below ``directory``, deepest first; Refused if anything there is not ours."""
     if missing_ok and not directory.is_dir():
         return []
@@ -188,18 +190,18 @@ def _contents(directory: Path, ours: re.Pattern[str], *, missing_ok: bool = Fals
         below = _patterns_below(directory, entry)
         if entry.is_dir() and not entry.is_symlink() and below is not None:
             found += _contents(entry, below)
-        elif not ours.fullmatch(entry.name) or not stat.S_ISREG(entry.lstat().st_mode):
+        elif not re.fullmatch(ours, entry.name) or not stat.S_ISREG(entry.lstat().st_mode):
             raise Refused(f"{entry} is not part of a recording, so --force deletes nothing; name another place with -o")
         found.append(entry)
     return found
 
 
-def _patterns_below(directory: Path, entry: Path) -> re.Pattern[str] | None:
+def _patterns_below(directory: Path, entry: Path) -> str | None:
     if entry.name == SPOOL and directory.name != SPOOL:
         return _OURS_IN_SPOOL
     if entry.name == "parts" and directory.name == SPOOL:
         return _OURS_IN_PARTS
-    if directory.name == "parts" and _OURS_IN_PARTS.fullmatch(entry.name):
+    if directory.name == "parts" and re.fullmatch(_OURS_IN_PARTS, entry.name):
         return _OURS_IN_PART
     return None
 
@@ -222,8 +224,8 @@ def probe(spool: Path) -> None:
         try:
             os.posix_fallocate(descriptor, 0, ROOM_AT_START)
             with mmap.mmap(descriptor, 8) as mapped:
-                mapped[:8] = CONTROL_MAGIC
-            same = os.pread(descriptor, 8, 0) == CONTROL_MAGIC
+                mapped[:8] = _PROBED
+            same = os.pread(descriptor, 8, 0) == _PROBED
         finally:
             os.close(descriptor)
             file.unlink()

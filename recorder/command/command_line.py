@@ -8,9 +8,9 @@ is the only reader, and click only shows the options.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
+from tachograph.format.plain_records import replaced
 from tachograph.recorder.command.options import DEFAULTS, OPTIONS, Option, Options, parsed
 from tachograph.recorder.command.target import Kind, Target
 from tachograph.recorder.problems import Refused
@@ -44,7 +44,7 @@ class CommandLine(NamedTuple):
             values[field] = (*values.get(field, ()), value) if OPTIONS[field].repeated else value
         options = Options(**{**project, **values})
         useless = [name for name in project if name not in values and OPTIONS[name].useless(options)]
-        options = replace(options, **{name: DEFAULTS[name] for name in useless})
+        options = replaced(options, **{name: DEFAULTS[name] for name in useless})
         options.check()
         return options
 

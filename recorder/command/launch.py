@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -115,6 +114,8 @@ def release_signals() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_IGN)  # discards what is pending
             signal.signal(number, signal.SIG_DFL)
+    import threading  # not before the program runs
+
     threading.Thread(target=_unblock_endings, name="tachograph signals", daemon=True).start()
 
 
@@ -127,7 +128,8 @@ def _unblock_endings() -> None:
         os._exit(128 + signal.sigwait(_ENDINGS))
     # A signal for the whole process ends it when one thread does not block it, even if others hold the interpreter.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
-    threading.Event().wait()
+    while True:
+        time.sleep(1 << 20)
 
 
 def interrupted() -> int | None:

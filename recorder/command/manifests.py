@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tachograph import __version__
@@ -20,9 +18,9 @@ def new_manifest(parameters: dict[str, Any]) -> Manifest:
     """The manifest of a recording that begins on this machine now; its argv is still missing."""
     system = os.uname()
     return Manifest(
-        uuid=str(uuid.uuid4()),
+        uuid=random_uuid(),
         state="recording",
-        created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        created_utc=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
         tachograph_version=__version__,
         host=system.nodename,
         os=f"{system.sysname} {system.release}",
@@ -44,6 +42,14 @@ def manifest_parameters(options: Options, segment_size: int) -> dict[str, Any]:
         **({**RATES, "touched": True} if told["memory"] else {}),
         "segment_size": segment_size,
     }
+
+
+def random_uuid() -> str:
+    """A random UUID (RFC 9562, version 4). To import the module ``uuid`` would keep the program waiting."""
+    bits = int.from_bytes(os.urandom(16), "big")
+    bits = bits & ~(0xF << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62
+    text = f"{bits:032x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def usable_cpus() -> int | None:

@@ -26,6 +26,8 @@ SAMPLERS = ("native", "signal")
 CALL_CHOICES = ("racing", "rejects")
 DEFAULT_CALLS_BUDGET, LARGEST_CALLS_BUDGET = 2.0, 100.0
 """Percent of the time that watching calls may take."""
+DEFAULT_BUDGET, LEAST_BUDGET, LARGEST_BUDGET = 3.0, 0.1, 100.0
+"""Percent of the program's CPU time that recording memory may take."""
 DEFAULT_CALLS_TOP, MOST_CALLS_TOP = 10, 4096
 DEFAULT_CALLS_PERIOD_S, SHORTEST_CALLS_PERIOD_S, LONGEST_CALLS_PERIOD_S = 1.0, 0.1, 60.0
 ACCESSES = ("loads", "stores", "both")
@@ -92,6 +94,14 @@ def parse_calls_budget(text: str) -> float:
     value = _number(text)
     if not 0.1 <= value <= LARGEST_CALLS_BUDGET:
         raise ValueError(f"{text.strip()} is not between 0.1 and {LARGEST_CALLS_BUDGET:g} percent")
+    return value
+
+
+def parse_budget(text: str) -> float:
+    """Percent of the CPU time. Raises ValueError, with one line for the user, if it is no share above 0."""
+    value = _number(text)
+    if not LEAST_BUDGET <= value <= LARGEST_BUDGET:
+        raise ValueError(f"{text.strip()} is not between {LEAST_BUDGET:g} and {LARGEST_BUDGET:g} percent")
     return value
 
 

@@ -8,13 +8,14 @@ in docs/reference/cli.md. It is read before the program starts, and therefore im
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tachograph.format.plain_records import field, fields_of, record_class, replaced
 from tachograph.recorder.command.option_values import (
     ACCESSES,
     CALL_CHOICES,
+    DEFAULT_BUDGET,
     DEFAULT_CALLS_BUDGET,
     DEFAULT_CALLS_PERIOD_S,
     DEFAULT_CALLS_TOP,
@@ -22,6 +23,7 @@ from tachograph.recorder.command.option_values import (
     DEFAULT_THRESHOLD,
     SAMPLERS,
     parse_accesses,
+    parse_budget,
     parse_call_choice,
     parse_calls_budget,
     parse_calls_period,
@@ -77,7 +79,7 @@ class Option(NamedTuple):
 def row(*names: str, default: Any, help: str, **rest: Any) -> Any:  # noqa: A002  # as click calls it
     """A field of Options with its row of the table; a number or a text is its own default in the help."""
     shown = f"{default:g}" if isinstance(default, float) else default if isinstance(default, str) else ""
-    return field(default=default, metadata={"option": Option(names, help, **{"shown": shown, **rest})})
+    return field(default=default, metadata=Option(names, help, **{"shown": shown, **rest}))
 
 
 def _patterns(value: tuple[str, ...]) -> list[str] | None:
@@ -94,6 +96,16 @@ def _of_memory(options: Options) -> str | None:
     if options.sampler != "native":
         return "--memory-threshold is of no use with --sampler signal, which records no memory: leave it out"
     return None
+
+
+def _of_budget(options: Options) -> str | None:
+    if not options.memory or options.sampler != "native":
+        return "--budget is about how many blocks of memory are sampled, and none are: leave it out"
+    return None
+
+
+def _permille(percent: float | None) -> int | None:
+    return None if percent is None else round(percent * 10)
 
 
 def _of_native_depth(options: Options) -> str | None:
@@ -160,7 +172,7 @@ def _of_snapshots(options: Options) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
+@record_class
 class Options:
     """The values of the options of ``record``. Those that are None or empty were not given."""
 
@@ -194,6 +206,14 @@ class Options:
         "least 64K.",
         more="Units are of 1024; the default is a prime above 10 MiB. The signal sampler records no memory.",
         manifest="memory_threshold", setting="threshold",
+    )  # fmt: skip
+    budget: float | None = row(
+        "--budget", default=None, metavar="PERCENT", parse=parse_budget, shown=f"{DEFAULT_BUDGET:g}",
+        useless=_of_budget, key="budget", kind=NUMBER,
+        help="How much of the program's CPU time recording may take: blocks of memory are sampled more coarsely where "
+        "it would be more, as with very deep stacks.",
+        more="Estimates stay right on average. What recording took is in the report.",
+        manifest="budget_permille", setting="budget", told=_permille,
     )  # fmt: skip
     native_depth: int | None = row(
         "--native-depth", default=None, metavar="FRAMES", parse=parse_native_depth, shown=str(DEFAULT_NATIVE_DEPTH),
@@ -335,9 +355,9 @@ class Options:
         depth = 0
         if self.sampler == "native":
             depth = DEFAULT_NATIVE_DEPTH if self.native_depth is None else self.native_depth
-        done = replace(self, memory=memory, memory_threshold=threshold, native_depth=depth)
+        done = replaced(self, memory=memory, memory_threshold=threshold, native_depth=depth)
         if not self.redundancy:
-            done = replace(done, accesses=None)  # type: ignore[arg-type]  # None is not told
+            done = replaced(done, accesses=None)  # None is not told
         values = {}
         for name, option in OPTIONS.items():
             value = getattr(done, name)
@@ -345,9 +365,9 @@ class Options:
         return {name: value for name, value in values.items() if name and value is not None}
 
 
-OPTIONS: Mapping[str, Option] = {each.name: each.metadata["option"] for each in fields(Options)}
+OPTIONS: Mapping[str, Option] = {name: each.metadata for name, each in fields_of(Options).items()}
 """The table: the options by their field of Options."""
-DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(Options)}
+DEFAULTS: Mapping[str, Any] = {name: each.default for name, each in fields_of(Options).items()}
 
 
 def project_values(table: Mapping[str, Any]) -> dict[str, Any]:

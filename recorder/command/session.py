@@ -297,4 +297,6 @@ def import_for_the_end() -> None:
         with suppress(ImportError):
             import_module(module)
     with suppress(ImportError):
-        from tachograph.format import assemble, write_recording  # noqa: F401
+        from tachograph.format import assemble, load_specification, write_recording  # noqa: F401
+
+        load_specification()

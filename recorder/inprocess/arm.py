@@ -64,7 +64,8 @@ def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, di
 def parse(text: str) -> dict[str, str]:
     """The settings.
 
-    They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``children``, ``rotate``,
+    They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``budget`` (the shim reads
+    it), ``children``, ``rotate``,
     ``native_depth``, ``calls``, ``calls_budget``, ``calls_period_ns``, ``calls_top`` (numbers), ``calls_choice``,
     ``accesses`` (see ACCESSES), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see
     process_filter.py).

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from tachograph.format.plain_records import record_class
 from tachograph.recorder.labels.environment import read_environment
 from tachograph.recorder.labels.label_text import MAX_LABELS
 from tachograph.recorder.problems import Refused
@@ -16,7 +16,7 @@ GIT_SECONDS = 0.05
 """The longest time for finding out whether files differ from their commit: the end of a short run waits for it."""
 
 
-@dataclass(frozen=True)
+@record_class
 class Labels:
     """What was given before the program started; ``folders`` are where its repository may be, the first one counts."""
 

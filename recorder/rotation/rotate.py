@@ -9,12 +9,13 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.format import FormatError, SpoolDirectory
+from tachograph.format.plain_records import replaced
 from tachograph.format.spool.layout import ControlState
 from tachograph.format.spool.process_log import CUT_LOG_NAME, LOG_NAME, Event
 from tachograph.recorder.collect.descendants import ask_to_turn
@@ -295,7 +296,7 @@ class Rotation:
         place, path = self._directory.parent / hidden(journal.name), self._directory.parent / journal.name
         discard_window(place)
         make_private(place)
-        manifest = replace(
+        manifest = replaced(
             self._manifest,
             uuid=journal.uuid,
             window={

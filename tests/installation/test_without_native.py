@@ -11,7 +11,13 @@ GOLDEN = ROOT / "format-spec" / "vectors"
 
 def test_the_wheel_has_what_is_needed_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    needed = {"tachograph/__init__.py", "tachograph/py.typed", "tachograph/format/tables.toml", "tachograph.pth"}
+    needed = {
+        "tachograph/__init__.py",
+        "tachograph/py.typed",
+        "tachograph/format/tables.toml",
+        "tachograph/format/tables.json",
+        "tachograph.pth",
+    }
     assert needed <= set(names)
     assert {name.split("/")[0].split("-")[0] for name in names} == {"tachograph", "tachograph.pth"}
     assert [

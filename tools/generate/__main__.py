@@ -12,9 +12,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tachograph.format import Specification, load_specification
+from tachograph.format import Specification
+from tachograph.format.schema import parse_specification
 
-from . import cpp, markdown, options, python
+from . import compiled, cpp, markdown, options, python
 from .layouts import Layouts, load_layouts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,12 +38,15 @@ def main() -> int:
 
 
 def generated() -> dict[Path, str]:
-    """The generated files and their texts."""
-    spec = load_specification()
+    """The generated files and their texts, from the TOML files alone: what was generated before may be out of date."""
+    tables = _read(FORMAT / "tables.toml")
+    spec = parse_specification(tables)
     layouts = layouts_of(spec)
     return {
+        FORMAT / "tables.json": compiled.document(tables),
         SPEC_MD: markdown.filled(_read(SPEC_MD), markdown.blocks(spec, layouts)),
         CLI_MD: markdown.filled(_read(CLI_MD), {"options of record": options.table()}),
+        FORMAT / "version.py": _python(python.version(spec)),
         FORMAT / "enumerations.py": _python(python.enumerations(spec)),
         FORMAT / "spool" / "layout.py": _python(python.layout(spec, layouts)),
         ROOT / "recorder" / "inprocess" / "spool_layout.py": _python(python.in_process(spec, layouts)),

@@ -13,13 +13,17 @@ _RECORDS = {"gpu": "GpuReading", "loss": "LossCount"}
 _RENAMED = {"loss": {"count": "times", "name": "loss"}}
 
 
+def version(spec: Specification) -> str:
+    """version.py: the version of the format, which the start of a recording needs, and nothing else."""
+    return f'"""The version of the format.{_MADE.format("tables.toml")}"""\n\nFORMAT_VERSION = "{spec.version}"\n'
+
+
 def enumerations(spec: Specification) -> str:
-    """enumerations.py: the numbers of the tables' enumerations, and the version of the format."""
+    """enumerations.py: the numbers of the tables' enumerations."""
     lines = [
         f'"""Numbers with names: the enumerations of the tables.{_MADE.format("tables.toml")}"""\n',
         "from __future__ import annotations\n",
-        "from enum import IntEnum\n",
-        f'FORMAT_VERSION = "{spec.version}"\n\n',
+        "from enum import IntEnum\n\n",
     ]
     for name, values in spec.enums.items():
         numbers = {value.name: number for number, value in enumerate(values)}

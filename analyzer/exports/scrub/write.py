@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError, Manifest, TableWriter, write_table
+from tachograph.format.plain_records import replaced
 
 from ...recording.opened import DEFINITIONS, Recording
 from ...recording.output_file import writing
@@ -156,7 +156,7 @@ def manifest(
     quality = [
         {**entry, "process": number[entry.get("process")]} for entry in old.quality if entry.get("process") in number
     ]
-    return replace(
+    return replaced(
         old,
         uuid=identity,
         state="recovered" if recording.unfinished else old.state,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+from tachograph.format.plain_records import fields_of
 from tachograph.recorder.command.command_line import HELP, read
 from tachograph.recorder.command.options import DEFAULTS, FLAG, LIST, OPTIONS, Options
 from tachograph.recorder.command.record_command import record
@@ -172,9 +172,9 @@ def test_the_table_is_whole() -> None:
     names = [name for option in OPTIONS.values() for name in (*option.names, *option.off)]
     assert len(set(names)) == len(names)
     assert not set(HELP) & set(names)
-    for each in fields(Options):
-        option = OPTIONS[each.name]
-        assert DEFAULTS[each.name] == each.default
+    for name, each in fields_of(Options).items():
+        option = OPTIONS[name]
+        assert DEFAULTS[name] == each.default
         assert option.long.startswith("--")
         assert option.help.endswith(".")
         assert option.parse is not None or isinstance(each.default, bool)

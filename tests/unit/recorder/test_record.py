@@ -292,3 +292,39 @@ def test_the_standard_error_may_be_gone(run: Run, tmp_path: Path) -> None:
     done = run(*RECORD, "-c", "print('ran')", preexec_fn=lambda: os.close(2))
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert (tmp_path / "run.tacho" / "cpu.parquet").exists()
+
+
+def test_little_is_imported_before_the_program_starts(tmp_path: Path) -> None:
+    """Each of these modules would keep every recorded program waiting."""
+    code = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "from tachograph.recorder.command import launch\n"
+        "def start(*_):\n"
+        "    print(*sorted(set(sys.modules) - before))\n"
+        "    sys.stdout.flush()\n"
+        "    raise KeyboardInterrupt\n"
+        "launch.start = start\n"
+        "sys.argv = ['tachograph', 'record', '--sampler', 'signal', '-c', 'pass']\n"
+        "from tachograph.start import run\n"
+        "run()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    modules = set(done.stdout.split())
+    assert "tachograph.recorder.collect.output" in modules, done.stderr
+    slow = {
+        "click",
+        "dataclasses",
+        "datetime",
+        "inspect",
+        "pyarrow",
+        "shutil",
+        "tempfile",
+        "threading",
+        "tomllib",
+        "uuid",
+    }
+    layouts = {"tachograph.format.enumerations", "tachograph.format.schema", "tachograph.format.spool.layout"}
+    assert not modules & (slow | layouts)
