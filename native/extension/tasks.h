@@ -9,7 +9,7 @@
 
 namespace tachograph {
 
-struct RawFrame;
+using RawFrame = tg_frame;
 
 // The name of a task as it was read, and which of the frames is that of its coroutine.
 struct TaskName {

@@ -163,13 +163,17 @@ bool Walker::same_again(const uint8_t* tstate, const RawFrame* frames, const Fra
 
 // Where there is no room for a stack, its innermost frames are taken, in the room that is left for
 // such; at last its leaf alone.
-void Walker::intern(const Stack& stack, tg_walk* out) const {
-    out->stack = intern(stack, stack.count, false, out);
+void Walker::intern(tg_path path, tg_walk* out) const {
+    path.activations = out->activations;
+    path.activation_count = out->activation_count;
+    out->stack = api_->intern_path(&path);
+    const size_t all = path.count;
+    path.last_room = 1;
     for (const size_t most : {kShortened, size_t{1}}) {
         if (out->stack != TG_NONE) return;
-        const size_t count = stack.count < most ? stack.count : most;
-        out->stack = intern(stack, count, true, out);
-        if (out->stack == TG_NONE || count == stack.count) continue;
+        path.count = all < most ? all : most;
+        out->stack = api_->intern_path(&path);
+        if (out->stack == TG_NONE || path.count == all) continue;
         out->state = TG_STACK_TRUNCATED;
         out->shortened = 1;
         api_->count_loss(TG_LOSS_STACKS_SHORTENED);
@@ -177,24 +181,6 @@ void Walker::intern(const Stack& stack, tg_walk* out) const {
     if (out->stack != TG_NONE) return;
     out->state = TG_STACK_LOST;
     out->activation_count = 0;
-}
-
-uint32_t Walker::intern(const Stack& stack, size_t count, bool last_room, tg_walk* out) const {
-    // Those whose frames are left out have none.
-    uint32_t outer = out->activation_count;
-    uint32_t node = TG_NONE;
-    while (outer > 0 && out->activations[outer - 1].innermost >= count)
-        out->activations[--outer].stack = TG_NONE;
-    while (count > 0) {
-        --count;
-        const RawFrame& frame = stack.frames[count];
-        const tg_text* task = stack.task && stack.of_task == count ? stack.task : nullptr;
-        node = api_->intern_stack(node, frame.id, frame.instruction, task, last_room ? 1 : 0);
-        if (node == TG_NONE) return TG_NONE;
-        while (outer > 0 && out->activations[outer - 1].innermost == count)
-            out->activations[--outer].stack = node;
-    }
-    return node;
 }
 
 void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const {
@@ -240,7 +226,8 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
         out->positions[out->depth++] = {frames[at].frame, frames[at].instruction};
     if (count > 0) {
         out->activation_count = activations.count;
-        intern({frames, count, named ? &task : nullptr, name.frame}, out);
+        intern({frames, count, named ? &task : nullptr, named ? name.frame : 0, 0, nullptr, 0},
+               out);
     }
     api_->return_scratch(frames);
 }

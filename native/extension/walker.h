@@ -10,13 +10,7 @@
 
 namespace tachograph {
 
-// One frame as it was read; `code` may be freed by the time it is looked at.
-struct RawFrame {
-    const uint8_t* frame;
-    const uint8_t* code;
-    int32_t instruction;  // bytes, -1 unknown
-    uint32_t id;
-};
+using RawFrame = tg_frame;
 
 // How many frames were collected; `state` says whether they are all there.
 struct Frames {
@@ -24,14 +18,6 @@ struct Frames {
     uint8_t state;
     uint8_t opcode;
     bool generators;  // some are a generator's or a coroutine's
-};
-
-// A stack that was read, leaf first; `task` is NULL, or that of frame `of_task`.
-struct Stack {
-    const RawFrame* frames;
-    size_t count;
-    const tg_text* task;
-    size_t of_task;
 };
 
 // Activations of the evaluation loop as they are met, the innermost first.
@@ -77,8 +63,7 @@ class Walker {
     void walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const;
     bool same_again(const uint8_t* tstate, const RawFrame* frames, const Frames& found,
                     RawFrame* room, size_t most) const;
-    void intern(const Stack& stack, tg_walk* out) const;
-    uint32_t intern(const Stack& stack, size_t count, bool last_room, tg_walk* out) const;
+    void intern(tg_path path, tg_walk* out) const;
     bool innermost(const uint8_t* tstate, const uint8_t** frame) const;
     void find_cframes(const uint8_t* tstate, const RawFrame* frames, size_t count,
                       Activations* activations) const;

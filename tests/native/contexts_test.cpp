@@ -1,8 +1,11 @@
 // Interning from many threads at once.
 #include "stacks/contexts.h"
+#include "base/kernel.h"
 #include "check.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
+#include "stacks/paths.h"
+#include "stacks/threads.h"
 
 #include <sys/resource.h>
 #include <atomic>
@@ -70,6 +73,71 @@ TEST(contexts_same_and_different_paths) {
             CHECK(id != kNone && children.insert(id).second);
         }
     CHECK(spool::control()->losses[static_cast<uint32_t>(Loss::records_dropped)] == 0);
+}
+
+namespace {
+
+void add_own_thread() {
+    CHECK(threads::open());
+    threads::set_own(threads::add(kernel::gettid(), true, kernel::monotonic_ns()));
+    paths::open();
+}
+
+uint32_t whole(const std::vector<tg_frame>& frames, const tg_text* task = nullptr,
+               size_t of_task = 0, tg_activation* activation = nullptr) {
+    return paths::intern(
+        {frames.data(), frames.size(), task, of_task, 0, activation, activation ? 1u : 0u});
+}
+
+}  // namespace
+
+// Stacks that come and go at their ends, as a program's do, with tasks in some of them.
+TEST(contexts_whole_stacks_are_their_frames) {
+    open();
+    add_own_thread();
+    std::vector<tg_frame> stack(50, tg_frame{nullptr, nullptr, 0, 1});
+    const uint8_t text[] = {'t'};
+    const tg_text name{text, 1, 1};
+    uint32_t random = 1;
+    const auto below = [&](uint32_t most) {
+        random = random * 1664525u + 1013904223u;
+        return (random >> 8) % most;
+    };
+    for (int round = 0; round < 20'000; ++round) {
+        const uint32_t gone = below(below(4) == 0 ? 50 : 4);
+        stack.erase(stack.begin(), stack.begin() + (gone < stack.size() ? gone : 0));
+        while (stack.size() < 20 || below(3) != 0)
+            stack.insert(stack.begin(),
+                         {nullptr, nullptr, static_cast<int32_t>(below(3)) * 2, below(5)});
+        const size_t of_task = below(static_cast<uint32_t>(stack.size()));
+        const tg_text* task = below(4) == 0 ? &name : nullptr;
+        tg_activation activation{nullptr, kNone, below(static_cast<uint32_t>(stack.size()) + 5)};
+        uint32_t node = kNone;
+        uint32_t of_activation = kNone;
+        for (size_t at = stack.size(); at-- > 0;) {
+            node = contexts::intern_stack(node, stack[at].id, stack[at].instruction,
+                                          at == of_task ? task : nullptr);
+            if (at == activation.innermost) of_activation = node;
+        }
+        CHECK(whole(stack, task, of_task, &activation) == node);
+        CHECK(activation.stack == of_activation);
+    }
+}
+
+// With another tree behind it, only a stack that is remembered keeps its node.
+TEST(contexts_what_two_stacks_have_in_common_is_not_looked_for) {
+    open();
+    add_own_thread();
+    std::vector<tg_frame> stack(900, tg_frame{nullptr, nullptr, 2, 3});
+    for (uint32_t code = 0; code < 100; ++code) contexts::intern_stack(kNone, 1000 + code, 0);
+    const uint32_t node = whole(stack);
+    CHECK(node == 999 && whole(stack) == node);
+    contexts::forget();
+    CHECK(whole(stack) == node);
+    stack[0].instruction = 4;  // the leaf alone is looked for
+    CHECK(whole(stack) == 0);
+    paths::forget();
+    CHECK(whole(stack) == 900);
 }
 
 TEST(contexts_names_of_tasks) {

@@ -8,9 +8,11 @@
 #include "memory/mappings.h"
 #include "process/lifecycle.h"
 #include "spool/layout.h"
+#include "spool/own_memory.h"
 #include "spool/spool.h"
 #include "stacks/contexts.h"
 #include "stacks/recorder.h"
+#include "stacks/sources.h"
 #include "stacks/threads.h"
 
 #include <atomic>
@@ -43,10 +45,10 @@ const tg_walker kWalker{
     .is_header = nullptr,
 };
 
-void arm() {
+void arm(const tg_walker& walker = kWalker, uint64_t threshold = kThreshold) {
     char error[200] = {};
-    const tg_options options{tests::folder, 10'000'000, 0, 0, 1 << 20, 1, kThreshold, 0, 0, 0};
-    if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) puts(error);
+    const tg_options options{tests::folder, 10'000'000, 0, 0, 1 << 20, 1, threshold, 0, 0, 0};
+    if (lifecycle::arm(options, walker, error, sizeof error) != 0) puts(error);
     CHECK(recording());
     heap::begin(0, true);
 }
@@ -148,6 +150,60 @@ TEST(heap_estimates_are_unbiased) {
         }
     }
     printf("%lld %lld\n", static_cast<long long>(allocated), static_cast<long long>(alive));
+}
+
+constexpr int64_t kLongWalkNs = 1'000'000;
+int g_long_walks = 0;
+
+// As of a very deep stack.
+void walk_for_long(tg_walk* out) {
+    const int64_t began = kernel::own_cpu_ns();
+    while (kernel::own_cpu_ns() - began < kLongWalkNs) {
+    }
+    ++g_long_walks;
+    kWalker.walk_self(out);
+}
+
+// The time of walks is what is limited, and it is told. What a reader makes of the blocks stays
+// true.
+TEST(heap_long_walks_are_few) {
+    tg_walker walker = kWalker;
+    walker.walk_self = walk_for_long;
+    arm(walker, uint64_t{1} << 40);  // no rows of the footprint, which have walks of their own
+    constexpr uint64_t kBlocks = 400'000;
+    constexpr size_t kSize = 2048;
+    const int walked_before = g_long_walks;
+    for (uint64_t i = 0; i < kBlocks; ++i) take(i, kSize);
+    const int walks = g_long_walks - walked_before;
+    // With a sample in each 512 KiB there are 1,563.
+    CHECK(walks > 20 && walks < 300);
+    const int64_t cost = sources::cost("memory").handlers_ns;
+    CHECK(cost >= 8 * kLongWalkNs && cost < 4 * walks * kLongWalkNs);
+    CHECK(spool::control()->handler_cpu_ns >= cost);
+    const auto all = static_cast<long long>(kBlocks * kSize);
+    printf("%lld %lld\n", all, all);
+}
+
+// A table's entries that are in use lie close together, so its memory follows how many blocks are
+// followed at a time, and not how many there ever were.
+TEST(heap_tables_take_what_they_need) {
+    arm();
+    own_memory::look();
+    const uint64_t before = spool::control()->own_bytes;
+    const uint64_t blocks = uint64_t{1} << 17;
+    for (uint64_t i = 0; i < blocks; ++i) {
+        blocks::Block what{};
+        what.time_ns = 1;  // long ago
+        what.size = 1000;
+        what.mean = 4096;
+        what.thread = what.stack = kNone;
+        blocks::follow(address(i * 7919), what);
+        blocks::died(address(i * 7919));
+        if (i % 500 == 0) blocks::write(kernel::monotonic_ns(), false);
+    }
+    own_memory::look();
+    // The places (320 KiB), the filter and a new segment or two, but for all that no megabyte more.
+    CHECK(spool::control()->own_bytes - before < 3'500'000);
 }
 
 // Blocks die while the recorder's own thread writes those that have lived long enough.

@@ -31,7 +31,8 @@ void check_reads() {
     // What can be read is read, whatever its size and alignment.
     uint8_t source[512];
     for (size_t i = 0; i < sizeof source; ++i) source[i] = static_cast<uint8_t>(i * 7);
-    for (const size_t size : {0u, 1u, 2u, 7u, 8u, 16u, 127u, 400u})
+    for (const size_t size :
+         {0u, 1u, 2u, 7u, 8u, 9u, 15u, 16u, 17u, 31u, 32u, 80u, 127u, 256u, 257u, 400u})
         for (const size_t offset : {0u, 1u, 5u}) {
             uint8_t to[512] = {};
             CHECK(safe_read::copy(to, source + offset, size));
@@ -52,6 +53,12 @@ void check_reads() {
     CHECK(!reads(pages + kPage - 7, 8));
     CHECK(!reads(pages + kPage, 1));
     CHECK(!reads(pages, kPage + 1));
+    // Each way of reading, up to the edge and beyond it by its last byte, its last word, and more.
+    for (size_t size = 1; size < 300; ++size) {
+        CHECK(reads(pages + kPage - size, size));
+        for (const size_t beyond : {size_t{1}, size / 2, size - 1, size})
+            CHECK(beyond == 0 || !reads(pages + kPage - size + beyond, size));
+    }
     CHECK(mprotect(pages, kPage, PROT_NONE) == 0);
     CHECK(!reads(pages, 8));
     // Write-only memory: the processor lets it be read, the kernel does not.

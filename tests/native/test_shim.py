@@ -132,7 +132,7 @@ def counters(folder: Path, output: str) -> None:
     assert max(row[2] for row in rows) >= allocated - freed
 
 
-def estimates(folder: Path, output: str) -> None:
+def estimates(folder: Path, output: str, least: int = 51) -> None:
     """Sums over the sampled blocks, each by what it stands for, are within four standard errors of the truth."""
     allocated, alive = map(int, output.split())
     records = segments.records(folder)
@@ -146,9 +146,14 @@ def estimates(folder: Path, output: str) -> None:
         (weighted, allocated),
         ([row for row in weighted if row[0] not in deaths], alive),
     ):
-        assert len(chosen) > 50
+        assert len(chosen) >= least
         error = math.sqrt(sum(variance for _, _, variance in chosen))
         assert abs(sum(size for _, size, _ in chosen) - truth) < 4 * error
+
+
+def few_estimates(folder: Path, output: str) -> None:
+    """The same of fewer blocks, none of which has died."""
+    estimates(folder, output, least=15)
 
 
 def deaths(folder: Path, _: str) -> None:
@@ -201,6 +206,7 @@ CHECKS: dict[str, Check] = {
     "fork_counters_go_on": inherited_counters,
     "heap_counters_balance": counters,
     "heap_estimates_are_unbiased": estimates,
+    "heap_long_walks_are_few": few_estimates,
     "heap_blocks_die_while_they_are_written": deaths,
     "layout_every_kind": every_kind,
     "spool": appended,

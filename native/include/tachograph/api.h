@@ -27,12 +27,33 @@ struct tg_activation {
     uint32_t innermost;  // the walker's: place of that frame in the stack
 };
 
+// A frame as it was read; `code` may be freed by the time it is looked at, `id` is that of what it
+// says.
+struct tg_frame {
+    const uint8_t* frame;
+    const uint8_t* code;
+    int32_t instruction;  // bytes, -1 unknown
+    uint32_t id;
+};
+
 // A text as CPython keeps it: `length` characters of `width` bytes each (1 Latin-1, 2 UCS-2, 4
 // UCS-4).
 struct tg_text {
     const uint8_t* data;
     uint32_t length;
     uint8_t width;
+};
+
+// A stack, leaf first. `task` is NULL, or the name of asyncio's task that was made of the coroutine
+// of frame `of_task`. The activations get the nodes of their innermost frames.
+struct tg_path {
+    const struct tg_frame* frames;
+    size_t count;
+    const struct tg_text* task;
+    size_t of_task;
+    int last_room;
+    struct tg_activation* activations;
+    uint32_t activation_count;
 };
 
 // What a walk found. Filled by the walker; `stack` is TG_NONE unless state says otherwise.
@@ -196,6 +217,9 @@ struct tg_api {
     // was made of this frame's coroutine
     uint32_t (*intern_stack)(uint32_t parent, uint32_t code, int32_t instruction,
                              const struct tg_text* task, int last_room);
+    // id of the node of a stack's leaf, TG_NONE where intern_stack gives that for any of its
+    // frames; while the tables are kept in place (borrow_scratch)
+    uint32_t (*intern_path)(const struct tg_path* path);
     // id for a code object by its 64-bit identity; *emit is set if the caller must now write the
     // CODE record and then call code_written
     uint32_t (*intern_code)(uint64_t identity, int* emit);

@@ -107,7 +107,9 @@ bool map(T** to, size_t bytes) {
 // parent's is copied. False if that is not allowed: then it is as it was.
 template <typename T>
 bool clear(T* at, size_t bytes) {
-    if (!at) return true;
+    if (!at || call(SYS_madvise, address(at), static_cast<long>(bytes), MADV_DONTNEED) == 0)
+        return true;
+    // It is locked.
     const long got = map_zeros(address(at), bytes);
     return got >= 0 || got <= -4096;
 }

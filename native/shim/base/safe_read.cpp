@@ -5,25 +5,71 @@
 #include <sys/uio.h>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 
-// One instruction of each can fault.
+// Few instructions of each can fault, and each of those is known.
 extern "C" int tachograph_guarded_copy(void* to, const void* from, size_t size);
 extern "C" const char tachograph_guarded_copy_at[];
+extern "C" const char tachograph_guarded_copy_word_at[];
+extern "C" const char tachograph_guarded_copy_pair_at[];
+extern "C" const char tachograph_guarded_copy_last_word_at[];
+extern "C" const char tachograph_guarded_copy_last_pair_at[];
 extern "C" const char tachograph_guarded_copy_failed[];
 extern "C" int tachograph_guarded_load(uint64_t* to, uint64_t from);
 extern "C" const char tachograph_guarded_load_at[];
 
+// What is read of an interpreter is a few words, nearly always, and `rep movsb` takes longer to
+// begin than to copy those. The last word is copied from its end, and may be copied twice over in
+// part.
 __asm__(R"(
     .text
     .globl tachograph_guarded_copy
     .hidden tachograph_guarded_copy
     .globl tachograph_guarded_copy_at
     .hidden tachograph_guarded_copy_at
+    .globl tachograph_guarded_copy_word_at
+    .hidden tachograph_guarded_copy_word_at
+    .globl tachograph_guarded_copy_pair_at
+    .hidden tachograph_guarded_copy_pair_at
+    .globl tachograph_guarded_copy_last_word_at
+    .hidden tachograph_guarded_copy_last_word_at
+    .globl tachograph_guarded_copy_last_pair_at
+    .hidden tachograph_guarded_copy_last_pair_at
     .globl tachograph_guarded_copy_failed
     .hidden tachograph_guarded_copy_failed
     .type tachograph_guarded_copy, @function
 tachograph_guarded_copy:
     .cfi_startproc
+    cmpq $8, %rdx
+    jb 4f
+    cmpq $256, %rdx
+    ja 4f
+    cmpq $16, %rdx
+    jb 2f
+    leaq -16(%rdx), %rax
+    xorl %ecx, %ecx
+1:
+tachograph_guarded_copy_pair_at:
+    movups (%rsi,%rcx), %xmm0
+    movups %xmm0, (%rdi,%rcx)
+    addq $16, %rcx
+    cmpq %rax, %rcx
+    jb 1b
+tachograph_guarded_copy_last_pair_at:
+    movups (%rsi,%rax), %xmm0
+    movups %xmm0, (%rdi,%rax)
+    movl $1, %eax
+    ret
+2:
+tachograph_guarded_copy_word_at:
+    movq (%rsi), %rax
+    movq %rax, (%rdi)
+tachograph_guarded_copy_last_word_at:
+    movq -8(%rsi,%rdx), %rax
+    movq %rax, -8(%rdi,%rdx)
+    movl $1, %eax
+    ret
+4:
     movq %rdx, %rcx
 tachograph_guarded_copy_at:
     rep movsb
@@ -90,9 +136,12 @@ bool load(uint64_t* to, uint64_t from) {
 }
 
 uintptr_t recovery(uintptr_t pc) {
-    if (pc == reinterpret_cast<uintptr_t>(tachograph_guarded_copy_at) ||
-        pc == reinterpret_cast<uintptr_t>(tachograph_guarded_load_at))
-        return reinterpret_cast<uintptr_t>(tachograph_guarded_copy_failed);
+    for (const char* const at :
+         {tachograph_guarded_copy_at, tachograph_guarded_copy_word_at,
+          tachograph_guarded_copy_pair_at, tachograph_guarded_copy_last_word_at,
+          tachograph_guarded_copy_last_pair_at, tachograph_guarded_load_at})
+        if (pc == reinterpret_cast<uintptr_t>(at))
+            return reinterpret_cast<uintptr_t>(tachograph_guarded_copy_failed);
     return 0;
 }
 

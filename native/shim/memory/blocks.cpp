@@ -2,6 +2,7 @@
 
 #include "base/kernel.h"
 #include "base/mixing.h"
+#include "memory/numbers.h"
 #include "memory/pending_blocks.h"
 #include "memory/thinning.h"
 #include "spool/layout.h"
@@ -22,13 +23,13 @@ namespace {
 constexpr uint32_t kWays = 16;
 constexpr uint32_t kSets = 1u << (kFilterBits - 4);
 constexpr uint32_t kPlaces = kSets * kWays;
+static_assert(kPlaces < UINT16_MAX);
 constexpr uint8_t kSaturated = 255;
 constexpr int kTries = 10'000;
 constexpr int64_t kPendingNs = 1'000'000'000;
 constexpr uint32_t kLongRun = 1000;  // batches until the room that is left would be used up
 constexpr size_t kMostSpare = 60;
 constexpr uint32_t kDeadSlots = 8192;
-constexpr uint32_t kProbes = 16;
 constexpr uintptr_t kTaken = 1;  // a place that is being filled or emptied: no block's address
 
 enum : uint8_t { kEmpty, kPending, kWriting, kWritten, kDropped, kDead };
@@ -39,6 +40,7 @@ struct Entry {
     uint32_t freed_thread;
     uint32_t id;
     uint16_t pending_place;  // in pending_blocks, while it waits for its row
+    uint16_t place;          // whose entry it is
     int64_t told;            // bytes of it that were in memory (large_from)
     std::atomic<uint8_t> state;
 };
@@ -49,7 +51,7 @@ struct DeadBlock {
     Block what;
     int64_t freed_ns;
     uint32_t freed_thread;
-    std::atomic<uint8_t> state;  // kEmpty, kWriting, kDead
+    std::atomic<uint8_t> state;  // kEmpty, kDead
 };
 
 // How many rows may be written: so many a second, and some more to begin with and after a pause.
@@ -79,11 +81,12 @@ struct Allowance {
 };
 
 struct State {
+    // By place: the block's address, and which of the entries is its. Places are all over the
+    // table, entries lie close together: their pages are many more.
     std::atomic<uintptr_t>* addresses = nullptr;
+    std::atomic<uint16_t>* entry_of = nullptr;
     Entry* entries = nullptr;
     DeadBlock* dead_blocks = nullptr;
-    std::atomic<uint32_t> next_dead_slot{0};
-    std::atomic<uint32_t> dead_slots{0};  // those behind it were never used
     std::atomic<uint32_t> next_id{0};
     std::atomic<uint32_t> alive{0};
     std::atomic<uint32_t> large{0};  // of them
@@ -98,6 +101,11 @@ struct State {
     uint64_t random = 0;
 };
 constinit State g;
+constinit Numbers<kPlaces> g_entry_numbers;
+constinit Numbers<kDeadSlots> g_dead_numbers;
+
+uint32_t entry_number(uint32_t place) { return g.entry_of[place].load(std::memory_order_relaxed); }
+Entry& entry_at(uint32_t place) { return g.entries[entry_number(place)]; }
 
 uint32_t own_thread() {
     const threads::Thread* own = threads::own();
@@ -185,9 +193,12 @@ void end_pending(Entry& entry) {
 bool is_large(const Block& what) { return what.size >= kLarge; }
 
 void release(uint32_t place) {
-    end_pending(g.entries[place]);
-    if (is_large(g.entries[place].what)) g.large.fetch_sub(1, std::memory_order_relaxed);
-    g.entries[place].state.store(kEmpty, std::memory_order_relaxed);
+    const uint32_t number = entry_number(place);
+    Entry& entry = g.entries[number];
+    end_pending(entry);
+    if (is_large(entry.what)) g.large.fetch_sub(1, std::memory_order_relaxed);
+    entry.state.store(kEmpty, std::memory_order_relaxed);
+    g_entry_numbers.give(number);
     g.alive.fetch_sub(1, std::memory_order_relaxed);
     g.addresses[place].store(0, std::memory_order_release);
 }
@@ -237,30 +248,23 @@ uint32_t thin(Allowance& allowance, size_t count, size_t rows) {
 
 // For the next look at the table; if there is no room it has a row of its own.
 void keep_dead(const Entry& entry) {
-    const uint32_t first = g.next_dead_slot.fetch_add(1, std::memory_order_relaxed);
-    for (uint32_t probe = 0; probe < kProbes; ++probe) {
-        const uint32_t slot = (first + probe) % kDeadSlots;
-        DeadBlock& dead = g.dead_blocks[slot];
-        uint8_t state = kEmpty;
-        if (dead.state.load(std::memory_order_relaxed) != kEmpty ||
-            !dead.state.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel))
-            continue;
-        uint32_t used = g.dead_slots.load(std::memory_order_relaxed);
-        while (used <= slot && !g.dead_slots.compare_exchange_weak(used, slot + 1)) {
-        }
-        dead.what = entry.what;
-        dead.freed_ns = entry.freed_ns;
-        dead.freed_thread = entry.freed_thread;
-        dead.state.store(kDead, std::memory_order_release);
+    const uint32_t number = g_dead_numbers.take();
+    if (number == g_dead_numbers.kNoNumber) {
+        const uint32_t id = next_id();
+        if (write_sampled(id, entry.what, true))
+            write_freed(id, entry.freed_ns, entry.freed_thread);
         return;
     }
-    const uint32_t id = next_id();
-    if (write_sampled(id, entry.what, true)) write_freed(id, entry.freed_ns, entry.freed_thread);
+    DeadBlock& dead = g.dead_blocks[number];
+    dead.what = entry.what;
+    dead.freed_ns = entry.freed_ns;
+    dead.freed_thread = entry.freed_thread;
+    dead.state.store(kDead, std::memory_order_release);
 }
 
 // A block has died that was in `state`.
 void end(uint32_t place, uint8_t state) {
-    const Entry& entry = g.entries[place];
+    const Entry& entry = entry_at(place);
     if (recording()) {
         if (state == kPending) keep_dead(entry);
         if (state == kWritten) write_freed(entry.id, entry.freed_ns, entry.freed_thread);
@@ -271,7 +275,7 @@ void end(uint32_t place, uint8_t state) {
 // With `spare` rows that others do not need.
 uint32_t write_dead(int64_t now_ns, bool all, size_t spare) {
     size_t count = 0;
-    const uint32_t used = g.dead_slots.load();
+    const uint32_t used = g_dead_numbers.used();
     for (uint32_t index = 0; index < used; ++index) {
         const DeadBlock& dead = g.dead_blocks[index];
         if (dead.state.load(std::memory_order_acquire) != kDead) continue;
@@ -289,6 +293,7 @@ uint32_t write_dead(int64_t now_ns, bool all, size_t spare) {
                 write_freed(id, dead.freed_ns, dead.freed_thread);
         }
         dead.state.store(kEmpty, std::memory_order_release);
+        g_dead_numbers.give(item.index);
     }
     return chosen;
 }
@@ -307,10 +312,15 @@ uint32_t write_living(int64_t now_ns, bool all, bool pages) {
     for (uint32_t place = 0; place < kPlaces; ++place) {
         const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
         if (address <= kTaken) continue;
-        Entry& entry = g.entries[place];
+        Entry& entry = entry_at(place);
         uint8_t pending = kPending;
         if (!entry.state.compare_exchange_strong(pending, kWriting, std::memory_order_acq_rel)) {
             if (pending == kDropped) unfollow(place, address);  // a failed realloc has put it back
+            continue;
+        }
+        if (entry.place != place) {
+            // The block has died since its address was read, and another has the entry.
+            if (!leave(entry, kPending)) end(entry.place, kPending);
             continue;
         }
         const bool old = all || now_ns - entry.what.time_ns >= kPendingNs;
@@ -328,7 +338,7 @@ uint32_t write_living(int64_t now_ns, bool all, bool pages) {
     const uint32_t chosen = thin(allowance, count, rows);
     for (size_t i = 0; i < count; ++i) {
         const uint32_t place = g.items[i].index;
-        Entry& entry = g.entries[place];
+        Entry& entry = entry_at(place);
         if (g.items[i].answer <= 0) {
             const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
             if (leave(entry, kDropped))
@@ -360,18 +370,21 @@ void clear_counts(std::atomic<uint8_t> (&counts)[kCounts]) {
 bool open() {
     return (g.entries || own_memory::map(&g.entries, sizeof(Entry) * kPlaces)) &&
            (g.addresses || own_memory::map(&g.addresses, sizeof(uintptr_t) * kPlaces)) &&
+           (g.entry_of || own_memory::map(&g.entry_of, sizeof(uint16_t) * kPlaces)) &&
            (g.dead_blocks || own_memory::map(&g.dead_blocks, sizeof(DeadBlock) * kDeadSlots)) &&
            (g.items || own_memory::map(&g.items, sizeof(thinning::Item) * kPlaces));
 }
 
 void forget_all() {
     kernel::clear(g.addresses, sizeof(uintptr_t) * kPlaces);
+    kernel::clear(g.entry_of, sizeof(uint16_t) * kPlaces);
     kernel::clear(g.entries, sizeof(Entry) * kPlaces);
+    g_entry_numbers.reset();
     clear_counts(g_pages);
     clear_counts(g_filter);
     g.next_id.store(0);
-    g.next_dead_slot.store(0);
-    g.dead_slots.store(0);
+    g_dead_numbers.reset();
+    pending_blocks::forget();
     g.alive.store(0);
     g.large.store(0);
     kernel::clear(g.dead_blocks, sizeof(DeadBlock) * kDeadSlots);
@@ -388,8 +401,12 @@ void follow(const void* block, const Block& what) {
         if (g.addresses[place].load(std::memory_order_relaxed) != 0 ||
             !g.addresses[place].compare_exchange_strong(free, kTaken, std::memory_order_acq_rel))
             continue;
-        Entry& entry = g.entries[place];
+        // There are as many entries as places, and a place gives its entry back before itself.
+        const uint32_t number = g_entry_numbers.take();
+        g.entry_of[place].store(static_cast<uint16_t>(number), std::memory_order_relaxed);
+        Entry& entry = g.entries[number];
         entry.what = what;
+        entry.place = static_cast<uint16_t>(place);
         entry.told = kUntold;
         uint8_t state = kPending;
         if (what.at_once) {
@@ -432,7 +449,7 @@ void restore(uint32_t claimed, const void* block) {
 
 int64_t settle(uint32_t claimed) {
     if (claimed == kNone) return 0;
-    Entry& entry = g.entries[claimed];
+    Entry& entry = entry_at(claimed);
     const int64_t now = kernel::monotonic_ns();
     entry.freed_ns = now;
     entry.freed_thread = own_thread();
@@ -472,7 +489,7 @@ bool large_from(uint32_t place, Large* found) {
     for (; place < kPlaces; ++place) {
         const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
         if (address <= kTaken) continue;
-        const Entry& entry = g.entries[place];
+        const Entry& entry = entry_at(place);
         if (!is_large(entry.what) || entry.state.load(std::memory_order_acquire) != kWritten)
             continue;
         *found = {place, entry.id, address, entry.what.size, entry.told};
@@ -482,7 +499,7 @@ bool large_from(uint32_t place, Large* found) {
 }
 
 void tell(const Large& block, int64_t time_ns, int64_t resident) {
-    Entry& entry = g.entries[block.place];
+    Entry& entry = entry_at(block.place);
     // It may have died, and another block may have its place or its address.
     if (g.addresses[block.place].load(std::memory_order_acquire) != block.address ||
         entry.id != block.id || entry.state.load(std::memory_order_acquire) != kWritten)

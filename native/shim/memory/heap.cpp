@@ -8,6 +8,7 @@
 #include "memory/mappings.h"
 #include "memory/reserves.h"
 #include "spool/spool.h"
+#include "stacks/budget.h"
 #include "stacks/modules.h"
 #include "stacks/native_path.h"
 #include "stacks/recorder.h"
@@ -28,20 +29,31 @@ namespace {
 constexpr int64_t kBudget = 64 * 1024;
 constexpr int64_t kFinestMean = 512 * 1024;
 constexpr int64_t kCoarsestMean = int64_t{1} << 34;
-// Samples are walks, and have their price; rows are bytes on the disk (blocks.cpp). Per second.
+// Samples are walks, which take as long as the stack is deep (budget.h); rows are bytes on the disk
+// (blocks.cpp). Per second.
 constexpr uint32_t kMostSamples = 1200;
 constexpr uint32_t kFewSamples = 300;
+// The clock takes a part of a short walk's time: it is asked for one walk in so many.
+constexpr uint64_t kMeasured = 8;
+constexpr int64_t kLeastAllowanceNs = 15'000'000;
 // Large blocks have their row at once, unless there are many of them.
 constexpr int64_t kCertain = 16;  // means: such blocks are all sampled
 constexpr uint32_t kMostAtOnce = 10;
 constexpr uint32_t kFewAtOnce = 3;
 constexpr uint32_t kNearlyFull = 750;  // of 1000
 constexpr int64_t kAdaptNs = 1'000'000'000;
+constexpr const char* kSourceName = "memory";
 
 struct State {
     std::atomic<int64_t> mean{kFinestMean};
     std::atomic<int64_t> at_once{kCertain * kFinestMean};
-    std::atomic<uint32_t> samples{0};  // since the last adaptation
+    // Since the last adaptation.
+    std::atomic<uint32_t> samples{0};
+    std::atomic<int64_t> spent_ns{0};
+    std::atomic<int64_t> allowed_ns{kLeastAllowanceNs};
+    std::atomic<uint64_t> walks{0};
+    std::atomic<int64_t> walked_ns{0};  // CPU time of all walks, as the measured ones tell
+    budget::Share share;
     std::atomic<uint32_t> written_at_once{0};
     std::atomic<int64_t> outside_to_sample{kFinestMean};
     int64_t outside_rest = kFinestMean;
@@ -77,13 +89,46 @@ class Busy {
     AtWork at_work_;
 };
 
-// Too much of either in less than a second: not waited for until the recorder's own thread looks.
-void slow_down(std::atomic<int64_t>& mean, std::atomic<uint32_t>& count, uint32_t most) {
-    if (count.fetch_add(1, std::memory_order_relaxed) + 1 < 2 * most) return;
-    count.store(0, std::memory_order_relaxed);
+void coarsen(std::atomic<int64_t>& mean) {
     int64_t now = mean.load(std::memory_order_relaxed);
     if (now < kCoarsestMean) mean.compare_exchange_strong(now, 2 * now);
 }
+
+// Too much of either in less than a second: not waited for until the recorder's own thread looks.
+bool too_many(std::atomic<uint32_t>& count, uint32_t most) {
+    if (count.fetch_add(1, std::memory_order_relaxed) + 1 < 2 * most) return false;
+    count.store(0, std::memory_order_relaxed);
+    return true;
+}
+
+// All that a second may cost.
+bool too_dear(int64_t ns) {
+    const int64_t spent = g.spent_ns.fetch_add(ns, std::memory_order_relaxed) + ns;
+    if (spent < g.allowed_ns.load(std::memory_order_relaxed)) return false;
+    g.spent_ns.store(0, std::memory_order_relaxed);
+    return true;
+}
+
+// What the walk of a sample takes of its thread's CPU time: measured for one in kMeasured, which
+// counts for all of them. Those are spread by the golden ratio, with which no loop keeps step.
+class Walk {
+  public:
+    Walk() {
+        const uint64_t number = g.walks.fetch_add(1, std::memory_order_relaxed);
+        const bool measured = number * 0x9E3779B97F4A7C15ull < ~uint64_t{0} / kMeasured;
+        began_ns_ = measured ? kernel::own_cpu_ns() : -1;
+    }
+    int64_t took_ns() const {
+        if (began_ns_ < 0) return 0;
+        const int64_t took = (kernel::own_cpu_ns() - began_ns_) * int64_t{kMeasured};
+        g.walked_ns.fetch_add(took, std::memory_order_relaxed);
+        __atomic_fetch_add(&spool::control()->handler_cpu_ns, took, __ATOMIC_RELAXED);
+        return took;
+    }
+
+  private:
+    int64_t began_ns_;
+};
 
 struct Sampled {
     const void* block;
@@ -98,11 +143,12 @@ bool at_once(const Sampled& sampled) {
     const auto size = static_cast<int64_t>(sampled.size);
     if (size < g.at_once.load(std::memory_order_relaxed) || size < kCertain * sampled.mean)
         return false;
-    slow_down(g.at_once, g.written_at_once, kMostAtOnce);
+    if (too_many(g.written_at_once, kMostAtOnce)) coarsen(g.at_once);
     return true;
 }
 
 void sample(const Sampled& sampled) {
+    const Walk walk;
     tg_walk found = kNotWalked;
     const uint64_t caller = stack_capture::outside_caller(sampled.caller);
     const native_path::Found native =
@@ -121,8 +167,10 @@ void sample(const Sampled& sampled) {
     block.stack_state = found.state;
     block.at_once = at_once(sampled);
     if (block.pc != 0) modules::saw(block.pc);
-    slow_down(g.mean, g.samples, kMostSamples);
     blocks::follow(sampled.block, block);
+    const bool dear = too_dear(walk.took_ns());
+    if (too_many(g.samples, kMostSamples) || dear) coarsen(g.mean);
+    if (dear) coarsen(g.mean);  // at once to a quarter: each step on the way costs as much again
 }
 
 // Whether the thread looks for the end of a line that has touched reserved memory.
@@ -345,6 +393,10 @@ void inherit() {
     g.mean.store(kFinestMean);
     g.at_once.store(kCertain * kFinestMean);
     g.samples.store(0);
+    g.spent_ns.store(0);
+    g.allowed_ns.store(kLeastAllowanceNs);
+    g.walked_ns.store(0);
+    g.share = {};
     g.written_at_once.store(0);
     g.outside_busy.clear();
     g.outside_random = 0;
@@ -368,10 +420,14 @@ bool tick(int64_t now_ns) {
 
     const int64_t mean = g.mean.load(std::memory_order_relaxed);
     const uint32_t samples = g.samples.exchange(0, std::memory_order_relaxed);
+    const int64_t spent = g.spent_ns.exchange(0, std::memory_order_relaxed);
+    const int64_t allowed = g.share.left_ns(kSourceName);
+    g.allowed_ns.store(allowed > kLeastAllowanceNs ? allowed : kLeastAllowanceNs,
+                       std::memory_order_relaxed);
     const bool full = blocks::filling() > kNearlyFull;
-    if ((samples > kMostSamples || full) && mean < kCoarsestMean)
-        g.mean.store(2 * mean, std::memory_order_relaxed);
-    else if (samples < kFewSamples && !full && mean > kFinestMean)
+    if (samples > kMostSamples || spent > allowed || full)
+        coarsen(g.mean);
+    else if (samples < kFewSamples && spent < allowed / 4 && mean > kFinestMean)
         g.mean.store(mean / 2, std::memory_order_relaxed);
 
     const int64_t least = g.at_once.load(std::memory_order_relaxed);
@@ -394,7 +450,7 @@ void flush() {
 }
 
 constexpr Source kSource{
-    .name = "memory",
+    .name = kSourceName,
     .prepare = prepare,
     .start = start,
     .pause =
@@ -421,6 +477,7 @@ constexpr Source kSource{
             footprint::finish();
         },
     .stop = stop,
+    .cost = [] { return g.walked_ns.load(std::memory_order_relaxed); },
     .enter = [](threads::Thread* own,
                 bool) { attach(threads::slot_of(own), own->id.load(std::memory_order_relaxed)); },
     .leave = [](threads::Thread*) { detach(); },

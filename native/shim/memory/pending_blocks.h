@@ -18,5 +18,7 @@ inline constexpr uint16_t kNoPlace = 0;
 uint16_t keep(const blocks::Block& what, double weight);
 // It has a row now, is dead, or is not followed any more.
 void drop(uint16_t place);
+// In a forked child: its own table is empty.
+void forget();
 
 }  // namespace tachograph::pending_blocks

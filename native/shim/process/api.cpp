@@ -15,6 +15,7 @@
 #include "spool/settings.h"
 #include "spool/spool.h"
 #include "stacks/contexts.h"
+#include "stacks/paths.h"
 #include "stacks/recorder.h"
 #include "stacks/threads.h"
 
@@ -178,6 +179,7 @@ constexpr tg_api kApi = {
            int last_room) {
             return contexts::intern_stack(parent, code, instruction, task, last_room != 0);
         },
+    .intern_path = [](const tg_path* path) { return paths::intern(*path); },
     .intern_code = contexts::intern_code,
     .code_written = [](uint32_t code, int written) { contexts::code_written(code, written != 0); },
     .reserve = api_reserve,

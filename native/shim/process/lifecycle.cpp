@@ -17,6 +17,7 @@
 #include "stacks/generations.h"
 #include "stacks/modules.h"
 #include "stacks/native_path.h"
+#include "stacks/paths.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
 #include "stacks/threads.h"
@@ -130,6 +131,7 @@ void forget_recording() {
     sources::forget();
     threads::forget();
     contexts::forget();
+    paths::forget();
     native_path::forget();
     generations::forget();
     generation_turns::forget();
@@ -174,6 +176,7 @@ int begin(const tg_options& options, const tg_walker& walker, char* error, size_
     g.segment_size = options.segment_size;
     g.memory = options.memory != 0;
     recorder().native_depth = options.native_depth;
+    paths::open();
     if (!threads::open() || !contexts::open() || !native_path::open() ||
         !sources::prepare(options)) {
         snprintf(error, error_size,

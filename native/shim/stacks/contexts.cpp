@@ -165,6 +165,8 @@ uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction, const
     return id;
 }
 
+bool is_written(uint32_t stack) { return here().nodes.at(stack).once.is_done(); }
+
 uint32_t intern_code(uint64_t identity, int* emit) {
     NodeTable<Code, uint64_t>& codes = here().codes;
     const uint32_t id = codes.intern(identity, mix(identity), true);

@@ -28,6 +28,9 @@ void forget();
 uint32_t intern_stack(uint32_t parent, uint32_t code, int32_t instruction,
                       const tg_text* task = nullptr, bool last_room = false);
 
+// Whether the record of a node of this generation is in the spool.
+bool is_written(uint32_t stack);
+
 // Id for a code object's 64-bit identity (collisions: 2^-64, knowingly). *emit is set when the
 // caller must write the CODE record and report with code_written. kNone when full.
 uint32_t intern_code(uint64_t identity, int* emit);

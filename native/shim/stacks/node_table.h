@@ -21,6 +21,7 @@ class Once {
         return state_.load(std::memory_order_acquire) == kUnwritten &&
                state_.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel);
     }
+    bool is_done() const { return state_.load(std::memory_order_acquire) == kWritten; }
     void done(bool written) {
         state_.store(written ? kWritten : kUnwritten, std::memory_order_release);
     }

@@ -1,0 +1,38 @@
+#include "stacks/budget.h"
+
+#include "base/kernel.h"
+#include "base/kernel_text.h"
+#include "spool/settings.h"
+#include "stacks/sources.h"
+
+namespace tachograph::budget {
+namespace {
+
+// Of the CPU time of all threads, if nothing else was asked for.
+constexpr int64_t kPerMille = 30;
+constexpr int64_t kLeastPart = 3;
+
+int64_t per_mille() {
+    const char* text = nullptr;
+    const size_t length = settings::value("budget", &text);
+    int64_t value = 0;
+    return length > 0 && read_decimal(text, &value) == text + length && value > 0 ? value
+                                                                                  : kPerMille;
+}
+
+}  // namespace
+
+int64_t Share::left_ns(const char* source) {
+    const int64_t program_ns = kernel::clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    const Cost all = sources::cost();
+    const int64_t others_ns = all.handlers_ns + all.ticks_ns - sources::cost(source).handlers_ns;
+    const int64_t ran_ns = program_ns - program_ns_;
+    const int64_t all_ns = ran_ns * per_mille() / 1000;
+    const int64_t left = all_ns - (others_ns - others_ns_);
+    const int64_t least = all_ns / kLeastPart;
+    program_ns_ = program_ns;
+    others_ns_ = others_ns;
+    return left > least ? left : least;
+}
+
+}  // namespace tachograph::budget
