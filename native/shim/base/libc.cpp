@@ -23,6 +23,9 @@ struct Shield {
     std::atomic<int> signal{0};
     std::atomic<pid_t> pid{0};
     std::atomic<uint64_t> had{0};  // by signal: the program has it in its handler's mask itself
+    // Signals that have, or had, handlers on an alternate stack, once all were looked at.
+    std::atomic<uint64_t> on_stack{0};
+    std::atomic<bool> looked{false};
 };
 constinit Shield g_shield;
 
@@ -49,6 +52,8 @@ __attribute__((constructor)) void resolve() {
 
 int sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
     const int shielded = g_shield.signal.load(std::memory_order_relaxed);
+    if (action && signal >= 1 && signal <= 64 && on_alternate_stack(*action))
+        g_shield.on_stack.fetch_or(bit(signal), std::memory_order_relaxed);
     // A vfork child has our memory, but actions of its own.
     if (shielded == 0 || shielded == signal || signal < 1 || signal > 64 ||
         kernel::getpid() != g_shield.pid.load(std::memory_order_relaxed))
@@ -70,9 +75,14 @@ int sigaction(int signal, const struct sigaction* action, struct sigaction* old)
 
 void shield(int shielded) {
     g_shield.pid.store(kernel::getpid(), std::memory_order_relaxed);
+    // A forked child begins with what its parent knew: it need not ask for each signal, twice.
+    const bool all = !g_shield.looked.exchange(true, std::memory_order_relaxed);
     for (int signal = 1; signal <= 64; ++signal) {
+        if (!all && (g_shield.on_stack.load(std::memory_order_relaxed) & bit(signal)) == 0)
+            continue;
         struct sigaction now;  // as the program gave it
         if (real::sigaction(signal, nullptr, &now) != 0 || !on_alternate_stack(now)) continue;
+        g_shield.on_stack.fetch_or(bit(signal), std::memory_order_relaxed);
         const bool has = shielded != 0 && sigismember(&now.sa_mask, shielded) == 1;
         if (shielded != 0) sigaddset(&now.sa_mask, shielded);
         TG_REAL(sigaction)(signal, &now, nullptr);

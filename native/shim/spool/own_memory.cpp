@@ -18,6 +18,14 @@ constexpr uintptr_t kPage = 4096;
 struct Table {
     std::atomic<const void*> at{nullptr};
     size_t bytes = 0;
+    const std::atomic<uint32_t>* used = nullptr;  // entries, from the begin on; null: any may be
+    size_t entry = 0;                             // bytes
+
+    size_t in_use() const {
+        if (!used) return bytes;
+        const size_t first = used->load(std::memory_order_relaxed) * entry;
+        return first < bytes ? first : bytes;
+    }
 };
 
 struct State {
@@ -49,10 +57,12 @@ uint64_t resident(const void* at, size_t bytes) {
 
 }  // namespace
 
-void note(const void* table, size_t bytes) {
+void note(const void* table, size_t bytes, const std::atomic<uint32_t>* used, size_t entry) {
     const uint32_t index = g.count.fetch_add(1, std::memory_order_relaxed);
     if (index >= kMostTables) return;
     g.tables[index].bytes = bytes;
+    g.tables[index].used = used;
+    g.tables[index].entry = entry;
     g.tables[index].at.store(table, std::memory_order_release);
 }
 
@@ -79,7 +89,7 @@ void look() {
                                                       reinterpret_cast<uintptr_t>(_end));
     for (const Table& table : g.tables)
         if (const void* at = table.at.load(std::memory_order_acquire); at)
-            bytes += resident(at, table.bytes);
+            bytes += resident(at, table.in_use());
     uint64_t* most = &spool::control()->own_bytes;
     if (bytes > __atomic_load_n(most, __ATOMIC_RELAXED))
         __atomic_store_n(most, bytes, __ATOMIC_RELAXED);

@@ -3,13 +3,16 @@
 
 #include "base/kernel.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 namespace tachograph::own_memory {
 
-// A table of ours that is never given back.
-void note(const void* table, size_t bytes);
+// A table of ours that is never given back. `used`, if not null, says how many of its entries, of
+// `entry` bytes, were touched: those behind them take no room, and are not asked for.
+void note(const void* table, size_t bytes, const std::atomic<uint32_t>* used = nullptr,
+          size_t entry = 0);
 
 template <typename T>
 bool map(T** to, size_t bytes) {

@@ -50,8 +50,8 @@ class NodeTable {
                 capacity_ = capacity;
                 all_slots_ = slots;
                 limit_.store(capacity, std::memory_order_relaxed);
-                own_memory::note(nodes_, sizeof(Node) * capacity);
-                own_memory::note(slots_, sizeof(uint32_t) * slots);
+                own_memory::note(nodes_, sizeof(Node) * capacity, &used_, sizeof(Node));
+                own_memory::note(slots_, sizeof(uint32_t) * slots, &reached_, sizeof(uint32_t));
                 return true;
             }
             kernel::call(SYS_munmap, kernel::address(nodes_),
@@ -69,6 +69,7 @@ class NodeTable {
             !kernel::clear(slots_, sizeof(uint32_t) * all_slots_))
             return false;
         used_.store(0, std::memory_order_relaxed);
+        reached_.store(0, std::memory_order_relaxed);
         limit_.store(capacity_, std::memory_order_relaxed);
         return true;
     }
@@ -111,6 +112,7 @@ class NodeTable {
                         mine = make(key, last_room);
                         if (mine == kFull) return kFull;
                     }
+                    reach(first + level);
                     if (slot.compare_exchange_strong(found, mine + 1, std::memory_order_acq_rel))
                         found = mine + 1;
                 }
@@ -137,6 +139,12 @@ class NodeTable {
         return all;
     }
 
+    // The slots behind it were never written.
+    void reach(uint32_t end) {
+        if (reached_.load(std::memory_order_relaxed) < end)
+            reached_.store(end, std::memory_order_relaxed);
+    }
+
     uint32_t make(const Key& key, bool last_room) {
         const uint32_t room = last_room ? capacity_ : capacity_ - capacity_ / 16;
         const uint32_t limit = limit_.load(std::memory_order_relaxed);
@@ -156,6 +164,7 @@ class NodeTable {
     uint32_t all_slots_ = 0;  // of all levels
     uint32_t base_ = 0;
     std::atomic<uint32_t> used_{0};
+    std::atomic<uint32_t> reached_{0};
     std::atomic<uint32_t> limit_{0};
 };
 
