@@ -146,6 +146,21 @@ void unwatch_memory(const tg_api* api) {
     if (all) api->unwrapped();
 }
 
+void watch_releases(const tg_api* api) {
+    // Blocks of malloc's are never told from others here, but hardly ever look like one of a pool.
+    if (kind_of_small_blocks(api) != Small::pools) return;
+    for (const Domain& domain : kDomainsOfPython) {
+        PyMemAllocatorEx allocator;
+        PyMem_GetAllocator(domain.theirs, &allocator);
+        tg_allocator original;
+        memcpy(&original, &allocator, sizeof original);
+        tg_allocator wrapper;
+        if (!api->wrap_releases(domain.ours, &original, &wrapper)) continue;
+        memcpy(&allocator, &wrapper, sizeof allocator);
+        PyMem_SetAllocator(domain.theirs, &allocator);
+    }
+}
+
 void check_memory(const tg_api* api) {
     const int64_t before = api->own_allocated(TG_DOMAIN_OBJ);
     if (before < 0) return;

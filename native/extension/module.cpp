@@ -249,6 +249,7 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
     watch_code_deaths();  // none can have died since: the GIL was held
     if (!std::exchange(g_forks_watched, true)) watch_forks();
     g_memory_is_seen = memory && watch_memory(g_api, !g_attached);
+    if (!memory && redundancy != 0) watch_releases(g_api);
 }
 
 }  // namespace

@@ -82,6 +82,11 @@ def row(*names: str, default: Any, help: str, **rest: Any) -> Any:  # noqa: A002
     return field(default=default, metadata=Option(names, help, **{"shown": shown, **rest}))
 
 
+INTERVAL_MS = 10.0
+INTERVAL_OF_REDUNDANCY_MS = 4.0
+"""Pairs of accesses are rarer than samples."""
+
+
 def _patterns(value: tuple[str, ...]) -> list[str] | None:
     return list(value) or None
 
@@ -91,10 +96,12 @@ def _nanoseconds(milliseconds: float) -> int:
 
 
 def _of_memory(options: Options) -> str | None:
-    if not options.memory:
+    if options.memory is False:
         return "--memory-threshold is of no use with --cpu-only, which records no memory: leave one of them out"
     if options.sampler != "native":
         return "--memory-threshold is of no use with --sampler signal, which records no memory: leave it out"
+    if not options.records_memory:
+        return "--memory-threshold is of no use with --redundancy, which records no memory: add --with-memory"
     return None
 
 
@@ -137,8 +144,6 @@ def _of_call_options(options: Options) -> str | None:
 def _of_redundancy(options: Options) -> str | None:
     if options.sampler != "native":
         return "--redundancy is of no use with --sampler signal, which sees no native code: leave it out"
-    if not options.memory:
-        return "--redundancy needs to know what memory is given back: leave out --cpu-only"
     return None
 
 
@@ -184,8 +189,9 @@ class Options:
         "[many recordings](../how-to/ask-many-recordings.md).",
         shown="NAME-001.tacho here, after the program; each time the next number",
     )  # fmt: skip
-    interval_ms: float = row(
-        "--interval", default=10.0, metavar="MS", parse=parse_interval, key="interval", kind=NUMBER,
+    interval_ms: float | None = row(
+        "--interval", default=None, metavar="MS", parse=parse_interval, key="interval", kind=NUMBER,
+        shown=f"{INTERVAL_MS:g}; {INTERVAL_OF_REDUNDANCY_MS:g} with --redundancy",
         help="CPU time between two samples of a thread, in milliseconds.",
         manifest="interval_ns", setting="interval_ns", told=_nanoseconds,
     )  # fmt: skip
@@ -194,9 +200,9 @@ class Options:
         help="How to sample; 'signal' is in pure Python and works without native parts, but sees less.",
         manifest="sampler", setting="sampler",
     )  # fmt: skip
-    memory: bool = row(
-        "--with-memory", off=("--cpu-only",), default=True, key="cpu-only", kind=FLAG,
-        help="Record memory and copies as well (the default), or CPU time and waiting only.",
+    memory: bool | None = row(
+        "--with-memory", off=("--cpu-only",), default=None, key="cpu-only", kind=FLAG,
+        help="Record memory and copies as well (the default, but with --redundancy), or CPU time and waiting only.",
         manifest="memory", setting="memory",
     )  # fmt: skip
     memory_threshold: int | None = row(
@@ -345,17 +351,31 @@ class Options:
             if why is not None:
                 raise Refused(why)
 
+    @property
+    def records_memory(self) -> bool:
+        """Whether memory and copies are recorded."""
+        wanted = not self.redundancy if self.memory is None else self.memory
+        return wanted and self.sampler == "native"
+
+    @property
+    def sees_allocations(self) -> bool:
+        """Whether the program is recorded by what sees allocations: what is watched for redundancy may be released."""
+        return self.records_memory or self.redundancy
+
     def told(self, how: str) -> dict[str, Any]:
         """What the manifest (``how`` is "manifest") or the recorded program ("setting") is told of the values.
 
         Values stand for what is done: no memory with the signal sampler, and thresholds that were not given.
         """
-        memory = self.memory and self.sampler == "native"
+        memory = self.records_memory
         threshold = (self.memory_threshold or DEFAULT_THRESHOLD) if memory else None
         depth = 0
         if self.sampler == "native":
             depth = DEFAULT_NATIVE_DEPTH if self.native_depth is None else self.native_depth
-        done = replaced(self, memory=memory, memory_threshold=threshold, native_depth=depth)
+        interval_ms = self.interval_ms
+        if interval_ms is None:
+            interval_ms = INTERVAL_OF_REDUNDANCY_MS if self.redundancy else INTERVAL_MS
+        done = replaced(self, interval_ms=interval_ms, memory=memory, memory_threshold=threshold, native_depth=depth)
         if not self.redundancy:
             done = replaced(done, accesses=None)  # None is not told
         values = {}

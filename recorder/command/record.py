@@ -73,7 +73,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
             **({} if broker is None or overcommits() else {"memory_at_once": True}),
             **({} if log is None else {"log": place_of_log(log)}),
         },
-        preload=preload_library(memory=parameters["memory"]) if native else None,
+        preload=preload_library(allocations=options.sees_allocations) if native else None,
         broker=None if broker is None else broker[0],
     )
     try:

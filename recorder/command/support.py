@@ -63,9 +63,9 @@ def why_not_native(*, preloaded: bool = True) -> str | None:
     return None
 
 
-def preload_library(*, memory: bool = True) -> Path | None:
-    """The library that the program is started with, if it was built; without ``memory`` it sees no allocations."""
-    return native_part("libtachograph.so" if memory else "libtachograph-cpu.so")
+def preload_library(*, allocations: bool = True) -> Path | None:
+    """The library that the program is started with, if it was built; one of them sees no ``allocations``."""
+    return native_part("libtachograph.so" if allocations else "libtachograph-cpu.so")
 
 
 def native_part(name: str) -> Path | None:

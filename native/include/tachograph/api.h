@@ -195,6 +195,10 @@ struct tg_api {
     int (*knows_pools)(const struct tg_pools* pools);
     int (*wrap_allocator)(int domain, const struct tg_allocator* original,
                           const struct tg_pools* pools, struct tg_allocator* wrapper);
+    // After `arm` without options.memory, with options.redundancy: the wrapper tells what is given
+    // back, for an allocator with pools that are known. 0 if there is one already.
+    int (*wrap_releases)(int domain, const struct tg_allocator* original,
+                         struct tg_allocator* wrapper);
     int (*wrap_arenas)(const struct tg_arena_allocator* original, const struct tg_pools* pools,
                        struct tg_arena_allocator* wrapper);
     // None of the wrappers is in use any more.

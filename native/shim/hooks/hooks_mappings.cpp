@@ -6,6 +6,7 @@
 #include "memory/heap.h"
 #include "memory/libc_allocators.h"
 #include "memory/mappings.h"
+#include "memory/releases.h"
 #include "memory/reserves.h"
 #include "stacks/modules.h"
 
@@ -88,6 +89,8 @@ TG_EXPORT int munmap(void* at, size_t size) {
     if (ours && address % kPage == 0 && size > 0) {
         reserves::remove(address, address + whole_pages(size));
         book(mappings::remove(address, whole_pages(size)), at, size, nullptr);
+    } else {
+        releases::tell(at, size);
     }
     return g_real.munmap(at, size);
 }
@@ -107,6 +110,7 @@ TG_EXPORT void* mremap(void* at, size_t old_size, size_t size, int flags, ...) {
     const bool reserved =
         counted && reserves::holds(address, address + whole_pages(old_size), &owner);
     if (reserved) reserves::look_at(address, address + whole_pages(old_size));
+    if (!counted) releases::tell(at, old_size);
     void* got = g_real.mremap(at, old_size, size, flags, to);
     if (got == MAP_FAILED || (!ours && !reserved)) return got;
     const int error = errno;

@@ -1,5 +1,6 @@
 #include "memory/domains.h"
 
+#include "base/safe_read.h"
 #include "memory/heap.h"
 #include "memory/releases.h"
 
@@ -20,6 +21,7 @@ struct State {
     uint32_t used = 0;
     tg_arena_allocator arenas{};
     size_t arena_size = 0;
+    tg_allocator told[TG_DOMAINS] = {};  // behind those that only tell of releases
 };
 constinit State g;
 
@@ -148,6 +150,50 @@ void* reallocate(void* context, void* block, size_t size) {
     return moved;
 }
 
+// A block that did not go through free was in a pool, whose arena may be gone by now.
+void tell_small(const Local& local, const void* block) {
+    if (local.freed.hold(block)) return;
+    const uintptr_t pool = reinterpret_cast<uintptr_t>(block) & ~(kPools.pool_size - 1);
+    uint32_t size_class = 0;
+    if (!safe_read::copy(&size_class, reinterpret_cast<const void*>(pool + kPools.class_offset),
+                         sizeof size_class) ||
+        size_class >= kPools.classes)
+        return;
+    releases::tell(block, (size_class + 1) * kPools.unit);
+}
+
+template <int kDomain>
+__attribute__((noinline)) void release_and_tell(void* context, void* block) {
+    t_local.freed.count = 0;
+    g.told[kDomain].release(context, block);
+    tell_small(t_local, block);
+}
+
+template <int kDomain>
+void release_told(void* context, void* block) {
+    if (releases::near(block)) return release_and_tell<kDomain>(context, block);
+    g.told[kDomain].release(context, block);
+}
+
+template <int kDomain>
+void* reallocate_told(void* context, void* block, size_t size) {
+    t_local.freed.count = 0;
+    void* moved = g.told[kDomain].reallocate(context, block, size);
+    if (moved && releases::near(block)) tell_small(t_local, block);
+    return moved;
+}
+
+template <int kDomain>
+bool wrap_told(const tg_allocator& original, tg_allocator* wrapper) {
+    if (g.told[kDomain].release) return false;
+    g.told[kDomain] = original;
+    // The context is the original's own.
+    *wrapper = original;
+    wrapper->reallocate = reallocate_told<kDomain>;
+    wrapper->release = release_told<kDomain>;
+    return true;
+}
+
 void* allocate_arena(void*, size_t size) {
     Local& local = t_local;
     const bool before = local.uncounted;
@@ -187,6 +233,11 @@ bool wrap(int domain, const tg_allocator& original, const tg_pools* pools, tg_al
     w.original = original;
     *wrapper = around(domain, pools != nullptr, &w);
     return true;
+}
+
+bool wrap_releases(int domain, const tg_allocator& original, tg_allocator* wrapper) {
+    if (domain == TG_DOMAIN_MEM) return wrap_told<TG_DOMAIN_MEM>(original, wrapper);
+    return domain == TG_DOMAIN_OBJ && wrap_told<TG_DOMAIN_OBJ>(original, wrapper);
 }
 
 bool wrap_arenas(const tg_arena_allocator& original, const tg_pools& pools,

@@ -238,9 +238,9 @@ void stop() {
     g_passing.store(!g_lent, std::memory_order_relaxed);
 }
 
-void turn_off() {
+void turn_off(bool releases_as_well) {
     stop();
-    if (g_passing.load(std::memory_order_relaxed)) import_tables::pass_hooks();
+    if (g_passing.load(std::memory_order_relaxed)) import_tables::pass_hooks(releases_as_well);
 }
 
 void turn_on() {
@@ -321,7 +321,7 @@ void gave_outside(size_t size) {
 void expect_nothing() {
     if (g.needed || g.begun) return;
     g.incomplete = true;
-    turn_off();
+    turn_off(true);
 }
 
 void keep_counting() { g.needed = true; }
@@ -367,7 +367,8 @@ bool prepare(const tg_options& options) {
     const bool ready = options.memory != 0 &&
                        footprint::open(static_cast<int64_t>(options.memory_threshold)) &&
                        blocks::open();
-    ready ? turn_on() : turn_off();
+    // What is watched is to be known when it is given back.
+    ready ? turn_on() : turn_off(options.redundancy == 0);
     return ready || options.memory == 0;
 }
 

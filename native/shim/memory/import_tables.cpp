@@ -33,6 +33,7 @@ struct Function {
     const char* name;
     const char* behind;  // what our hook calls
     Group group = Group::memory;
+    bool releases = false;
     uintptr_t hook = 0;
     uintptr_t real = 0;
 };
@@ -42,9 +43,9 @@ struct State {
     Function functions[47] = {
         {"malloc", "malloc"},
         {"calloc", "calloc"},
-        {"realloc", "realloc"},
-        {"reallocarray", "reallocarray"},
-        {"free", "free"},
+        {"realloc", "realloc", Group::memory, true},
+        {"reallocarray", "reallocarray", Group::memory, true},
+        {"free", "free", Group::memory, true},
         {"posix_memalign", "posix_memalign"},
         {"aligned_alloc", "aligned_alloc"},
         {"memalign", "memalign"},
@@ -91,6 +92,7 @@ struct State {
     bool first_letters[256] = {};  // of their names
     bool known = false;
     bool passing = false;
+    bool releases_met = true;  // when passing
     bool attached = false;
     uint64_t loaded = 0;  // how many libraries had been loaded when all were looked at
 };
@@ -143,13 +145,13 @@ struct Turn {
     bool pass;
     bool memory;
     bool process;
+    bool releases = true;  // pass as well
     bool turns(Group group) const {
         return group == Group::memory || group == Group::mappings ? memory : process;
     }
 };
 
 void turn(Object* object, const ElfW(Rela) & import, const Turn& wanted) {
-    const bool pass = wanted.pass;
     const ElfW(Sym) & symbol = object->symbols[ELF64_R_SYM(import.r_info)];
     const Function* function = function_of(object->names + symbol.st_name);
     // The C library calls its own malloc through its table as well.
@@ -159,6 +161,7 @@ void turn(Object* object, const ElfW(Rela) & import, const Turn& wanted) {
         return;
     const uintptr_t at = object->base + import.r_offset;
     if (!object->image.holds(at)) return;
+    const bool pass = wanted.pass && (wanted.releases || !function->releases);
     auto* slot = reinterpret_cast<uintptr_t*>(at);
     const uintptr_t now = __atomic_load_n(slot, __ATOMIC_RELAXED);
     // A function that was not called yet leads back into the file itself, and would become ours.
@@ -271,14 +274,15 @@ void look_up_attached() {
     dlclose(library);
 }
 
-void turn_everything(bool pass) {
-    if (g.passing == pass) return;
+void turn_everything(bool pass, bool releases) {
+    if (g.passing == pass && g.releases_met != releases) return;
     if (!g.known) look_up();
     g.passing = pass;
+    g.releases_met = !releases;
     bool any = false;
     for (const bool letter : g.first_letters) any = any || letter;
     if (!any) return;
-    Visit memory{{pass, true, false}};
+    Visit memory{{pass, true, false, releases}};
     dl_iterate_phdr(visit, &memory);
 }
 
@@ -311,13 +315,14 @@ void meet_all() {
 
 }  // namespace
 
-void pass_hooks() { turn_everything(true); }
-void meet_hooks() { turn_everything(false); }
+void pass_hooks(bool all) { turn_everything(true, all); }
+void meet_hooks() { turn_everything(false, false); }
 
 void attach() {
     if (g.attached) return;
     look_up_attached();
     g.attached = g.known = g.passing = true;
+    g.releases_met = false;
     meet_all();
 }
 
@@ -327,6 +332,7 @@ void detach() {
     dl_iterate_phdr(visit, &all);
     g.attached = false;
     g.passing = true;
+    g.releases_met = false;
 }
 
 }  // namespace tachograph::import_tables

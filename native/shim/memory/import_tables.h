@@ -9,7 +9,8 @@ namespace tachograph::import_tables {
 
 // From now on they go past the hooks. Nothing is changed where another library's definitions come
 // before ours, or where the loader itself was asked to watch calls (LD_AUDIT, LD_PROFILE).
-void pass_hooks();
+// `all`: those that give memory back, too.
+void pass_hooks(bool all);
 // They come to the hooks again.
 void meet_hooks();
 

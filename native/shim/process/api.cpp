@@ -160,6 +160,10 @@ constexpr tg_api kApi = {
         [](int domain, const tg_allocator* original, const tg_pools* pools, tg_allocator* wrapper) {
             return domains::wrap(domain, *original, pools, wrapper) ? 1 : 0;
         },
+    .wrap_releases =
+        [](int domain, const tg_allocator* original, tg_allocator* wrapper) {
+            return domains::wrap_releases(domain, *original, wrapper) ? 1 : 0;
+        },
     .wrap_arenas =
         [](const tg_arena_allocator* original, const tg_pools* pools, tg_arena_allocator* wrapper) {
             return domains::wrap_arenas(*original, *pools, wrapper) ? 1 : 0;

@@ -11,8 +11,8 @@
 #include "base/safe_read.h"
 #include "base/trap_signal.h"
 #include "memory/releases.h"
+#include "redundancy/access_source.h"
 #include "redundancy/budget.h"
-#include "redundancy/decoder.h"
 #include "redundancy/traps.h"
 #include "redundancy/watchers.h"
 #include "spool/spool.h"
@@ -40,6 +40,7 @@ struct Wanted {
     bool loads = false;
     bool stores = false;
     int64_t next_look_ns = 0;
+    const AccessSource* source = nullptr;
 };
 constinit Wanted g;
 
@@ -193,18 +194,6 @@ Outcome outcome_of(operands::Next next) {
     }
 }
 
-// Loads are many, and stores few: where both are wanted, every other sample looks for a store
-// first.
-operands::Next find_access(Watcher* watcher, const long long* registers, operands::Access* found) {
-    const bool stores_first = g.loads && g.stores && uniform(&watcher->random) < 0.5;
-    if (stores_first &&
-        operands::next(registers, {.loads = false, .stores = true, .is_header = is_header},
-                       found) == operands::Next::found)
-        return operands::Next::found;
-    return operands::next(registers, {.loads = g.loads, .stores = g.stores, .is_header = is_header},
-                          found);
-}
-
 void look(Watcher* watcher, const Sample& sample) {
     Sampled sampled{sample, {}, {}};
     Place& place = sampled.place;
@@ -216,7 +205,8 @@ void look(Watcher* watcher, const Sample& sample) {
     place.native_path = sample.native_path;
 
     const operands::Next next =
-        find_access(watcher, sample.context->uc_mcontext.gregs, &sampled.access);
+        g.source->access_of(sample, {.loads = g.loads, .stores = g.stores, .is_header = is_header},
+                            &watcher->random, &sampled.access);
     const operands::Access& access = sampled.access;
     if (next != operands::Next::found)
         return leave_out(sampled, static_cast<Access>(kNoAccess), outcome_of(next));
@@ -248,7 +238,11 @@ void sampled(const Sample& sample) {
     if (!sample.fault_gets_through) safe_read::use_kernel(true);
     disarm_ended(watcher);
     watcher->account.earn(sample.cpu_ns);
-    if (watcher->account.affords(uniform(&watcher->random))) look(watcher, sample);
+    if (watcher->account.affords(uniform(&watcher->random))) {
+        const int64_t start_ns = kernel::own_cpu_ns();
+        look(watcher, sample);
+        watcher->account.pay(kernel::own_cpu_ns() - start_ns);
+    }
     safe_read::use_kernel(before);
     watcher->busy.store(false);
 }
@@ -256,7 +250,7 @@ void sampled(const Sample& sample) {
 bool prepare(const tg_options& options) {
     g.loads = (options.redundancy & TG_REDUNDANT_LOADS) != 0;
     g.stores = (options.redundancy & TG_REDUNDANT_STORES) != 0;
-    if (g.loads || g.stores) decoder::prepare();
+    if (g.loads || g.stores) g.source = &choose_source();
     return true;
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 COUNT = 8000
 library = ctypes.CDLL(sys.argv[1])
-library.load_all.restype = library.use_and_free.restype = ctypes.c_uint64
+library.load_all.restype = library.use_and_free.restype = library.load_slowly.restype = ctypes.c_uint64
 fresh = 0
 Cells = ctypes.Array[ctypes.c_uint64]
 Changes = ctypes.Array[ctypes.c_uint8]
@@ -45,15 +45,64 @@ def loads_100(*of: Any) -> None:
     loads(*of)
 
 
+class Apart:
+    """Cells that are met again after so many others, two times of three with the same value."""
+
+    def __init__(self, count: int) -> None:
+        self.cells = (ctypes.c_uint64 * count)()
+        self.rounds = max(1, 100_000 // count)
+        self.round = 1
+
+    def go(self, function: Any) -> None:
+        count, rounds = ctypes.c_long(len(self.cells)), ctypes.c_long(self.rounds)
+        function(self.cells, count, ctypes.c_uint64(self.round), rounds, ctypes.c_uint(8165))
+        self.round += self.rounds
+
+
+def stored_12(apart: Apart) -> None:
+    apart.go(library.renew_often)
+
+
+def stored_10000(apart: Apart) -> None:
+    apart.go(library.renew_often)
+
+
+def stored_10000000(apart: Apart) -> None:
+    apart.go(library.renew_often)
+
+
+def loaded_12(apart: Apart) -> None:
+    apart.go(library.load_often)
+
+
+def loaded_10000(apart: Apart) -> None:
+    apart.go(library.load_often)
+
+
+def loaded_1000000(apart: Apart) -> None:
+    apart.go(library.load_often)
+
+
 def freed(*_: Any) -> None:
     library.use_and_free(ctypes.c_long(COUNT))
 
 
-for function in (freed, stores_40, stores_100, loads_60, loads_100):
-    of = dialled(int(function.__name__.partition("_")[2] or 100))
-    end = time.process_time() + float(sys.argv[2])
+def freed_small(*_: Any) -> None:
+    library.load_slowly(bytes(480), ctypes.c_long(60))
+
+
+for function in (freed, freed_small, stores_40, stores_100, loads_60, loads_100):
+    of = dialled(int(function.__name__.rpartition("_")[2])) if function.__name__[-1].isdigit() else dialled(100)
+    # Half of these is in what changes the cells.
+    part = 2 if function in (loads_60, loads_100) else 1
+    end = time.process_time() + float(sys.argv[2]) * part
     while time.process_time() < end:
         for _ in range(30):
             fresh += 1
             function(*of)
+for met in (stored_12, stored_10000, stored_10000000, loaded_12, loaded_10000, loaded_1000000):
+    apart = Apart(int(met.__name__.rpartition("_")[2]))
+    end = time.process_time() + float(sys.argv[2])
+    while time.process_time() < end:
+        met(apart)
 print("done")

@@ -232,4 +232,5 @@ def main(name: str, seconds: float) -> None:
     print(rounds)
 
 
-main(sys.argv[1], float(sys.argv[2]))
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]))

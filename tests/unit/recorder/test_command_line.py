@@ -100,6 +100,7 @@ def test_a_value_that_an_option_refuses(line: str, words: str) -> None:
     ("line", "words"),
     [
         ("--memory-threshold 1M --cpu-only", "of no use with --cpu-only"),
+        ("--memory-threshold 1M --redundancy", "add --with-memory"),
         ("--memory-threshold 10485767 --sampler signal", "of no use with --sampler signal"),
         ("--include x --sampler signal", "of no use with --sampler signal"),
         ("--exclude x --sampler signal", "of no use with --sampler signal"),
@@ -122,7 +123,9 @@ def test_values() -> None:
     )
     assert options("--include a* --exclude b --include c,d:%") == Options(include=("a*", "c,d:%"), exclude=("b",))
     # The last one counts.
-    assert options("--cpu-only --with-memory --no-gpu --gpu --interval 3 --interval 4") == Options(interval_ms=4)
+    assert options("--cpu-only --with-memory --no-gpu --gpu --interval 3 --interval 4") == Options(
+        interval_ms=4, memory=True
+    )
     assert options("--with-memory --cpu-only --no-sources --no-children") == Options(
         memory=False, sources=False, children=False
     )
@@ -131,11 +134,11 @@ def test_values() -> None:
 def test_what_was_typed_counts_more_than_the_project() -> None:
     project = {"interval_ms": 5.0, "include": ("a",), "memory_threshold": 65536, "memory": True}
     assert options("--interval 6 --include b", project) == Options(
-        interval_ms=6, include=("b",), memory_threshold=65536
+        interval_ms=6, include=("b",), memory_threshold=65536, memory=True
     )
     # What the project wants of memory or of processes is for recordings that have them.
     assert options("--cpu-only", project) == Options(interval_ms=5, include=("a",), memory=False)
-    assert options("--sampler signal", project) == Options(interval_ms=5, sampler="signal")
+    assert options("--sampler signal", project) == Options(interval_ms=5, sampler="signal", memory=True)
 
 
 def test_what_the_manifest_and_the_program_are_told() -> None:
@@ -161,6 +164,11 @@ def test_what_the_manifest_and_the_program_are_told() -> None:
         "include": ["a"], "exclude": ["b"], "native_depth": 0,
     }  # fmt: skip
     watched = options("--redundancy --accesses stores")
+    assert [watched.told("setting")[name] for name in ("interval_ns", "memory")] == [4_000_000, False]
+    in_full = options("--redundancy --with-memory --interval 10")
+    assert [in_full.told("setting")[name] for name in ("interval_ns", "memory")] == [10_000_000, True]
+    seeing = [each.sees_allocations for each in (in_full, watched, options("--cpu-only"))]
+    assert seeing == [True, True, False]
     assert [watched.told("manifest")[name] for name in ("redundancy", "accesses")] == [True, "stores"]
     assert watched.told("setting")["accesses"] == "stores"
     assert Options(sampler="signal").told("manifest")["memory"] is False
@@ -177,14 +185,14 @@ def test_the_table_is_whole() -> None:
         assert DEFAULTS[name] == each.default
         assert option.long.startswith("--")
         assert option.help.endswith(".")
-        assert option.parse is not None or isinstance(each.default, bool)
+        assert option.parse is not None or isinstance(each.default, bool) or option.off
         assert option.repeated == (each.default == ())
         if option.key:
             assert f"--{option.key}" in (*option.names, *option.off)
             assert (option.kind == FLAG) == (option.parse is None)
             assert (option.kind == LIST) == option.repeated
-    for line, field in (("--interval 10", "interval_ms"), ("--sampler native", "sampler")):
-        assert getattr(options(line), field) == DEFAULTS[field]
+    assert options("--interval 10").told("manifest") == options("").told("manifest")
+    assert options("--sampler native").sampler == DEFAULTS["sampler"]
 
 
 def test_click_shows_what_the_table_has() -> None:
@@ -194,4 +202,4 @@ def test_click_shows_what_the_table_has() -> None:
         assert {*shown[name].opts, *shown[name].secondary_opts} == {*option.names, *option.off}
     text = " ".join(record.get_help(click.Context(record)).split())
     assert "[default: 10485767]" in text
-    assert "[default: 10]" in text
+    assert "[default: 10; 4 with --redundancy]" in text
