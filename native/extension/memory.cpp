@@ -112,7 +112,10 @@ bool watch_memory(const tg_api* api, bool alone) {
         memcpy(&original, &allocator, sizeof original);
         tg_allocator wrapper;
         const bool raw = domain.ours == TG_DOMAIN_RAW;
-        if (!api->wrap_allocator(domain.ours, &original, raw ? nullptr : pools, &wrapper)) continue;
+        if (!api->wrap_allocator(domain.ours, &original, raw ? nullptr : pools, &wrapper)) {
+            api->count_loss(TG_LOSS_ALLOCATOR_UNSEEN);
+            continue;
+        }
         g_watched[i].theirs = allocator;
         memcpy(&allocator, &wrapper, sizeof allocator);
         g_watched[i].ours = allocator;
@@ -138,12 +141,10 @@ void unwatch_memory(const tg_api* api) {
     }
     PyObjectArenaAllocator arenas;
     PyObject_GetArenaAllocator(&arenas);
-    if (g_our_arenas.alloc && arenas.alloc == g_our_arenas.alloc)
-        PyObject_SetArenaAllocator(&g_their_arenas);
-    else if (g_our_arenas.alloc)
-        all = false;
+    const bool ours = g_our_arenas.alloc && arenas.alloc == g_our_arenas.alloc;
+    if (ours) PyObject_SetArenaAllocator(&g_their_arenas);
     g_our_arenas = {};
-    if (all) api->unwrapped();
+    api->unwrapped(all ? 1 : 0, ours ? 1 : 0);
 }
 
 void watch_releases(const tg_api* api) {

@@ -154,6 +154,31 @@ for name in ("one.tacho", "two.tacho"):
         assert allocated > 200_000 * 40
 
 
+def test_an_allocator_that_is_put_around_ours_goes_on(tmp_path: Path) -> None:
+    """tracemalloc, begun while it is on and ended after the next: our own stay below it, and are not put around them."""
+    program = """
+import tracemalloc
+def grow(): return [str(number) for number in range(50_000)]
+with record("first.tacho", gpu=False):
+    tracemalloc.start()
+    kept = grow()
+assert tracemalloc.get_traced_memory()[0] > 1_000_000
+with record("second.tacho", gpu=False):
+    kept = grow()
+tracemalloc.stop()
+for name in ("third.tacho", "fourth.tacho"):
+    with record(name, gpu=False):
+        kept = grow()
+    del kept
+print(len(grow()))
+"""
+    assert python(program, tmp_path) == "50000\n"
+    for name in ("first.tacho", "second.tacho", "third.tacho", "fourth.tacho"):
+        flows = support.rows(tmp_path / name, "memory")
+        allocated = sum(row["obj_allocated_bytes"] + row["mem_allocated_bytes"] for row in flows)
+        assert allocated > 50_000 * 40, name
+
+
 @pytest.mark.parametrize("times", [6, pytest.param(1000, marks=pytest.mark.slow)])
 def test_nothing_is_left_after_many(tmp_path: Path, times: int) -> None:
     """Threads, descriptors, mappings, handlers, timers, children, and the program's own import tables."""

@@ -201,8 +201,9 @@ struct tg_api {
                          struct tg_allocator* wrapper);
     int (*wrap_arenas)(const struct tg_arena_allocator* original, const struct tg_pools* pools,
                        struct tg_arena_allocator* wrapper);
-    // None of the wrappers is in use any more.
-    void (*unwrapped)(void);
+    // Whether, of the wrappers since the last time, those of allocators and those of arenas are out
+    // of use now; those that are not stay.
+    void (*unwrapped)(int allocators, int arenas);
     // Whether the last block that the calling thread got from malloc was `block`: only then are
     // the program's native blocks seen.
     int (*saw_block)(const void* block);

@@ -19,6 +19,7 @@ struct Wrapped {
 struct State {
     Wrapped wrapped[TG_DOMAINS + 3] = {};
     uint32_t used = 0;
+    uint32_t kept = 0;  // of these, since earlier recordings
     tg_arena_allocator arenas{};
     size_t arena_size = 0;
     tg_allocator told[TG_DOMAINS] = {};  // behind those that only tell of releases
@@ -229,6 +230,13 @@ tg_allocator around(int domain, bool small, Wrapped* w) {
 bool wrap(int domain, const tg_allocator& original, const tg_pools* pools, tg_allocator* wrapper) {
     if (g.used >= sizeof g.wrapped / sizeof g.wrapped[0] || (pools && !known(*pools))) return false;
     heap::keep_counting();
+    // One that has stayed is the outermost again: it does what it did.
+    const auto* there = static_cast<const Wrapped*>(original.context);
+    for (uint32_t i = 0; i < g.kept; ++i) {
+        if (there != &g.wrapped[i]) continue;
+        *wrapper = original;
+        return true;
+    }
     Wrapped& w = g.wrapped[g.used++];
     w.original = original;
     *wrapper = around(domain, pools != nullptr, &w);
@@ -249,9 +257,10 @@ bool wrap_arenas(const tg_arena_allocator& original, const tg_pools& pools,
     return true;
 }
 
-void unwrapped() {
-    g.used = 0;
-    g.arenas = {};
+void unwrapped(bool allocators, bool arenas) {
+    if (allocators) g.used = g.kept;
+    g.kept = g.used;
+    if (arenas) g.arenas = {};
 }
 
 bool known(const tg_pools& pools) {

@@ -17,7 +17,8 @@ bool wrap(int domain, const tg_allocator& original, const tg_pools* pools, tg_al
 bool wrap_releases(int domain, const tg_allocator& original, tg_allocator* wrapper);
 bool wrap_arenas(const tg_arena_allocator& original, const tg_pools& pools,
                  tg_arena_allocator* wrapper);
-// None of the wrappers is in use any more: there is room for others.
-void unwrapped();
+// Of the wrappers since the last time none is in use any more: there is room for others. Else they
+// stay, below an allocator that came later.
+void unwrapped(bool allocators, bool arenas);
 
 }  // namespace tachograph::domains

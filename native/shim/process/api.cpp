@@ -168,7 +168,8 @@ constexpr tg_api kApi = {
         [](const tg_arena_allocator* original, const tg_pools* pools, tg_arena_allocator* wrapper) {
             return domains::wrap_arenas(*original, *pools, wrapper) ? 1 : 0;
         },
-    .unwrapped = domains::unwrapped,
+    .unwrapped = [](int allocators,
+                    int arenas) { domains::unwrapped(allocators != 0, arenas != 0); },
     .saw_block = [](const void* block) { return heap::t_local.allocated.hold(block) ? 1 : 0; },
     .own_allocated =
         [](int domain) {
