@@ -155,7 +155,7 @@ for name in ("one.tacho", "two.tacho"):
 
 
 def test_an_allocator_that_is_put_around_ours_goes_on(tmp_path: Path) -> None:
-    """tracemalloc, begun while it is on and ended after the next: our own stay below it, and are not put around them."""
+    """tracemalloc, begun while it is on and ended after the next: our own stay below it, and are used again."""
     program = """
 import tracemalloc
 def grow(): return [str(number) for number in range(50_000)]
