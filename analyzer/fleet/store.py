@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,24 @@ TRIES, PAUSE_S = 6, 0.05
 MAX_FILES = 5_000_000
 """Files that are listed at most."""
 
+ERRORS = {
+    "botocore.exceptions": ("BotoCoreError", "ClientError"),
+    "aiohttp": ("ClientError",),
+    "azure.core.exceptions": ("AzureError",),
+    "google.auth.exceptions": ("GoogleAuthError",),
+}
+"""Errors of stores' modules that are no OSError: of connections, and of keys that are missing."""
+
 T = TypeVar("T")
+
+
+def store_errors() -> tuple[type[Exception], ...]:
+    """The errors with which a store may answer, of those modules that are loaded."""
+    found: list[type[Exception]] = [OSError, TimeoutError]
+    for module, names in ERRORS.items():
+        if module in sys.modules:
+            found += [getattr(sys.modules[module], name) for name in names]
+    return tuple(found)
 
 
 class StoreError(Exception):
@@ -88,9 +106,11 @@ class Store:
                 return call()
             except FileNotFoundError:
                 raise
-            except (OSError, TimeoutError) as error:
+            except store_errors() as error:
                 if not left or (self.local and not isinstance(error, (BlockingIOError, InterruptedError))):
                     raise StoreError(f"{what}: {_reason(error)}") from None
+                if "Credentials" in type(error).__name__:
+                    raise StoreError(f"{what}: {_reason(error)}") from None  # they do not come by themselves
             time.sleep(pause)
             pause *= 2
         raise AssertionError("the last try returns or raises")
@@ -105,7 +125,7 @@ class Store:
             listed = self.retried("cannot list", lambda: self.fs.find(self.root, detail=True))
         except (StoreError, FileNotFoundError) as error:
             raise FormatError(f"{printable(self.url, 200)}: {error}") from None
-        if not listed and not self.fs.exists(self.root):
+        if not listed and not self._is_there():
             raise FormatError(f"there is no folder {printable(self.url, 200)}")
         if len(listed) > MAX_FILES:
             raise FormatError(f"{printable(self.url, 200)} has more than {MAX_FILES:,} files: name a folder of it")
@@ -124,6 +144,12 @@ class Store:
             if MANIFEST in members or folder.endswith(".tacho"):
                 found.append(_found(folder, members))
         return sorted(found, key=lambda each: each.path)
+
+    def _is_there(self) -> bool:
+        try:
+            return bool(self.retried("cannot look", lambda: self.fs.exists(self.root)))
+        except (StoreError, FileNotFoundError) as error:
+            raise FormatError(f"{printable(self.url, 200)}: {error}") from None
 
     @contextmanager
     def opened(self, found: Found) -> Iterator[Path]:

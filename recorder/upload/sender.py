@@ -80,9 +80,9 @@ class Sender:
             problem = f"the store did not take it within {patience:.0f} s"
         self._process = None  # not before: until then it is known by its id
         answers = dict(map(_answer, told.splitlines()))
-        return [
-            answers.get(str(path.absolute()), Answer(path, problem=problem))._replace(path=path) for path in recordings
-        ]
+        # Keys that are missing do not come by themselves.
+        other = Answer(Path(), problem=problem, again="Credentials" not in problem)
+        return [answers.get(str(path.absolute()), other)._replace(path=path) for path in recordings]
 
 
 def _answer(line: bytes) -> tuple[str, Answer]:

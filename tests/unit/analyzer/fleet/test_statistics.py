@@ -61,3 +61,12 @@ def test_a_difference_is_found() -> None:
     assert found.p[0] < 1e-4
     low, high = found.interval(0.05)
     assert 0 < low[0] < 0.2 < high[0]
+
+
+def test_an_interval_is_no_shorter_than_students_t_of_the_logarithm() -> None:
+    """Of few recordings the draws alone are too short: 93.6 of 100 intervals of ten recordings held the truth."""
+    amounts, weights = fleet(np.random.default_rng(11), 8)
+    found = ratios(amounts, weights)
+    factor = np.exp(2.364624 * found.error[0] / found.value[0])  # of seven degrees of freedom
+    assert found.low[0] <= found.value[0] / factor * (1 + 1e-6)
+    assert found.high[0] >= found.value[0] * factor * (1 - 1e-6)

@@ -16,6 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tachograph.analyzer.fleet as fleets
 from tachograph.analyzer.fleet import index as index_module
 from tachograph.analyzer.fleet import store as store_module
+from tachograph.format import FormatError
 from unit.analyzer.fleet.fleets import one
 
 pytestmark = pytest.mark.broad
@@ -128,6 +129,27 @@ def test_an_s3_server(shop: Path, truth: pd.DataFrame, monkeypatch: pytest.Monke
         assert files.exists("profiles/shop/.tachograph")
     finally:
         server.stop()
+
+
+def test_a_store_that_cannot_be_reached_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    exceptions = pytest.importorskip("botocore.exceptions")
+    pytest.importorskip("s3fs")
+    monkeypatch.setattr(store_module, "PAUSE_S", 0.0)
+    asked = []
+
+    def fails() -> None:
+        asked.append(1)
+        raise exceptions.EndpointConnectionError(endpoint_url="http://127.0.0.1:9")
+
+    with pytest.raises(store_module.StoreError, match=r"^cannot list: Could not connect to the endpoint URL"):
+        store_module.Store("memory://x").retried("cannot list", fails)
+    assert len(asked) == store_module.TRIES
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(FormatError, match=r"^s3://bucket/x: cannot list: Unable to locate credentials$"):
+        fleets.open("s3://bucket/x", storage_options={"endpoint_url": "http://127.0.0.1:9"})
 
 
 class Killer:

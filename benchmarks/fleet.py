@@ -1,0 +1,165 @@
+"""What a fleet costs: indexing 100 to 10,000 recordings, and questions on the index.
+
+    python benchmarks/fleet.py                               # 100 and 1,000 recordings: a few minutes
+    python benchmarks/fleet.py --sizes 10000 --workers 2     # a quarter of an hour; 2 GB of disk, removed at the end
+
+The recordings are made from real ones, which are recorded first: each has other samples (a part of them is left out by
+chance), another host, day and version; a function becomes slower with a version. Tables that are the same are links.
+Each step runs in a process of its own, whose times and memory are told.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness import process
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "backup.py"
+VERSIONS = ("1.1", "1.2", "1.3")
+HOSTS = 200
+TABLES = ("cpu", "waits", "allocations")
+"""Tables of which each recording has other rows."""
+
+QUESTIONS = {
+    "top": ["top", "{url}"],
+    "top --lines": ["top", "{url}", "--lines"],
+    "top --stacks": ["top", "{url}", "--stacks"],
+    "top --by version": ["top", "{url}", "--by", "version"],
+    "compare": ["compare", "{url}", "version=1.1", "version=1.3"],
+    "flame": ["flame", "{url}"],
+    "memory": ["memory", "{url}"],
+    "health": ["health", "{url}"],
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command over a fleet of so many recordings: seconds, seconds of CPU time, bytes of its largest process."""
+
+    recordings: int
+    workers: int
+    name: str
+    seconds: float
+    cpu_s: float
+    peak_bytes: int
+
+    @property
+    def rate(self) -> float:
+        """Recordings in a second."""
+        return self.recordings / self.seconds
+
+
+@click.command()
+@click.option("--sizes", default="100,1000", show_default=True, help="How many recordings, divided by commas.")
+@click.option("--workers", default="1,2", show_default=True, help="How many processes read them.")
+@click.option("--output", type=click.Path(path_type=Path), default=Path("results/fleet"), show_default=True)
+def main(sizes: str, workers: str, output: Path) -> None:
+    """See the module."""
+    output.mkdir(parents=True, exist_ok=True)
+    steps: list[Step] = []
+    with tempfile.TemporaryDirectory(prefix="tachograph-fleet-") as folder:
+        originals = record(Path(folder))
+        for size in map(int, sizes.split(",")):
+            fleet = Path(folder) / f"fleet-{size}"
+            make(originals, fleet, size)
+            for count in map(int, workers.split(",")):
+                shutil.rmtree(fleet / ".tachograph", ignore_errors=True)
+                steps.append(measure(fleet, size, count, "index", ["health", "{url}"]))
+                print(told(steps[-1]), flush=True)
+            for name, arguments in QUESTIONS.items():
+                steps.append(measure(fleet, size, 1, name, arguments))
+                print(told(steps[-1]), flush=True)
+            shutil.rmtree(fleet)
+    (output / "fleet.json").write_text(json.dumps([asdict(step) for step in steps], indent=1), encoding="utf-8")
+
+
+def record(folder: Path) -> list[Path]:
+    """Two real recordings: with memory and without."""
+    made = []
+    for name, options in (("full", []), ("cpu", ["--cpu-only"])):
+        path = folder / f"{name}.tacho"
+        command = [sys.executable, "-m", "tachograph", "record", "--quiet", *options, "--output", str(path)]
+        subprocess.run([*command, str(EXAMPLE)], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+        made.append(path)
+    return made[:1]  # those with and without memory are not asked together
+
+
+def make(originals: list[Path], fleet: Path, count: int) -> None:
+    """Writes ``count`` recordings."""
+    fleet.mkdir()
+    tables = {
+        (path, name): pq.read_table(path / f"{name}.parquet")
+        for path in originals
+        for name in TABLES
+        if (path / f"{name}.parquet").exists()
+    }
+    chance = np.random.default_rng(20_261_123)
+    pick = random.Random(20_261_123)
+    for number in range(count):
+        original = pick.choice(originals)
+        target = fleet / f"day-{number % 30:02}" / f"run-{number:06}.tacho"
+        target.mkdir(parents=True)
+        manifest = json.loads((original / "manifest.json").read_text(encoding="utf-8"))
+        version = VERSIONS[number * len(VERSIONS) // count]
+        for path in original.glob("*.parquet"):
+            table = tables.get((original, path.stem))
+            if table is None:
+                os.link(path, target / path.name)
+                continue
+            kept = varied(table, chance, slower=1.5 if version == VERSIONS[-1] and path.stem == "cpu" else 1.0)
+            pq.write_table(kept, target / path.name, compression="zstd")
+            manifest["tables"][path.stem] = {"rows": kept.num_rows, "bytes": (target / path.name).stat().st_size}
+        manifest |= {
+            "uuid": str(uuid.UUID(int=pick.getrandbits(128))),
+            "host": f"web-{number % HOSTS}",
+            "created_utc": f"2026-11-{1 + number * 28 // count:02}T{number % 24:02}:00:00+00:00",
+            "labels": {"version": version, "service.name": f"shop-{number % 3}"},
+        }
+        (target / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def varied(table: pa.Table, chance: np.random.Generator, slower: float) -> pa.Table:
+    """The table with a part of its rows; with ``slower``, the stacks with even numbers have so much more time."""
+    if table.schema.get_field_index("size") < 0:  # blocks are told apart by their row
+        table = table.filter(pa.array(chance.random(table.num_rows) < chance.uniform(0.7, 1.0)))
+    if slower != 1.0:
+        at = table.schema.get_field_index("cpu_ns")
+        stack = table.column("stack").fill_null(1).to_numpy()
+        times = table.column("cpu_ns").to_numpy()
+        times = np.where(stack % 2 == 0, times * slower, times).astype(np.int64)
+        table = table.set_column(at, table.schema.field(at), pa.array(times, table.schema.field(at).type))
+    return table
+
+
+def measure(fleet: Path, size: int, workers: int, name: str, arguments: list[str]) -> Step:
+    """Runs a question as a command of its own."""
+    typed = [each.format(url=fleet) for each in arguments]
+    command = [sys.executable, "-m", "tachograph", "fleet", *typed, "--workers", str(workers), "--json", "-"]
+    done = process.run(command, dict(os.environ), fleet.parent, fleet.parent / "errors", 7200.0)
+    if done.status != 0:
+        raise click.ClickException(f"{name}: {done.stderr[-500:]}")
+    return Step(size, workers, name, done.elapsed_s, done.cpu_s, done.peak_rss_bytes)
+
+
+def told(step: Step) -> str:
+    """A line for people."""
+    line = f"{step.recordings:>7,} recordings  {step.workers} workers  {step.name:<18}{step.seconds:>9.2f} s"
+    line += f"{step.cpu_s:>9.2f} s CPU{step.peak_bytes / 1e6:>8.0f} MB"
+    each = 1e3 * step.cpu_s / step.recordings
+    return f"{line}{step.rate:>9.1f} a second, {each:.0f} ms CPU each" if step.name == "index" else line
+
+
+if __name__ == "__main__":
+    main()
