@@ -114,7 +114,7 @@ def _run(valgrind: str, loop: str, memory: bool | None, passes: int, timeout: fl
             settings = Settings(
                 spool,
                 {"waits": True, "segment": SEGMENT, **Options(interval_ms=INTERVAL_MS, memory=memory).told("setting")},
-                preload_library(memory=memory),
+                preload_library(allocations=memory),
             )
             environment = settings.environment(environment)
         out = folder / "callgrind.out"
