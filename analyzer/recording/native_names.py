@@ -74,6 +74,7 @@ def short_name(name: str) -> str:
                 kept.append(character)
         elif depth == 0:
             kept.append(character)
+    kept.append(closers[kept[-1]] if depth > 0 else "")  # a long name was cut
     text = "".join(kept).replace("()", "").removesuffix(" const")
     return text.rpartition(" ")[2] or name
 

@@ -77,6 +77,23 @@ def test_the_drawer_names_functions_that_ran_and_that_waited(
     assert box["x"] + box["width"] <= seen["x"] + seen["width"] + 1
 
 
+def test_names_of_c_plus_plus_are_shortened_to_their_ends(visit: Callable[..., Any], tmp_path: Path) -> None:
+    """Names that are longer than a page holds are cut, perhaps within their arguments."""
+    builder = Builder(tmp_path / "long.tacho")
+    line = builder.stack((builder.code(builder.file("/srv/app/main.py", SOURCE), "<module>"), 2))
+    library = builder.module("/v/site-packages/net/_core.so")
+    inner, long = (f"ns::{name}<{'int, ' * count}int>::run(int)" for name, count in (("whole", 100), ("cut", 1_000)))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, line), builder.native_frame(library, long))
+    frame = builder.native_frame(library, inner)
+    for at in range(0, 500, 10):
+        values = {"native_frame": frame, "native_stack": path, "native_path": NativePath.WHOLE}
+        builder.cpu(line, time_ns=START + at * MS, **values)
+    page = visit(write_page(builder.write(), tmp_path / "page.html"))
+    shown = page.locator(".flame").inner_text()
+    assert "ns::whole<>::run" in shown.split()
+    assert "ns::cut<>" in shown.split()
+
+
 def test_a_diff_has_a_table_of_native_functions(
     recordings: tuple[Path, Path], visit: Callable[..., Any], tmp_path: Path
 ) -> None:

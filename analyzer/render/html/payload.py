@@ -61,6 +61,8 @@ MEMORY_COLUMNS = (
 
 MICROSECOND = 1_000.0
 
+MAX_FUNCTION_NAME = 1_000
+"""Characters of a function's name: those of C++ with its types are long, and the page shortens them."""
 MAX_PROCESSES = 2_000
 """Processes that are listed at most."""
 
@@ -302,7 +304,7 @@ def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
         "parent": packer.ids(flame.parent),
         "function": packer.ids(np.array([number_of.get(int(f), int(f)) for f in flame.function], np.int64)),
         "functions": {
-            "name": names.numbers(printable(tree.function_names[f]) for f in functions),
+            "name": names.numbers(printable(tree.function_names[f], MAX_FUNCTION_NAME) for f in functions),
             "file": names.numbers(None if path is None else printable(path, 4096) for path in files.values()),
             "line": [int(tree.function_lines[f]) for f in functions],
             "inside": [int(f < python and picture.in_scope[f]) for f in functions],

@@ -223,6 +223,8 @@ def test_the_terminal_lists_native_functions(made: Made) -> None:
         ("bool operator<(A, B)", "bool operator<(A, B)"),
         ("(anonymous namespace)::run(int)", "::run"),
         ("f(int) const", "f"),
+        ("ns::f<int, std::vec…", "ns::f<>"),
+        ("ns::f<int>(std::vector<int, std::all…", "ns::f<>"),
     ],
 )
 def test_short_names(name: str, short: str) -> None:

@@ -11,6 +11,7 @@ function shortNative(name) {
     if (">)".includes(letter)) depth = Math.max(0, depth - 1);
     if (depth === 0 || "<(".includes(letter)) kept += letter;
   }
+  if (depth > 0) kept += kept.endsWith("<") ? ">" : ")"; // a long name was cut
   return kept.replaceAll("()", "").replace(/ const$/, "").split(" ").pop() || name;
 }
 
