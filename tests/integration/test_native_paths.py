@@ -328,5 +328,6 @@ def test_no_path_ends_in_the_recorder_s_own_code(tmp_path: Path) -> None:
         path = [sample["native_frame"], *(node["native_frame"] for node in found.native(sample))]
         if any(map(ours, path)):
             through[sample["native_path"]] += 1
-            assert sample["native_path"] == WHOLE or not ours(path[-1]), [frames[frame] for frame in path]
+            # It is cut there only before the unwinder knows the program's libraries.
+            assert sample["native_path"] != TORN or not ours(path[-1]), [frames[frame] for frame in path]
     assert through[WHOLE] > 10, through
