@@ -183,7 +183,7 @@ def _start(native: Any, directory: Path, options: Options) -> Recording:
 
 def _arm(native: Any, spool: Path, options: Options, broker: str | None, *, memory_at_once: bool) -> None:
     from tachograph.recorder.collect.output import SEGMENT_SIZE
-    from tachograph.recorder.command.launch import setting_text
+    from tachograph.recorder.command.option_values import setting_text
     from tachograph.recorder.inprocess import arm
 
     values = {

@@ -5,7 +5,6 @@ A process id alone may have been given to another process since; together with t
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -96,6 +95,8 @@ def machine() -> str:
         found = Path("/etc/machine-id").read_bytes().strip()
     except OSError:
         return ""
+    import hashlib  # OpenSSL takes 20 ms to load
+
     return hashlib.sha256(b"tachograph " + found).hexdigest() if found else ""
 
 

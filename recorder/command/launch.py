@@ -16,7 +16,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from tachograph.recorder.inprocess.process_filter import join_patterns
+from tachograph.recorder.command.option_values import setting_text
 from tachograph.recorder.problems import Refused, reason
 
 # Not for the program: faults of our own, signals that cannot be caught, limits that each process meets for itself.
@@ -79,15 +79,6 @@ class Settings(NamedTuple):
             before = original.get("LD_PRELOAD")
             environment["LD_PRELOAD"] = os.fspath(self.preload) + ("" if before is None else f":{before}")
         return environment
-
-
-def setting_text(value: float | str | Sequence[str]) -> str:
-    """A value as it stands in the configuration."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return f"{value:g}"
-    return f"{value:d}" if isinstance(value, int) else join_patterns(value)
 
 
 class Program(NamedTuple):

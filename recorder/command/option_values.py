@@ -6,6 +6,9 @@ Those of ``--rotate`` and what belongs to it are in ``rotation.rotation_settings
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from tachograph.recorder.inprocess.process_filter import join_patterns
 
 DEFAULT_THRESHOLD = 10_485_767
 """Bytes by which the footprint changes from one row to the next: a prime above 10 MiB (Scalene 2023, section 3.2).
@@ -132,3 +135,12 @@ def parse_pattern(text: str) -> str:
     if not text:
         raise ValueError("name a program, such as worker.py, or a pattern, such as work*")
     return text
+
+
+def setting_text(value: float | str | Sequence[str]) -> str:
+    """A value as it stands in the configuration."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"{value:d}" if isinstance(value, int) else join_patterns(value)
