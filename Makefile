@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-unit test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke docs clean
+.PHONY: help demo check check-unit test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke wheels docs clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -93,6 +93,10 @@ bench-analyze: $(VENV)/.with-dev ## what analyzing costs: recordings of up to 10
 
 bench-smoke: $(VENV)/.with-dev ## does every benchmark still run? (needs valgrind; two to three minutes)
 	$(BIN)/python benchmarks/smoke.py
+
+wheels: ## the wheels of a release, into dist/ (brings auditwheel and a compiler; docs/releasing.md); ARGS="--pure"
+	@$(PYTHON) tools/check_python.py
+	$(PYTHON) tools/wheels.py $(ARGS)
 
 docs: build/site/.tools ## the documentation as a site, into build/site/html (brings mkdocs-material)
 	$(PYTHON) tools/docs_site.py build/site/made
