@@ -34,21 +34,23 @@ def test_the_late_rank_of_a_real_job(tmp_path: Path) -> None:
                 text=True,
             )
         )
-    inside = np.array([float(process.communicate(timeout=120)[0]) for process in started])
+    printed = [process.communicate(timeout=120)[0].split() for process in started]
+    inside, loading = np.array(printed, np.float64).T
     assert [process.returncode for process in started] == [0] * RANKS
 
     told = fleets.open(str(tmp_path)).ranks()
     said = told.attrs
     assert (said["late"], said["meeting"], said["meeting_file"]) == (LATE, "all_reduce", "ranks.py")
     truth = float(np.median(np.delete(inside, LATE)) - inside[LATE])
-    assert truth > 1.5
+    more = float(loading[LATE] - np.median(np.delete(loading, LATE)))
+    assert min(truth, more) > 1.5
     assert said["late_s"] == pytest.approx(truth, rel=0.15)
     row = told.set_index("rank").loc[LATE]
     assert "time.sleep(0.12 if RANK == LATE" in row["source"]
-    assert row["more_s"] == pytest.approx(0.11 * STEPS, rel=0.15)
+    assert row["more_s"] == pytest.approx(more, rel=0.15)
     load = said["spans"].set_index("span").loc["load"]
     assert (load["rank"], load["count"], load["function"]) == (LATE, STEPS, "load")
-    assert load["more_s"] == pytest.approx(0.11 * STEPS, rel=0.15)
+    assert load["more_s"] == pytest.approx(more, rel=0.15)
     sync = said["spans"].set_index("span").loc["sync"]
     assert sync["meeting_wait_s"] == pytest.approx(float(np.median(inside)), rel=0.15)
     command = [sys.executable, "-m", "tachograph", "fleet", "ranks", str(tmp_path), "--json", "-"]

@@ -95,7 +95,7 @@ def find_meeting(found: Waiting, wall_s: float, least: float) -> int | None:
     """The function in which waiting is most uneven: where the difference of the median and the least is largest.
 
     At least ``least`` of the time of all is spent there, all ranks wait there, or all but the late one. The latter
-    counts only where there is no such function that all have: a rank may have its own part of a collective.
+    counts only where it is twice as uneven: a rank may have its own part of a collective.
     """
     own = found.seconds
     if not own.size:
@@ -103,10 +103,10 @@ def find_meeting(found: Waiting, wall_s: float, least: float) -> int | None:
     much = own.sum(axis=0) >= least * wall_s
     spread = np.median(own, axis=0) - own.min(axis=0)
     missing = (own <= 0).sum(axis=0)
-    for some in (missing == 0, missing == 1):
-        uneven = np.where(some & much, spread, -1.0)
-        best = float(uneven.max())
-        if best > 0 and best >= least * wall_s / len(own):
-            near = np.flatnonzero(uneven >= TIE * best)
-            return int(near[np.lexsort((-uneven[near], -found.depth[near]))[0]])
-    return None
+    all_wait, nearly = (np.where((missing <= few) & much, spread, -1.0) for few in (0, 1))
+    uneven = all_wait if all_wait.max() >= 0.5 * nearly.max() else nearly
+    best = float(uneven.max())
+    if best <= 0:
+        return None
+    near = np.flatnonzero(uneven >= TIE * best)
+    return int(near[np.lexsort((-uneven[near], -found.depth[near]))[0]])

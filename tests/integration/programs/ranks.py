@@ -1,7 +1,7 @@
 """One rank of a job: computes, loads, and meets the others in an all-reduce over sockets. Rank 5 loads for longer.
 
 Usage: ranks.py PORT_FILE STEPS; RANK and WORLD_SIZE are in the environment. Prints the seconds that it was in
-all_reduce.
+all_reduce, and in load.
 """
 
 import os
@@ -50,17 +50,19 @@ def main(port_file: str, steps: int) -> None:
     peers = meet(port_file)
     all_reduce(peers, 0)  # all have begun: what is before is how they were started
     resume()
-    inside = 0.0
+    inside = loading = 0.0
     for _ in range(steps):
         with span("compute"):
             compute()
         with span("load"):
+            begun = time.perf_counter()
             load()
+            loading += time.perf_counter() - begun
         with span("sync"):
             begun = time.perf_counter()
             assert all_reduce(peers, RANK) == WORLD * (WORLD - 1) // 2
             inside += time.perf_counter() - begun
-    print(inside)
+    print(inside, loading)
 
 
 main(sys.argv[1], int(sys.argv[2]))
