@@ -29,7 +29,7 @@ SAMPLERS = ("native", "signal")
 CALL_CHOICES = ("racing", "rejects")
 DEFAULT_CALLS_BUDGET, LARGEST_CALLS_BUDGET = 2.0, 100.0
 """Percent of the time that watching calls may take."""
-DEFAULT_BUDGET, LEAST_BUDGET, LARGEST_BUDGET = 3.0, 0.1, 100.0
+DEFAULT_BUDGET, LEAST_BUDGET, LARGEST_BUDGET = 6.0, 0.1, 100.0
 """Percent of the program's CPU time that recording memory may take."""
 DEFAULT_CALLS_TOP, MOST_CALLS_TOP = 10, 4096
 DEFAULT_CALLS_PERIOD_S, SHORTEST_CALLS_PERIOD_S, LONGEST_CALLS_PERIOD_S = 1.0, 0.1, 60.0

@@ -218,7 +218,8 @@ class Options:
         useless=_of_budget, key="budget", kind=NUMBER,
         help="How much of the program's CPU time recording may take: blocks of memory are sampled more coarsely where "
         "it would be more, as with very deep stacks.",
-        more="Estimates stay right on average. What recording took is in the report.",
+        more="Of one processor where the program uses less. Estimates stay right on average. What recording took is in "
+        "the report.",
         manifest="budget_permille", setting="budget", told=_permille,
     )  # fmt: skip
     native_depth: int | None = row(

@@ -1,5 +1,7 @@
 """Forking, spawning and executing programs behave as ever."""
 
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,34 @@ def test_a_child_of_a_moment_touches_next_to_nothing(tmp_path: Path) -> None:
         for options in ((), ("--cpu-only",))
     )
     assert with_memory - without < 80  # pages of 4 KB; they were 240
+
+
+FORKS = """
+import os
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace counts the system calls")
+def test_a_child_of_a_moment_makes_few_system_calls(tmp_path: Path) -> None:
+    """They were 350 when a child asked for each signal twice, and for each page of all tables."""
+    log = tmp_path / "calls.txt"
+    command = ["strace", "-f", "-qq", "-o", str(log), *support.COMMAND, "record", "-q", "-o", "run.tacho", "-c", FORKS]
+    done = support.run(command, tmp_path, timeout=120)
+    if "not permitted" in done.stderr:
+        pytest.skip("no process may be traced here")
+    assert done.status == 0, done.stderr
+    calls: Counter[str] = Counter()
+    ended_at_once = []
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        pid, call = line.split(maxsplit=1)
+        calls[pid] += not call.startswith(("<...", "+++", "---"))
+        if call.startswith("exit_group(0"):
+            ended_at_once.append(pid)
+    # The program's own processes make hundreds of calls to start an interpreter; the forked ones do not.
+    fewest = sorted(calls[pid] for pid in ended_at_once)[:3]
+    assert max(fewest) < 240, fewest

@@ -35,7 +35,6 @@ constexpr uint32_t kMostSamples = 1200;
 constexpr uint32_t kFewSamples = 300;
 // The clock takes a part of a short walk's time: it is asked for one walk in so many.
 constexpr uint64_t kMeasured = 8;
-constexpr int64_t kLeastAllowanceNs = 15'000'000;
 // Large blocks have their row at once, unless there are many of them.
 constexpr int64_t kCertain = 16;  // means: such blocks are all sampled
 constexpr uint32_t kMostAtOnce = 10;
@@ -50,7 +49,7 @@ struct State {
     // Since the last adaptation.
     std::atomic<uint32_t> samples{0};
     std::atomic<int64_t> spent_ns{0};
-    std::atomic<int64_t> allowed_ns{kLeastAllowanceNs};
+    std::atomic<int64_t> allowed_ns{0};  // 0: not told yet
     std::atomic<uint64_t> walks{0};
     std::atomic<int64_t> walked_ns{0};  // CPU time of all walks, as the measured ones tell
     budget::Share share;
@@ -104,7 +103,8 @@ bool too_many(std::atomic<uint32_t>& count, uint32_t most) {
 // All that a second may cost.
 bool too_dear(int64_t ns) {
     const int64_t spent = g.spent_ns.fetch_add(ns, std::memory_order_relaxed) + ns;
-    if (spent < g.allowed_ns.load(std::memory_order_relaxed)) return false;
+    const int64_t allowed = g.allowed_ns.load(std::memory_order_relaxed);
+    if (spent < (allowed > 0 ? allowed : budget::least_ns())) return false;
     g.spent_ns.store(0, std::memory_order_relaxed);
     return true;
 }
@@ -395,7 +395,7 @@ void inherit() {
     g.at_once.store(kCertain * kFinestMean);
     g.samples.store(0);
     g.spent_ns.store(0);
-    g.allowed_ns.store(kLeastAllowanceNs);
+    g.allowed_ns.store(0);
     g.walked_ns.store(0);
     g.share = {};
     g.written_at_once.store(0);
@@ -423,8 +423,7 @@ bool tick(int64_t now_ns) {
     const uint32_t samples = g.samples.exchange(0, std::memory_order_relaxed);
     const int64_t spent = g.spent_ns.exchange(0, std::memory_order_relaxed);
     const int64_t allowed = g.share.left_ns(kSourceName);
-    g.allowed_ns.store(allowed > kLeastAllowanceNs ? allowed : kLeastAllowanceNs,
-                       std::memory_order_relaxed);
+    g.allowed_ns.store(allowed, std::memory_order_relaxed);
     const bool full = blocks::filling() > kNearlyFull;
     if (samples > kMostSamples || spent > allowed || full)
         coarsen(g.mean);

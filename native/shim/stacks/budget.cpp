@@ -9,8 +9,7 @@ namespace tachograph::budget {
 namespace {
 
 // Of the CPU time of all threads, if nothing else was asked for.
-constexpr int64_t kPerMille = 30;
-constexpr int64_t kLeastPart = 3;
+constexpr int64_t kPerMille = 60;
 
 int64_t per_mille() {
     const char* text = nullptr;
@@ -22,6 +21,8 @@ int64_t per_mille() {
 
 }  // namespace
 
+int64_t least_ns() { return per_mille() * 1'000'000; }
+
 int64_t Share::left_ns(const char* source) {
     const int64_t program_ns = kernel::clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     const Cost all = sources::cost();
@@ -29,7 +30,7 @@ int64_t Share::left_ns(const char* source) {
     const int64_t ran_ns = program_ns - program_ns_;
     const int64_t all_ns = ran_ns * per_mille() / 1000;
     const int64_t left = all_ns - (others_ns - others_ns_);
-    const int64_t least = all_ns / kLeastPart;
+    const int64_t least = least_ns();
     program_ns_ = program_ns;
     others_ns_ = others_ns;
     return left > least ? left : least;
