@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MAX_STACK_DEPTH = 1 << 14
+"""Levels of the deepest stack (SPEC.md, "stacks"), a power of two."""
+
+
 @dataclass(frozen=True)
 class ColumnSpec:
     """One column of a table.

@@ -9,13 +9,10 @@ import numpy as np
 
 from .arrays import filled, ids
 from .errors import FormatError
-from .schema import TableSpec
+from .schema import MAX_STACK_DEPTH, TableSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MAX_STACK_DEPTH = 1 << 14
-"""Levels of the deepest stack (SPEC.md, "stacks"), a power of two."""
 
 
 def check_schema(table: TableSpec, schema: pa.Schema, where: str) -> list[str]:

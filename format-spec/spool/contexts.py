@@ -8,8 +8,7 @@ import tokenize
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ..schema import Specification
-from ..validation import MAX_STACK_DEPTH
+from ..schema import MAX_STACK_DEPTH, Specification
 from .arrow_columns import clean_text, table_of
 from .layout import NONE, Code, Stack
 from .line_table import reduce_line_table

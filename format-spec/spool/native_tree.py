@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..schema import Specification
-from ..validation import MAX_STACK_DEPTH
+from ..schema import MAX_STACK_DEPTH, Specification
 from .arrow_columns import table_of
 from .layout import NONE, NativeStack
 from .process_definitions import ProcessFacts

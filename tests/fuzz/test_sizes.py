@@ -9,7 +9,7 @@ from fuzz.readers import FORMATS, fault
 from tachograph.analyzer import Question, Recording, build_profile
 from tachograph.analyzer.report_data.advice.table import suggestions
 from tachograph.format import FormatError
-from tachograph.format.validation import MAX_STACK_DEPTH
+from tachograph.format.schema import MAX_STACK_DEPTH
 from unit.analyzer.recordings import MS, START, Builder
 
 MEGABYTES = 1 << 20

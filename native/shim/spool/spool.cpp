@@ -441,7 +441,8 @@ bool retire() {
     }
     for (uint32_t i = 0; i < kSegments; ++i)
         if (bases[i]) mapped_file::unmap(bases[i], g.segments[i].size);
-    if (g.place) kernel::clear(g.place, kControlSize + kPendingSize);
+    // Not cleared: what is mapped there is the memory file.
+    if (g.place) kernel::map_zeros(kernel::address(g.place), kControlSize + kPendingSize);
     begin_anew();
     return true;
 }

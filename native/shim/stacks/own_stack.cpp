@@ -7,6 +7,10 @@
 #include <atomic>
 #include <csignal>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace tachograph::own_stack {
 namespace {
 
@@ -48,6 +52,12 @@ void spare_alternate(const ucontext_t* interrupted) {
     kernel::call(SYS_sigaltstack, kernel::address(&none), 0);
 }
 
-void forget() { g.taken.store(0); }
+void forget() {
+#if defined(__SANITIZE_ADDRESS__)
+    // What other threads of the parent ran there has not returned here.
+    if (g.stacks) __asan_unpoison_memory_region(g.stacks, kStacks * kSize);
+#endif
+    g.taken.store(0);
+}
 
 }  // namespace tachograph::own_stack

@@ -24,7 +24,7 @@ from tachograph.format import (
     read_segment,
     write_part,
 )
-from tachograph.format.validation import MAX_STACK_DEPTH
+from tachograph.format.schema import MAX_STACK_DEPTH
 
 SPEC = load_specification()
 
