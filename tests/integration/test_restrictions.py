@@ -30,11 +30,23 @@ while True: held.append(b"x" * (1 << 20))
 
 
 def test_the_kernel_ends_what_takes_too_much_memory(tmp_path: Path) -> None:
-    """In a control group, of which the recording command is a part: it stays, and the recording is whole."""
-    try:
-        recording = restrictions.compare(tmp_path, "memory-group", ["-c", TAKES_ALL])
-    except restrictions.ImpossibleError as error:
-        pytest.skip(str(error))
+    """In a control group, of which the recording command is a part: it stays, and the recording is whole.
+
+    Before the program's memory has come back, the kernel may end the recording command as well (once in fifteen runs).
+    """
+    recording = None
+    for number in range(3):
+        (folder := tmp_path / str(number)).mkdir()
+        try:
+            recording = restrictions.compare(folder, "memory-group", ["-c", TAKES_ALL])
+        except restrictions.ImpossibleError as error:
+            pytest.skip(str(error))
+        except AssertionError as error:
+            if str(error).splitlines()[0] != "memory-group: recording":
+                raise
+            continue
+        break
+    assert recording is not None, "the recording command was ended three times"
     (program,) = support.rows(recording, "processes")
     assert program["exit_status"] == -9
     assert max(row["peak_bytes"] for row in support.rows(recording, "memory")) > 64 << 20

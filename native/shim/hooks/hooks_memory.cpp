@@ -77,18 +77,6 @@ __attribute__((noinline)) void counted_free(void* block) {
     g_real.free(block);
 }
 
-// Memory is not recorded, but what is watched is to be known when it is given back. A block that
-// came through one of the interpreter's allocators is theirs to tell (domains.cpp).
-__attribute__((noinline)) void tell(void* block) {
-    heap::t_local.freed.add(block);
-    releases::tell(block, occupied(block));
-}
-
-__attribute__((noinline)) void told_free(void* block) {
-    if (block) tell(block);
-    g_real.free(block);
-}
-
 }  // namespace
 
 TG_EXPORT void* malloc(size_t size) {
@@ -102,10 +90,7 @@ TG_EXPORT void* calloc(size_t count, size_t size) {
 }
 
 TG_EXPORT void* realloc(void* block, size_t size) {
-    if (heap::passing()) {
-        if (block && releases::any()) tell(block);
-        return g_real.realloc(block, size);
-    }
+    if (heap::releases_pass()) return g_real.realloc(block, size);
     return resize(block, size, TG_CALLER);
 }
 
@@ -119,7 +104,7 @@ TG_EXPORT void* reallocarray(void* block, size_t count, size_t size) {
 }
 
 TG_EXPORT void free(void* block) {
-    if (heap::passing()) return releases::any() ? told_free(block) : g_real.free(block);
+    if (heap::releases_pass()) return g_real.free(block);
     if (!block || libc_allocators::lent(block)) return;
     counted_free(block);
 }

@@ -20,7 +20,7 @@ namespace tachograph::heap {
 
 __thread Local t_local __attribute__((tls_model("initial-exec")));
 std::atomic<Mode> g_mode{Mode::undecided};
-std::atomic<bool> g_passing{false};
+std::atomic<Passing> g_passing{Passing::no};
 bool g_lent = false;
 bool g_operator_new_unseen = false;
 
@@ -235,17 +235,19 @@ void sample_outside(const Sampled& sampled) {
 void stop() {
     if (g.needed) return;
     g_mode.store(Mode::off, std::memory_order_relaxed);
-    g_passing.store(!g_lent, std::memory_order_relaxed);
+    g_passing.store(g_lent ? Passing::no : Passing::all, std::memory_order_relaxed);
 }
 
 void turn_off(bool releases_as_well) {
     stop();
-    if (g_passing.load(std::memory_order_relaxed)) import_tables::pass_hooks(releases_as_well);
+    if (!passing()) return;
+    import_tables::pass_hooks(releases_as_well);
+    if (!releases_as_well) g_passing.store(Passing::but_releases, std::memory_order_relaxed);
 }
 
 void turn_on() {
     import_tables::meet_hooks();
-    g_passing.store(false, std::memory_order_relaxed);
+    g_passing.store(Passing::no, std::memory_order_relaxed);
     g_mode.store(Mode::on, std::memory_order_relaxed);
 }
 

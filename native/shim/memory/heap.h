@@ -18,15 +18,22 @@ namespace tachograph::heap {
 enum class Mode : int { undecided, on, off };
 extern std::atomic<Mode> g_mode __attribute__((visibility("hidden")));
 // The hooks do nothing but call what is behind them: off, and all blocks are of what is behind
-// them. Only what was loaded since then still comes here (import_tables.h).
-extern std::atomic<bool> g_passing __attribute__((visibility("hidden")));
+// them. Only what was loaded since then still comes here (import_tables.h). Or those of releases
+// go on, as they tell what is released (releases.h): without memory they count nothing.
+enum class Passing : uint8_t { no, all, but_releases };
+extern std::atomic<Passing> g_passing __attribute__((visibility("hidden")));
 // Whether `operator new` of C++ belongs to a preloaded allocator and does not go through malloc. It
 // is not hooked: a definition of ours would also interpose those that extension modules bring for
 // themselves, and blocks of one allocator would be given back to another.
 extern bool g_operator_new_unseen __attribute__((visibility("hidden")));
 // Blocks were lent to the program (libc_allocators.h): they come back to the hooks.
 extern bool g_lent __attribute__((visibility("hidden")));
-inline bool passing() { return __builtin_expect(g_passing.load(std::memory_order_relaxed), 0); }
+inline bool passing() {
+    return __builtin_expect(g_passing.load(std::memory_order_relaxed) != Passing::no, 0);
+}
+inline bool releases_pass() {
+    return __builtin_expect(g_passing.load(std::memory_order_relaxed) == Passing::all, 0);
+}
 
 // This program will not be armed, as far as is known now. It may be all the same, and then knows
 // less: its baseline is unknown.

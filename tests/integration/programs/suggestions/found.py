@@ -115,8 +115,8 @@ def cut_from_front() -> None:
 
 
 def pattern_in_loop() -> None:
-    lines = [f"{number} GET /index.html" for number in range(1000)]
-    for _ in rounds():
+    lines = [f"{number} GET /index.html" for number in range(5000)]
+    for _ in rounds(4 * SECONDS):  # looking a pattern up is a third of it
         for line in lines:
             re.match(r"\d+ GET", line)  # @pattern_in_loop
 
