@@ -52,7 +52,8 @@ def test_the_late_rank_of_a_real_job(tmp_path: Path) -> None:
     assert (load["rank"], load["count"], load["function"]) == (LATE, STEPS, "load")
     assert load["more_s"] == pytest.approx(more, rel=0.15)
     sync = said["spans"].set_index("span").loc["sync"]
-    assert sync["meeting_wait_s"] == pytest.approx(float(np.median(inside)), rel=0.15)
+    # What a rank measures holds its CPU time, and that in which no processor was free, too.
+    assert 1.0 < sync["meeting_wait_s"] <= 1.05 * float(inside.max())
     command = [sys.executable, "-m", "tachograph", "fleet", "ranks", str(tmp_path), "--json", "-"]
     answer = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
     assert answer["late"]["rank"] == LATE
