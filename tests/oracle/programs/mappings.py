@@ -9,7 +9,7 @@ import ctypes
 import mmap
 import sys
 
-from memory_truth import MemoryTruth
+from memory_truth import MemoryTruth, looked
 
 PAGE = mmap.PAGESIZE
 READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
@@ -103,6 +103,7 @@ def huge(space: Space) -> None:
     block = whole.map(size)
     ctypes.memset(block + (4 << 30), 1, kept + touched)
     whole.unmap(block + (4 << 30), touched)
+    looked()
     space.allocated, space.freed = 4 * touched + kept + touched, 4 * touched + touched
 
 
