@@ -23,6 +23,7 @@ POINTS = 0.02
 """What a line's share may be wrong by beside what chance does (issue 15)."""
 SECONDS = {5: "8", 500: "12"}
 """CPU time of a program by the milliseconds of its calls."""
+LENGTHS = [5, pytest.param(500, marks=pytest.mark.slow)]
 
 needs_numpy = pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="numpy is not installed")
 needs_polars = pytest.mark.skipif(importlib.util.find_spec("polars") is None, reason="polars is not installed")
@@ -67,7 +68,7 @@ def check(run: support.Run) -> None:
 
 
 @needs_numpy
-@pytest.mark.parametrize("milliseconds", [5, 500])
+@pytest.mark.parametrize("milliseconds", LENGTHS)
 @pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow), 4])
 def test_openblas(threads: int, milliseconds: int, recorded: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
@@ -83,7 +84,7 @@ def test_rayon(threads: int, recorded: Recorder, monkeypatch: pytest.MonkeyPatch
     check(recorded(PROGRAM, "polars", str(threads), "5", "4", interval=1, options=("--cpu-only",)))
 
 
-@pytest.mark.parametrize("milliseconds", [5, 500])
+@pytest.mark.parametrize("milliseconds", LENGTHS)
 @pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow), 4])
 def test_openmp(threads: int, milliseconds: int, openmp: str, recorded: Recorder) -> None:
     run = recorded(PROGRAM, openmp, str(threads), str(milliseconds), SECONDS[milliseconds], interval=1)
