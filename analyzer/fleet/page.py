@@ -38,6 +38,15 @@ MAX_LABELS, MAX_VALUES = 4, 12
 
 
 @dataclass(frozen=True)
+class Label:
+    """A label that divides the recordings into a few groups; ``of`` has the group of each, -1 where it has none."""
+
+    name: str
+    values: list[str]
+    of: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Limits:
     """How much of each table is on the page."""
 
@@ -90,7 +99,7 @@ def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits
     document: dict[str, Any] = {
         "of": len(frame),
         "metrics": [{"name": each.name, "kind": each.kind, "unit": each.unit} for each in metrics],
-        "labels": [{"name": each["name"], "values": each["values"]} for each in labels],
+        "labels": [{"name": printable(each.name, 60), "values": each.values} for each in labels],
         "recordings": _recordings(frame.iloc[shown], names),
         "lines": {each.name: _rows(selection, "lines", each, labels, place, limits, names) for each in metrics},
         "functions": {each.name: _rows(selection, "functions", each, labels, place, limits, names) for each in metrics},
@@ -127,17 +136,17 @@ def _recorded(selection: Selection, metric: Metric) -> bool:
     return all((selection.frame[need] == "yes").any() for need in metric.needs)
 
 
-def _labels(selection: Selection) -> list[dict[str, Any]]:
-    """The labels that divide the recordings into a few groups: name, and the values of each recording as numbers."""
-    found: list[dict[str, Any]] = []
+def _labels(selection: Selection) -> list[Label]:
+    """The labels that divide the recordings into a few groups."""
+    found: list[Label] = []
     for name in selection.label_names():
         values = selection.values(name)
         known = sorted({value for value in values if value is not None})
         enough = 2 * sum(value is not None for value in values) >= len(values)
         if enough and 2 <= len(known) <= MAX_VALUES and len(found) < MAX_LABELS:
-            found.append(
-                {"name": printable(name, 60), "values": [printable(value, 60) for value in known], "key": name}
-            )
+            numbers = {value: at for at, value in enumerate(known)}
+            of = [-1 if value is None else numbers[value] for value in values]
+            found.append(Label(name, [printable(value, 60) for value in known], np.array(of, np.int64)))
     return found
 
 
@@ -145,7 +154,7 @@ def _rows(
     selection: Selection,
     level: str,
     metric: Metric,
-    labels: Sequence[dict[str, Any]],
+    labels: Sequence[Label],
     place: NDArray[np.int64],
     limits: Limits,
     names: Names,
@@ -157,7 +166,7 @@ def _rows(
     amounts, weights = amounts_of(selection, level, metric.column, places), weights_of(selection, metric)
     units = selection.units(by_host=selection.hosts >= FEWEST)
     found = ratios(*pooled(amounts, weights, units))
-    groups = [_by_label(selection, each, amounts, weights) for each in labels]
+    groups = [_by_label(each, amounts, weights) for each in labels]
     rows = []
     columns = (places[name].tolist() for name in ("name", "file", "amount", "recordings"))
     for at, (name, file, amount, recordings) in enumerate(zip(*columns, strict=True)):
@@ -179,17 +188,11 @@ def _rows(
     return {"rows": rows, "others": len(everything) - len(places), "others_amount": number(float(rest), 5)}
 
 
-def _by_label(
-    selection: Selection, label: dict[str, Any], amounts: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _by_label(label: Label, amounts: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """The value of each row by the values of a label: values by rows."""
-    numbers = {
-        value: at for at, value in enumerate(sorted({v for v in selection.values(label["key"]) if v is not None}))
-    }
-    of = np.array([numbers.get(value, -1) if value is not None else -1 for value in selection.values(label["key"])])
-    result = np.full((len(numbers), len(amounts)), np.nan)
-    for at in range(len(numbers)):
-        mine = of == at
+    result = np.full((len(label.values), len(amounts)), np.nan)
+    for at in range(len(label.values)):
+        mine = label.of == at
         whole = float(weights[mine].sum())
         if whole > 0:
             result[at] = amounts[:, mine].sum(axis=1) / whole

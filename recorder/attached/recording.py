@@ -12,10 +12,10 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tachograph.format.plain_records import record_class
 from tachograph.recorder.attached.keywords import options_from
 from tachograph.recorder.problems import RecordingError, Refused, one_line
 
@@ -35,7 +35,7 @@ CONTROL, LISTENER = 3, 4
 MOST_ANSWER = 1 << 16
 
 
-@dataclass(frozen=True)
+@record_class
 class Recording:
     """A recording of this process that is on: where it is, and the process beside it, on the other end of ``control``.
 
@@ -82,12 +82,9 @@ def begin(path: str | os.PathLike[str], given: Mapping[str, Any]) -> Path:
     try:
         recording = _start(native, directory, options)
     except Refused as refused:
-        native.unclaim()
         raise RecordingError(_in_keywords(refused.message)) from None
-    except BaseException:
+    finally:
         native.unclaim()
-        raise
-    native.unclaim()
     native.claim(recording)
     atexit.register(_end_at_exit)
     return directory

@@ -23,6 +23,9 @@ SEGMENT_SIZE = 1 << 20
 ROOM_AT_START = 3 * SEGMENT_SIZE
 """Bytes that must be free: two segments, and the tables that are made of them."""
 
+HIDDEN = ".tmp-"
+"""How the name of a window's recording begins before it is whole, and while it is deleted."""
+
 _PROBED = b"TACHTEST"
 
 # What we leave in the directory of a recording and in its spool. Whatever else is there is not ours. Compiled when
@@ -152,8 +155,9 @@ def discard_window(path: Path) -> None:
         return  # the window is then not closed, and the manifest says so
 
 
-def drop_window(path: Path, hidden: Path) -> None:
+def drop_window(path: Path) -> None:
     """Delete the recording of a window, but not if something in it is not ours. A half of it is never seen."""
+    hidden = path.with_name(HIDDEN + path.name)
     discard_window(hidden)
     try:
         _contents(path, _OURS)

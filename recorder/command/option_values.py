@@ -138,7 +138,7 @@ def parse_pattern(text: str) -> str:
 
 
 def setting_text(value: float | str | Sequence[str]) -> str:
-    """A value as it stands in the configuration."""
+    """A value as the configuration has it."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):

@@ -69,7 +69,7 @@ def check_finished(path: Path) -> None:
 def remove_sent(answer: Answer) -> None:
     """Delete a recording that the store has."""
     if answer.path.is_dir():
-        drop_window(answer.path, answer.path.with_name(f".tmp-{answer.path.name}"))
+        drop_window(answer.path)
     else:
         answer.path.unlink(missing_ok=True)
 

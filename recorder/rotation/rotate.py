@@ -331,7 +331,7 @@ class Rotation:
             oldest = self.kept.popleft()
             # It may have been moved, or replaced: only our own is deleted.
             if was_published(oldest.path, oldest.uuid):
-                drop_window(oldest.path, oldest.path.with_name(hidden(oldest.path.name)))
+                drop_window(oldest.path)
 
 
 def writes(process: SpoolProcess, memory: MemoryFiles) -> bool:

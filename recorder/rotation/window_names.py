@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tachograph.recorder.collect.output import SUFFIX, discard_window
-
-_HIDDEN = ".tmp-"
+from tachograph.recorder.collect.output import HIDDEN, SUFFIX, discard_window
 
 
 def window_name(directory: Path, number: int) -> str:
@@ -18,7 +16,7 @@ def window_name(directory: Path, number: int) -> str:
 
 def hidden(name: str) -> str:
     """The name of a window's recording before it is whole, and while it is deleted."""
-    return _HIDDEN + name
+    return HIDDEN + name
 
 
 def first_number(directory: Path) -> int:
@@ -28,7 +26,7 @@ def first_number(directory: Path) -> int:
 
 def discard_hidden(directory: Path) -> None:
     """Delete what a recording command that was killed has left of windows with a hidden name."""
-    for path in _windows(directory, _HIDDEN):
+    for path in _windows(directory, HIDDEN):
         discard_window(path)
 
 

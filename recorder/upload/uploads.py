@@ -67,7 +67,7 @@ class Uploads:
                 oldest = next(iter(self._waiting))
                 del self._waiting[oldest]
                 self._dropped += 1
-                _remove(oldest)
+                drop_window(oldest)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tachograph uploads", daemon=True)
                 self._thread.start()
@@ -123,9 +123,5 @@ class Uploads:
                 self._sent += 1
             # Something else may have taken its place meanwhile: only what was sent is deleted.
             if expected == answer.uuid:
-                _remove(answer.path)
+                drop_window(answer.path)
         return answers
-
-
-def _remove(recording: Path) -> None:
-    drop_window(recording, recording.with_name(f".tmp-{recording.name}"))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
+from ...recording.tree import NOTHING, Tree
 from .selection import Selection
 
 OTHER = "<other>"
@@ -36,9 +37,9 @@ def flame(selection: Selection, *, limit: int = MAX_NODES, smallest: float = SMA
     )
     if limit < 1:
         raise FormatError("a flame graph needs at least one box")
-    parent = rows_of_parents(found)
+    tree = Tree(rows_of_parents(found))
     own = found[list(MEASURES)].to_numpy(np.float64)
-    total = _with_callees(parent, found["depth"].to_numpy(), own)
+    total = tree.below(own)
     whole = own.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(whole > 0, total / whole, 0.0).max(axis=1, initial=0.0)
@@ -47,11 +48,11 @@ def flame(selection: Selection, *, limit: int = MAX_NODES, smallest: float = SMA
         # A caller has at least what it calls, and comes first: the largest are a tree.
         order = np.argsort(-np.where(kept, share, -1.0), kind="stable")
         kept[order[limit:]] = False
-    return _folded(found, parent, own, total, kept)
+    return _folded(found, tree, own, total, kept)
 
 
 def rows_of_parents(found: pd.DataFrame) -> NDArray[np.int64]:
-    """The row of each node's parent, -1 where there is none."""
+    """The row of each node's parent, NOTHING where there is none; callers come first."""
     stacks = found["stack"].to_numpy()
     if not len(stacks):
         return np.zeros(0, np.int64)
@@ -61,33 +62,18 @@ def rows_of_parents(found: pd.DataFrame) -> NDArray[np.int64]:
     row = order[at]
     # A parent is nearer to the root: hashes that happen to be equal make no ring.
     depth = found["depth"].to_numpy()
-    return np.where((stacks[row] == above) & (depth[row] < depth), row, -1)
+    return np.where((stacks[row] == above) & (depth[row] < depth), row, NOTHING)
 
 
-def _with_callees(parent: NDArray[np.int64], depth: NDArray[np.int64], own: _Array) -> _Array:
-    total = own.copy()
-    for level in range(int(depth.max(initial=0)), 0, -1):
-        rows = np.flatnonzero((depth == level) & (parent >= 0))
-        np.add.at(total, parent[rows], total[rows])
-    return total
-
-
-def _folded(
-    found: pd.DataFrame, parent: NDArray[np.int64], own: _Array, total: _Array, kept: NDArray[np.bool_]
-) -> pd.DataFrame:
+def _folded(found: pd.DataFrame, tree: Tree, own: _Array, total: _Array, kept: NDArray[np.bool_]) -> pd.DataFrame:
     """The tree of the kept nodes; below each, the others are one."""
     number = np.full(len(found) + 1, -1, np.int64)
     rows = np.flatnonzero(kept)
     number[rows] = np.arange(len(rows))
-    above = number[parent[rows]]
+    above = number[tree.parent[rows]]
     rest = np.flatnonzero(~kept)
     # What is not kept belongs to the nearest caller that is.
-    holder = parent.copy()
-    for row in rest.tolist():  # callers come first
-        at = holder[row]
-        if at >= 0 and not kept[at]:
-            holder[row] = holder[at]
-    callers, group = np.unique(number[holder[rest]], return_inverse=True)
+    callers, group = np.unique(number[tree.nearest(kept)[rest]], return_inverse=True)
     sums = np.zeros((len(callers), 2))
     np.add.at(sums, group, own[rest])
     folded = np.bincount(group, minlength=len(callers))

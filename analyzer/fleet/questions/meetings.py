@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ...recording.tree import NOTHING, Tree
 from ...samples.accumulate import summed
 from .flame import rows_of_parents
 from .selection import Selection
@@ -20,22 +21,20 @@ _Ids = NDArray[np.int64]
 class Waiting:
     """Waiting of all ranks (rows) in each function (columns), with what it calls, in seconds.
 
-    ``depth`` is how far from the root each function is, ``nodes`` are the call tree's: function, parent, time.
+    ``depth`` is how far from the root each function is; ``tree`` is the call tree, with each node's function and time.
     """
 
     names: NDArray[np.object_]
     files: NDArray[np.object_]
     depth: _Array
     seconds: _Array
+    tree: Tree
     function: _Ids
-    parent: _Ids
     spent: _Array
 
     def inside(self, meeting: int) -> set[tuple[str, str | None]]:
         """Names and files of the functions that spend most of their time in calls by this one, and its own."""
-        below = np.zeros(len(self.parent), np.bool_)
-        for node, above in enumerate(self.parent.tolist()):  # callers come first
-            below[node] = self.function[node] == meeting or (above >= 0 and below[above])
+        below = self.tree.nearest(self.function == meeting) != NOTHING
         of_all = np.bincount(self.function, self.spent, len(self.names))
         of_it = np.bincount(self.function[below], self.spent[below], len(self.names))
         mine = np.flatnonzero((of_it > 0.5 * of_all) | (np.arange(len(self.names)) == meeting))
@@ -55,36 +54,19 @@ def waiting(selection: Selection) -> Waiting:
     own = np.zeros((len(selection), len(tree)))
     node = node_of[rows["stack"].to_numpy()].to_numpy()
     np.add.at(own, (rank_of[rows["recording"].to_numpy()].to_numpy(), node), rows["wait_s"].to_numpy())
-    parent, depth = rows_of_parents(tree), tree["depth"].to_numpy()
+    calls, depth = Tree(rows_of_parents(tree)), tree["depth"].to_numpy()
     keys = pd.MultiIndex.from_arrays([tree["name"], tree["file"].fillna("")])
     function, distinct = pd.factorize(keys)
-    total = own.copy()
-    for at in range(len(tree) - 1, -1, -1):  # callers come first
-        if parent[at] >= 0:
-            total[:, parent[at]] += total[:, at]
-    seconds = np.zeros((len(selection), len(distinct)))
-    for at in np.flatnonzero(_outermost(function, parent)).tolist():
-        seconds[:, function[at]] += total[:, at]
+    total = calls.below(own.T)
+    seconds = np.zeros((len(distinct), len(selection)))
+    outermost = calls.outermost(np.asarray(function))
+    np.add.at(seconds, function[outermost], total[outermost])
     spent = summed(node, (rows["wait_s"] + rows["cpu_s"]).to_numpy(np.float64), len(tree))
     files = np.array([file or None for _, file in distinct], object)
     weight = own.sum(axis=0) + 1e-9
     mean = np.bincount(function, depth * weight, len(distinct)) / np.bincount(function, weight, len(distinct))
-    return Waiting(
-        np.array([name for name, _ in distinct], object), files, mean, seconds, np.asarray(function), parent, spent
-    )
-
-
-def _outermost(function: _Ids, parent: _Ids) -> NDArray[np.bool_]:
-    """Nodes none of whose callers is of the same function."""
-    result = np.ones(len(parent), np.bool_)
-    for node, mine in enumerate(function.tolist()):
-        above = int(parent[node])
-        while above >= 0:
-            if function[above] == mine:
-                result[node] = False
-                break
-            above = int(parent[above])
-    return result
+    names = np.array([name for name, _ in distinct], object)
+    return Waiting(names, files, mean, seconds.T, calls, np.asarray(function), spent)
 
 
 TIE = 0.95

@@ -141,7 +141,7 @@ Functions = set[tuple[str, str | None]]
 
 def _told(selection: Selection, waited: _Array, inside: Functions, lines: tuple[pd.DataFrame, _Array]) -> pd.DataFrame:
     frame, (places, times) = selection.frame, lines
-    late = np.maximum(_median_of_others(waited) - waited, 0.0)
+    late = np.maximum(_medians_of_others(waited) - waited, 0.0)
     elsewhere = ~_belong(places, inside)
     more = np.where(elsewhere & places["file"].notna().to_numpy(), times - _medians_of_others(times), -np.inf)
     line = more.argmax(axis=1) if more.size else np.zeros(len(frame), np.int64)
@@ -168,11 +168,8 @@ def _told(selection: Selection, waited: _Array, inside: Functions, lines: tuple[
     )
 
 
-def _median_of_others(values: _Array) -> _Array:
-    return np.array([np.median(np.delete(values, number)) for number in range(len(values))])
-
-
 def _medians_of_others(values: _Array) -> _Array:
+    """For each rank (the first axis) the medians of the others' values."""
     return np.stack([np.median(np.delete(values, number, axis=0), axis=0) for number in range(len(values))])
 
 
@@ -211,7 +208,7 @@ def _by_span(selection: Selection, inside: Functions) -> pd.DataFrame:
         times = np.zeros((len(selection), len(keys)))
         np.add.at(times, (at[~meets], column), (mine["cpu_s"] + mine["wait_s"]).to_numpy()[~meets])
         spent = times.sum(axis=1)
-        more = spent - _median_of_others(spent)
+        more = spent - _medians_of_others(spent)
         rank = int(more.argmax())
         row: dict[str, object] = dict.fromkeys(("file", "line", "function", "source"))
         if len(keys):

@@ -36,7 +36,7 @@ struct OpenWait {
     uint8_t* record = nullptr;
     uint32_t sequence = 0;  // its segment
     int64_t cpu_ns = 0;     // the thread's CPU clock when it was last seen
-    int looks_left = 0;     // more looks, while the code it stands in is not known
+    int looks_left = 0;     // more looks, while it is not known what code it is in
 };
 
 // What the helper knows of a thread, beside the slot that the thread itself owns.
