@@ -106,7 +106,7 @@ def _of_memory(options: Options) -> str | None:
 
 
 def _of_budget(options: Options) -> str | None:
-    if not options.memory or options.sampler != "native":
+    if not options.records_memory:
         return "--budget is about how many blocks of memory are sampled, and none are: leave it out"
     return None
 

@@ -102,6 +102,9 @@ def test_a_value_that_an_option_refuses(line: str, words: str) -> None:
         ("--memory-threshold 1M --cpu-only", "of no use with --cpu-only"),
         ("--memory-threshold 1M --redundancy", "add --with-memory"),
         ("--memory-threshold 10485767 --sampler signal", "of no use with --sampler signal"),
+        ("--budget 3 --cpu-only", "none are"),
+        ("--budget 3 --redundancy", "none are"),
+        ("--budget 3 --sampler signal", "none are"),
         ("--include x --sampler signal", "of no use with --sampler signal"),
         ("--exclude x --sampler signal", "of no use with --sampler signal"),
         ("--keep 10", "add --rotate"),
@@ -122,6 +125,8 @@ def test_values() -> None:
         rotate=parse_rotate("10m"), keep=3, snapshot_signal=signal.SIGUSR2
     )
     assert options("--include a* --exclude b --include c,d:%") == Options(include=("a*", "c,d:%"), exclude=("b",))
+    for told in (options("--budget 3"), options("--redundancy --with-memory --budget 3"), options("", {"budget": 3.0})):
+        assert told.told("setting")["budget"] == 30
     # The last one counts.
     assert options("--cpu-only --with-memory --no-gpu --gpu --interval 3 --interval 4") == Options(
         interval_ms=4, memory=True
