@@ -77,12 +77,13 @@ def _on_cluster(graphs: Sequence[Any], cluster: str | Any) -> Iterator[Done]:
         futures = client.compute(list(graphs), retries=2)
         numbers = {future.key: number for number, future in enumerate(futures)}
         for future in distributed.as_completed(futures):
-            if future.status == "finished":
+            # Both wait: a result that was lost with its worker is worked out again, and its future pending once more.
+            raised = future.exception()
+            if raised is None:
                 yield Done(numbers[future.key], future.result())
             else:
-                raised = future.exception()
-                told = f"{type(raised).__name__}: {raised}" if raised is not None else str(future.status)
-                yield Done(numbers[future.key], error=printable(" ".join(told.split()), 200))
+                told = " ".join(f"{type(raised).__name__}: {raised}".split())
+                yield Done(numbers[future.key], error=printable(told, 200))
     finally:
         if isinstance(cluster, str):
             client.close()

@@ -14,6 +14,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import tachograph.analyzer.fleet as fleets
+from tachograph.analyzer.fleet import engine as engine_module
 from tachograph.analyzer.fleet import index as index_module
 from tachograph.analyzer.fleet import store as store_module
 from tachograph.format import FormatError
@@ -179,6 +180,10 @@ def test_workers_of_a_cluster_one_of_which_is_killed(
     ):
         killer = Killer(next(iter(cluster.workers.values())).pid)
         found = fleets.open(str(folder), cluster=client, watcher=killer)
+        failed = list(engine_module.run([engine_module.Task(int, sum, [("x",)])], client))
+    assert [(each.result, each.error) for each in failed] == [
+        (None, "ValueError: invalid literal for int() with base 10: 'x'")
+    ]
     assert killer.killed
     assert found.left_out.empty
     pd.testing.assert_frame_equal(found.top(level="lines"), truth)
