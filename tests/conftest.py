@@ -2,6 +2,7 @@
 
 import signal
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(f"{len(skipped)} tests were skipped: {chromium.MISSING}", red=True)
 
 
-@pytest.fixture
-def open_folder(tmp_path: Path) -> Path:
-    """The test's own folder, which other users may enter: pytest makes it for one alone."""
-    for each in (tmp_path, *tmp_path.parents):
+def _open_to_every_user(folder: Path) -> Path:
+    for each in (folder, *folder.parents):
         if each.is_relative_to(tempfile.gettempdir()) and each != Path(tempfile.gettempdir()):
             each.chmod(each.stat().st_mode | 0o711)
-    return tmp_path
+    return folder
+
+
+@pytest.fixture(scope="session")
+def open_to_every_user() -> Callable[[Path], Path]:
+    """Lets other users enter a folder of a test, which pytest makes for one alone; the folder.
+
+    Root's recordings have the text of files there also where the process that named them was over at once.
+    """
+    return _open_to_every_user
+
+
+@pytest.fixture
+def open_folder(tmp_path: Path) -> Path:
+    """The test's own folder, which other users may enter."""
+    return _open_to_every_user(tmp_path)

@@ -137,17 +137,21 @@ class Collector:
         rotation = self._rotation = None if self._make_rotation is None else self._make_rotation()
         poll = FIRST_POLL_S
         while not self._rest(poll if rotation is None else _until_due(rotation, poll)):
-            over = len(self._over)
-            self.step(spool, scout, time.monotonic())
-            # Where processes come and go, what they leave is not to heap up.
-            poll = FIRST_POLL_S if len(self._over) > over else min(2 * poll, LONGEST_POLL_S)
+            # Where processes come and go, what they leave is not to heap up, and what they run is to be read before
+            # they end: afterwards nothing tells what they were allowed to read.
+            changed = self.step(spool, scout, time.monotonic())
+            poll = FIRST_POLL_S if changed else min(2 * poll, LONGEST_POLL_S)
             if rotation is not None:
                 self._rotate(rotation, spool, scout)
 
-    def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> None:
-        """Look once: read the sources of new code, make parts, trim what has ended. ``now`` is in seconds."""
+    def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> bool:
+        """Look once: read the sources of new code, make parts, trim what has ended. ``now`` is in seconds.
+
+        Returns whether processes have come or gone since the last look.
+        """
         from tachograph.format import FormatError
 
+        over, living = len(self._over), set(self._currents)
         try:
             processes = spool.processes(without=self._over)
             scout.look(processes)
@@ -158,11 +162,12 @@ class Collector:
                     self._make_parts(spool, process)
                 self._put_away(spool, process, scout)
         except FormatError:
-            return  # the spool has been taken away; the end will say so
+            return False  # the spool has been taken away; the end will say so
         except (OSError, ImportError):
             # No room for a part, most likely, or no pyarrow that works. The segments stay as they are: nothing is
             # lost, the end only takes longer.
             self._makes_parts = False
+        return len(self._over) > over or not self._currents.keys() <= living
 
     def _rotate(self, rotation: Rotation, spool: SpoolDirectory, scout: SourceScout) -> None:
         """Close the window if it is due, and forget the processes that are gone with it."""

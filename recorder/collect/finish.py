@@ -96,8 +96,9 @@ def make_tables(
         tables = write_recording(assembled, directory, manifest.uuid)
         finished = finished_manifest(manifest, assembled, tables, state)
         finished.ended_ns = finished.ended_ns if ended_ns is None else ended_ns
-        if places.unread:
-            finished.quality.append({"process": None, "loss": "native_lines_unread", "count": places.unread})
+        withheld = 0 if sources is None else sum(map(sources.withheld, assembled.table("files")["path"].to_pylist()))
+        unread = {"native_lines_unread": places.unread, "sources_withheld": withheld}
+        finished.quality += [{"process": None, "loss": loss, "count": count} for loss, count in unread.items() if count]
         finished.write(directory / MANIFEST)
     except (OSError, FormatError, pa.ArrowException) as error:
         # Half a set of tables is of no use, and the room may be needed.

@@ -46,6 +46,7 @@ class SourceStore:
         self.rights = rights
         self._files: dict[str, bytes | None] = {}
         self._tried: set[tuple[str, Rights]] = set()
+        self._withheld: set[str] = set()
         if code is not None:
             self._files[CODE_FILE] = code.encode("utf-8", "surrogateescape")
 
@@ -69,15 +70,30 @@ class SourceStore:
             content = None
             if not path.startswith("<"):
                 limit = min(MAX_FILE, self._room)
-                content = read_bounded(self._directory / path, limit, self._not_after_ns, rights)
+                try:
+                    content = read_bounded(self._directory / path, limit, self._not_after_ns, rights)
+                except WithheldError:
+                    self._withheld.add(path)
             if content is not None:
                 self._files[path] = content
                 self._room -= len(content)
         return self._files.get(path)
 
+    def withheld(self, path: str) -> bool:
+        """Whether a file was not read only because no process of which that is known was allowed to."""
+        return path in self._withheld and path not in self._files
+
+
+class WithheldError(Exception):
+    """A file must not be read with the rights of the process that named it."""
+
 
 def read_bounded(path: Path, limit: int, not_after_ns: int | None = None, rights: Rights = EVERYTHING) -> bytes | None:
-    """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file or must not be read."""
+    """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file.
+
+    Errors:
+        WithheldError: ``rights`` do not allow it.
+    """
     try:
         # Recordings are recovered on systems that lack these flags, too.
         flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -90,7 +106,7 @@ def read_bounded(path: Path, limit: int, not_after_ns: int | None = None, rights
         if changed or not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
         if not rights.allow(descriptor):
-            return None
+            raise WithheldError
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(limit + 1)
     except OSError:

@@ -101,6 +101,11 @@ def test_children_of_another_user(open_folder: Path, how: str) -> None:
         assert spans(recording, letter) > ROOM
 
 
+def withheld(recording: Path) -> int:
+    """Files that no process was known to be allowed to read."""
+    return support.losses(support.analyze(recording, cwd=recording.parent)).get("sources_withheld", 0)
+
+
 NAMES_FILES = """
 import os, sys, time
 def busy(name):
@@ -132,6 +137,7 @@ def test_names_files_that_it_may_not_read(open_folder: Path) -> None:
     sources = {row["path"]: row["source"] for row in support.rows(open_folder / "run.tacho", "files")}
     kept = {name: sources[str(open_folder / name)] for name in names}
     assert kept == {"before": "text of before", "after": None, "everybody": "text of everybody", "link": None}
+    assert withheld(open_folder / "run.tacho") == 2
 
 
 DIES_AT_ONCE = """
@@ -163,6 +169,7 @@ def test_a_child_that_names_a_file_and_dies(open_folder: Path) -> None:
     assert sources[str(secret)] is None
     assert sources[str(own)] == "of the program"
     assert sources[str(program)] == DIES_AT_ONCE
+    assert withheld(open_folder / "run.tacho") == 1
 
 
 APP = """

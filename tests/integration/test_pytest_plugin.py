@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,8 +132,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return recorded_run(tmp_path_factory.mktemp("workers"), "-n", "2")
+def workers(tmp_path_factory: pytest.TempPathFactory, open_to_every_user: Callable[[Path], Path]) -> Run:
+    # Workers may end before they are looked at.
+    return recorded_run(open_to_every_user(tmp_path_factory.mktemp("workers")), "-n", "2")
 
 
 @pytest.fixture(params=["run", "workers"])

@@ -119,6 +119,7 @@ enum class Loss : uint32_t {
     native_lines_unread = 48,
     watchpoints_refused = 49,
     watching_stopped = 50,
+    sources_withheld = 51,
 };
 
 // State of a process in its control file.

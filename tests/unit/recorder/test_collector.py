@@ -120,6 +120,18 @@ def test_processes_that_are_over_leave_little(spool: Path) -> None:
     assert assemble(SpoolDirectory(spool), load_specification()).table("cpu").num_rows == 20 * (len(pids) + 1)
 
 
+def test_it_looks_again_soon_where_processes_come_and_go(spool: Path) -> None:
+    scout = SourceScout(SourceStore(spool))
+    collector = Collector(spool, lambda: scout, lambda: None)
+    writer = write_spool(spool, 20, close=False)  # this process lives
+    assert collector.step(SpoolDirectory(spool), scout, 0.0)
+    add_samples(writer, 20)
+    assert not collector.step(SpoolDirectory(spool), scout, 1.0)
+    of_ended_processes(spool, 1)
+    assert collector.step(SpoolDirectory(spool), scout, 2.0)
+    assert not collector.step(SpoolDirectory(spool), scout, 3.0)
+
+
 def test_a_look_at_many_processes_costs_only_those_that_live(spool: Path) -> None:
     """The second look at thousands of ended processes opens none of their files."""
     template = of_ended_processes(spool, 1)
