@@ -33,8 +33,7 @@ check-unit: $(VENV)/.with-dev
 # What compares times has the machine for itself; all else shares it.
 test: lint ## lint, then the tests (a quarter of an hour on two cores); installs Debian's chromium if there is no browser
 	@$(BIN)/python tests/browser/chromium.py --bring || true
-	$(BIN)/pytest -m 'not slow and not quiet' -n 2 --dist loadfile
-	$(BIN)/pytest -m 'not slow and quiet' tests/oracle tests/integration
+	$(BIN)/python tools/run_tests.py
 	@$(BIN)/python tests/browser/chromium.py > /dev/null || \
 		echo "the HTML report was not tested: $$($(BIN)/python tests/browser/chromium.py)"
 

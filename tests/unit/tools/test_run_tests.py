@@ -1,0 +1,70 @@
+"""``make test``: what fails once beside other tests may pass alone, and is named; what fails for good fails the run."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import run_tests
+
+FAILS_ONCE = """
+from pathlib import Path
+
+def test_{name}():
+    seen = Path("{name}-ran")
+    ran = seen.exists()
+    seen.touch()
+    assert ran
+
+def test_passes():
+    pass
+"""
+FAILS = "def test_fails():\n    assert False\n"
+PASSES = "import pytest\n\n@pytest.mark.quiet\ndef test_passes():\n    pass\n"
+INI = "[pytest]\nmarkers =\n    slow: x\n    quiet: x\n"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    for name in ("tests/oracle", "tests/integration", "tests/unit"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "pytest.ini").write_text(INI)
+    (tmp_path / "tests" / "oracle" / "test_alone.py").write_text(PASSES)
+    return tmp_path
+
+
+def make_test(suite: Path) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, run_tests.__file__], cwd=suite, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def test_what_passes_alone_is_named(suite: Path) -> None:
+    (suite / "tests" / "integration" / "test_late.py").write_text(FAILS_ONCE.format(name="late"))
+    status, said = make_test(suite)
+    assert status == 0, said
+    assert said.endswith(f"{run_tests.PASSED_ALONE}\ntests/integration/test_late.py::test_late\n")
+    assert make_test(suite)[1].count("test_late") == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("tests/integration/test_wrong.py", FAILS),
+        ("tests/unit/test_late.py", FAILS_ONCE.format(name="late")),
+        ("tests/oracle/test_alone.py", PASSES.replace("pass", "assert False")),
+    ],
+)
+def test_what_fails_fails_the_run(suite: Path, file: str, text: str) -> None:
+    (suite / "tests" / "unit" / "test_good.py").write_text("def test_good():\n    pass\n")
+    (suite / file).write_text(text)
+    status, said = make_test(suite)
+    assert status == 1, said
+    assert run_tests.PASSED_ALONE not in said
+
+
+def test_many_failures_are_no_accident() -> None:
+    failed = [f"tests/integration/test_x.py::test_{number}" for number in range(run_tests.MOST_AGAIN + 1)]
+    assert run_tests.may_run_again(1, failed[1:])
+    assert not run_tests.may_run_again(1, failed)
+    assert not run_tests.may_run_again(2, failed[1:])
+    assert not run_tests.may_run_again(1, [])
