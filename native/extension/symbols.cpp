@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -51,7 +52,8 @@ class File {
             if (got <= 0) break;
             done += static_cast<uint64_t>(got);
         }
-        values.resize(done / sizeof(T));
+        // Not resize(), which could grow as well: GCC 16 warns of what it would write there.
+        values.erase(values.begin() + static_cast<std::ptrdiff_t>(done / sizeof(T)), values.end());
         return values;
     }
 
