@@ -1,4 +1,4 @@
-"""The URL of a server, apart from the credentials in it."""
+"""The URL of a server, apart from the credentials in it, and what is wrong with it or with a push."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import base64
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
+from tachograph.format import FormatError
+
 from ...recording.text import printable
-from .errors import PushError
 
 _PLAIN = ("name", "from", "until", "format", "spyName", "sampleRate", "units", "aggregationType")
 """Values of a query that are no secrets: the parameters of Pyroscope's."""
+
+
+class PushError(FormatError):
+    """A push that did not succeed, in one line without credentials."""
 
 
 @dataclass(frozen=True, slots=True)

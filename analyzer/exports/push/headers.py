@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
-from .errors import PushError
+from .address import PushError
 
 OURS = "TACHOGRAPH_PUSH_HEADERS"
 OTLP = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_PROFILES_HEADERS")

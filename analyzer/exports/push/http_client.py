@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import IO
 
 from ...recording.text import printable
-from .errors import PushError
+from .address import PushError
 
 TIMEOUT_S = 10.0
 """For the connection, for each part that is sent, and for the whole answer."""

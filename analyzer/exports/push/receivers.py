@@ -22,8 +22,7 @@ from ..extract import Extract
 from ..otlp_attributes import SERVICE, service_name
 from ..value_types import value_types
 from . import otlp_answers
-from .address import Address
-from .errors import PushError
+from .address import Address, PushError
 from .headers import OTLP, OURS, read_headers
 from .http_client import Answer, Request
 
