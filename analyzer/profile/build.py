@@ -202,7 +202,7 @@ def conclude(
             redundancies=None
             if brief
             else find_redundancies(
-                recording, Lines(placed[0].node_rows, placed[1], sources), asked.window, asked.filter
+                recording, Lines(placed[0].node_rows, tree.parent, placed[1], sources), asked.window, asked.filter
             ),
         ),
         sources=sources,

@@ -14,7 +14,7 @@ from oracle.conftest import compiled
 pytestmark = [pytest.mark.native, pytest.mark.slow]
 
 PROGRAM = "shared_cells.py"
-SECONDS = ("20", "80")
+SECONDS = ("15", "45", "135")
 """CPU time; more where too few pairs were met by then."""
 PAIR = 0
 FUNCTIONS = {"fill", "number", "total", "peak", "scale", "copy"}
@@ -24,8 +24,10 @@ TOP = 0.02
 """Of all redundant pairs: so many make a pair of functions one of the top pairs."""
 MOST = 0.1
 """Of the top pairs, that may be missed, and that may be spurious. (Witch: 24 % and 19 %.)"""
-LEAST = {"load": 200, "store": 60}
-"""Redundant pairs: the rarest of the top pairs is not missed by chance then."""
+LEAST = {"load": 200, "store": 40}
+"""Redundant pairs: the rarest of the top pairs (a ninth of the loads, half of the stores) is not missed by chance then,
+although samples are of time, and meet a fast loop five times less often than its part of the accesses.
+"""
 
 Pairs = Counter[tuple[str, str]]
 

@@ -29,8 +29,13 @@ class Borders:
         self.parent: list[int] = ids(table.column("parent")).tolist()
         self.frame: list[int] = ids(table.column("native_frame")).tolist()
         self.activation: list[int] = ids(table.column("stack")).tolist()
-        symbols = recording.table("native_frames").column("symbol").to_pylist()
+        frames = recording.table("native_frames")
+        symbols = frames.column("symbol").to_pylist()
         self.names = ["?" if name is None else printable(name, 200) for name in symbols]
+        numbers: dict[tuple[int, str | None], int] = {}
+        modules = ids(frames.column("module")).tolist()
+        functions = [numbers.setdefault(each, len(numbers)) for each in zip(modules, symbols, strict=True)]
+        self._function = np.array([*functions, NOTHING], np.int64)
         # Outermost library below the nearest activation of the evaluation loop, and the Python stack of that.
         library, stack = [NO_LIBRARY], [NOTHING]
         for parent, frame, own in zip(self.parent, self.frame, self.activation, strict=True):
@@ -58,6 +63,10 @@ class Borders:
     def in_library(self, frame: _Ids) -> NDArray[np.bool_]:
         """Whether frames are of a library themselves: not of the interpreter, of the C library or of the recorder."""
         return np.asarray(self._libraries.libraries[frame] != NO_LIBRARY, np.bool_)
+
+    def same_function(self, frame: _Ids, other: _Ids) -> NDArray[np.bool_]:
+        """Whether frames are of one function; where none has a name, of one library."""
+        return np.asarray(self._function[frame] == self._function[other], np.bool_)
 
     def name_of_library(self, number: int) -> str:
         """The file name of a library."""

@@ -18,6 +18,7 @@ from tachograph.format.enumerations import Access
 
 from ...recording.syntax.names import PURE_METHODS, Names
 from ...recording.syntax.source import LoopNode, dotted, short
+from .same_arguments import differs, why_same
 
 SLICE, SAME_CALL, ALGORITHM = "slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm"
 MISUSE, INVARIANT = "api-misuse", "loop-invariant"
@@ -33,8 +34,6 @@ REMEDIES = {
 
 LEAST_PART = 0.2
 """Of the pairs, that the paths of a category have to be."""
-SAME_SHARE = 0.9
-"""Redundant share of stores from which on a call outside of any loop is taken to get the same arguments again."""
 MAX_EXPRESSIONS = 400
 
 INDEXING = re.compile(
@@ -66,10 +65,11 @@ class Evidence:
 
     kind: Access
     paths: Sequence[Sequence[str]]
-    share: float
     line: int
     partner_line: int | None
     """None: another file's, or not known."""
+    callers: Sequence[int] = ()
+    """Lines of the same file from which the line's function was called, the innermost first."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     best = max(weights, key=lambda category: weights[category], default=None)
     if best is not None and weights[best] >= LEAST_PART:
         return Verdict(best, reasons[best])
-    excused = evidence.kind is Access.LOAD and _operands_change(names, evidence.line)
+    excused = evidence.kind is Access.LOAD and _operands_change(names, evidence)
     return Verdict(None, "Which kind of repetition it is was not decided.", excused)
 
 
@@ -123,9 +123,12 @@ def _candidates(names: Names, evidence: Evidence) -> Iterator[_Candidate]:
         loops = names.module.loops(node)
         if loops:
             yield from _in_loop(names, node, loops)
+        elif isinstance(node, ast.Call):
+            reason = why_same(names, node, evidence.callers)
+            if reason is not None:
+                said = f"{short(node)} gets nothing but what its function is called with, and {reason}"
+                yield _Candidate(SAME_CALL, said, _runs(node, names.called(node)))
     yield from _twice(names, expressions, evidence)
-    if evidence.kind is Access.STORE and evidence.share >= SAME_SHARE:
-        yield from _called_again(names, expressions)
 
 
 def _in_loop(names: Names, node: ast.expr, loops: list[LoopNode]) -> Iterator[_Candidate]:
@@ -181,28 +184,16 @@ def _twice(names: Names, expressions: list[ast.expr], evidence: Evidence) -> Ite
             yield _Candidate(SAME_CALL, reason, _runs(node, names.called(node)))
 
 
-def _called_again(names: Names, expressions: list[ast.expr]) -> Iterator[_Candidate]:
-    for node in expressions:
-        scope = names.module.scope(node)
-        if (
-            isinstance(node, ast.Call)
-            and node.args
-            and not names.module.loops(node)
-            and not isinstance(scope, ast.Module)
-        ):
-            reason = f"{short(node)} stores what it stored the last time: its arguments are the same again."
-            yield _Candidate(SAME_CALL, reason, _runs(node, names.called(node)))
-
-
-def _operands_change(names: Names, line: int) -> bool:
-    """Whether all that a line calls in a loop gets something that the loop changes."""
+def _operands_change(names: Names, evidence: Evidence) -> bool:
+    """Whether all that a line calls gets something else each time round its loop, or in each call of its function."""
     found = False
-    for node in _expressions(names, line):
+    for node in _expressions(names, evidence.line):
         loops = names.module.loops(node)
-        if not loops or not isinstance(node, ast.Call | ast.BinOp | ast.Compare | ast.UnaryOp):
+        work = isinstance(node, ast.Call | ast.BinOp | ast.Compare | ast.UnaryOp)
+        if not _has_names(node) or not (work or (isinstance(node, ast.Subscript) and not loops)):
             continue
         found = True
-        if _invariant(names, node, loops[0]):
+        if _invariant(names, node, loops[0]) if loops else not differs(names, node, evidence.callers):
             return False
     return found
 

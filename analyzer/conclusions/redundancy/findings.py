@@ -2,9 +2,10 @@
 
 A pair of accesses is *redundant* if both are of the same kind, to the same bytes, with the same value. In ordinary code
 most loads are (Witch, ASPLOS 2018), so a share alone says nothing. What counts here is a pair whose two accesses belong
-to two native calls of Python code: the second call did again what the first one did. The share of such pairs is held
-against what is usual: in ordinary code, and on those lines of the program that call the same library and show no more
-than that.
+to two native calls of Python code and to the same native function: the second call did again what the first one did.
+(What one function stores and another one loads, or what lies in recycled memory, is another matter: it tells nothing
+about a repetition, neither for it nor against it.) The share of such pairs is held
+against what is usual: in ordinary code, and on most lines of the program that call the same library (``base_rates``).
 
 A watch that was replaced or cut says nothing about its pair, and is left out; watches are replaced at random, so that
 what is left is a sample of all (reservoir sampling). One that ended because the memory was given back, or because the
@@ -33,8 +34,9 @@ from ...recording.time_window import Window
 from ...recording.tree import NOTHING
 from ...samples.intervals import poisson_sums, wilson
 from ..pools.pool_frames import NO_LIBRARY
+from .base_rates import usual_share
 from .borders import Borders
-from .categories import REMEDIES, Evidence, categorise
+from .categories import REMEDIES, Evidence, Verdict, categorise
 
 COLUMNS = (
     *("file", "line", "function", "partner_file", "partner_line", "kind", "category", "why", "remedy"),
@@ -43,15 +45,13 @@ COLUMNS = (
 )
 """Columns of ``Profile.redundancies``."""
 
-ORDINARY = {Access.LOAD: 0.80, Access.STORE: 0.36}
-"""Redundant shares of ordinary code, medians of Witch's published measurements (SPEC CPU2006)."""
-ORDINARY_PAIRS = 20
-"""So many pairs the ordinary share counts for in a library's base rate, which may rest on few of its own."""
 LEAST_TRAPS = 10
 LEAST_PART = 0.1
-"""Of a line's watched accesses: a call that does real work beside its constant tables repeats less than this."""
+"""Of a line's watched accesses, where the source gives no reason why they repeat others: a call that does real work
+beside its constant tables repeats less than this."""
 LEAST_SHARE = 0.01
-"""Of all CPU time in question: less is not worth a reader's time."""
+"""Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
+MOST_CALLERS = 8
 _COLUMNS = ("time_ns", "thread", "cpu_ns", "stack", "native_frame", "native_stack", "access", "outcome")
 _PARTNERS = ("partner_stack", "partner_native_frame", "partner_native_stack", "equal", "crossed")
 _ANSWERED = (WatchOutcome.PAIR, WatchOutcome.RELEASED, WatchOutcome.STORED_OVER)
@@ -66,14 +66,16 @@ class _Watched:
     line: _Ids
     libraries: _Ids
     rows: dict[str, _Ids]
+    same_function: _Mask
+    """Whether both accesses are of one native function."""
 
     def answered(self, kind: Access) -> _Mask:
         return np.asarray((self.rows["access"] == kind) & np.isin(self.rows["outcome"], _ANSWERED), np.bool_)
 
     def pairs(self, kind: Access) -> _Mask:
-        """Which are pairs of two calls, not within one."""
+        """Which are pairs of two calls, not within one, in the same native function."""
         found = (self.rows["access"] == kind) & (self.rows["outcome"] == WatchOutcome.PAIR)
-        return np.asarray(found & (self.rows["crossed"] == 1), np.bool_)
+        return np.asarray(found & (self.rows["crossed"] == 1) & self.same_function, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class Lines:
     """What samples are charged to: ``of_node`` is the row of ``labels`` of each node of the call tree."""
 
     of_node: _Ids
+    parent: _Ids
+    """Of each node; NOTHING at roots."""
     labels: Frame
     sources: Sources
 
@@ -109,6 +113,21 @@ def find_redundancies(recording: Recording, lines: Lines, window: Window, wanted
 
 
 @dataclass(frozen=True)
+class _Repeating:
+    """What was met on a line: ``redundant`` of ``traps`` pairs in two calls, of ``watches`` accesses in all."""
+
+    called: int
+    """The library."""
+    traps: int
+    redundant: int
+    watches: int
+    share: float
+    share_low: float
+    shown: _Places
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class _Time:
     cpu_ns: NDArray[np.float64]
     squared: NDArray[np.float64]
@@ -124,43 +143,63 @@ class _Judge:
         self._lines = lines
         self._time = time
         self._names: dict[int, Names | None] = {}
-        self._base: dict[tuple[Access, int], float] = {}
+        self._repeating: dict[Access, dict[int, _Repeating]] = {}
 
     def lines(self, kind: Access) -> list[int]:
         """The lines with enough pairs of a kind."""
-        traps = np.bincount(self._watched.line[self._watched.pairs(kind)])
-        found: list[int] = np.flatnonzero(traps >= LEAST_TRAPS).tolist()
-        return found
+        return list(self._all(kind))
+
+    def _all(self, kind: Access) -> dict[int, _Repeating]:
+        """What was met on the lines with enough pairs of a kind."""
+        if kind not in self._repeating:
+            watched = self._watched
+            pairs, answered = watched.pairs(kind), watched.answered(kind)
+            traps = np.bincount(watched.line[pairs])
+            self._repeating[kind] = {
+                line: self._count(kind, line, pairs, answered)
+                for line in np.flatnonzero(traps >= LEAST_TRAPS).tolist()
+                if self._lines.labels.row(line)["line"] is not None
+            }
+        return self._repeating[kind]
+
+    def _count(self, kind: Access, line: int, pairs: _Mask, answered: _Mask) -> _Repeating:
+        watched = self._watched
+        mine = answered & (watched.line == line)
+        again = mine & pairs
+        equal = again & (watched.rows["equal"] == 1)
+        traps, redundant = int(again.sum()), int(equal.sum())
+        share = redundant / traps
+        shown = self._places(np.flatnonzero(equal if redundant else again), line)
+        evidence = Evidence(kind, shown.functions, shown.place["line"] or 0, shown.partner_line_here, shown.callers)
+        return _Repeating(
+            called=Counter(watched.libraries[mine].tolist()).most_common(1)[0][0],
+            traps=traps,
+            redundant=redundant,
+            watches=int(mine.sum()),
+            share=share,
+            share_low=float(wilson(np.array([share]), traps)[0][0]),
+            shown=shown,
+            verdict=categorise(self._source(shown.place["file_id"]), evidence),
+        )
 
     def row(self, kind: Access, line: int) -> Row | None:
         """The finding of a line with pairs; None if there is none."""
-        watched = self._watched
-        if self._lines.labels.row(line)["line"] is None:
+        found = self._all(kind)[line]
+        usual = self._usual(kind, line)
+        if found.share_low <= usual or found.verdict.excused:
             return None
-        mine = watched.answered(kind) & (watched.line == line)
-        library = Counter(watched.libraries[mine].tolist()).most_common(1)[0][0]
-        again = mine & watched.pairs(kind)
-        traps = int(again.sum())
-        equal = watched.rows["equal"] == 1
-        share = float((again & equal).sum() / traps)
-        low, _ = wilson(np.array([share]), traps)
-        usual = self._usual(kind, library)
-        redundant, watches = int((again & equal).sum()), int(mine.sum())
-        part_low, _ = wilson(np.array([redundant / watches]), watches)
-        if low[0] <= usual or part_low[0] < LEAST_PART:
+        part_low, _ = wilson(np.array([found.redundant / found.watches]), found.watches)
+        if found.verdict.category is None and part_low[0] < LEAST_PART:
             return None
-        quantity = self._quantity(line, redundant, watches)
-        if quantity is None:
+        quantity = self._quantity(line, found.redundant, found.watches)
+        if quantity["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
             return None
-        shown = self._places(np.flatnonzero(again & equal), line)
-        evidence = Evidence(kind, shown.functions, share, shown.place["line"] or 0, shown.partner_line_here)
-        verdict = categorise(self._source(shown.place["file_id"]), evidence)
-        if verdict.excused:
-            return None
+        shown, verdict = found.shown, found.verdict
         what = "loads" if kind is Access.LOAD else "stores"
+        library = self._borders.name_of_library(found.called)
         figures = (
-            f"{share:.0%} of {traps} pairs of {what} in two calls of {self._borders.name_of_library(library)} met the "
-            f"same value again; {usual:.0%} would be usual."
+            f"{found.share:.0%} of {found.traps} pairs of {what} in two calls of {library} met the same value again; "
+            f"{usual:.0%} would be usual."
         )
         return {
             **{name: shown.place[name] for name in ("file", "line", "function")},
@@ -171,38 +210,33 @@ class _Judge:
             "why": f"{verdict.reason} {figures}",
             "remedy": None if verdict.category is None else REMEDIES[verdict.category],
             **quantity,
-            "redundant_share": share,
+            "redundant_share": found.share,
             "base_rate": usual,
-            "traps": traps,
+            "traps": found.traps,
             "native_path": shown.path,
             "partner_native_path": shown.partner_path,
         }
 
-    def _usual(self, kind: Access, library: int) -> float:
-        """The usual share of pairs in two calls of a library: of lines that do not stand out, and of ordinary code."""
-        if (kind, library) not in self._base:
-            watched = self._watched
-            pairs = watched.pairs(kind) & (watched.libraries == library)
-            count = len(self._lines.labels)
-            total = np.bincount(watched.line[pairs], minlength=count)
-            same = np.bincount(watched.line[pairs & (watched.rows["equal"] == 1)], minlength=count)
-            ordinary = [
-                line
-                for line in np.flatnonzero(total).tolist()
-                if wilson(np.array([same[line] / total[line]]), total[line])[0][0] <= ORDINARY[kind]
-            ]
-            equal, every = float(same[ordinary].sum()), float(total[ordinary].sum())
-            self._base[kind, library] = (equal + ORDINARY_PAIRS * ORDINARY[kind]) / (every + ORDINARY_PAIRS)
-        return self._base[kind, library]
+    def _usual(self, kind: Access, line: int) -> float:
+        """The usual share of pairs in two calls of a line's library, told by the other lines that call it.
 
-    def _quantity(self, line: int, redundant: int, watches: int) -> Row | None:
-        """Of the line's native time, the part that does again what an earlier call has done; None if that is little."""
+        A line whose source gives a reason why it repeats itself does not tell.
+        """
+        every = self._all(kind)
+        library = every[line].called
+        others = (
+            other.share_low
+            for number, other in every.items()
+            if number != line and other.called == library and other.verdict.category is None
+        )
+        return usual_share(kind, others)
+
+    def _quantity(self, line: int, redundant: int, watches: int) -> Row:
+        """Of the line's native time, the part that does again what an earlier call has done."""
         part = redundant / watches
         part_low, part_high = wilson(np.array([part]), watches)
         weight, squared = np.array([self._time.cpu_ns[line]]), np.array([self._time.squared[line]])
         least, most = poisson_sums(np.zeros(1), weight, squared)
-        if weight[0] * part < LEAST_SHARE * self._time.all_ns:
-            return None
         return {
             "quantity_s": float(weight[0] * part / 1e9),
             "quantity_s_low": float(least[0] * part_low[0] / 1e9),
@@ -228,8 +262,39 @@ class _Judge:
             for _ in range(count)
         ]
         return _Places(
-            place, partner, self._borders.path(usual[0], usual[1]), self._borders.path(usual[2], usual[3]), functions
+            place,
+            partner,
+            self._borders.path(usual[0], usual[1]),
+            self._borders.path(usual[2], usual[3]),
+            functions,
+            self._callers(pairs, place["file_id"], line),
         )
+
+    def _callers(self, pairs: _Ids, file: int, line: int) -> list[int]:
+        """From where the line's function was called in both accesses of most of the pairs, by lines of its own file."""
+        rows, row_of, parent = self._watched.rows, self._lines.of_node, self._lines.parent
+
+        def caller(node: int) -> int:
+            """The node above those of a line: functions out of scope are charged to the line that called them."""
+            row = row_of[node]
+            while node != NOTHING and row_of[node] == row:
+                node = int(parent[node])
+            return node
+
+        both = Counter(zip(rows["stack"][pairs].tolist(), rows["partner_stack"][pairs].tolist(), strict=True))
+        met: Counter[int] = Counter()
+        for (stack, partner), count in both.items():
+            if partner != NOTHING and row_of[partner] == line and caller(stack) == caller(partner):
+                met[caller(stack)] += count
+        node = met.most_common(1)[0][0] if met else NOTHING
+        found: list[int] = []
+        while node != NOTHING and len(found) < MOST_CALLERS:
+            place = self._lines.labels.row(int(row_of[node]))
+            if place["file_id"] != file or place["line"] is None:
+                break
+            found.append(place["line"])
+            node = caller(node)
+        return found
 
     def _source(self, file: int) -> Names | None:
         if file not in self._names:
@@ -245,6 +310,7 @@ class _Places:
     path: list[str]
     partner_path: list[str]
     functions: list[list[str]]
+    callers: list[int]
 
     @property
     def partner_line_here(self) -> int | None:
@@ -279,7 +345,8 @@ def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Wi
     # What the interpreter and its allocator do for the library is the same for all libraries, and no part of the work.
     own = borders.in_library(rows["native_frame"])
     line, library = (np.concatenate([part[at] for part in parts])[own] for at in (1, 2))
-    return _Watched(line, library, {name: values[own] for name, values in rows.items()})
+    rows = {name: values[own] for name, values in rows.items()}
+    return _Watched(line, library, rows, borders.same_function(rows["native_frame"], rows["partner_native_frame"]))
 
 
 def _sum_time(recording: Recording, borders: Borders, lines: Lines, window: Window, wanted: Filter) -> _Time:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import sys
 import time
 import zlib
@@ -75,13 +76,51 @@ def spinning() -> None:
         sum(range(500))
 
 
+class Transform:
+    """Turned as in repetitions.py, but by another angle each time."""
+
+    def __init__(self) -> None:
+        self.matrix = np.identity(3)
+
+    def rotate(self, theta: float) -> None:
+        a = math.cos(theta)
+        b = math.sin(theta)
+        turn = np.array([[a, -b, 0.0], [b, a, 0.0], [0.0, 0.0, 1.0]], float)
+        self.matrix = np.dot(turn, self.matrix)
+
+
+transform, angles = Transform(), rng.random(100).tolist()
+
+
+def turning() -> None:
+    for angle in angles:
+        transform.rotate(angle)
+
+
+columns = rng.random((60, 4000))
+
+
+def rolling() -> None:
+    order = rng.permutation(60)
+    columns[:] = columns[order]
+
+
+def steps() -> None:
+    x = rng.random(40)
+    for _ in range(50):
+        x = x * 0.9 + rng.random(40)
+        x -= x.mean()
+
+
 def main(name: str, seconds: float) -> None:
     run: Callable[[], None] = globals()[name]
     end = time.process_time() + seconds
+    rounds = 0
     while time.process_time() < end:
         for _ in range(10):
             run()
-    print("done")
+        rounds += 10
+    print(rounds)
 
 
 main(sys.argv[1], float(sys.argv[2]))

@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-COUNT = 400
-TURNS = 8
+COUNT = 1500
+TURNS = 4
 FIRST_TURNS = 2
 """Of a traced run, that are not counted: the cells were never accessed before."""
 READS, WRITES = 1, 2

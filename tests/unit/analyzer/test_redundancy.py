@@ -82,19 +82,48 @@ def test_what_a_library_repeats_within_a_call_is_its_own(
     assert answer.redundancies.empty
 
 
-def test_a_library_that_repeats_more_on_ordinary_lines_has_a_higher_base_rate(
+def more_lines(builder: Builder, count: int, pairs: int, *, source: int | None = None) -> None:
+    """Further lines that call the same library, all pairs of which are equal."""
+    for line in range(10, 10 + count):
+        other = builder.stack((builder.code(builder.file("/srv/a.py") if source is None else source), line))
+        below = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, other), OTHER_FRAME)
+        add(builder, (other, below), pairs, equal=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "pairs", "raised"),
+    [
+        (9, 40, True),  # at least 91 % on most lines
+        (9, 12, False),  # at least 76 %: fewer than in ordinary code, as far as so few pairs tell
+        (5, 40, False),  # of five lines it is not beyond doubt that most are so
+    ],
+)
+def test_a_library_that_repeats_more_on_most_lines_has_a_higher_base_rate(
+    builder: Builder,
+    native: tuple[int, int],
+    profile: Callable[..., Profile],
+    lines: int,
+    pairs: int,
+    raised: bool,
+) -> None:
+    more_lines(builder, lines, pairs)
+    add(builder, native, 60, equal=True)
+    add(builder, native, 4, equal=False)  # 60 of 64 are at least 85 %
+    answer = profile()
+    assert answer.redundancies is not None
+    assert (3 not in answer.redundancies["line"].tolist()) == raised
+
+
+def test_lines_that_repeat_themselves_for_a_reason_do_not_raise_the_base_rate(
     builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
 ) -> None:
-    # Nine lines with seven pairs each, all of them equal: too few to stand out, one by one.
-    for line in range(10, 19):
-        other = builder.stack((builder.code(builder.file("/srv/a.py")), line))
-        below = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, other), OTHER_FRAME)
-        add(builder, (other, below), 7, equal=True)
+    text = "\n" * 9 + "for i in range(9):\n" + "    x[[i, i + 1]] = x[[i + 1, i]]\n" * 20
+    more_lines(builder, 9, 40, source=builder.file("/srv/b.py", text))
     add(builder, native, 60, equal=True)
     add(builder, native, 4, equal=False)
     answer = profile()
     assert answer.redundancies is not None
-    assert answer.redundancies.empty  # 60 of 64 are at least 85 %, and 79 of 83 are usual
+    assert 3 in answer.redundancies["line"].tolist()
 
 
 def test_few_pairs_say_nothing(builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]) -> None:

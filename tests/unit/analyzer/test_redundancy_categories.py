@@ -31,15 +31,22 @@ def judged(
     path: list[str],
     *,
     kind: Access = Access.LOAD,
-    share: float = 1.0,
     partner: int | None = None,
+    callers: tuple[int, ...] = (),
 ) -> Verdict:
-    """The verdict on the line with a ``#`` at its end, all pairs of which were in one native path."""
+    """The verdict on the line with a ``#`` at its end, all pairs of which were in one native path.
+
+    ``callers`` are lines of the source, from 1.
+    """
     text = "import numpy as np\n" + textwrap.dedent(source)
     line = next(number for number, each in enumerate(text.split("\n"), 1) if each.endswith("#"))
     module = parse(text)
     assert module is not None
-    return categorise(Names(module), Evidence(kind, [path] * 20, share, line, line if partner is None else partner))
+    before = text.index(source) if source in text else len("import numpy as np\n")
+    shift = text.count("\n", 0, before)
+    partner = line if partner is None else partner
+    evidence = Evidence(kind, [path] * 20, line, partner, [shift + caller for caller in callers])
+    return categorise(Names(module), evidence)
 
 
 @pytest.mark.parametrize(
@@ -74,12 +81,107 @@ def test_the_same_call_on_two_lines() -> None:
     assert judged(source, PRODUCT).category is None
 
 
-def test_a_function_that_stores_what_it_stored_before() -> None:
-    source = "def rotate(theta):\n    a = np.cos(theta)  #\n    return a"
-    path = ["DOUBLE_cos", "ufunc_generic_fastcall"]
-    assert judged(source, path, kind=Access.STORE).category == SAME_CALL
-    assert judged(source, path, kind=Access.STORE, share=0.5).category is None
-    assert judged(source, path).category is None  # loads alone do not tell
+TURN = """\
+class Turned:
+    def rotate(self, theta, scale=1.0):
+        a = np.cos(theta)
+        turn = np.array([[a, 0.0], [0.0, a]], float)
+        self.matrix = np.dot(turn, np.identity(2))  #
+    def both(self, angle):
+        self.rotate(angle)
+{caller}
+"""
+
+
+@pytest.mark.parametrize(
+    ("caller", "callers"),
+    [
+        ("for _ in range(9):\n    turned.rotate(0.5)", (9,)),
+        ("for _ in range(9):\n    turned.rotate(scale=2.0, theta=0.5)", (9,)),
+        ("half = 0.5\nfor _ in range(9):\n    turned.rotate(half)", (10,)),
+        ("for _ in range(9):\n    turned.both(0.5)", (7, 9)),
+        ("def f():\n    turned.both(0.5)\nwhile True:\n    f()", (7, 9, 11)),
+    ],
+)
+def test_a_function_that_its_callers_give_the_same_arguments(caller: str, callers: tuple[int, ...]) -> None:
+    verdict = judged(TURN.format(caller=caller), PRODUCT, callers=callers)
+    assert verdict.category == SAME_CALL, verdict
+    assert f"line {callers[-1]}" in verdict.reason.replace(f"line {callers[-1] + 1}", f"line {callers[-1]}")
+
+
+@pytest.mark.parametrize(
+    ("caller", "callers"),
+    [
+        ("for angle in angles:\n    turned.rotate(angle)", (9,)),
+        ("for i in range(9):\n    turned.rotate(angles[i])", (9,)),
+        ("turned.rotate(0.5)", (8,)),
+        ("for _ in range(9):\n    turned.rotate(*arguments)", (9,)),
+        ("for _ in range(9):\n    turned.rotate(0.5), turned.rotate(0.6)", (9,)),
+        ("for angle in angles:\n    turned.both(angle)", (7, 9)),
+        ("for _ in range(9):\n    turned.rotate(0.5)", ()),  # it is not known from where
+    ],
+)
+def test_a_function_whose_arguments_differ_or_are_not_known(caller: str, callers: tuple[int, ...]) -> None:
+    verdict = judged(TURN.format(caller=caller), PRODUCT, callers=callers)
+    assert verdict.category is None
+
+
+@pytest.mark.parametrize(
+    ("caller", "callers", "excused"),
+    [
+        ("for angle in angles:\n    turned.rotate(angle)", (9,), True),
+        ("for angle in angles:\n    turned.both(angle)", (7, 9), True),
+        ("for angle in angles:\n    turned.rotate(angle)", (), False),  # it is not known from where
+        ("turned.rotate(0.5)", (8,), False),
+    ],
+)
+def test_arguments_that_differ_are_no_repetition(caller: str, callers: tuple[int, ...], *, excused: bool) -> None:
+    source = TURN.replace(", np.identity(2))", ", turn)").format(caller=caller)
+    verdict = judged(source, PRODUCT, callers=callers)
+    assert (verdict.category, verdict.excused) == (None, excused)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def f(x):\n    return np.dot(x, np.random.random(3))  #",
+        "def f(x):\n    return np.dot(x, table)  #",
+        "def f(x):\n    y = 1\n    y = x\n    return np.dot(x, y)  #",
+        "def f(x):\n    x[0] = 1\n    return np.dot(x, x)  #",
+    ],
+)
+def test_what_is_made_of_more_than_arguments_may_differ(body: str) -> None:
+    source = f"{body}\nfor _ in range(9):\n    f(1.0)"
+    assert judged(source, PRODUCT, callers=(source.count("\n") + 1,)).category is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "\n".join(f"    x{n + 1} = x{n}" for n in range(3000)) + "\n    return np.dot(x3000, x3000)  #",
+        "    return np.dot(x0, " + " + ".join(["x0"] * 900) + ")  #",
+        "    x1 = x2\n    x2 = x1\n    return np.dot(x1, x2)  #",
+    ],
+)
+def test_of_long_chains_nothing_is_proved(body: str) -> None:
+    source = f"def f(x0):\n{body}\nfor _ in range(9):\n    f(1.0)"
+    assert judged(source, PRODUCT, callers=(source.count("\n") + 1,)).category is None
+
+
+@pytest.mark.parametrize(
+    ("source", "excused"),
+    [
+        ("def f():\n    state['x'] = np.sqrt(state['x'] + 1)  #", True),
+        ("def f():\n    columns[:-1] = columns[1:]  #", True),
+        ("class C:\n    def f(self):\n        self.x = np.sqrt(self.x)  #", True),
+        ("def f():\n    state['x'] = np.sqrt(values + 1)  #", False),
+        ("def f():\n    own = np.zeros(9)\n    own[1:] = np.sqrt(own[1:])  #", False),
+    ],
+)
+def test_a_function_that_changes_what_it_reads_repeats_nothing(source: str, *, excused: bool) -> None:
+    verdict = judged(source, ["copy"])
+    assert verdict.category is None
+    assert verdict.excused == excused
 
 
 @pytest.mark.parametrize(
@@ -103,7 +205,7 @@ def test_paths_that_no_expression_runs_decide_nothing() -> None:
 
 
 def test_without_source_nothing_is_told() -> None:
-    verdict = categorise(None, Evidence(Access.LOAD, [INDEX], 1.0, 1, 1))
+    verdict = categorise(None, Evidence(Access.LOAD, [INDEX], 1, 1))
     assert verdict.category is None
     assert "source" in verdict.reason
     assert not verdict.excused
