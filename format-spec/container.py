@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import struct
 import zipfile
 import zlib
@@ -196,13 +195,19 @@ class _DirectoryStore:
 
     def sizes(self) -> dict[str, int]:
         found = {}
-        for folder, folders, names in os.walk(self._path):
-            folders[:] = [name for name in folders if not Path(folder, name).is_symlink()]
-            for name in names:
-                path = Path(folder, name)
-                status = path.lstat()
-                if stat.S_ISREG(status.st_mode):
-                    found[path.relative_to(self._path).as_posix()] = status.st_size
+        waiting = [(os.fspath(self._path), "")]
+        while waiting:
+            folder, prefix = waiting.pop()
+            try:
+                entries = list(os.scandir(folder))
+            except OSError:
+                continue  # a folder that may not be read, or has gone: what is missing is told by its name
+            for entry in entries:
+                name = prefix + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, f"{name}/"))
+                elif entry.is_file(follow_symlinks=False):
+                    found[name] = entry.stat(follow_symlinks=False).st_size
         return found
 
     def open(self, name: str) -> IO[bytes]:

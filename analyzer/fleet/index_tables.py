@@ -70,6 +70,11 @@ def table_of(name: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def no_rows(name: str) -> pa.Table:
+    """A table without rows."""
+    return SCHEMAS[name].empty_table()
+
+
 def empty() -> dict[str, pa.Table]:
     """All tables without rows."""
-    return {name: schema.empty_table() for name, schema in SCHEMAS.items()}
+    return {name: no_rows(name) for name in SCHEMAS}

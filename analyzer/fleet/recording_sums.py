@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tachograph.format import FormatError
 from ..profile.build import Asked, ask, conclude, measure, named_scope
 from ..profile.profile import Profile, Question
 from ..recording.frame import Frame, WholeNumbers
+from ..recording.garbage import uncollected
 from ..recording.opened import Recording
 from ..recording.text import printable
 from ..recording.tree import NOTHING
@@ -25,7 +27,7 @@ from ..samples.measures import MEASURES as NODE_MEASURES
 from ..samples.scope import PROJECT
 from ..samples.summary import main_threads
 from .identity import common_path, function_keys, program_root, stack_hashes
-from .index_tables import MEASURES, TOTALS, empty, table_of
+from .index_tables import MEASURES, TOTALS, empty, no_rows, table_of
 from .span_nodes import SpanNodes
 from .store import Found, Store, StoreError, key_of
 
@@ -35,6 +37,9 @@ OTHER = "<other>"
 MAX_ROWS = 2_000
 """Rows of lines, functions and stacks that are kept of a recording; the rest is one row."""
 
+SMALL = 16 << 20
+"""Bytes of a recording that is read without garbage collections."""
+
 MAX_SOURCE = 1 << 20
 """Characters of a source text that is kept."""
 
@@ -43,7 +48,9 @@ def read_sums(url: str, options: dict[str, Any], found: Found, question: Questio
     """The tables of a recording that lies in the store ``url``; if it cannot be read, one row that says why."""
     try:
         store = Store(url, options)
-        with store.opened(found) as path:
+        # In what is made for a small recording there is little to be found, and all that is loaded is looked through.
+        collected = uncollected() if found.size <= SMALL else nullcontext()
+        with store.opened(found) as path, collected:
             return sums_of(path, found, question)
     except StoreError as error:
         return failed(found, str(error), again=True)
@@ -65,9 +72,9 @@ def sums_of(path: Path, found: Found, question: Question) -> dict[str, pa.Table]
         FormatError: it is not a recording, or is damaged.
     """
     with Recording.open(path) as recording:
-        asked = ask(recording, question)
+        asked = ask(recording, question, brief=True)
         spans = _span_nodes(asked)
-        profile = conclude(asked, measure(asked, *([] if spans is None else [spans])), brief=True)
+        profile = conclude(asked, measure(asked, *([] if spans is None else [spans])))
         files = _Files.of(recording, profile)
         return {
             "recordings": _about(recording, profile, found),
@@ -76,7 +83,7 @@ def sums_of(path: Path, found: Found, question: Question) -> dict[str, pa.Table]
             "lines": _lines(profile, files, found.key),
             "stacks": _stacks(profile, files, found.key),
             "spans": _spans(profile, found.key),
-            "span_lines": empty()["span_lines"]
+            "span_lines": no_rows("span_lines")
             if spans is None
             else _span_lines(asked.spans.names, spans, profile, files, found.key),
             "leaks": _leaks(profile, files, found.key),
@@ -244,12 +251,12 @@ def _depths(parent: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _spans(profile: Profile, key: int) -> pa.Table:
-    frame = profile.spans
-    if frame is None or frame.empty:
-        return empty()["spans"]
+    frame = profile.frames.spans
+    if frame is None or not len(frame):
+        return no_rows("spans")
     names = ("count", "duration_s", "longest_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s")
-    columns = {name: frame[name].astype(float).to_numpy() for name in names}
-    return table_of("spans", {"recording": [key] * len(frame), "name": frame["name"].astype(str).tolist(), **columns})
+    columns: dict[str, Any] = {name: _floats(frame[name]) for name in names}
+    return table_of("spans", {"recording": [key] * len(frame), "name": frame["name"].tolist(), **columns})
 
 
 def _span_nodes(asked: Asked) -> SpanNodes | None:
@@ -294,13 +301,13 @@ def _span_lines(names: Sequence[str], spans: SpanNodes, profile: Profile, files:
 
 
 def _leaks(profile: Profile, files: _Files, key: int) -> pa.Table:
-    frame = profile.leaks
-    if frame is None or frame.empty:
-        return empty()["leaks"]
-    names = frame["function"].astype(str).tolist()
-    ids = [NOTHING if pd.isna(file) else int(file) for file in frame["file_id"].tolist()]
-    columns = {
-        name: frame[name].astype(float).to_numpy() for name in ("likelihood", "rate_bytes_per_s", "leaked_bytes")
+    frame = profile.frames.leaks
+    if frame is None or not len(frame):
+        return no_rows("leaks")
+    names = frame["function"].tolist()
+    ids = frame["file_id"].tolist()
+    columns: dict[str, Any] = {
+        name: _floats(frame[name]) for name in ("likelihood", "rate_bytes_per_s", "leaked_bytes")
     }
     return table_of(
         "leaks",
@@ -308,7 +315,7 @@ def _leaks(profile: Profile, files: _Files, key: int) -> pa.Table:
             "recording": [key] * len(frame),
             "name": names,
             "file": [files.path(file, name) for file, name in zip(ids, names, strict=True)],
-            "line": [None if pd.isna(line) else int(line) for line in frame["line"].tolist()],
+            "line": frame["line"].tolist(),
             **columns,
         },
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ..recording.quality import Quality, read_quality
 from ..recording.sources import Sources
+from ..recording.tables import MANY_ROWS
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
 from ..recording.tree import NOTHING
@@ -71,8 +73,15 @@ class Asked:
     wall_s: float | None
     """The length of the window, None if it is not known."""
     stream: Stream
-    paths: PathSums
-    """The sink by call path."""
+    calls: CallTree
+    brief: bool = False
+    """Only what sums of many recordings need, and sooner done: without call paths, files, native functions, tasks,
+    repeated work, counted calls, and what lines held over time."""
+
+    @cached_property
+    def paths(self) -> PathSums:
+        """The sink by call path."""
+        return PathSums(self.stream, self.calls, main_threads(self.recording.table("threads")))
 
 
 @dataclass(frozen=True)
@@ -87,14 +96,14 @@ class Measured:
     readings: Readings | None
     """None where GPUs were not read, and so is ``gpu``."""
     gpu: GpuSums | None
-    paths: PathFacts
-    """By call path."""
+    paths: PathFacts | None
+    """By call path; None if the question is brief."""
     pools: PoolSums
     """What native threads did, and for which lines."""
 
 
-def ask(recording: Recording, question: Question) -> Asked:
-    """What a question means.
+def ask(recording: Recording, question: Question, *, brief: bool = False) -> Asked:
+    """What a question means; ``brief`` is that of ``Asked``.
 
     Errors:
         FormatError: the recording is damaged, or there is nothing of what is asked for.
@@ -115,7 +124,8 @@ def ask(recording: Recording, question: Question) -> Asked:
         own_and_total(spans, window, wanted.threads),
         wall_seconds(recording, window, lifetimes, wanted),
         stream,
-        PathSums(stream, load_tree(recording), main_threads(recording.table("threads"))),
+        load_tree(recording),
+        brief,
     )
 
 
@@ -127,13 +137,16 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     readings = read_readings(recording)
     gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, asked.filter))
     pools = PoolSums(stream, asked.question.pools)
-    stream.feed(reduction, asked.paths, pools, *(sink for sink in (spans, gpu) if sink is not None), *more)
+    paths = None if asked.brief else asked.paths
+    stream.feed(reduction, pools, *(sink for sink in (paths, spans, gpu) if sink is not None), *more)
     facts = reduction.facts()
-    release_unused()
+    if recording.rows("cpu") + recording.rows("waits") > MANY_ROWS:
+        release_unused()
     held = read_held(recording, asked.window, asked.filter, asked.wall_s, stream.phases)
-    by_path = held_paths(held, asked.paths.paths)
+    by_path = HeldPaths.none() if paths is None else held_paths(held, paths.paths)
     gpus = None if gpu is None else gpu.sums()
-    return Measured(facts, held, by_path, spans, readings, gpus, asked.paths.facts(by_path.sums), pools)
+    found = None if paths is None else paths.facts(by_path.sums)
+    return Measured(facts, held, by_path, spans, readings, gpus, found, pools)
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -146,17 +159,11 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
     return conclude(asked, measure(asked), leak_definition)
 
 
-def conclude(
-    asked: Asked, measured: Measured, leak_definition: LeakDefinition | None = None, *, brief: bool = False
-) -> Profile:
-    """Draws the conclusions from what was measured: scope, lines, functions, threads, leaks, totals.
-
-    ``brief`` is enough for sums of many recordings, and sooner done: without files, native functions, tasks, repeated
-    work, calls, and what lines held over time.
-    """
-    recording, question, held = asked.recording, asked.question, measured.held
+def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition | None = None) -> Profile:
+    """Draws the conclusions from what was measured: scope, lines, functions, threads, leaks, totals."""
+    recording, question, held, brief = asked.recording, asked.question, measured.held, asked.brief
     threads = recording.table("threads")
-    tree, sources = measured.paths.calls, Sources(recording.table("files"), recording.table("codes"))
+    tree, sources = asked.calls, Sources(recording.table("files"), recording.table("codes"))
     summary = _summary(asked, measured, tree)
     scope, widened = choose_scope(question.scope, recording, summary)
     in_scope = summary.in_scope(scope)
@@ -187,7 +194,7 @@ def conclude(
             lines=summary.lines(in_scope, sources),
             functions=with_calls(summary.functions(in_scope), None if brief else _calls(asked, tree), tree),
             native_functions=nothing
-            if brief
+            if measured.paths is None
             else native_rows(measured.paths, summary.total_cpu_ns, summary.effective, waits_known=summary.waits_known),
             files=nothing if brief else summary.files(in_scope),
             threads=by_thread,
@@ -207,7 +214,7 @@ def conclude(
         ),
         sources=sources,
         calls=Calls(tree, in_scope, summary.sums, summary.waits_known),
-        paths=measured.paths,
+        known_paths=measured.paths,
         memory=memory,
         gpu=devices,
     )

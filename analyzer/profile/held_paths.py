@@ -31,6 +31,11 @@ class HeldPaths:
     Nodes that came later have no entry. The sums are those of ``Held``, those of its labels aside.
     """
 
+    @classmethod
+    def none(cls) -> HeldPaths:
+        """Those of nothing."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
+
 
 def held_paths(held: Held, paths: CallPaths) -> HeldPaths:
     """Finds the paths; the tree of ``paths`` grows."""

@@ -196,12 +196,19 @@ class Profile:
     sources: Sources
     calls: Calls
     """The call tree with the measures of every node."""
-    paths: PathFacts
-    """What was sampled, by call path through Python and native code."""
+    known_paths: PathFacts | None
+    """What was sampled, by call path through Python and native code; None if the question was brief."""
     memory: Memory | None
     """The processes' memory as a whole; None if it was not recorded."""
     gpu: Gpu | None = None
     """The GPUs as wholes; None if they were not read."""
+
+    @property
+    def paths(self) -> PathFacts:
+        """``known_paths`` of a profile that is not brief."""
+        if self.known_paths is None:
+            raise ValueError("a brief profile has no call paths")
+        return self.known_paths
 
     @cached_property
     def lines(self) -> pd.DataFrame:

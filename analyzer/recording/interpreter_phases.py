@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format.arrays import ids, known, numbers
@@ -61,9 +63,10 @@ def find_interpreter_phases(recording: Recording) -> InterpreterPhases:
     groups = recording.tables.row_groups("cpu")
     offsets = np.concatenate(([0], np.cumsum(groups))).tolist()
     forwards = list(range(len(groups)))
-    first_row, first_ns = _scan(recording, main, forwards, offsets, _Last(end_ns, sign=1))
+    read = lru_cache(maxsize=1)(partial(recording.tables.read_group, "cpu", columns=("time_ns", "thread", "stack")))
+    first_row, first_ns = _scan(read, main, forwards, offsets, _Last(end_ns, sign=1))
     wanted = first_row >= 0
-    last_row, last_ns = _scan(recording, wanted, forwards[::-1], offsets, _Last(start_ns, sign=-1))
+    last_row, last_ns = _scan(read, wanted, forwards[::-1], offsets, _Last(start_ns, sign=-1))
     return InterpreterPhases(first_row, np.where(wanted, last_row, _NEVER), first_ns, np.where(wanted, last_ns, _NEVER))
 
 
@@ -80,7 +83,7 @@ class _Last:
 
 
 def _scan(
-    recording: Recording, wanted: NDArray[np.bool_], groups: Iterable[int], offsets: list[int], last: _Last
+    read: Callable[[int], pa.Table], wanted: NDArray[np.bool_], groups: Iterable[int], offsets: list[int], last: _Last
 ) -> tuple[_Ids, _Ids]:
     """Row and time of the first row with a stack of each wanted thread, in the direction of the search; -1: none."""
     row, moment = np.full(len(wanted), -1, np.int64), np.full(len(wanted), -1, np.int64)
@@ -88,7 +91,7 @@ def _scan(
     for group in groups:
         if not missing.any():
             break
-        table = recording.tables.read_group("cpu", group, ("time_ns", "thread", "stack"))
+        table = read(group)
         thread, time_ns = numbers(table.column("thread")), numbers(table.column("time_ns"))
         if not len(thread):
             continue

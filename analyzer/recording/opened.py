@@ -73,6 +73,7 @@ class Recording:
                 self.manifest = finish(self.container, self.manifest, directory, self.specification)
                 whole = stack.enter_context(open_container(directory))
             self.tables = Tables(whole, self.specification, self.manifest.tables)
+            stack.callback(self.tables.close)
             self._stack = stack.pop_all()
 
     @classmethod

@@ -28,6 +28,9 @@ BATCH_ROWS = 1 << 19
 MANY_ROWS = 1 << 16
 """A table with fewer rows is read by one thread: handing columns to others takes longer than reading them."""
 
+MAX_READY = 1 << 20
+"""Bytes of a file that stays open after its rows were counted: most tables are read next, and small ones many."""
+
 MAX_DEFINITIONS = 50_000_000
 """Rows of a table of definitions; the recorder's limits lie far below."""
 
@@ -54,6 +57,7 @@ class Tables:
         self._specification = specification
         self._listed = frozenset(listed)
         self._opened: dict[str, _Footer] = {}
+        self._ready: dict[str, pq.ParquetFile] = {}
 
     def has(self, name: str) -> bool:
         """Whether the recording has the table; False only for those that it may lack."""
@@ -65,9 +69,18 @@ class Tables:
         if not self.has(name):
             return 0
         if name not in self._opened:
-            with self._open(name):
-                pass
+            with _one_line(name):
+                file = self._file(name)
+                if self.size(name) <= MAX_READY:
+                    self._ready[name] = file
+                else:
+                    file.close(force=True)
         return self._opened[name].metadata.num_rows  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Closes files that are open and not being read."""
+        while self._ready:
+            self._ready.popitem()[1].close(force=True)  # it did not open the file itself
 
     def size(self, name: str) -> int:
         """Bytes of a table's file."""
@@ -138,16 +151,34 @@ class Tables:
     @contextmanager
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
         """The Parquet file of a table, its columns checked; what goes wrong while it is read becomes a FormatError."""
-        try:
-            known = self._opened.get(name)
-            with self._container.parquet(_file(name), known and known.metadata) as file:
-                if known is None:
-                    found = check_schema(self._specification.tables[name], file.schema_arrow, _file(name))
-                    self._opened[name] = _Footer(file.metadata, frozenset(found))
-                yield file
-        except (pa.ArrowException, OSError, OverflowError) as error:
-            reason = str(error).partition("\n")[0][:200] or type(error).__name__
-            raise FormatError(f"{_file(name)} is damaged: {reason}") from None
+        with _one_line(name), self._file(name) as file:
+            yield file
+
+    def _file(self, name: str) -> pq.ParquetFile:
+        # A file is in the hands of one reader at a time, also where another thread reads ahead.
+        ready = self._ready.pop(name, None)
+        if ready is not None:
+            return ready
+        known = self._opened.get(name)
+        file = self._container.parquet(_file(name), known and known.metadata)
+        if known is None:
+            try:
+                found = check_schema(self._specification.tables[name], file.schema_arrow, _file(name))
+            except FormatError:
+                file.close(force=True)
+                raise
+            self._opened[name] = _Footer(file.metadata, frozenset(found))
+        return file
+
+
+@contextmanager
+def _one_line(name: str) -> Iterator[None]:
+    """What goes wrong while a table is read becomes a FormatError."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, OverflowError) as error:
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
+        raise FormatError(f"{_file(name)} is damaged: {reason}") from None
 
 
 def _file(table: str) -> str:

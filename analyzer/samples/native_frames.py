@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from pathlib import PurePosixPath
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -99,7 +99,7 @@ def gpu_frames(frames: pa.Table, modules: pa.Table) -> NDArray[np.bool_]:
 
 def matching(modules: pa.Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Which modules have a file name that begins with the pattern."""
-    names = (PurePosixPath(path).name for path in modules.column("path").to_pylist())
+    names = (path.rstrip("/").rpartition("/")[2] for path in modules.column("path").to_pylist())
     return np.array([bool(pattern.match(name)) for name in names], np.bool_)
 
 
@@ -110,6 +110,7 @@ def _fileless_with_jit(modules: pa.Table, processes: pa.Table) -> NDArray[np.boo
     return np.array([path == "[anonymous]" and bool(on[process]) for path, process in rows], np.bool_)
 
 
+@lru_cache(maxsize=8192)  # recordings of one interpreter have the same few thousand names
 def _interpreter_class(symbol: str | None) -> FrameClass:
     if symbol is None:
         return FrameClass.INTERIOR

@@ -50,7 +50,7 @@ class Sites:
         self.nodes = recording.rows("stacks")
         self.labels: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._names = _native_names(recording)
+        self._names = _NativeNames(recording)
         self._phases: InterpreterPhases = phases or find_interpreter_phases(recording)
         self._parents: _Ids = ids(recording.table("stacks").column("parent"))
 
@@ -109,18 +109,26 @@ def _named(symbol: str | None, file: str | None) -> str | None:
     return printable(rust_name(symbol) or symbol, 200) + (f" in {file}" if file else "")
 
 
-def _native_names(recording: Recording) -> list[str | None]:
-    """The label of each native frame; None for the interpreter's own, and for those without a module."""
-    frames, modules = recording.table("native_frames"), recording.table("modules")
-    paths = modules.column("path").to_pylist()
-    interpreters = {
-        path for path, own in zip(paths, modules.column("interpreter").to_pylist(), strict=True) if own is True
-    }
-    recorder = matching(modules, RECORDER)
-    files = [printable(PurePosixPath(path).name, 100) for path in paths]
-    names: list[str | None] = []
-    columns = (frames.column(name).to_pylist() for name in ("module", "symbol"))
-    for module, symbol in zip(*columns, strict=True):
-        foreign = module is not None and paths[module] not in interpreters and not recorder[module]
-        names.append(f"<{_named(symbol, files[module])}>" if foreign else None)
-    return names
+class _NativeNames:
+    """The label of each native frame; None for the interpreter's own, and for those without a module.
+
+    They are made when they are asked for: few of the frames are a place.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        frames, modules = recording.table("native_frames"), recording.table("modules")
+        self._module, self._symbol = frames.column("module"), frames.column("symbol")
+        self._paths = modules.column("path").to_pylist()
+        owned = zip(self._paths, modules.column("interpreter").to_pylist(), strict=True)
+        self._interpreters = {path for path, own in owned if own is True}
+        self._recorder = matching(modules, RECORDER)
+
+    def __len__(self) -> int:
+        return len(self._module)
+
+    def __getitem__(self, frame: int) -> str | None:
+        module = self._module[frame].as_py()
+        if module is None or self._paths[module] in self._interpreters or self._recorder[module]:
+            return None
+        file = printable(PurePosixPath(self._paths[module]).name, 100)
+        return f"<{_named(self._symbol[frame].as_py(), file)}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -15,6 +16,7 @@ from tachograph.format.enumerations import NativePath
 
 from ...recording.long_reads import prefetched
 from ...recording.opened import Recording
+from ...recording.tables import BATCH_ROWS
 from ...samples.sites import Sites
 from .members import Members
 
@@ -121,9 +123,11 @@ def read_blocks(recording: Recording, sites: Sites, processes: NDArray[np.bool_]
     names = [field.name for field in fields(Blocks)]
     schema = pa.schema([recording.specification.tables["allocations"].schema.field(name) for name in _COLUMNS])
     nothing = _decode(no_rows(schema), sites)
-    arrays = {name: np.empty(recording.rows("allocations"), getattr(nothing, name).dtype) for name in names}
+    rows = recording.rows("allocations")
+    arrays = {name: np.empty(rows, getattr(nothing, name).dtype) for name in names}
     filled = 0
-    for batch in prefetched(recording.batches("allocations", _COLUMNS)):
+    batches: Iterable[pa.RecordBatch] = recording.batches("allocations", _COLUMNS)
+    for batch in prefetched(batches) if rows > BATCH_ROWS else batches:  # one batch is not worth a thread
         if processes is not None:
             batch = batch.filter(to_mask(processes[numbers(batch.column("process"))]))  # noqa: PLW2901
         part = _decode(batch, sites)

@@ -18,7 +18,7 @@ from rich.console import Console
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.recording.sources import is_generated
 from tachograph.analyzer.render.terminal.report import show
-from tachograph.format import FormatError
+from tachograph.format import Container, FormatError
 from unit.analyzer.recordings import Builder
 
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
@@ -39,6 +39,25 @@ def written(builder: Builder) -> Path:
 
 def files_of(path: Path) -> dict[str, bytes]:
     return {file.relative_to(path).as_posix(): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def test_small_tables_are_opened_once(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    original = Container.parquet
+
+    def counted(self: Container, name: str, *more: Any) -> pq.ParquetFile:
+        opened.append(name)
+        return original(self, name, *more)
+
+    monkeypatch.setattr(Container, "parquet", counted)
+    with Recording.open(written) as recording:
+        assert recording.rows("cpu") == 1
+        assert [batch.num_rows for batch in recording.batches("cpu", ["time_ns"])] == [1]
+        assert opened.count("cpu.parquet") == 1
+        assert recording.rows("waits") == 1  # its file is left open, until the recording is closed
+        ready = dict(recording.tables._ready)
+    assert "waits" in ready
+    assert all(file.closed for file in ready.values())
 
 
 @pytest.mark.parametrize("name", ["whole", "extra", "killed"])
