@@ -63,10 +63,14 @@ def spans_command(url: str, by: str | None, limit: int, **options: Any) -> None:
 @one_line_errors
 def flame_command(url: str, *, wait: bool, collapsed: str | None, limit: int, **options: Any) -> None:
     """The merged call tree."""
+    from tachograph.format import FormatError
+
     from ..fleet.questions.flame import collapsed as collapsed_stacks
     from ..fleet.show import document, flame_lines
     from ..recording.output_file import write_text
 
+    if collapsed is not None and options["target"] is not None:
+        raise FormatError("--collapsed and --json write the same answer in two ways: choose one")
     found = opened(url, options)
     tree = found.flame(options["where"])
     measure = "wait_s" if wait else "cpu_s"
@@ -139,8 +143,15 @@ def find_command(
 @one_line_errors
 def html_command(url: str, file: Path, *, anyway: bool, **options: Any) -> None:
     """The page."""
-    from ..report_data.numbers import size
+    from ..fleet.show import document
+    from ..report_data.numbers import counted, size
 
     found = opened(url, options)
-    written = found.html(file, options["where"], anyway=anyway)
-    click.echo(f"tachograph: {len(found.recordings):,} recordings on one page: {file} ({size(written)})", err=True)
+    where = options["where"]
+    written = found.html(file, where, anyway=anyway)
+    recordings = len(found.select(where))
+    if options["target"] is None:
+        click.echo(f"tachograph: {counted(recordings, 'recordings')} on one page: {file} ({size(written)})", err=True)
+        return
+    page = {"file": str(file), "bytes": written, "recordings": recordings}
+    tell(document("fleet-html", found, {"where": list(where)}, page=page), (), options["target"])

@@ -173,8 +173,15 @@ def test_the_commands(shop: Path, requests: Path, tmp_path: Path) -> None:
     assert "75 in 6 of 6" in run("spans", str(requests))
     assert json.loads(run("spans", str(requests), "--json", "-"))["rows"][0]["count"] == 75
     assert "cpu in each request" in run("top", str(requests), "--per", "request")
-    run("html", str(shop), str(tmp_path / "fleet.html"))
-    assert (tmp_path / "fleet.html").stat().st_mode & 0o777 == 0o600
+    page = tmp_path / "fleet.html"
+    assert "6 recordings on one page" in run("html", str(shop), str(page))
+    assert page.stat().st_mode & 0o777 == 0o600
+    written = json.loads(run("html", str(shop), str(page), "--where", "host=web-1", "--json", "-"))
+    assert written["tachograph"] == {"document": "fleet-html", "version": 1}
+    assert written["page"] == {"file": str(page), "bytes": page.stat().st_size, "recordings": 1}
+    refused = CliRunner().invoke(command, ["flame", str(shop), "--collapsed", "-", "--json", "-"])
+    assert (refused.exit_code, refused.output.count("\n")) == (2, 1)
+    assert "choose one" in refused.output
 
 
 def test_lines_that_moved_are_found_by_their_new_place(tmp_path: Path) -> None:
