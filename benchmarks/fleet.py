@@ -1,25 +1,31 @@
 """What a fleet costs: indexing 100 to 10,000 recordings, and questions on the index.
 
-    python benchmarks/fleet.py                               # 100 and 1,000 recordings: a few minutes
-    python benchmarks/fleet.py --sizes 10000 --workers 2     # a quarter of an hour; 2 GB of disk, removed at the end
+    python benchmarks/fleet.py                                # 100 and 1,000 recordings: a few minutes
+    python benchmarks/fleet.py --sizes 10000 --workers 2 --dask 2 --repeat 12   # half an hour; 10 GB, then removed
 
 The recordings are made from real ones, which are recorded first: each has other samples (a part of them is left out by
 chance), another host, day and version; a function becomes slower with a version. Tables that are the same are links.
-Each step runs in a process of its own, whose times and memory are told.
+With ``--repeat 12`` a recording is twelve times as long, and has about 1 MB. Each step runs in a process of its own,
+whose times and memory are told; Dask's workers run already, and their CPU time is counted with the command's.
 """
 
+import importlib
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import click
+import distributed
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,12 +66,19 @@ class Step:
         """Recordings in a second."""
         return self.recordings / self.seconds
 
+    @property
+    def is_index(self) -> bool:
+        """Whether it is the one that reads recordings."""
+        return self.name.startswith("index")
+
 
 @click.command()
 @click.option("--sizes", default="100,1000", show_default=True, help="How many recordings, divided by commas.")
 @click.option("--workers", default="1,2", show_default=True, help="How many processes read them.")
+@click.option("--dask", default="", help="How many workers of a cluster of Dask read them, one after the other.")
+@click.option("--repeat", default=1, show_default=True, help="How often a recording has its samples and waits.")
 @click.option("--output", type=click.Path(path_type=Path), default=Path("results/fleet"), show_default=True)
-def main(sizes: str, workers: str, output: Path) -> None:
+def main(sizes: str, workers: str, dask: str, repeat: int, output: Path) -> None:
     """See the module."""
     output.mkdir(parents=True, exist_ok=True)
     steps: list[Step] = []
@@ -73,8 +86,14 @@ def main(sizes: str, workers: str, output: Path) -> None:
         originals = record(Path(folder))
         for size in map(int, sizes.split(",")):
             fleet = Path(folder) / f"fleet-{size}"
-            make(originals, fleet, size)
-            for count in map(int, workers.split(",")):
+            make(originals, fleet, size, repeat)
+            each = sum(path.stat().st_size for path in (fleet / "day-00" / "run-000000.tacho").iterdir())
+            print(f"{size:,} recordings of about {each / 1e3:,.0f} KB", flush=True)
+            for count in map(int, filter(None, dask.split(","))):
+                shutil.rmtree(fleet / ".tachograph", ignore_errors=True)
+                steps.append(measure_cluster(fleet, size, count))
+                print(told(steps[-1]), flush=True)
+            for count in map(int, filter(None, workers.split(","))):
                 shutil.rmtree(fleet / ".tachograph", ignore_errors=True)
                 steps.append(measure(fleet, size, count, "index", ["health", "{url}"]))
                 print(told(steps[-1]), flush=True)
@@ -82,6 +101,7 @@ def main(sizes: str, workers: str, output: Path) -> None:
                 steps.append(measure(fleet, size, 1, name, arguments))
                 print(told(steps[-1]), flush=True)
             shutil.rmtree(fleet)
+    print("\n" + "\n".join(table(steps)))
     (output / "fleet.json").write_text(json.dumps([asdict(step) for step in steps], indent=1), encoding="utf-8")
 
 
@@ -96,7 +116,7 @@ def record(folder: Path) -> list[Path]:
     return made[:1]  # those with and without memory are not asked together
 
 
-def make(originals: list[Path], fleet: Path, count: int) -> None:
+def make(originals: list[Path], fleet: Path, count: int, repeat: int = 1) -> None:
     """Writes ``count`` recordings."""
     fleet.mkdir()
     tables = {
@@ -118,7 +138,9 @@ def make(originals: list[Path], fleet: Path, count: int) -> None:
             if table is None:
                 os.link(path, target / path.name)
                 continue
-            kept = varied(table, chance, slower=1.5 if version == VERSIONS[-1] and path.stem == "cpu" else 1.0)
+            slower = 1.5 if version == VERSIONS[-1] and path.stem == "cpu" else 1.0
+            times = 1 if path.stem == "allocations" else repeat  # blocks are told apart by their numbers
+            kept = pa.concat_tables([later(varied(table, chance, slower), turn, times) for turn in range(times)])
             pq.write_table(kept, target / path.name, compression="zstd")
             manifest["tables"][path.stem] = {"rows": kept.num_rows, "bytes": (target / path.name).stat().st_size}
         manifest |= {
@@ -143,6 +165,33 @@ def varied(table: pa.Table, chance: np.random.Generator, slower: float) -> pa.Ta
     return table
 
 
+def later(table: pa.Table, turn: int, turns: int) -> pa.Table:
+    """The ``turn``-th of so many parts of a run: its times lie one after the other within the time of the original."""
+    for name in ("time_ns", "start_ns", "end_ns"):
+        at = table.schema.get_field_index(name)
+        if at >= 0 and turns > 1:
+            times = table.column(at).to_numpy()
+            first, last = int(times.min()), int(times.max())
+            moved = first + (times - first + turn * (last - first)) // turns
+            table = table.set_column(at, table.schema.field(at), pa.array(moved, pa.int64()))
+    return table
+
+
+def measure_cluster(fleet: Path, size: int, workers: int) -> Step:
+    """Indexes with the workers of a cluster, processes that have loaded what they need."""
+    with (
+        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.run(importlib.import_module, "tachograph.analyzer.fleet.recording_sums")
+        before = client.run(time.process_time)
+        step = measure(fleet, size, 1, "index, Dask", ["health", "{url}", "--cluster", cluster.scheduler_address])
+        spent = sum(client.run(time.process_time).values()) - sum(before.values())
+        peaks = client.run(lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    peak = max(step.peak_bytes, *peaks.values())
+    return replace(step, workers=workers, cpu_s=step.cpu_s + spent, peak_bytes=peak)
+
+
 def measure(fleet: Path, size: int, workers: int, name: str, arguments: list[str]) -> Step:
     """Runs a question as a command of its own."""
     typed = [each.format(url=fleet) for each in arguments]
@@ -158,7 +207,27 @@ def told(step: Step) -> str:
     line = f"{step.recordings:>7,} recordings  {step.workers} workers  {step.name:<18}{step.seconds:>9.2f} s"
     line += f"{step.cpu_s:>9.2f} s CPU{step.peak_bytes / 1e6:>8.0f} MB"
     each = 1e3 * step.cpu_s / step.recordings
-    return f"{line}{step.rate:>9.1f} a second, {each:.0f} ms CPU each" if step.name == "index" else line
+    return f"{line}{step.rate:>9.1f} a second, {each:.0f} ms CPU each" if step.is_index else line
+
+
+def table(steps: list[Step]) -> list[str]:
+    """The steps as a table of Markdown, a row for each and a column for each number of recordings."""
+    rows: dict[str, dict[int, Step]] = defaultdict(dict)
+    for step in steps:
+        workers = f", {step.workers} worker{'s' if step.workers > 1 else ''}" if step.is_index else ""
+        rows[step.name + workers][step.recordings] = step
+    sizes = sorted({step.recordings for step in steps})
+    lines = ["| step | " + " | ".join(f"{size:,} recordings" for size in sizes) + " |"]
+    lines.append("| --- |" + " --- |" * len(sizes))
+    for name, found in rows.items():
+        cells = [_cell(found[size]) if size in found else "" for size in sizes]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _cell(step: Step) -> str:
+    each = f", {1e3 * step.cpu_s / step.recordings:.0f} ms CPU and {step.rate:.0f} a second" if step.is_index else ""
+    return f"{step.seconds:.1f} s{each}, {step.peak_bytes / 1e6:.0f} MB"
 
 
 if __name__ == "__main__":

@@ -88,6 +88,29 @@ def flaky(shop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     Flaky.store.clear()
 
 
+def test_a_folder_is_listed_as_fsspec_lists_it(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the listing of our own and by that of other stores: the same recordings, with the same numbers."""
+    folder = Path(shutil.copytree(shop, tmp_path / "all" / "shop", ignore=shutil.ignore_patterns(".tachograph")))
+    shutil.make_archive(str(folder / "spool" / "run-9.tacho"), "zip", folder / "run-001.tacho")
+    for name in (".tmp-run.tacho", ".tachograph", "not-yet.tacho"):
+        shutil.copytree(folder / "run-002.tacho", folder / name)
+    (folder / "not-yet.tacho" / "manifest.json").unlink()
+    (folder / "run-000.tacho" / "spool").mkdir()
+    (folder / "run-000.tacho" / "spool" / "0.log").write_bytes(b"x")
+    (folder / "run-001.tacho" / ".tmp-cpu.parquet").write_bytes(b"x")
+    (folder / "up").symlink_to(tmp_path)
+    (folder / "nowhere").symlink_to(tmp_path / "nothing")
+    store = store_module.Store(str(tmp_path / "all"))
+    found = store.recordings()
+    monkeypatch.setattr(store, "local", False)
+    assert found == store.recordings()
+    assert [each.path for each in found] == [
+        "shop/not-yet.tacho",
+        *(f"shop/run-{number:03}.tacho" for number in range(6)),
+        "shop/spool/run-9.tacho.zip",
+    ]
+
+
 def test_one_request_in_twenty_fails(flaky: str, truth: pd.DataFrame) -> None:
     found = fleets.open(flaky)
     assert Flaky.requests > 60
