@@ -167,13 +167,17 @@ def varied(table: pa.Table, chance: np.random.Generator, slower: float) -> pa.Ta
 
 def later(table: pa.Table, turn: int, turns: int) -> pa.Table:
     """The ``turn``-th of so many parts of a run: its times lie one after the other within the time of the original."""
-    for name in ("time_ns", "start_ns", "end_ns"):
+    names = [name for name in ("time_ns", "start_ns", "end_ns", "off_cpu_ns") if name in table.column_names]
+    first = last = 0
+    for name in names if turns > 1 else ():
         at = table.schema.get_field_index(name)
-        if at >= 0 and turns > 1:
-            times = table.column(at).to_numpy()
-            first, last = int(times.min()), int(times.max())
+        times = table.column(at).to_numpy()
+        if name == "off_cpu_ns":
+            moved = times // turns
+        else:
+            first, last = first or int(times.min()), last or int(times.max())
             moved = first + (times - first + turn * (last - first)) // turns
-            table = table.set_column(at, table.schema.field(at), pa.array(moved, pa.int64()))
+        table = table.set_column(at, table.schema.field(at), pa.array(moved, pa.int64()))
     return table
 
 
