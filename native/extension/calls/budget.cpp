@@ -1,7 +1,5 @@
 #include "calls/budget.h"
 
-#include <algorithm>
-
 namespace tachograph::calls {
 
 void Budget::start(double part, int64_t period_ns) {
@@ -12,12 +10,14 @@ void Budget::start(double part, int64_t period_ns) {
 void Budget::resume(Moment now) {
     earned_ = now;
     credit_ns_ = kFirst * of_period_ns();
+    earnings_ns_ = of_period_ns();  // in advance
 }
 
 void Budget::earn(Moment now) {
     const int64_t passed = std::min(now.ns - earned_.ns, now.cpu_ns - earned_.cpu_ns);
     const double earned = part_ * static_cast<double>(std::max<int64_t>(passed, 0));
     credit_ns_ = std::min(credit_ns_ + earned, of_period_ns());
+    earnings_ns_ += earned;
     earned_ = now;
 }
 
@@ -29,6 +29,7 @@ void Budget::learn_body(double took_ns) {
 
 void Budget::learn_event(double event_ns) {
     entry_ns_ = event_ns > body_ns_ ? event_ns - body_ns_ : kGuessedEntryNs / 4;
+    loop_body_ns_ = body_ns_;
 }
 
 Charged::Charged(Budget* budget, int64_t begun_ns) : budget_(budget), begun_ns_(begun_ns) {

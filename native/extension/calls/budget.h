@@ -3,7 +3,9 @@
 
 #include "calls/clock.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace tachograph::calls {
 
@@ -18,8 +20,8 @@ class Budget {
     void earn(Moment now);
 
     // One event, at what it was measured to take; one whose own code does nothing; anything else.
-    void charge_event() { spend(event_ns()); }
-    void charge_entry() { spend(entry_ns_); }
+    void charge_event() { charge_pause(event_ns()); }
+    void charge_entry() { charge_pause(entry_ns()); }
     void charge(double ns) { credit_ns_ -= ns; }
     // Something of the program that took so much, and goes on only after it.
     void charge_pause(double ns) {
@@ -29,7 +31,9 @@ class Budget {
 
     double credit_ns() const { return credit_ns_; }
     double spent_ns() const { return spent_ns_; }  // by events, in all
-    double event_ns() const { return entry_ns_ + body_ns_; }
+    double event_ns() const { return entry_ns() + body_ns_; }
+    // Earned since this was last asked.
+    double take_earnings() { return std::exchange(earnings_ns_, 0.0); }
     double body_ns() const { return body_ns_; }
     double of_period_ns() const { return part_ * static_cast<double>(period_ns_); }
     // So much that what is called often is not to be watched any more; nothing at all.
@@ -53,24 +57,26 @@ class Budget {
     // Parts of what a period has: the credit at the beginning, and how far it may be overdrawn.
     static constexpr double kFirst = 0.125;
     static constexpr double kOverdraft = 0.125;
-    // What an event takes from the program is more than it takes in the loop in which it is
-    // measured: its code and data are in no cache, and it drives the program's out of them. The
-    // second is what functions of known numbers of calls tell of it on average (known_rates.py).
-    static constexpr double kAmongOthers = 1.5;
-    static constexpr double kUntilItGoesOn = 1.2;
+    static constexpr double kMostSlowed = 4;
 
-    void spend(double ns) {
-        credit_ns_ -= kAmongOthers * ns;
-        spent_ns_ += kUntilItGoesOn * ns;
+    // In the program an event takes longer than in the loop in which it was measured: its code and
+    // data are in no cache, and other processes share the processor. How much longer is seen of our
+    // own code, which is timed in both; the way into it, which is the interpreter's, is taken to be
+    // slowed as much.
+    double slowed() const {
+        return loop_body_ns_ > 0 ? std::clamp(body_ns_ / loop_body_ns_, 1.0, kMostSlowed) : 1;
     }
+    double entry_ns() const { return slowed() * entry_ns_; }
 
     double part_ = 0;
     int64_t period_ns_ = 0;
     double credit_ns_ = 0;
     double spent_ns_ = 0;
-    Moment earned_;                      // when credit was last earned
-    double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code
-    double body_ns_ = 0;                 // and in it
+    Moment earned_;  // when credit was last earned
+    double earnings_ns_ = 0;
+    double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code, in a loop
+    double body_ns_ = 0;                 // and in it, of late
+    double loop_body_ns_ = 0;            // and in a loop
     uint32_t events_ = 0;
 };
 

@@ -67,6 +67,7 @@ struct Function {
 
     Interval interval;           // that is open
     int64_t closed_ns = kNever;  // when the last one ended
+    double stayed = 0;           // -log(1 - the chance that another one had begun then)
 
     int64_t next_row_ns = 0;
     int64_t row_period_ns = 0;

@@ -3,6 +3,7 @@
 #include "calls/watcher.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tachograph::calls {
 namespace {
@@ -70,17 +71,23 @@ void open(Function* function, Moment now, Length length, double stands_ns) {
     if (function->state == Watch::open) return;
     function->state = Watch::open;
     function->strays = 0;
+    begin_interval(function, now, length, stands_ns);
+    --watcher.not_open;
+}
+
+void begin_interval(Function* function, Moment now, Length length, double stands_ns) {
     function->interval.begin(now, length.ns, length.goes_on, stands_ns, watcher.budget.spent_ns());
     function->interval.closed_ns = function->closed_ns;
+    function->interval.stayed = function->stayed;
     function->quota = watcher.quota.most(length.goes_on);
     function->steps = kStepsByCall * function->quota;
-    --watcher.not_open;
 }
 
 void close(Function* function, Moment now) {
     if (function->state != Watch::open) return;
     function->end_interval(now, spent());
     function->closed_ns = now.ns;
+    function->stayed = 0;
     function->state = function->open_calls > 0 ? Watch::closing : Watch::closed;
     ++watcher.not_open;
     ++watcher.closings;
@@ -105,11 +112,29 @@ bool is_over(Function* function, int64_t now_ns) {
 
 }  // namespace
 
-bool is_enough(Function* function, int64_t now_ns) {
+Enough is_enough(Function* function, int64_t now_ns) {
     const bool over = is_over(function, now_ns);
     const bool often = function->seen >= kFewCalls;
     const bool afforded = often ? !watcher.budget.overdrawn() : !watcher.budget.exhausted();
-    return over || function->quota <= 1 || !afforded;
+    if (function->quota <= 1 || !afforded) return Enough::yes;
+    return over ? Enough::by_length : Enough::no;
+}
+
+Further close_or_stay(Function* function, Moment now) {
+    const bool may_stay = watcher.budget.credit_ns() > 0 && watcher.stands_ns > 0;
+    const double part = may_stay ? kStay * (function->arm.rejected ? kAgain : 1) : 0;
+    const bool stays = watcher.chance.part() < part;
+    if (stays) {
+        function->end_interval(now, spent());
+        function->closed_ns = now.ns;
+    } else {
+        close(function, now);
+    }
+    function->stayed = -std::log1p(-part);
+    if (!stays) return Further::unwanted;
+    begin_interval(function, now, function->pace.length(watcher.quota, watcher.options.period_ns),
+                   watcher.stands_ns / part_of_rounds(*function));
+    return Further::wanted;
 }
 
 }  // namespace tachograph::calls

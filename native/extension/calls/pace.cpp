@@ -18,7 +18,8 @@ int64_t time_for(double calls_per_ns, double calls, int64_t longest_ns) {
 
 Quota Quota::of(uint64_t calls, uint64_t functions) {
     const uint64_t each = calls / std::max<uint64_t>(functions, 1);
-    return {std::max(kFewCalls, each / kRounds), std::max(kFewCalls, each / 2)};
+    const auto interval = static_cast<uint64_t>(static_cast<double>(each) / kRounds / (1 + kStay));
+    return {std::max(kFewCalls, interval), std::max(kFewCalls, each / 2)};
 }
 
 int64_t longest_interval(int64_t period_ns) { return period_ns / kRounds / 2; }

@@ -13,6 +13,13 @@ inline constexpr uint64_t kFewCalls = 32;
 // A period has so many rounds, in each of which a function can be watched for an interval.
 inline constexpr int kRounds = 32;
 inline constexpr uint64_t kSurprise = 8;
+// The part of the rounds in which a function takes part that was rejected: which ones is left to
+// chance. Else nothing would be known of how often it is called until the next period.
+inline constexpr double kAgain = 0.125;
+// The part of the intervals after which the function is watched for another one at once: which ones
+// is left to chance. An interval ends with a call, and calls that come in bursts are those that
+// follow.
+inline constexpr double kStay = 0.25;
 
 // Calls that there is a budget for: in an interval, and in a period of one that goes on.
 struct Quota {

@@ -10,13 +10,16 @@ namespace {
 
 // Where the main thread does not come to it for so long, another one does.
 constexpr int64_t kLateNs = 50'000'000;
-// The part of the rounds in which a function takes part that was rejected: which ones is left to
-// chance. Else nothing would be known of how often it is called until the next period.
-constexpr double kAgain = 0.125;
 // How often the choice looks at what was learned.
 constexpr int64_t kUpdateNs = 10'000'000;
+// The part of the budget that events of exceptions may have.
+constexpr double kExceptions = 0.125;
 // The part of the budget that the beginnings of rounds may have.
 constexpr double kBeginning = 0.25;
+// The part of that which putting events into code may have: the rest is to look at all functions.
+constexpr double kPutting = 0.75;
+// The least part of the functions that takes part in a round.
+constexpr double kLeastPart = 1.0 / 64;
 // What such a look is charged at most: more is time in which the thread had no processor.
 constexpr int64_t kLongestUpdateNs = 1'000'000;
 
@@ -42,6 +45,16 @@ void update(int64_t now_ns) {
     watcher.budget.charge_pause(static_cast<double>(std::min(now() - now_ns, kLongestUpdateNs)));
 }
 
+// The part of the functions that are not watched which take part in a round: to have the
+// interpreter put events into their code has its part of the budget. A program that has imported
+// much has hundreds of functions that are not called any more; once these are watched they cost
+// nothing.
+double part_of_round() {
+    const double affordable = kPutting * kBeginning * watcher.budget.of_period_ns() / kRounds;
+    const double all = watcher.opening_ns * static_cast<double>(watcher.not_open);
+    return all > affordable ? std::max(affordable / all, kLeastPart) : 1;
+}
+
 // Credit that a round needs.
 bool affords_round() {
     return watcher.budget.credit_ns() > watcher.budget.of_period_ns() / kRounds / 2;
@@ -58,9 +71,13 @@ void list_arm(Function* function) {
 // All functions take part again.
 void begin_period(Moment now) {
     watcher.period_ns = watcher.updated_ns = now.ns;
-    watcher.exceptions_ns = 0;
-    if (watcher.exceptions_ignored) watcher.events->exceptions(true);
-    watcher.exceptions_ignored = false;
+    const double earned = kExceptions * watcher.budget.take_earnings();
+    const double most = kExceptions * watcher.budget.of_period_ns();
+    watcher.exceptions_ns = std::min(watcher.exceptions_ns + earned, most);
+    if (watcher.exceptions_ignored && watcher.exceptions_ns > 0) {
+        watcher.events->exceptions(true);
+        watcher.exceptions_ignored = false;
+    }
     g_listed_count = 0;
     uint64_t active = 0;
     for (size_t at = 0; at < watcher.functions.high(); ++at) {
@@ -81,19 +98,25 @@ void begin_period(Moment now) {
     watcher.choice->begin(calls);
 }
 
+double part_of_rounds(const Function& function) {
+    return watcher.round_part * (function.arm.rejected ? kAgain : 1);
+}
+
 void begin_round(Moment now) {
     static struct {
         Function* function;
         double stands_ns;
     } watched[kMostFunctions];
     size_t count = 0;
+    watcher.round_part = part_of_round();
     for (size_t at = 0; at < watcher.functions.high(); ++at) {
         Function* function = watcher.functions.at(at);
         if (!function->code) continue;
         double stands_ns = watcher.stands_ns;
-        if (function->arm.rejected) {
-            if (watcher.chance.part() >= kAgain) continue;
-            stands_ns /= kAgain;
+        const double part = part_of_rounds(*function);
+        if (part < 1) {
+            if (watcher.chance.part() >= part) continue;
+            stands_ns /= part;
         }
         if (function->state == Watch::open) {
             if (function->interval.goes_on) function->quota = watcher.quota.more(function->quota);
@@ -102,8 +125,11 @@ void begin_round(Moment now) {
             stands_ns = 0;  // it was watched until now
         }
         auto* code = const_cast<void*>(function->code);
+        const int64_t begun_cpu_ns = thread_cpu();
         watcher.events->unwatch(code);
         watcher.events->watch(code);
+        const auto took = static_cast<double>(thread_cpu() - begun_cpu_ns);
+        watcher.opening_ns += (took - watcher.opening_ns) / 16;
         watched[count++] = {function, stands_ns};
     }
     // All of this the program has stood still for, and its intervals begin when it goes on.

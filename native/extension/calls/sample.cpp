@@ -35,6 +35,7 @@ void Interval::begin(Moment now, int64_t length, bool on_and_on, double stands, 
     stands_ns = stands;
     spent_ns = spent;
     closed_ns = kNever;
+    stayed = 0;
     calls = 0;
     early = 0;
     due_ns = goes_on && stands_ns <= 0 ? INT64_MAX : now.ns + length;
@@ -44,18 +45,24 @@ void Interval::begin(Moment now, int64_t length, bool on_and_on, double stands, 
 // would be one of chance.
 double Interval::weight(double since_ns) const {
     const auto length = static_cast<double>(length_ns);
-    return 1 / std::expm1(std::clamp(since_ns, length / kMostWeight, length) / stands_ns);
+    if (since_ns >= length) return 1 / std::expm1(length / stands_ns);
+    return 1 / std::expm1(std::max(since_ns, least()) / stands_ns + stayed);
+}
+
+double Interval::least() const {
+    return std::max(static_cast<double>(length_ns) / kMostWeight - stayed * stands_ns, 0.0);
 }
 
 double Interval::weights(double ran) const {
     const auto length = static_cast<double>(length_ns);
-    const double least = length / kMostWeight;
     const auto from = static_cast<double>(opened.ns - closed_ns);
     const double to = from + ran;
-    const auto until = [this](double since) { return std::log(-std::expm1(-since / stands_ns)); };
-    double sum = std::max(std::min(to, least) - from, 0.0) * weight(0);
-    if (to > least && from < length)
-        sum += stands_ns * (until(std::min(to, length)) - until(std::max(from, least)));
+    const auto until = [this](double since) {
+        return std::log(-std::expm1(-since / stands_ns - stayed));
+    };
+    double sum = std::max(std::min(to, least()) - from, 0.0) * weight(0);
+    if (to > least() && from < length)
+        sum += stands_ns * (until(std::min(to, length)) - until(std::max(from, least())));
     return sum + std::max(to - std::max(from, length), 0.0) * weight(length);
 }
 

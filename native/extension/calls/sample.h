@@ -58,6 +58,7 @@ struct Interval {
     double stands_ns = 0;   // mean time between moments at which it may begin; 0: it is no sample
     double spent_ns = 0;    // what watching had taken when it began
     int64_t closed_ns = kNever;  // when it was watched before
+    double stayed = 0;           // -log(1 - the chance that it had been watched on then)
     uint64_t calls = 0;
     double early = 0;            // what calls soon after that count for beyond others
     int64_t due_ns = INT64_MAX;  // on the clock on the wall: its length is not over before
@@ -74,6 +75,8 @@ struct Interval {
   private:
     // What a call counts for that comes so long after the function was watched.
     double weight(double since_ns) const;
+    // Calls that come sooner count for no more.
+    double least() const;
     // The integral of it over `ran` ns from the beginning.
     double weights(double ran) const;
 };

@@ -82,10 +82,12 @@ struct Watcher {
     uint32_t not_open = 0;  // functions that are known and not watched
     uint64_t closings = 0;  // how often that happened to any
 
-    double exceptions_ns = 0;         // what events of exceptions took in this period
-    bool exceptions_ignored = false;  // for the rest of it
+    double exceptions_ns = 0;         // what events of exceptions may still take
+    bool exceptions_ignored = false;  // for the rest of the period
 
     double round_ns = 0;    // what beginning the last round took
+    double opening_ns = 0;  // what it takes to begin to watch one function
+    double round_part = 1;  // of the functions, in the last round
     int64_t period_ns = 0;  // when this one began
     int64_t updated_ns = 0;
     Quota quota;
@@ -105,12 +107,18 @@ extern Watcher watcher;
 Function* learn(void* code, const void* frame, int64_t now_ns);
 // It is a sample that stands for so much time, or none (0).
 void open(Function* function, Moment now, Length length, double stands_ns);
+// One that is watched has such an interval from here on.
+void begin_interval(Function* function, Moment now, Length length, double stands_ns);
 // No further beginnings of its calls are seen.
 void close(Function* function, Moment now);
 // Nor the ends of those that have begun.
 void close_whole(Function* function, Moment now);
-// Whether a function that is called now is not to be watched any more after this call.
-bool is_enough(Function* function, int64_t now_ns);
+// Whether a function that is called now is not to be watched any more after this call: since its
+// interval has its length, or for another reason.
+enum class Enough { no, by_length, yes };
+Enough is_enough(Function* function, int64_t now_ns);
+// The interval is over; by chance another one begins here.
+Further close_or_stay(Function* function, Moment now);
 Spent spent();
 
 // search.cpp
@@ -134,7 +142,9 @@ void end_window(int64_t now_ns);
 void begin_period(Moment now);
 // A function is called for the first time in this period.
 void list_arm(Function* function);
-// All functions that are not rejected are watched for an interval.
+// The part of the rounds in which a function takes part: which ones is left to chance.
+double part_of_rounds(const Function& function);
+// Functions are watched for an interval.
 void begin_round(Moment now);
 void next_round(int64_t now_ns);
 // Settles when the next round begins.

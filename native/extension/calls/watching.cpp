@@ -13,8 +13,6 @@ void count_loss(uint32_t cause) { watcher.api->count_loss(cause); }
 
 namespace {
 
-// The part of a period's budget that exceptions may have.
-constexpr double kExceptions = 0.25;
 // Of events that tell nothing one of so many looks whether the window is over.
 constexpr uint32_t kIgnoredEvents = 8;
 
@@ -170,11 +168,12 @@ Further of_known(void* code, const Does& does) {
 }
 
 // Exceptions have events in all functions, and these cannot be declined: in a program that raises
-// them all the time they are left alone when they have had their part of the period's budget.
+// them all the time (any() over a generator raises one) they are left alone when they have had
+// their part of the budget.
 void charge_exception() {
     if (!watcher.active()) return;
-    watcher.exceptions_ns += watcher.budget.event_ns();
-    if (watcher.exceptions_ns < kExceptions * watcher.budget.of_period_ns()) return;
+    watcher.exceptions_ns -= watcher.budget.event_ns();
+    if (watcher.exceptions_ns > 0) return;
     watcher.turning = true;
     watcher.exceptions_ignored = true;
     watcher.events->exceptions(false);
@@ -271,9 +270,10 @@ Further started(void* code, const void* frame) {
     if (!function && !watcher.events->selective && tg_is_function(code))
         function = learn(code, frame, begun);
     if (!function || function->state != Watch::open) return Further::unwanted;
-    const bool enough = watcher.events->selective && is_enough(function, begun);
+    const Enough enough = watcher.events->selective ? is_enough(function, begun) : Enough::no;
     note(function, frame, now());
-    if (!enough) return Further::wanted;
+    if (enough == Enough::no) return Further::wanted;
+    if (enough == Enough::by_length) return close_or_stay(function, moment(begun));
     close(function, moment(begun));
     return Further::unwanted;
 }

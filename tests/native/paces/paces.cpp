@@ -19,7 +19,6 @@ using namespace tachograph::calls;
 
 constexpr double kSecond = 1e9;
 constexpr int64_t kPeriodNs = 1'000'000'000;
-constexpr double kAgain = 0.125;
 constexpr double kSeconds = 5;
 
 using Random = std::mt19937_64;
@@ -153,7 +152,16 @@ class Watched {
         ++calls_;
         ++seen_;
         interval_.count(at(now).ns);
-        if (over) end(now);
+        if (!over) return;
+        const bool by_length = left_ > 0 && !interval_.goes_on && interval_.has_length(at(now));
+        end(now);
+        stayed_ = 0;
+        if (!by_length) return;
+        const bool rejected = program_.rejected && seen_ > 150;
+        const double part = rejected ? kAgain * kStay : kStay;
+        stayed_ = -std::log1p(-part);
+        if (chance_.part() < part)
+            begin(now, pace_.length(quota_, kPeriodNs), rejected ? kRoundNs / kAgain : kRoundNs);
     }
 
     void finish() {
@@ -201,6 +209,7 @@ class Watched {
         open_ = true;
         interval_.begin(at(now), length.ns, length.goes_on, stands, 0);
         interval_.closed_ns = closed_;
+        interval_.stayed = stayed_;
         left_ = quota_.most(length.goes_on);
     }
 
@@ -252,6 +261,7 @@ class Watched {
     int64_t next_round_ = 0;
     double period_ = 0;
     int64_t closed_ = kNever;
+    double stayed_ = 0;
     double since_ = 0;
     double row_period_ = kSecond;
     double next_row_ = kSecond;
