@@ -13,6 +13,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from ..recording.cells import shown_paths
 from ..recording.opened import Recording
 from ..recording.text import printable
 
@@ -45,6 +46,9 @@ class SourceFile:
     _texts: pa.ChunkedArray = field(repr=False)
     _row: int = 0
     _lines: list[list[str] | None] = field(default_factory=list, repr=False)
+    is_cell: bool = False
+    """Whether it is a cell of a notebook; its path is its number then, which is another one in each run of the cell."""
+    cell_id: str | None = None
 
     @cached_property
     def name(self) -> str:
@@ -84,22 +88,31 @@ class SourceFile:
 def catalogue(recording: Recording) -> list[SourceFile]:
     """The files of a recording, by file id; they stay readable after it is closed."""
     files = recording.table("files")
-    paths, digests, texts = (files.column(name) for name in ("path", "sha256", "source"))
+    digests, cells, ids = (files.column(name).to_pylist() for name in ("sha256", "cell", "cell_id"))
     return [
-        SourceFile(path, digest, texts, row)
-        for row, (path, digest) in enumerate(zip(paths.to_pylist(), digests.to_pylist(), strict=True))
+        SourceFile(path, digest, files.column("source"), row, is_cell=cell is not None, cell_id=cell_id)
+        for row, (path, digest, cell, cell_id) in enumerate(zip(shown_paths(files), digests, cells, ids, strict=True))
     ]
 
 
 def pair_files(base: Sequence[SourceFile], new: Sequence[SourceFile]) -> dict[int, int]:
     """The file of ``new`` for each file of ``base`` that has one, by number."""
     pairs: dict[int, int] = {}
-    by_path = {file.path: number for number, file in enumerate(new)}
-    for number, file in enumerate(base):
-        if file.path in by_path:
-            pairs[number] = by_path[file.path]
+    _pair_by(lambda file: None if file.is_cell else file.path, base, new, pairs)
+    _pair_by(lambda file: file.cell_id, base, new, pairs)
     _Pairs(base, new, pairs).find()
     return pairs
+
+
+def _pair_by(
+    key: Callable[[SourceFile], str | None],
+    base: Sequence[SourceFile],
+    new: Sequence[SourceFile],
+    pairs: dict[int, int],
+) -> None:
+    """Adds pairs of those that have the same key; where several of one side have it, the last of them."""
+    own, other = ({key(file): number for number, file in enumerate(side)} for side in (base, new))
+    pairs |= {number: other[told] for told, number in own.items() if told is not None and told in other}
 
 
 class _Pairs:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import ids
 
+from .cells import shown_paths
 from .compat.linetable import NO_INSTRUCTION, lines_of
 from .opened import Recording
 from .template_lines import TemplateLines
@@ -30,6 +31,7 @@ class CallTree(Tree):
     function_lines: NDArray[np.int64]
     """First line of each function."""
     paths: list[str]
+    """Of the files by id, as they are shown: cells of a notebook by their numbers."""
 
 
 def load_tree(recording: Recording) -> CallTree:
@@ -53,5 +55,5 @@ def load_tree(recording: Recording) -> CallTree:
         function_names=list(names),
         function_files=np.array(files_of, np.int64),
         function_lines=templates.of(function_code, np.array(lines_of_functions, np.int64)),
-        paths=files.column("path").to_pylist(),
+        paths=shown_paths(files),
     )

@@ -60,6 +60,7 @@ class Assembled:
         log: ProcessLog,
         of_rows: list[dict[str, Any]],
         gpu: GpuFacts,
+        texts_torn: int = 0,
     ) -> None:
         self.spec = spec
         self.tables = tables
@@ -69,6 +70,7 @@ class Assembled:
         self._log = log
         self._of_rows = of_rows
         self._gpu = gpu
+        self._texts_torn = texts_torn
 
     def batches(self, name: str) -> Iterator[pa.Table]:
         """The rows of a table that is not in ``tables``, in exact order of time, a bounded piece at a time.
@@ -132,7 +134,7 @@ class Assembled:
                 if count
             ]
         ledger += self._of_rows
-        whole = {"records_torn": self._log.torn, "processes_unlisted": self._log.unlisted}
+        whole = {"records_torn": self._log.torn + self._texts_torn, "processes_unlisted": self._log.unlisted}
         for name, count in self._gpu.losses.items():
             whole[name] = whole.get(name, 0) + count
         return ledger + [{"process": None, "loss": name, "count": count} for name, count in whole.items() if count]
@@ -255,18 +257,19 @@ def assemble(
         ids = id_maps(facts.number, thread_ids[index], stack_ids[index], paths, frames)
         maps.append(_ProcessMaps(ids, native.remapped(index)))
     gpu = read_gpu(spool, processes)
+    texts, texts_torn = spool.told_texts()
     tables = {
         "processes": processes_table(
             rows, {facts.number: facts for facts in processes}, exit_statuses or {}, spec, log.window_ns
         ),
         "threads": threads,
-        **contexts.tables(spec, read_source, store_sources),
+        **contexts.tables(spec, read_source, store_sources, texts),
         **native.tables(spec, resolve),
         "native_stacks": tree.table(spec),
         "spans": spans_table(processes, thread_ids, spec),
         "gpu_devices": gpu.devices_table(spec),
     }
-    return Assembled(spec, tables, chunks, maps, processes, log, losses_of_rows(rows), gpu)
+    return Assembled(spec, tables, chunks, maps, processes, log, losses_of_rows(rows), gpu, texts_torn)
 
 
 def _losses(process: ProcessFacts, spec: Specification) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tokenize
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..schema import MAX_STACK_DEPTH, Specification
@@ -13,6 +13,7 @@ from .arrow_columns import clean_text, table_of
 from .layout import NONE, Code, Stack
 from .line_table import reduce_line_table
 from .process_definitions import ProcessFacts
+from .told_texts import ToldText
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,8 +91,14 @@ class ContextTree:
                 seen.setdefault(code, set()).add(instruction)
         return seen
 
-    def tables(self, spec: Specification, read_source: ReadSource | None, store_sources: bool) -> dict[str, pa.Table]:
-        """The three tables; ``read_source`` is asked for every file once."""
+    def tables(
+        self,
+        spec: Specification,
+        read_source: ReadSource | None,
+        store_sources: bool,
+        told: Mapping[str, ToldText],
+    ) -> dict[str, pa.Table]:
+        """The three tables; ``read_source`` is asked once for every file whose text was not ``told``."""
         files = [self._files.setdefault(key[0], len(self._files)) for key in self._codes]
         seen = self._instructions_seen()
         codes = [
@@ -108,7 +115,7 @@ class ContextTree:
                 range(len(files)), files, self._codes, strict=True
             )
         ]
-        sources = [_source(path, read_source, store_sources) for path in self._files]
+        sources = [_source(path, told.get(path), read_source, store_sources) for path in self._files]
         nodes = [
             (
                 stack,
@@ -136,11 +143,19 @@ class ContextTree:
         }
 
 
-def _source(path: str, read_source: ReadSource | None, store: bool) -> tuple[str | None, int | None, str | None]:
-    data = read_source(path) if read_source is not None else None
-    if data is None:
-        return None, None, None
-    return hashlib.sha256(data).hexdigest(), len(data), source_text(data) if store else None
+_Source = tuple[str | None, int | None, str | None, int | None, str | None]
+"""The columns of ``files`` from ``sha256`` on."""
+
+
+def _source(path: str, told: ToldText | None, read_source: ReadSource | None, store: bool) -> _Source:
+    if told is not None:
+        data = told.data
+        text = clean_text(told.text) if store else None
+        return hashlib.sha256(data).hexdigest(), len(data), text, told.cell, told.cell_id and clean_text(told.cell_id)
+    read = read_source(path) if read_source is not None else None
+    if read is None:
+        return None, None, None, None, None
+    return hashlib.sha256(read).hexdigest(), len(read), source_text(read) if store else None, None, None
 
 
 def source_text(data: bytes) -> str | None:

@@ -26,6 +26,7 @@ from .layout import (
 from .process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LOG_NAME, MAX_LOG_SIZE, ProcessLog, decode_log, joined
 from .records import record_header
 from .segment import Segment, read_segment
+from .told_texts import TEXTS_NAME, ToldText, read_texts
 
 SPOOL_NAME = "spool"
 """Name of the spool in a recording."""
@@ -240,6 +241,15 @@ class SpoolDirectory:
         if segment.seq != seq:
             raise FormatError(f"gpu.{seq:06}.seg says that it is segment {segment.seq}")
         return segment
+
+    def told_texts(self) -> tuple[dict[str, ToldText], int]:
+        """The texts of code that no file has, by ``co_filename``; and how many of them are damaged.
+
+        Errors:
+            FormatError: the directory cannot be listed.
+        """
+        names = sorted((int(match[1]), name) for name in _names(self.path) if (match := TEXTS_NAME.fullmatch(name)))
+        return read_texts([self.path / name for _, name in names])
 
     def _parts(self, beginning: str = "") -> Iterator[tuple[str, Part]]:
         if self.parts_path.is_dir():

@@ -12,11 +12,13 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tachograph.format.plain_records import record_class
 from tachograph.recorder.attached.keywords import options_from
+from tachograph.recorder.attached.texts import TextTeller
 from tachograph.recorder.problems import RecordingError, Refused, one_line
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from tachograph.recorder.attached.texts import Cells
     from tachograph.recorder.command.options import Options
 
 BESIDE = "from tachograph.recorder.attached.beside import main; main()"
@@ -39,12 +42,13 @@ MOST_ANSWER = 1 << 16
 class Recording:
     """A recording of this process that is on: where it is, and the process beside it, on the other end of ``control``.
 
-    ``pid`` tells the process from its forks.
+    ``pid`` tells the process from its forks. ``texts`` is None where no sources are wanted.
     """
 
     path: Path
     pid: int
     control: _socket.socket
+    texts: TextTeller | None
 
 
 class Recorded:
@@ -68,19 +72,20 @@ class Recorded:
             end()
 
 
-def begin(path: str | os.PathLike[str], given: Mapping[str, Any]) -> Path:
+def begin(path: str | os.PathLike[str], given: Mapping[str, Any], cells: Cells | None = None) -> Path:
     """Begin to record this process into ``path``, a directory that is made; returns its absolute path.
 
+    ``cells`` knows which code is a cell of a notebook (texts.py).
     Raises RecordingError, with one line, if that is not possible; then all is as it was.
     """
     options = options_from(given)
     native = _native()
     _check_free(native)
     directory = Path(os.fspath(path)).absolute()
-    if not native.claim(Recording(directory, os.getpid(), None)):  # type: ignore[arg-type]  # until it is on
+    if not native.claim(Recording(directory, os.getpid(), None, None)):  # type: ignore[arg-type]  # until it is on
         raise RecordingError("another thread begins a recording of this process at this moment")
     try:
-        recording = _start(native, directory, options)
+        recording = _start(native, directory, options, cells)
     except Refused as refused:
         raise RecordingError(_in_keywords(refused.message)) from None
     finally:
@@ -88,6 +93,13 @@ def begin(path: str | os.PathLike[str], given: Mapping[str, Any]) -> Path:
     native.claim(recording)
     atexit.register(_end_at_exit)
     return directory
+
+
+def tell_texts() -> None:
+    """Tell the recording of this process, if one is on, texts that were made meanwhile: should it be killed."""
+    recording = _native().claimed()
+    if recording is not None and recording.pid == os.getpid():
+        _tell(recording)
 
 
 def end() -> Path:
@@ -104,6 +116,7 @@ def end() -> Path:
     atexit.unregister(_end_at_exit)
     again = native.disarm()
     native.unclaim()
+    _tell(recording)
     answer = _finish(recording)
     if not again:
         answer.setdefault("problem", "a thread could not be waited for: this process cannot be recorded again")
@@ -139,7 +152,7 @@ def _check_free(native: Any) -> None:
         raise RecordingError("this process is being recorded already, by 'tachograph record'")
 
 
-def _start(native: Any, directory: Path, options: Options) -> Recording:
+def _start(native: Any, directory: Path, options: Options, cells: Cells | None) -> Recording:
     from tachograph.recorder.command.manifests import manifest_parameters, new_manifest
     from tachograph.recorder.command.support import preload_library
 
@@ -168,8 +181,9 @@ def _start(native: Any, directory: Path, options: Options) -> Recording:
     finally:
         if broker is not None:
             broker[1].close()
-    recording = Recording(directory, os.getpid(), control)
+    recording = Recording(directory, os.getpid(), control, TextTeller(spool, cells) if options.sources else None)
     try:
+        _tell(recording)
         _arm(native, spool, options, None if broker is None else broker[0], memory_at_once=not overcommits())
     except RecordingError:
         _finish(recording)
@@ -244,6 +258,12 @@ def _start_beside(
     return ours
 
 
+def _tell(recording: Recording) -> None:
+    if recording.texts is not None:
+        with suppress(OSError):  # the disk is full, or the recording was removed: then these texts are unknown
+            recording.texts.tell()
+
+
 def _finish(recording: Recording) -> dict[str, Any]:
     """Let the process beside this one complete the recording; what it says of it."""
     text = b""
@@ -266,4 +286,5 @@ def _end_at_exit() -> None:
     if recording is not None and recording.control is not None and recording.pid == os.getpid():
         native.disarm()
         native.unclaim()
+        _tell(recording)
         recording.control.close()

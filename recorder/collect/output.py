@@ -33,7 +33,7 @@ _PROBED = b"TACHTEST"
 _OURS = r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+"
 _OURS_IN_SPOOL = (
     r"\d+-\d+\.(ctl|\d{6,}\.seg)|gpu\.\d{6,}\.seg|arm-error\.txt|probe\.tmp|recorder\.json"
-    r"|processes(\.kept|\.cut)?\.log|rotation\.json|\.tmp-[\w.-]+"
+    r"|processes(\.kept|\.cut)?\.log|texts\.\d{6,}\.jsonl|rotation\.json|\.tmp-[\w.-]+"
 )
 _OURS_IN_PARTS = r"(\.tmp-)?\d+-\d+\.\d{6,}-\d{6,}(\.\d+)?"
 _OURS_IN_PART = r"[a-z_]+\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+"

@@ -14,10 +14,20 @@ function showThemes() {
     if (value === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = value;
   };
+  // In a notebook "auto" is what the notebook looks like, which it tells; a sandbox hides it from the page.
+  let around = "auto";
   const known = ["light", "dark"].includes(store()) ? store() : "auto";
-  apply(known);
+  let chosen = known;
+  const show = () => apply(chosen === "auto" ? around : chosen);
+  show();
+  addEventListener("message", (event) => {
+    if (event.source !== parent || parent === window || !["light", "dark"].includes(event.data?.tachographTheme)) return;
+    around = event.data.tachographTheme;
+    show();
+  });
   byId("theme").replaceChildren(...choice("Colours", [["auto", "auto"], ["light", "light"], ["dark", "dark"]], known, (value) => {
-    apply(value);
+    chosen = value;
+    show();
     store(value);
   }).children);
 }

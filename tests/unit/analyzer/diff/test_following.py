@@ -250,3 +250,32 @@ def test_files_that_might_be_either_of_two_are_not_paired() -> None:
 
 def test_frozen_modules_are_paired_by_name_only() -> None:
     assert pair_files([file("<frozen a>", None)], [file("<frozen b>", None), file("<frozen a>", None)]) == {0: 1}
+
+
+def cell(number: int, text: str, cell_id: str | None = None) -> SourceFile:
+    return SourceFile(
+        f"In [{number}]", None, pa.chunked_array([pa.array([text], pa.string())]), is_cell=True, cell_id=cell_id
+    )
+
+
+def test_runs_of_a_cell_are_paired_by_its_id_and_not_by_their_numbers() -> None:
+    base = [cell(3, "a = 1\n", "one"), cell(4, "b = 2\n", "two")]
+    new = [cell(4, "a = 1000\n", "one"), cell(5, "b = 2000\n", "two")]
+    assert pair_files(base, new) == {0: 0, 1: 1}
+
+
+def test_of_several_runs_of_a_cell_the_last_ones_are_paired() -> None:
+    base = [cell(3, "a = 1\n", "one"), cell(4, "a = 2\n", "one")]
+    assert pair_files(base, [cell(7, "a = 3\n", "one"), cell(8, "a = 4\n", "one")]) == {1: 1}
+
+
+def test_cells_of_one_number_and_without_ids_are_paired_only_if_their_texts_are_alike() -> None:
+    text = "first = load()\nsecond = clean(first)\nprint(second)\n"
+    assert pair_files([cell(3, text)], [cell(3, text.replace("print", "show"))]) == {0: 0}
+    assert pair_files([cell(3, text)], [cell(3, "import os\nos.getcwd()\n")]) == {}
+
+
+def test_an_edited_cell_under_another_number_has_not_moved() -> None:
+    linked = Link([cell(3, "x = 1\ny = f(x)\n", "one")], [cell(5, "y = f(x)\n", "one")], [], [])
+    assert linked.forward.line(0, 2) == (0, 1)
+    assert linked.line_status((0, 2), (0, 1)) is Status.SAME

@@ -1,0 +1,130 @@
+"""Makes what is shown of a recording, in a process of its own.
+
+So what the analyzer needs (pandas and more) is not in the session's process, whose memory and modules stay what the
+user's own code makes of them; and an interrupt ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from tachograph.analyzer.profile.profile import Profile
+
+WIDTH = 110
+"""Characters of a line of the text; what a cell's output has room for."""
+
+RUNS = "from tachograph.notebook.reading import main; main()"
+
+
+class Shown(NamedTuple):
+    """A report: the page, and the same as text."""
+
+    page: str
+    text: str
+
+
+class UnreadError(Exception):
+    """A recording could not be read; the message is one line."""
+
+
+def read(paths: Sequence[Path], title: str, **options: Any) -> Shown:
+    """The report of a recording under a title, or the difference of two.
+
+    ``options`` are, of a difference, ``anyway`` and ``shares`` (docs/reference/cli.md).
+
+    Errors:
+        UnreadError: it cannot be made.
+    """
+    wanted = {
+        "paths": list(map(os.fspath, paths)),
+        "title": title,
+        "modules": list(map(os.path.abspath, sys.path)),
+        "options": options,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", "import sys, json; sys.path += [place for place in json.loads(sys.argv[1])"
+         f"['modules'] if place not in sys.path]; {RUNS}", json.dumps(wanted)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={key: value for key, value in os.environ.items() if not key.startswith("TACHOGRAPH_")},
+        start_new_session=True,  # an interrupt of the session is not its own
+    )  # fmt: skip
+    try:
+        out, said = process.communicate()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode == 0:
+        return Shown(**json.loads(out))
+    lines = said.decode("utf-8", "replace").strip().splitlines() or [f"the reader ended with {process.returncode}"]
+    raise UnreadError(lines[-1])
+
+
+def main() -> None:
+    """Read what ``sys.argv[1]`` names, and write the report to the standard output; errors are one line."""
+    from tachograph.format import FormatError
+
+    wanted = json.loads(sys.argv[1])
+    try:
+        shown = _report(wanted) if len(wanted["paths"]) == 1 else _difference(wanted)
+    except FormatError as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        sys.exit(2)
+    json.dump(shown._asdict(), sys.stdout)
+
+
+def _report(wanted: dict[str, Any]) -> Shown:
+    from tachograph.analyzer.profile.profile import Question
+    from tachograph.analyzer.recording.opened import Recording
+    from tachograph.analyzer.render.html.page import report
+    from tachograph.analyzer.render.terminal.report import show
+    from tachograph.analyzer.report_data.report_data import build_report_data
+    from tachograph.analyzer.report_data.views import build_views
+
+    with Recording(wanted["paths"][0]) as recording:
+        question = Question()
+        data = build_report_data(recording, question)
+        data = replace(data, profile=_under(data.profile, wanted["title"]))
+        page = report(data, views=build_views(recording, question, data))
+        text, console = _console()
+        show(data.profile, console)
+    return Shown(page, text.getvalue())
+
+
+def _difference(wanted: dict[str, Any]) -> Shown:
+    from tachograph.analyzer.diff.compare import diff
+    from tachograph.analyzer.profile.profile import Question
+    from tachograph.analyzer.render.html.difference import page
+    from tachograph.analyzer.render.terminal.difference import show
+
+    base, new = map(Path, wanted["paths"])
+    result = diff([base], [new], Question(), **wanted["options"])
+    compared = [replace(run, profile=_under(run.profile, wanted["title"])) for run in result.new]
+    result = replace(result, new=compared)
+    text, console = _console()
+    show(result, console)
+    return Shown(page(result), text.getvalue())
+
+
+def _under(profile: Profile, title: str) -> Profile:
+    """The profile under a title in place of the program's command line, which of a kernel says nothing to its user."""
+    return replace(profile, metadata=replace(profile.metadata, program=title))
+
+
+def _console() -> tuple[StringIO, Console]:
+    from rich.console import Console
+
+    text = StringIO()
+    return text, Console(file=text, width=WIDTH, highlight=False, markup=False, emoji=False, color_system=None)
