@@ -22,6 +22,12 @@ from tachograph.recorder.problems import Refused, one_line
 # nothing.
 SUBCOMMANDS = {
     "record": ("tachograph.recorder.command.record_command", "record", "Run a Python program and record it."),
+    "attach": ("tachograph.recorder.attached.attach", "attach_command", "Record a program that runs already."),
+    "standby": (
+        "tachograph.recorder.attached.standby_command",
+        "standby_command",
+        "Run a program that can be attached to.",
+    ),
     "recover": (
         "tachograph.recorder.command.recover",
         "recover",
@@ -147,7 +153,7 @@ def _project_of(error: click.ClickException) -> str | None:
 
 def missing_dependency(command: str, module: str) -> str:
     """One line that says what to install when ``command`` cannot import ``module``."""
-    wanted = "tachograph" if command in ("record", "recover", "upload") else "tachograph[analyze]"
+    wanted = "tachograph" if command in ("record", "attach", "standby", "recover", "upload") else "tachograph[analyze]"
     return f"'tachograph {command}' needs {module}, which is not installed here; type: pip install '{wanted}'"
 
 

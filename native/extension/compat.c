@@ -363,6 +363,20 @@ const int tg_counts_threads_after_fork_functions = 1;
 const int tg_counts_threads_after_fork_functions = 0;
 #endif
 
+#if PY_VERSION_HEX >= 0x030C0000
+const int tg_counts_threads = 1;
+#else
+const int tg_counts_threads = 0;
+#endif
+
+int tg_is_finalizing(void) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
 const void* tg_evaluation_loop(void) {
     const void* address;
     PyObject* (*function)(PyThreadState*, struct _PyInterpreterFrame*, int) =

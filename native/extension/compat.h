@@ -126,6 +126,12 @@ PyObject* tg_local_variable(PyFrameObject* frame, const char* name);
 // since 3.13; before them up to 3.12.
 extern const int tg_counts_threads_after_fork_functions;
 
+// Whether os.fork counts the threads of the process at all, and warns of several: since 3.12.
+extern const int tg_counts_threads;
+
+// Whether the interpreter has begun to end: other threads can take the GIL no more.
+int tg_is_finalizing(void);
+
 // An address in the evaluation loop.
 const void* tg_evaluation_loop(void);
 

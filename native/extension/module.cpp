@@ -2,10 +2,12 @@
 #include "calls/watching.h"
 #include "codes.h"
 #include "compat.h"
+#include "forks.h"
 #include "memory.h"
 #include "names.h"
 #include "orphan.h"
 #include "source_lines.h"
+#include "standby.h"
 #include "symbols.h"
 #include "tachograph/api.h"
 #include "walker.h"
@@ -41,78 +43,28 @@ const tg_api* find_api() {
     return g_api;
 }
 
-// CPython counts the process's threads right after a fork of its own, and warns if there are
-// several: then the helper comes back when the interpreter is through with the fork. A fork by
-// native code counts no threads, and its end is not told: then the helper comes back at once.
-thread_local bool t_interpreter_forks = false;
-
 void after_fork() {
-    if (!t_interpreter_forks) g_api->restart_helper();
+    if (!forks::interpreter_forks()) g_api->restart_helper();
 }
 
-// The frame of the main thread that has called os.fork, held until the helper is back.
-PyFrameObject* g_forking = nullptr;
-
-// Whether the main thread is still in a call that `g_forking` makes: a function of
-// register_at_fork.
-bool in_a_call_of_the_forking_frame() {
-    py::object frame = py::reinterpret_steal<py::object>(
-        reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
-    const auto is_forking = [](const py::object& one) {
-        return one.ptr() == reinterpret_cast<PyObject*>(g_forking);
-    };
-    if (is_forking(frame)) return false;
-    while (frame && !is_forking(frame))
-        frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(
-            PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(frame.ptr()))));
-    return static_cast<bool>(frame);
-}
-
-// A pending call: the interpreter makes it where it next looks for signals. That may be in one of
-// the functions of register_at_fork; then it is put off.
-int restart_when_fork_has_returned(void*) {
-    if (in_a_call_of_the_forking_frame() &&
-        Py_AddPendingCall(restart_when_fork_has_returned, nullptr) == 0)
-        return 0;
-    Py_CLEAR(g_forking);
-    g_api->restart_helper();
-    return 0;
-}
-
-// Functions of register_at_fork stay.
-bool g_forks_watched = false;
-
-void before_fork() {
-    if (g_api->active() == 0) return;
-    t_interpreter_forks = true;
-    if (tg_counts_threads_after_fork_functions && getpid() == gettid())
-        Py_XSETREF(g_forking, PyThreadState_GetFrame(PyThreadState_Get()));
-}
-
-// Where the threads are counted behind the functions of register_at_fork, the helper comes back in
-// the main thread when os.fork has returned. In another one there are several threads anyway.
-void restart_helper_after_fork() {
-    if (getpid() == gettid() && g_forking &&
-        Py_AddPendingCall(restart_when_fork_has_returned, nullptr) == 0)
-        return;
-    g_api->restart_helper();
-}
-
-void watch_forks() {
-    py::module_::import("os").attr("register_at_fork")(
-        py::arg("before") = py::cpp_function(before_fork),
-        py::arg("after_in_parent") = py::cpp_function([] {
-            t_interpreter_forks = false;
-            restart_helper_after_fork();
-        }),
-        py::arg("after_in_child") = py::cpp_function([] {
-            t_interpreter_forks = false;
-            Py_CLEAR(g_forking);
-            const std::string name = name_of_this_thread();
-            const bool recorded = g_api->arm_again(name.data(), name.size()) == 0;
-            calls::after_fork_in_child(recorded);
-        }));
-}
+constexpr forks::Hooks kForkHooks{
+    .before = [] { standby::before_fork(); },
+    .has_threads = [] { return (g_api && g_api->active() != 0) || standby::left_for_fork(); },
+    .come_back =
+        [] {
+            if (g_api) g_api->restart_helper();
+            standby::come_back();
+        },
+    .in_child =
+        [] {
+            if (g_api) {
+                const std::string name = name_of_this_thread();
+                const bool recorded = g_api->arm_again(name.data(), name.size()) == 0;
+                calls::after_fork_in_child(recorded);
+            }
+            standby::begin_in_child();
+        },
+};
 
 // A pending call, in the main thread.
 int turn_calls(void*) {
@@ -244,10 +196,11 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
         .is_header = [](uint64_t address,
                         uint64_t size) { return g_walker->is_header(address, size) ? 1 : 0; },
     };
+    standby::leave_out(g_api);
     char error[512] = {};
     if (g_api->arm(&options, &functions, error, sizeof error) != 0) throw std::runtime_error(error);
     watch_code_deaths();  // none can have died since: the GIL was held
-    if (!std::exchange(g_forks_watched, true)) watch_forks();
+    forks::watch(kForkHooks);
     g_memory_is_seen = memory && watch_memory(g_api, !g_attached);
     if (!memory && redundancy != 0) watch_releases(g_api);
 }
@@ -334,6 +287,13 @@ PYBIND11_MODULE(_native, module) {
             if (g_attached) g_api->name_thread(static_cast<pid_t>(tid), name.data(), name.size());
         },
         py::arg("tid"), py::arg("name"));
+    module.def(
+        "stand_by",
+        [](py::function answer, bool once) {
+            forks::watch(kForkHooks);
+            return standby::begin(answer.release().ptr(), once);
+        },
+        py::arg("answer"), py::arg("once"));
     module.def("start_orphan", &start_orphan, py::arg("arguments"), py::arg("environment"),
                py::arg("descriptors"));
     module.def(

@@ -8,7 +8,9 @@ from typing import Any
 from tachograph.recorder.command.options import OPTIONS, Option, Options
 from tachograph.recorder.problems import RecordingError, Refused
 
-_COMMANDS_OWN = {"sampler", "redundancy", "include", "exclude", "rotate", "keep", "snapshot_signal", "quiet"}
+_COMMANDS_OWN = {
+    "sampler", "redundancy", "accesses", "include", "exclude", "rotate", "keep", "snapshot_signal", "quiet",
+}  # fmt: skip
 """Fields of Options that only the command can do: it is there before the program is, or beside it for good."""
 _UNITS = ("_ms", "_s")
 

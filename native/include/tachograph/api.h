@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 11u
+#define TG_API_VERSION 12u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -186,6 +186,8 @@ struct tg_api {
     // -1: but that there can be no other recording of this process.
     int (*configure)(const char* spool, const char* config);
     int (*disarm)(void);
+    // A thread of the recorder's own, 0 for none: it is not recorded. Before `arm`, or at its start.
+    void (*leave_out)(pid_t tid);
     // The Python name of a thread that ran already, UTF-8.
     void (*name_thread)(pid_t tid, const char* name, size_t length);
 

@@ -154,6 +154,7 @@ constexpr tg_api kApi = {
     .exiting = lifecycle::exiting,
     .configure = api_configure,
     .disarm = [] { return lifecycle::disarm() ? 0 : -1; },
+    .leave_out = lifecycle::leave_out,
     .name_thread = api_name_thread,
     .knows_pools = [](const tg_pools* pools) { return domains::known(*pools) ? 1 : 0; },
     .wrap_allocator =

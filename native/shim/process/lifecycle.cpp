@@ -282,6 +282,8 @@ void pause(bool yes) {
     write_state(yes ? StateEvent::paused : StateEvent::resumed);
 }
 
+void leave_out(pid_t tid) { survey::leave_out(tid); }
+
 void restart_helper() {
     if (recording()) helper::start();
 }
@@ -292,6 +294,7 @@ void begin_thread(const char* python_name, size_t length) {
     const AtWork at_work;
     if (kernel::getpid() != g.pid || !recording()) return;
     const pid_t tid = kernel::gettid();
+    if (tid == survey::left_out()) return;
     threads::Thread* thread = threads::find(tid);  // the sweep may have come first
     const bool swept = thread != nullptr;
     if (!swept) thread = threads::add(tid, tid == g.pid, kernel::monotonic_ns());

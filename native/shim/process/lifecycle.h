@@ -18,6 +18,8 @@ void finish();
 // of the program could not be waited for; the recording is whole all the same.
 bool disarm();
 void pause(bool yes);
+// A thread of the extension's own, 0 for none: it is not recorded.
+void leave_out(pid_t tid);
 void restart_helper();
 // The interpreter begins to shut down.
 void exiting();

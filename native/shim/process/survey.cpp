@@ -8,6 +8,7 @@
 #include "waits/blocked.h"
 
 #include <fcntl.h>
+#include <atomic>
 #include <cstring>
 
 namespace tachograph::survey {
@@ -31,6 +32,7 @@ struct Unknown {
 
 struct State {
     Unknown last;
+    std::atomic<pid_t> left_out{0};
 };
 constinit State g;
 
@@ -67,7 +69,7 @@ bool look(bool at_once, pid_t helper) {
             read_decimal(buffer + at + 19, &name);
             const auto tid = static_cast<pid_t>(name);
             at += length;
-            if (tid <= 0 || tid == helper) continue;
+            if (tid <= 0 || tid == helper || tid == left_out()) continue;
             ++others;
             main = main || tid == pid;
             if (threads::find(tid)) continue;
@@ -85,6 +87,10 @@ bool look(bool at_once, pid_t helper) {
     // The first thread stays in the list until the process is gone.
     return others > (main ? 1 : 0) || (main && !blocked::is_dead(pid));
 }
+
+void leave_out(pid_t tid) { g.left_out.store(tid, std::memory_order_relaxed); }
+
+pid_t left_out() { return g.left_out.load(std::memory_order_relaxed); }
 
 void forget() { g.last = {}; }
 

@@ -10,6 +10,10 @@ namespace tachograph::survey {
 // lives.
 bool look(bool at_once, pid_t helper);
 
+// A thread that is none of the program's, 0 for none.
+void leave_out(pid_t tid);
+pid_t left_out();
+
 // In a forked child: nothing is known of its threads.
 void forget();
 

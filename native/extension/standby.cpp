@@ -1,0 +1,399 @@
+#include "standby.h"
+
+#include "compat.h"
+#include "tachograph/api.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+namespace tachograph::standby {
+namespace {
+
+constexpr size_t kLongestRequest = 64 * 1024;
+constexpr size_t kStack = 1024 * 1024;  // address space; Python's imports run on it
+constexpr time_t kSlowestClientS = 5;
+constexpr time_t kLongestIdleOnceS = 60;
+constexpr int64_t kLeaveNs = 500'000'000;
+// Out of the way of programs that count on the numbers of their descriptors.
+constexpr int kFirstDescriptor = 200;
+
+// A descriptor and the file that it was ours for: a program may close any, and open others.
+struct Descriptor {
+    int number = -1;
+    ino_t inode = 0;
+
+    bool ours() const {
+        struct stat status;
+        return number >= 0 && fstat(number, &status) == 0 && S_ISSOCK(status.st_mode) &&
+               status.st_ino == inode;
+    }
+    void take(int fd) {
+        struct stat status;
+        number = fd;
+        inode = fstat(fd, &status) == 0 ? status.st_ino : 0;
+    }
+    void drop() {
+        if (ours()) close(number);
+        number = -1;
+    }
+};
+
+enum Phase : int { off, waiting, serving, leaving };
+
+struct State {
+    std::atomic<int> phase{off};
+    std::atomic<pid_t> tid{0};
+    std::atomic<bool> left{false};  // for a fork, and is to come back
+    bool once = false;
+    bool hooked = false;
+    pthread_t thread{};
+    Descriptor listener;
+    Descriptor held;  // a client that is answered again, or is told to be gone
+    Descriptor next;  // a client that came while the thread was about to leave
+    sockaddr_un address{};
+    socklen_t address_size = 0;
+    PyObject* answer = nullptr;  // both under the GIL
+    PyObject* held_for = nullptr;
+    const tg_api* api = nullptr;
+    // As the C library has it: a recording that is on changes our import table.
+    int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = nullptr;
+};
+State g;
+
+int64_t now_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1'000'000'000) + now.tv_nsec;
+}
+
+// 0 or an errno.
+int listen_anew() {
+    g.listener.drop();
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+        random = static_cast<uint64_t>(now_ns());
+    const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (made < 0) return errno;
+    const int high = fcntl(made, F_DUPFD_CLOEXEC, kFirstDescriptor);
+    if (high >= 0) close(made);
+    const int fd = high >= 0 ? high : made;
+    g.address.sun_family = AF_UNIX;
+    const int length = snprintf(g.address.sun_path + 1, sizeof g.address.sun_path - 1,
+                                "tachograph-standby-%d-%016llx", static_cast<int>(getpid()),
+                                static_cast<unsigned long long>(random));
+    g.address_size =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<size_t>(length));
+    if (bind(fd, reinterpret_cast<sockaddr*>(&g.address), g.address_size) != 0 ||
+        listen(fd, 16) != 0) {
+        const int error = errno;
+        close(fd);
+        return error;
+    }
+    if (g.once) {
+        const timeval limit{kLongestIdleOnceS, 0};
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    }
+    g.listener.take(fd);
+    return 0;
+}
+
+// A client may be slow, but not for ever: no other one is answered meanwhile.
+void hurry(int fd) {
+    const timeval limit{kSlowestClientS, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+bool send_all(int fd, const char* text, size_t size) {
+    while (size > 0) {
+        const ssize_t sent = send(fd, text, size, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) return false;
+        text += sent;
+        size -= static_cast<size_t>(sent);
+    }
+    return true;
+}
+
+// One line; empty if there is none.
+std::string request_of(int fd) {
+    std::string text;
+    char part[4096];
+    const int64_t limit = now_ns() + kSlowestClientS * 1'000'000'000;
+    while (text.empty() || text.back() != '\n') {
+        const ssize_t got = recv(fd, part, sizeof part, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0 || text.size() + static_cast<size_t>(got) > kLongestRequest ||
+            now_ns() > limit)
+            return {};
+        text.append(part, static_cast<size_t>(got));
+    }
+    return text;
+}
+
+bool is_same_user(int fd, bool* own) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+    *own = peer.pid == getpid();
+    return peer.uid == geteuid();
+}
+
+// With the GIL: what Python says, of `request`, or that the client that was held has gone. A C
+// string that is to be freed; whether the client is held. No object of C++ is alive here: taking
+// the GIL may end the thread.
+char* ask_python(const char* request, size_t size, bool held, size_t* length, bool* holds) {
+    *holds = false;
+    PyObject* text = request ? PyBytes_FromStringAndSize(request, static_cast<Py_ssize_t>(size))
+                             : Py_NewRef(Py_None);
+    PyObject* before = held && g.held_for ? Py_NewRef(g.held_for) : Py_NewRef(Py_None);
+    PyObject* pair = text ? PyObject_CallFunctionObjArgs(g.answer, text, before, nullptr) : nullptr;
+    Py_XDECREF(text);
+    Py_DECREF(before);
+    char* copy = nullptr;
+    PyObject* answer = nullptr;
+    PyObject* holds_for = nullptr;
+    if (pair && PyArg_ParseTuple(pair, "SO", &answer, &holds_for)) {
+        *length = static_cast<size_t>(PyBytes_GET_SIZE(answer));
+        copy = static_cast<char*>(malloc(*length + 1));
+        if (copy) memcpy(copy, PyBytes_AS_STRING(answer), *length);
+        *holds = holds_for != Py_None;
+        if (held || *holds) Py_XSETREF(g.held_for, *holds ? Py_NewRef(holds_for) : nullptr);
+    }
+    PyErr_Clear();
+    Py_XDECREF(pair);
+    return copy;
+}
+
+bool holds_interpreter(PyGILState_STATE* state) {
+    if (tg_is_finalizing()) return false;
+    *state = PyGILState_Ensure();
+    return true;
+}
+
+// Asks Python and answers the client; whether the client is held from now on.
+bool serve(int fd, const char* request, size_t size, bool held) {
+    PyGILState_STATE state;
+    if (!holds_interpreter(&state)) return false;
+    size_t length = 0;
+    bool holds = false;
+    char* answer = ask_python(request, size, held, &length, &holds);
+    PyGILState_Release(state);
+    if (answer && request && fd >= 0) send_all(fd, answer, length);
+    free(answer);
+    return holds;
+}
+
+void serve_new(int fd) {
+    hurry(fd);
+    std::string* request = new std::string(request_of(fd));
+    if (request->empty() || !serve(fd, request->data(), request->size(), false)) {
+        close(fd);
+    } else {
+        const int high = fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor);
+        if (high >= 0) close(fd);
+        g.held.take(high >= 0 ? high : fd);
+    }
+    delete request;
+}
+
+// The client that is held has asked for something, or has gone.
+void serve_held() {
+    const bool there = g.held.ours();
+    const int fd = there ? g.held.number : -1;
+    std::string* request = new std::string(there ? request_of(fd) : std::string());
+    const bool gone = request->empty();
+    const bool holds = serve(fd, gone ? nullptr : request->data(), request->size(), true);
+    if (gone || !holds) g.held.drop();
+    delete request;
+}
+
+enum class Event { none, client, held, idle };
+
+// Sleeps until something comes. `fd` is that of a client.
+Event wait_for_event(int* fd) {
+    if (g.next.ours()) {
+        *fd = g.next.number;
+        g.next = {};
+        return Event::client;
+    }
+    if (g.held.number >= 0) {
+        if (!g.held.ours()) return Event::held;
+        pollfd both[2] = {{g.listener.number, POLLIN, 0}, {g.held.number, POLLIN, 0}};
+        if (poll(both, 2, -1) < 0) return Event::none;
+        if (both[1].revents != 0) return Event::held;
+    }
+    // Not polled: the program may close the descriptor, but not the file while it is waited on.
+    *fd = accept4(g.listener.number, nullptr, nullptr, SOCK_CLOEXEC);
+    if (*fd >= 0) return Event::client;
+    if (errno == EAGAIN && g.once) return Event::idle;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+        const timespec moment{0, 100'000'000};
+        nanosleep(&moment, nullptr);
+    }
+    return Event::none;
+}
+
+bool turn(Phase from, Phase to) {
+    int expected = from;
+    return g.phase.compare_exchange_strong(expected, to);
+}
+
+void end_for_good() {
+    g.listener.drop();
+    g.tid.store(0);
+    pthread_detach(pthread_self());
+    g.phase.store(off);
+}
+
+void* run(void*) {
+    prctl(PR_SET_NAME, "tachograph");
+    g.tid.store(gettid());
+    if (g.api) g.api->leave_out(gettid());
+    for (;;) {
+        int fd = -1;
+        const Event event = wait_for_event(&fd);
+        bool own = false;
+        const bool welcome = event != Event::client || is_same_user(fd, &own);
+        if (event == Event::client && (own || !welcome)) close(fd);
+        if (!turn(waiting, serving)) {  // a fork is about to come
+            if (event == Event::client && welcome && !own) g.next.take(fd);
+            return nullptr;
+        }
+        if (event == Event::held) serve_held();
+        if (event == Event::client && welcome && !own) serve_new(fd);
+        const bool used = event == Event::held || event == Event::client || event == Event::idle;
+        if (g.once && used && !own && g.held.number < 0) {
+            end_for_good();
+            return nullptr;
+        }
+        if (!g.listener.ours() && listen_anew() != 0) {
+            end_for_good();
+            return nullptr;
+        }
+        turn(serving, waiting);
+    }
+}
+
+// 0 or an errno.
+int start_thread() {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kStack);
+    // The new thread inherits the mask: every signal is the program's, but faults are its own.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    g.phase.store(waiting);
+    int failed = g.create(&g.thread, &attributes, run, nullptr);
+    pthread_attr_destroy(&attributes);
+    if (failed == EINVAL) failed = g.create(&g.thread, nullptr, run, nullptr);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (failed != 0) g.phase.store(off);
+    return failed;
+}
+
+int start() {
+    const int failed = listen_anew();
+    if (failed != 0) return failed;
+    const int refused = start_thread();
+    if (refused != 0) g.listener.drop();
+    return refused;
+}
+
+// Also where native code forks: what the child holds of the sockets is the parent's.
+void drop_in_child() {
+    g.listener.drop();
+    g.held.drop();
+    g.next.drop();
+}
+
+// Lets the sleeping thread see that it is to leave: it accepts a connection of our own.
+void wake() {
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return;
+    connect(fd, reinterpret_cast<sockaddr*>(&g.address), g.address_size);
+    close(fd);
+}
+
+}  // namespace
+
+std::optional<std::string> begin(PyObject* answer, bool once) {
+    if (g.phase.load() != off || g.left.load()) {
+        Py_DECREF(answer);
+        return std::nullopt;
+    }
+    Py_XSETREF(g.answer, answer);
+    g.once = once;
+    if (!g.create) g.create = pthread_create;
+    if (!g.hooked) {
+        if (const int failed = pthread_atfork(nullptr, nullptr, drop_in_child); failed != 0)
+            return std::string(strerror(failed));
+        g.hooked = true;
+    }
+    if (const int failed = start(); failed != 0) return std::string(strerror(failed));
+    return std::nullopt;
+}
+
+bool is_on() { return g.phase.load() != off; }
+
+void leave_out(const tg_api* api) {
+    g.api = api;
+    api->leave_out(g.tid.load());
+}
+
+void before_fork() {
+    // On 3.11 it stays; one that is answering a client stays too, and is counted as it should be.
+    if (!tg_counts_threads || !turn(waiting, leaving)) return;
+    const pid_t tid = g.tid.load();
+    wake();
+    const int64_t limit = now_ns() + kLeaveNs;
+    timespec when;
+    clock_gettime(CLOCK_REALTIME, &when);
+    when.tv_sec += 1;
+    if (pthread_timedjoin_np(g.thread, nullptr, &when) != 0) {
+        turn(leaving, waiting);  // no descriptor was left to wake it with
+        return;
+    }
+    g.left.store(true);
+    g.phase.store(off);
+    g.tid.store(0);
+    // It is among the process's threads until the kernel is done with it.
+    while (tid > 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0 && now_ns() < limit) sched_yield();
+}
+
+bool left_for_fork() { return g.left.load(); }
+
+void come_back() {
+    if (!g.left.exchange(false)) return;
+    if (!g.listener.ours() && listen_anew() != 0) return;
+    if (start_thread() != 0) g.listener.drop();
+}
+
+void begin_in_child() {
+    const bool was_on = g.left.exchange(false) || g.phase.load() != off;
+    drop_in_child();
+    g.tid.store(0);
+    g.phase.store(off);
+    Py_CLEAR(g.held_for);
+    if (was_on && !g.once) start();
+}
+
+}  // namespace tachograph::standby

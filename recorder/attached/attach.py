@@ -1,0 +1,205 @@
+"""``tachograph attach``: records a program that runs already, for a while."""
+
+from __future__ import annotations
+
+import re
+import select
+import shlex
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from tachograph.format import FormatError, Manifest
+from tachograph.recorder.attached.connection import Connection, connect
+from tachograph.recorder.attached.keywords import keywords, options_from, works_inside
+from tachograph.recorder.attached.processes import Process, check_can_be_asked, look
+from tachograph.recorder.collect.output import MANIFEST, SPOOL, default_path
+from tachograph.recorder.command.options import OPTIONS
+from tachograph.recorder.command.record_command import parameters
+from tachograph.recorder.command.summary import bytes_text, say
+from tachograph.recorder.command.target import MAX_NAME
+from tachograph.recorder.problems import RecordingError, Refused, one_line
+from tachograph.recorder.upload.destination import Destination
+
+EXAMPLES = """\b
+Examples:
+  tachograph attach 4711
+  tachograph attach 4711 --duration 30s -o slow.tacho
+  tachograph attach 4711 --cpu-only --interval 5
+"""
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_UNITS_S = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST_S = 30 * 86400.0
+COMPLETION_S = 60.0
+"""How long the end of a recording is waited for, where the program itself has ended."""
+
+
+def seconds(text: str) -> float:
+    """A duration such as 30s, 2m or 500ms, in seconds. ValueError, one line, if it is none."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None or not 0 < (value := float(found[1]) * _UNITS_S[found[2]]) <= LONGEST_S:
+        raise ValueError(f"{text!r} is no duration, such as 30s, 2m or 1h, at most 30d")
+    return value
+
+
+def _seconds(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+    try:
+        return None if text is None else seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+def _parameters() -> Iterator[click.Parameter]:
+    yield click.Argument(["pid"], type=int, metavar="PID")
+    yield click.Option(
+        ["--duration"], metavar="TIME", callback=_seconds,
+        help="How long to record: 30s, 2m, 1h. Without it until Ctrl-C, or the program's end.",
+    )  # fmt: skip
+    for option in parameters():
+        if option.name == "path":
+            option.metavar = "DIR.tacho"
+            option.help = "Where to put the recording. [default: NAME-001.tacho here, after the program]"
+        if option.name in ("path", "quiet") or works_inside(option.name or ""):
+            yield option
+
+
+def attach(pid: int, duration: float | None, **given: Any) -> None:
+    """Ask the process, wait, and have the recording completed."""
+    typed = {name: value for name, value in given.items() if _was_typed(name)}
+    quiet = bool(typed.pop("quiet", False))
+    output = typed.pop("path", None)
+    options = _keywords(typed)
+    process = look(pid)
+    check_can_be_asked(process)
+    path = _place(process, output, force=bool(options.get("force")))
+    with _entered(process) as connection:
+        connection.ask("start", path=str(path), options=options)
+        begun = time.monotonic()
+        lives = _wait(connection, duration, quiet=quiet, title=process.title)
+        elapsed = time.monotonic() - begun
+        if lives:
+            connection.ask("stop", patience_s=None)
+    if not lives:
+        _wait_until_complete(path)
+    if not quiet:
+        say(_summary(process, path, elapsed, lives=lives))
+
+
+def _was_typed(name: str) -> bool:
+    context = click.get_current_context()
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed, as keyword arguments. Refused if it has no such values, or they do not go together."""
+    by_field = {field: keyword for keyword, field in keywords().items()}
+    given = {
+        by_field[name]: dict(each.partition("=")[::2] for each in value) if OPTIONS[name].repeated else value
+        for name, value in typed.items()
+    }
+    try:
+        options_from(given)
+    except RecordingError as error:
+        raise Refused(str(error)) from None
+    return given
+
+
+def _place(process: Process, output: str | None, *, force: bool) -> Path:
+    if output is None:
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", process.title.removesuffix(".py")).strip("._-")[:MAX_NAME]
+        return default_path(stem or "program").absolute()
+    option = OPTIONS["path"]
+    assert option.parse is not None
+    try:
+        path = option.parse(output)
+    except ValueError as error:
+        raise Refused(f"invalid value for '{' / '.join(option.names)}': {error}") from None
+    if isinstance(path, Destination):
+        raise Refused(
+            "the program writes its recording to a disk: name a directory, and send it with 'tachograph upload'"
+        )
+    assert isinstance(path, Path)
+    if path.exists() and not force:
+        raise Refused(f"{path} exists; use --force to replace it, or name another place with -o")
+    return path.absolute()
+
+
+def _entered(process: Process) -> Connection:
+    connection = connect(process.pid)
+    if connection is not None:
+        return connection
+    if process.recorded:
+        raise Refused(f"process {process.pid} is being recorded already")
+    raise Refused(
+        f"process {process.pid} does not stand by: start it with 'tachograph standby', or with TACHOGRAPH_STANDBY=1"
+    )
+
+
+def _wait(connection: Connection, duration: float | None, *, quiet: bool, title: str) -> bool:
+    """Until the time is over, or a signal asks to end, or the program has ended; whether it lives."""
+    if not quiet and duration is None:
+        click.echo(f"tachograph: recording {one_line(title)}; Ctrl-C ends the recording", err=True)
+    with _interruptible():
+        try:
+            return not select.select([connection], [], [], duration)[0]
+        except KeyboardInterrupt:
+            return True
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the recording as Ctrl-C does."""
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait_until_complete(path: Path) -> None:
+    """The process beside the program completes the recording when the program has ended."""
+    limit = time.monotonic() + COMPLETION_S
+    while (path / SPOOL).exists() and time.monotonic() < limit:
+        time.sleep(0.05)
+
+
+def _summary(process: Process, path: Path, elapsed: float, *, lives: bool) -> str:
+    where = shlex.quote(str(path))
+    try:
+        state = Manifest.read(path / MANIFEST).state
+    except (FormatError, OSError):
+        state = "gone"
+    title = one_line(process.title)
+    if state != "complete":
+        return f"{title} was recorded, but the recording in {where} is not complete: tachograph recover {where}"
+    size = sum(file.stat().st_size for file in path.iterdir() if file.is_file())
+    ended = "" if lives else "; it has ended"
+    return (
+        f"recorded {elapsed:.1f} s of {title} (process {process.pid}), {bytes_text(size)} in {where}{ended}; "
+        f"next: tachograph analyze {where}"
+    )
+
+
+attach_command = click.Command(
+    "attach",
+    params=list(_parameters()),
+    callback=attach,
+    help="""Record a program that runs already: process PID, for a while.
+
+The program must stand by (tachograph standby, TACHOGRAPH_STANDBY=1), and be this user's. It goes on as if nothing had
+been there; the recording ends when the time is over, with Ctrl-C, or when this command is killed.
+""",
+    epilog=EXAMPLES,
+)

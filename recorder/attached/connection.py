@@ -1,0 +1,95 @@
+"""The connection to a process that stands by: finds its socket, makes sure whose it is, asks, and reads the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tachograph import __version__
+from tachograph.recorder.problems import Refused, one_line
+
+SOCKETS = Path("/proc/net/unix")
+_NAME = re.compile(r" @(tachograph-standby-(\d+)-[0-9a-f]{16})$", re.MULTILINE)
+_CREDENTIALS = struct.Struct("3i")
+MOST_ANSWER = 64 << 20
+PATIENCE_S = 30.0
+"""How long an answer is waited for. Beginning takes 30 ms where the interpreter is not held up."""
+
+
+def standing_by() -> dict[int, list[str]]:
+    """The names of sockets of processes that stand by; the numbers of processes are as they see them themselves."""
+    found: dict[int, list[str]] = {}
+    with suppress(OSError):
+        for name, pid in _NAME.findall(SOCKETS.read_text(encoding="utf-8", errors="replace")):
+            found.setdefault(int(pid), []).append(name)
+    return found
+
+
+def connect(pid: int) -> Connection | None:
+    """A connection to process ``pid``; None if it does not stand by."""
+    # A fork of it may hold its sockets for a moment, and other containers have processes of the same number.
+    for name in dict.fromkeys(_names(pid)):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(PATIENCE_S)
+        try:
+            connection.connect(f"\0{name}")
+            peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        except OSError:
+            connection.close()
+            continue
+        found, user, _ = _CREDENTIALS.unpack(peer)
+        if (found, user) == (pid, os.geteuid()):
+            return Connection(pid, connection)
+        connection.close()
+    return None
+
+
+def _names(pid: int) -> Iterator[str]:
+    yield from standing_by().get(pid, ())
+
+
+class Connection:
+    """To one process. What it does not answer is Refused, in one line."""
+
+    def __init__(self, pid: int, connection: socket.socket) -> None:
+        self._pid, self._connection = pid, connection
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def fileno(self) -> int:
+        """Can be read from when the process has ended."""
+        return self._connection.fileno()
+
+    def ask(self, what: str, patience_s: float | None = PATIENCE_S, **more: Any) -> dict[str, Any]:
+        """The answer to a request (requests.py). Refused if there is none, or it says what is wrong."""
+        self._connection.settimeout(patience_s)
+        text = b""
+        try:
+            self._connection.sendall(json.dumps({"tachograph": __version__, "do": what, **more}).encode() + b"\n")
+            while not text.endswith(b"\n") and len(text) <= MOST_ANSWER and (part := self._connection.recv(1 << 16)):
+                text += part
+        except TimeoutError:
+            raise Refused(
+                f"process {self._pid} has not answered for {patience_s:g} s: one of its threads keeps the interpreter"
+            ) from None
+        except OSError:
+            text = b""
+        try:
+            answer = json.loads(text)
+            problem = answer.get("problem")
+        except (ValueError, AttributeError):
+            raise Refused(f"process {self._pid} has ended, or does not answer") from None
+        if problem is not None:
+            raise Refused(f"process {self._pid}: {one_line(str(problem))}")
+        return answer  # type: ignore[no-any-return]

@@ -1,0 +1,70 @@
+"""What is asked of a process that stands by, and what it answers; runs in that process, in the standby's thread.
+
+A request and its answer are one line of JSON each. A request has ``tachograph``, the version of the package that asks,
+``do``, and what that takes; an answer has ``problem``, one line, if it could not be done.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tachograph import __version__
+from tachograph.recorder.problems import RecordingError, one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START, STOP, DUMP = "start", "stop", "dump"
+
+
+def answer(request: bytes | None, held: Path | None) -> tuple[bytes, Path | None]:
+    """The answer, and the recording that the client is held for: it ends when the client has gone (``request`` None).
+
+    Never raises what a client could cause.
+    """
+    if request is None:
+        if held is not None:
+            _stop(held)
+        return b"", None
+    try:
+        asked = json.loads(request)
+        result, held = _done(asked, held)
+    except RecordingError as error:
+        result = {"problem": str(error)}
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, ImportError, RuntimeError) as error:
+        result = {"problem": one_line(f"it could not do what was asked: {type(error).__name__}: {error}")}
+    return json.dumps(result).encode() + b"\n", held
+
+
+def _done(asked: dict[str, Any], held: Path | None) -> tuple[dict[str, Any], Path | None]:
+    if asked["tachograph"] != __version__:
+        raise RecordingError(f"it has tachograph {__version__}, and this is {asked['tachograph']}: use its own")
+    match asked["do"]:
+        case "start":
+            from tachograph.recorder.attached.recording import begin
+
+            path = begin(asked["path"], asked["options"])
+            return {"path": str(path)}, path
+        case "stop":
+            if held is None:
+                raise RecordingError("this client began no recording")
+            problem = _stop(held)
+            return ({} if problem is None else {"problem": problem}), None
+        case other:
+            raise RecordingError(f"it cannot {other!r}")
+
+
+def _stop(path: Path) -> str | None:
+    """End the recording at ``path``, unless the program has done so itself; what went wrong."""
+    from tachograph.recorder import _native
+    from tachograph.recorder.attached.recording import end
+
+    current = _native.claimed()
+    if getattr(current, "path", None) != path:
+        return None
+    try:
+        end()
+    except RecordingError as error:
+        return str(error)
+    return None

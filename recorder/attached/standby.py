@@ -1,0 +1,44 @@
+"""Lets a process stand by: nothing but a socket of its own user's, until something is asked of it (requests.py).
+
+``tachograph.pth`` calls :func:`at_start` at interpreter start where TACHOGRAPH_STANDBY=1 is in the environment, and
+``attach`` has :func:`begin` called in processes that it may enter. Nothing is imported that is not needed to wait.
+"""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VARIABLE = "TACHOGRAPH_STANDBY"
+
+
+def at_start() -> None:
+    """Stand by for the life of this process, and of those that it forks; the program runs on if that cannot be."""
+    try:
+        begin()
+    except (ImportError, OSError, RuntimeError):
+        return  # `tachograph standby` has looked whether it can be, and `ps` shows whether it is
+
+
+def begin(*, once: bool = False) -> None:
+    """Stand by; with ``once`` until the first client is done, or for a minute.
+
+    Raises ImportError or OSError if that is not possible.
+    """
+    if sys.implementation.name != "cpython" or not sys.platform.startswith("linux"):
+        raise ImportError("standing by needs CPython on Linux")
+    from tachograph.recorder import _native
+
+    if _native.active():
+        return  # it is recorded from its beginning to its end
+    problem = _native.stand_by(answer, once)
+    if problem is not None:
+        raise OSError(problem)
+
+
+def answer(request: "bytes | None", held: "Any") -> "tuple[bytes, Any]":
+    """What the native thread calls (native/extension/standby.h)."""
+    from tachograph.recorder.attached.requests import answer
+
+    return answer(request, held)

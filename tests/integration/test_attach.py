@@ -1,0 +1,348 @@
+"""tachograph standby and attach: what a program notices, what is recorded, who may ask, and what is refused."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from integration import support
+from tachograph import __version__
+from tachograph.cli import main
+from tachograph.recorder.attached.connection import connect, standing_by
+
+pytestmark = [pytest.mark.native, pytest.mark.recording]
+
+STANDBY = {"TACHOGRAPH_STANDBY": "1"}
+
+SERVICE = """
+import sys, threading, time
+asked = threading.Event()
+def burn():
+    end = time.thread_time() + 0.3
+    while time.thread_time() < end: sum(range(5000))
+def when_asked():
+    while True:
+        asked.wait()
+        asked.clear()
+        burn()
+        print("burnt", flush=True)
+threading.Thread(target=when_asked, name="burner", daemon=True).start()
+print("ready", flush=True)
+for line in sys.stdin:
+    asked.set()
+print("done", *sys.argv[1:])
+sys.exit(7)
+"""
+"""Burns CPU time in a thread for each line that it reads, and ends with its input."""
+
+
+@contextmanager
+def running(
+    command: list[str], cwd: Path, env: dict[str, str] | None = None, **options: Any
+) -> Iterator["subprocess.Popen[str]"]:
+    """A program that has said that it is ready; it ends when its standard input does."""
+    process = subprocess.Popen(
+        command, cwd=cwd, env={**support.environment(), **(env or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", process.communicate(timeout=30)
+        yield process
+    finally:
+        support.kill_quietly(process.pid)
+        process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen[str]"]:
+    """A program that stands by: one thread burns CPU time, the main thread waits for ever."""
+    folder = tmp_path_factory.mktemp("service")
+    (folder / "service.py").write_text(SERVICE, encoding="utf-8")
+    with running([*support.COMMAND, "standby", "service.py"], folder) as process:
+        yield process
+
+
+def attach(*arguments: object, cwd: Path) -> support.Outcome:
+    """The command in this process: starting it takes longer than what it does."""
+    with chdir(cwd):
+        done = CliRunner().invoke(main, ["attach", *map(str, arguments)])
+    return support.Outcome(done.exit_code, done.stdout, done.stderr)
+
+
+def starts_attach(*arguments: object, cwd: Path) -> "subprocess.Popen[str]":
+    command = [*support.COMMAND, "attach", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=cwd, env=support.environment(), stderr=subprocess.PIPE, text=True)
+
+
+def wait_until_it_says_so(command: "subprocess.Popen[str]") -> None:
+    """Until the command waits for the end of a recording without a duration."""
+    assert command.stderr is not None
+    assert command.stderr.readline() == "tachograph: recording service.py; Ctrl-C ends the recording\n"
+
+
+def is_recorded(pid: int) -> bool:
+    return "/memfd:tachograph" in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+
+
+def is_complete(recording: Path) -> bool:
+    """It may not have begun yet."""
+    try:
+        return bool(json.loads((recording / "manifest.json").read_text(encoding="utf-8"))["state"] == "complete")
+    except FileNotFoundError:
+        return False
+
+
+def functions(recording: Path) -> set[str]:
+    """The functions that had CPU time, or called one that had."""
+    stacks, codes = support.rows(recording, "stacks"), support.rows(recording, "codes")
+    found = set()
+    for row in support.rows(recording, "cpu"):
+        stack = row["stack"]
+        while stack is not None:
+            found.add(codes[stacks[stack]["code"]]["qualname"])
+            stack = stacks[stack]["parent"]
+    return found
+
+
+def things(pid: int) -> tuple[int, list[str], int]:
+    """What a process has: threads, descriptors, and mappings of records."""
+    maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+    return (
+        len(os.listdir(f"/proc/{pid}/task")),
+        sorted(os.listdir(f"/proc/{pid}/fd")),
+        maps.count("/memfd:tachograph"),
+    )
+
+
+def test_a_program_on_standby_is_the_program_itself(tmp_path: Path) -> None:
+    (tmp_path / "service.py").write_text(SERVICE, encoding="utf-8")
+    with running([*support.COMMAND, "standby", "service.py", "--its", "-o"], tmp_path) as process:
+        assert process.pid in standing_by()
+        # The interpreter's thread, the program's, and one that sleeps.
+        assert len(os.listdir(f"/proc/{process.pid}/task")) == 3
+        said = process.communicate("", timeout=60)
+    assert (process.returncode, *said) == (7, "done --its -o\n", "")
+    assert process.pid not in standing_by()
+
+
+def test_nothing_of_python_runs_in_a_program_on_standby(tmp_path: Path) -> None:
+    program = """
+import sys, threading
+print(threading.active_count(), len(sys._current_frames()), sorted(
+    name for name in sys.modules if name.startswith("tachograph.")))
+"""
+    done = support.bare(["-c", program], tmp_path, env={**support.environment(), **STANDBY})
+    assert (done.status, done.stderr) == (0, "")
+    count, frames, *_ = done.stdout.split()
+    assert (count, frames) == ("1", "1")
+    assert "tachograph.recorder.attached.recording" not in done.stdout
+
+
+def test_what_runs_is_recorded_while_attached_and_nothing_is_left(
+    service: "subprocess.Popen[str]", tmp_path: Path
+) -> None:
+    assert service.stdin is not None
+    assert service.stdout is not None
+    before = things(service.pid)
+    command = starts_attach(service.pid, "--cpu-only", "--interval", "5", "-o", "one.tacho", cwd=tmp_path)
+    wait_until_it_says_so(command)
+    service.stdin.write("burn\n")
+    service.stdin.flush()
+    assert service.stdout.readline() == "burnt\n"
+    command.send_signal(signal.SIGINT)
+    _, said = command.communicate(timeout=60)
+    assert (command.returncode, said.count("\n")) == (0, 1)
+    assert said.startswith("tachograph: recorded ")
+    assert f"service.py (process {service.pid})" in said
+    assert things(service.pid) == before
+    again = attach(service.pid, "--duration", "100ms", "--label", "version=2", "-q", cwd=tmp_path)
+    assert (again.status, again.stdout, again.stderr) == (0, "", "")
+    assert things(service.pid) == before
+    assert "burn" in functions(tmp_path / "one.tacho")
+    manifests = []
+    for name in ("one.tacho", "service-001.tacho"):
+        assert is_complete(tmp_path / name)
+        # The main thread waits all the time, and the standby's own thread is none of the program's.
+        assert [row["name"] for row in support.rows(tmp_path / name, "threads")] == ["MainThread", "burner"]
+        assert [row["pid"] for row in support.rows(tmp_path / name, "processes")] == [service.pid]
+        manifests.append(json.loads((tmp_path / name / "manifest.json").read_text(encoding="utf-8")))
+    assert [each["parameters"]["interval_ns"] for each in manifests] == [5_000_000, 10_000_000]
+    assert [each["parameters"]["memory"] for each in manifests] == [False, True]
+    assert manifests[1]["labels"]["version"] == "2"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_to_attach_ends_the_recording_and_not_the_program(
+    service: "subprocess.Popen[str]", tmp_path: Path, number: signal.Signals
+) -> None:
+    before = things(service.pid)
+    command = starts_attach(service.pid, "-o", "run.tacho", cwd=tmp_path)
+    # Before that a signal ends the command as it ends others.
+    wait_until_it_says_so(command)
+    assert is_recorded(service.pid)
+    command.send_signal(number)
+    _, said = command.communicate(timeout=60)
+    if number == signal.SIGKILL:
+        assert command.returncode == -9
+        support.wait_for(lambda: is_complete(tmp_path / "run.tacho"), "the end of the recording", timeout=60)
+    else:
+        assert command.returncode == 0
+        assert "recorded" in said
+    assert is_complete(tmp_path / "run.tacho")
+    support.wait_for(lambda: things(service.pid) == before, "the end of the recorder's threads", timeout=60)
+    assert service.poll() is None
+
+
+def test_a_program_that_ends_while_attached_is_recorded_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "service.py").write_text(SERVICE, encoding="utf-8")
+    with running([sys.executable, "service.py"], tmp_path, STANDBY) as process:
+        command = starts_attach(process.pid, "--cpu-only", cwd=tmp_path)
+        wait_until_it_says_so(command)
+        assert process.communicate("", timeout=60) == ("done\n", "")
+        assert process.returncode == 7
+        _, said = command.communicate(timeout=90)
+    assert command.returncode == 0
+    assert "; it has ended; " in said
+    assert is_complete(tmp_path / "service-001.tacho")
+
+
+def test_forked_processes_stand_by_without_a_warning(tmp_path: Path) -> None:
+    program = """
+import os, sys, time
+children = []
+for number in range(3):
+    child = os.fork()
+    if child == 0:
+        sys.stdin.read()
+        os._exit(0)
+    children.append(child)
+print("ready", flush=True)
+print(*children, flush=True)
+sys.stdin.read()
+"""
+    # CPython warns of a fork of several threads since 3.12.
+    with running([sys.executable, "-W", "error", "-c", program], tmp_path, STANDBY) as process:
+        assert process.stdout is not None
+        children = list(map(int, process.stdout.readline().split()))
+        for pid in (*children, process.pid):
+            support.wait_for(lambda pid=pid: pid in standing_by(), f"process {pid} to stand by", timeout=60)  # type: ignore[misc]
+            connection = connect(pid)
+            assert connection is not None
+            connection.__exit__()
+        done = attach(children[1], "--duration", "100ms", "-o", "child.tacho", cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        assert [row["pid"] for row in support.rows(tmp_path / "child.tacho", "processes")] == [children[1]]
+        for child in children:
+            support.kill_quietly(child)
+
+
+def raw(pid: int, request: bytes) -> bytes:
+    """What a process that stands by answers to these bytes."""
+    connection = connect(pid)
+    assert connection is not None
+    with connection, socket.socket(fileno=os.dup(connection.fileno())) as client:
+        client.settimeout(60)
+        client.sendall(request)
+        client.shutdown(socket.SHUT_WR)
+        return client.recv(1 << 16)
+
+
+def test_requests_that_make_no_sense_are_answered_and_forgotten(service: "subprocess.Popen[str]") -> None:
+    said = [
+        raw(service.pid, request)
+        for request in (
+            b"\n", b"{}\n", b"[]\n", b'{"tachograph": "0.0.1", "do": "start"}\n', b"\xff\xfe\n", b"no line", b"",
+            json.dumps({"tachograph": __version__, "do": "dance"}).encode() + b"\n",
+            json.dumps({"tachograph": __version__, "do": "stop"}).encode() + b"\n",
+            json.dumps({"tachograph": __version__, "do": "start"}).encode() + b"\n",
+        )
+    ]  # fmt: skip
+    assert [bool(each) for each in said] == [True] * 5 + [False] * 2 + [True] * 3
+    for each in filter(None, said):
+        assert each.endswith(b"\n")
+        assert "\n" not in json.loads(each)["problem"]
+    assert f"it has tachograph {__version__}, and this is 0.0.1" in json.loads(said[3])["problem"]
+    assert not is_recorded(service.pid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_is_not_answered(service: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    (name,) = standing_by()[service.pid]
+
+    def ask() -> bytes:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(60)
+            client.connect(f"\0{name}")
+            try:
+                client.sendall(b"{}\n")
+                return client.recv(100)
+            except OSError:
+                return b""
+
+    assert support.as_user(65534, ask) == "b''"
+    assert json.loads(raw(service.pid, b"{}\n"))["problem"]
+
+
+def test_what_cannot_be_attached_to_is_said_in_one_line(service: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    def refused(*arguments: object, words: str) -> None:
+        support.one_line(attach(*arguments, "-o", "none.tacho", cwd=tmp_path), words)
+        assert not (tmp_path / "none.tacho").exists()
+
+    gone = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
+    refused(gone.pid, words=f"process {gone.pid} has ended")
+    gone.wait()
+    refused(gone.pid, words=f"there is no process {gone.pid}")
+    refused("four", words="four")
+    threads = sorted(map(int, os.listdir(f"/proc/{service.pid}/task")))
+    refused(threads[-1], words=f"{threads[-1]} is a thread of process {service.pid}")
+    refused(service.pid, "--duration", "soon", words="'soon' is no duration")
+    refused(service.pid, "--rotate", "10m", words="--rotate")
+    refused(service.pid, "--interval", "often", words="interval")
+    (tmp_path / "there").mkdir()
+    support.one_line(attach(service.pid, "-o", "there", cwd=tmp_path), "exists; use --force")
+    support.one_line(attach(service.pid, "-o", "s3://bucket/x", cwd=tmp_path), "tachograph upload")
+    support.one_line(attach(service.pid, "-o", "no/such/folder/x.tacho", cwd=tmp_path), "cannot write the recording")
+    with subprocess.Popen(["sleep", "600"]) as sleeping:
+        refused(sleeping.pid, words=f"process {sleeping.pid} (sleep) is not Python")
+        sleeping.kill()
+    assert not is_recorded(service.pid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start another user's processes")
+def test_another_users_process_and_another_container_are_told(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "600"], user=65534) as foreign:
+        support.one_line(attach(foreign.pid, cwd=tmp_path), "'s: run this command as that user")
+        foreign.kill()
+    with running(["unshare", "--net", sys.executable, "-c", SERVICE], tmp_path, STANDBY) as inside:
+        support.one_line(attach(inside.pid, cwd=tmp_path), "in another container")
+
+
+def test_a_process_that_is_recorded_already_is_told(service: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    first = starts_attach(service.pid, cwd=tmp_path)
+    wait_until_it_says_so(first)
+    line = support.one_line(attach(service.pid, "-o", "second.tacho", cwd=tmp_path), "is being recorded already")
+    assert str(tmp_path / "service-001.tacho") in line
+    assert not (tmp_path / "second.tacho").exists()
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    assert is_complete(tmp_path / "service-001.tacho")
+
+
+def test_a_program_under_record_is_told(tmp_path: Path) -> None:
+    script = "import sys; print('ready', flush=True); sys.stdin.read()"
+    command = [*support.COMMAND, "record", "-q", "-o", "run.tacho", "-c", script]
+    with running(command, tmp_path, STANDBY) as recording:
+        (program,), _ = support.children(recording.pid)
+        support.one_line(attach(program, cwd=tmp_path), f"process {program} is being recorded already")
+        recording.communicate("", timeout=60)
