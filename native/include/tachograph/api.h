@@ -186,7 +186,8 @@ struct tg_api {
     // -1: but that there can be no other recording of this process.
     int (*configure)(const char* spool, const char* config);
     int (*disarm)(void);
-    // A thread of the recorder's own, 0 for none: it is not recorded. Before `arm`, or at its start.
+    // A thread of the recorder's own, 0 for none: it is not recorded. Before `arm`, or at its
+    // start.
     void (*leave_out)(pid_t tid);
     // The Python name of a thread that ran already, UTF-8.
     void (*name_thread)(pid_t tid, const char* name, size_t length);
