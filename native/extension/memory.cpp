@@ -74,6 +74,14 @@ bool native_blocks_are_seen(const tg_api* api) {
     return seen;
 }
 
+// Where they are not, one would be taken for a block of a pool, whose head is then read.
+bool large_blocks_are_seen(const tg_api* api) {
+    void* block = PyObject_Malloc(5000);
+    const bool seen = block && api->saw_block(block);
+    PyObject_Free(block);
+    return seen;
+}
+
 }  // namespace
 
 static_assert(sizeof(PyMemAllocatorEx) == sizeof(tg_allocator));
@@ -86,7 +94,7 @@ bool watch_memory(const tg_api* api, bool alone) {
         api->begin_memory(nullptr, 0);
         return false;
     }
-    const Small small = kind_of_small_blocks(api);
+    const Small small = large_blocks_are_seen(api) ? kind_of_small_blocks(api) : Small::unknown;
     if (small == Small::unknown) api->count_loss(TG_LOSS_ALLOCATOR_UNSEEN);
     const tg_pools* pools = small == Small::pools ? &tg_small_blocks : nullptr;
     if (pools) {

@@ -2,12 +2,14 @@
 
 import json
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from integration import support
+from integration.test_process_tree_arming import compile_embedding, shared_library
 
 pytestmark = [pytest.mark.native, pytest.mark.recording]
 
@@ -122,8 +124,7 @@ def test_a_recording_from_inside_is_analyzed_like_another(threads_and_restarts: 
         assert found["totals"]["cpu_s"] > 0
 
 
-def test_memory_is_recorded_while_it_is_on(tmp_path: Path) -> None:
-    program = """
+MEMORY = """
 before = [bytearray(3_000_000) for _ in range(4)]
 def grow():
     return [bytearray(2_000_000) for _ in range(20)]
@@ -135,9 +136,32 @@ for name in ("one.tacho", "two.tacho"):
         burn(0.05)
     del kept
 """
-    python(program, tmp_path)
+
+
+def test_memory_is_recorded_while_it_is_on(tmp_path: Path) -> None:
+    python(MEMORY, tmp_path)
+    assert_memory_is_recorded(tmp_path)
+
+
+def test_memory_of_a_program_at_a_fixed_address(tmp_path: Path) -> None:
+    """dlsym finds an entry of the program's own for malloc and free: its large blocks are no small ones, unseen."""
+    library, include = shared_library()
+    link = [f"-L{library.parent}", f"-l{library.name.removeprefix('lib').removesuffix('.so')}"]
+    fixed = ["-fno-pie", "-no-pie", f"-Wl,-rpath,{library.parent}"]
+    program = compile_embedding("embeds.c", tmp_path, include, *link, *fixed)
+    # It has no environment: packages, and what starts the process beside it, are those of these tests.
+    packages = sysconfig.get_path("purelib")
+    here = f"import site, sys\nsite.addsitedir({packages!r})\nsys.executable = {sys.executable!r}\n"
+    done = support.run(
+        ["env", f"PYTHONHOME={sys.base_prefix}", str(program), "main", "-c", here + WORK + MEMORY], tmp_path
+    )
+    assert (done.status, done.stderr) == (0, "")
+    assert_memory_is_recorded(tmp_path)
+
+
+def assert_memory_is_recorded(folder: Path) -> None:
     for name in ("one.tacho", "two.tacho"):
-        stacks, codes = support.rows(tmp_path / name, "stacks"), support.rows(tmp_path / name, "codes")
+        stacks, codes = support.rows(folder / name, "stacks"), support.rows(folder / name, "codes")
 
         def names(stack: int | None, stacks: Any = stacks, codes: Any = codes) -> list[str]:
             found = []
@@ -146,10 +170,10 @@ for name in ("one.tacho", "two.tacho"):
                 stack = stacks[stack]["parent"]
             return found
 
-        sampled = [row for row in support.rows(tmp_path / name, "allocations") if "grow" in names(row["stack"])]
+        sampled = [row for row in support.rows(folder / name, "allocations") if "grow" in names(row["stack"])]
         # All of them are larger than what is sampled by chance.
         assert sum(row["size_bytes"] for row in sampled) >= 20 * 2_000_000
-        flows = support.rows(tmp_path / name, "memory")
+        flows = support.rows(folder / name, "memory")
         allocated = sum(row["obj_allocated_bytes"] + row["mem_allocated_bytes"] for row in flows)
         assert allocated > 200_000 * 40
 

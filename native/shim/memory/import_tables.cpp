@@ -205,6 +205,18 @@ void turn_object(const dl_phdr_info& info, const ElfW(Phdr) & dynamic, Object* o
     object->close();
 }
 
+Range image_of(const dl_phdr_info& info) {
+    Range image{UINTPTR_MAX, 0};
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+        const ElfW(Phdr) & part = info.dlpi_phdr[i];
+        if (part.p_type != PT_LOAD) continue;
+        const uintptr_t begin = info.dlpi_addr + part.p_vaddr;
+        if (begin < image.begin) image.begin = begin;
+        if (begin + part.p_memsz > image.end) image.end = begin + part.p_memsz;
+    }
+    return image;
+}
+
 struct Visit {
     Turn turn;
     uint64_t loaded = 0;  // if not 0: only while it is still so many
@@ -219,7 +231,7 @@ int visit(dl_phdr_info* info, size_t, void* data) {
     }
     Object object;
     object.base = info->dlpi_addr;
-    object.image = {UINTPTR_MAX, 0};
+    object.image = image_of(*info);
     object.binds_globally = info->dlpi_name[0] == 0 || strstr(info->dlpi_name, "/libpython");
     const ElfW(Phdr)* dynamic = nullptr;
     for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -229,13 +241,64 @@ int visit(dl_phdr_info* info, size_t, void* data) {
         if (part.p_type == PT_DYNAMIC) dynamic = &part;
         // As the loader does it: a last page that is not whole stays writable.
         if (part.p_type == PT_GNU_RELRO) object.read_only = {begin & -kPage, end & -kPage};
-        if (part.p_type != PT_LOAD) continue;
-        if (begin < object.image.begin) object.image.begin = begin;
-        if (end > object.image.end) object.image.end = end;
     }
     if (dynamic && !object.image.holds(own_image().begin))
         turn_object(*info, *dynamic, &object, visit->turn);
     return 0;
+}
+
+// In the order in which the loader looks for a definition that a program is linked with.
+uintptr_t first_in_loaded(const char* name) {
+    void* program = dlopen(nullptr, RTLD_LAZY);
+    if (!program) return 0;
+    const link_map* each = nullptr;
+    if (dlinfo(program, RTLD_DI_LINKMAP, &each) != 0) each = nullptr;
+    uintptr_t first = 0;
+    for (; each && first == 0; each = each->l_next) {
+        // The program itself, which defines no such function, has no name here.
+        void* library = each->l_name[0] ? dlopen(each->l_name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+        if (!library) continue;
+        // It may be that of a library that this one needs.
+        void* found = dlsym(library, name);
+        Dl_info info;
+        const link_map* holder = nullptr;
+        if (found &&
+            dladdr1(found, &info, const_cast<void**>(reinterpret_cast<const void**>(&holder)),
+                    RTLD_DL_LINKMAP) &&
+            holder == each)
+            first = reinterpret_cast<uintptr_t>(found);
+        dlclose(library);
+    }
+    dlclose(program);
+    return first;
+}
+
+// The first that the loader tells of is the program itself.
+Range image_of_program() {
+    Range image;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, size_t, void* to) {
+            *static_cast<Range*>(to) = image_of(*info);
+            return 1;
+        },
+        &image);
+    return image;
+}
+
+// What imports of this name are bound to. A program at a fixed address that takes a function's
+// address has an entry of its own for it, which dlsym finds although it is no definition: it leads
+// on through the program's import table. (Debian's python3 has one for malloc and one for free.)
+uintptr_t first_definition(const Range& program, const char* name) {
+    void* found = dlsym(RTLD_DEFAULT, name);
+    const auto first = reinterpret_cast<uintptr_t>(found);
+    if (!program.holds(first)) return first;
+    Dl_info info;
+    const ElfW(Sym)* symbol = nullptr;
+    if (!dladdr1(found, &info, const_cast<void**>(reinterpret_cast<const void**>(&symbol)),
+                 RTLD_DL_SYMENT) ||
+        !symbol || symbol->st_shndx != SHN_UNDEF)
+        return first;
+    return first_in_loaded(name);
 }
 
 bool is_audited() { return getenv("LD_AUDIT") || getenv("LD_PROFILE"); }
@@ -244,9 +307,10 @@ bool is_audited() { return getenv("LD_AUDIT") || getenv("LD_PROFILE"); }
 void look_up() {
     g.known = true;
     if (is_audited()) return;
+    const Range program = image_of_program();
     for (Function& function : g.functions) {
         if (function.group != Group::memory) continue;
-        const auto first = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, function.name));
+        const auto first = first_definition(program, function.name);
         if (!own_image().holds(first)) continue;
         function.real = reinterpret_cast<uintptr_t>(dlsym(RTLD_NEXT, function.behind));
         if (function.real != 0) function.hook = first;
@@ -260,9 +324,10 @@ void look_up_attached() {
     if (is_audited() || !dladdr(&g, &own)) return;
     void* library = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!library) return;
+    const Range program = image_of_program();
     for (Function& function : g.functions) {
         const auto ours = reinterpret_cast<uintptr_t>(dlsym(library, function.name));
-        const auto first = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, function.behind));
+        const auto first = first_definition(program, function.behind);
         const auto next = reinterpret_cast<uintptr_t>(dlsym(RTLD_NEXT, function.behind));
         const bool loading = function.group == Group::loading;
         if (first == 0 || first != next || (!loading && !own_image().holds(ours))) continue;

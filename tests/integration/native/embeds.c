@@ -6,7 +6,13 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Without position independence the program has entries of its own for both, as Debian's python3.
+ */
+void* (*volatile allocate)(size_t);
+void (*volatile release)(void*);
 
 /* One life of the interpreter: it works in a function of that name and says who it is. */
 static int live(const char* name) {
@@ -25,6 +31,9 @@ static int live(const char* name) {
 
 int main(int argc, char** argv) {
     if (argc < 2) return 2;
+    allocate = malloc;
+    release = free;
+    release(allocate(1));
     if (strcmp(argv[1], "main") == 0) return Py_BytesMain(argc - 1, argv + 1);
     const int lives = strcmp(argv[1], "twice") == 0 ? 2 : 1;
     for (int i = 0; i < lives; i++) {
