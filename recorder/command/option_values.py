@@ -6,7 +6,7 @@ Those of ``--rotate`` and what belongs to it are in ``rotation.rotation_settings
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tachograph.recorder.inprocess.process_filter import join_patterns
 
@@ -56,18 +56,15 @@ def parse_threshold(text: str) -> int:
     return size
 
 
-def parse_sampler(text: str) -> str:
-    """A sampler's name. Raises ValueError, with one line for the user, if there is no such sampler."""
-    if text not in SAMPLERS:
-        raise ValueError(f"{text!r} is not one of {', '.join(map(repr, SAMPLERS))}")
-    return text
+def one_of(choices: Sequence[str]) -> Callable[[str], str]:
+    """Reads one of these words. It raises ValueError, with one line for the user, if it is another."""
 
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"{text!r} is not one of {', '.join(map(repr, choices))}")
+        return text
 
-def parse_accesses(text: str) -> str:
-    """Which accesses are watched. Raises ValueError, with one line for the user, if there are no such."""
-    if text not in ACCESSES:
-        raise ValueError(f"{text!r} is not one of {', '.join(map(repr, ACCESSES))}")
-    return text
+    return parse
 
 
 def parse_interval(text: str) -> float:
@@ -83,13 +80,6 @@ def parse_native_depth(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 4 and int(text) <= DEEPEST_NATIVE):
         raise ValueError(f"{text!r} is not a number of frames from 0 (no native call paths) to {DEEPEST_NATIVE}")
     return int(text)
-
-
-def parse_call_choice(text: str) -> str:
-    """How functions are chosen. Raises ValueError, with one line for the user, if there is no such way."""
-    if text not in CALL_CHOICES:
-        raise ValueError(f"{text!r} is not one of {', '.join(map(repr, CALL_CHOICES))}")
-    return text
 
 
 def parse_calls_budget(text: str) -> float:

@@ -22,16 +22,14 @@ from tachograph.recorder.command.option_values import (
     DEFAULT_NATIVE_DEPTH,
     DEFAULT_THRESHOLD,
     SAMPLERS,
-    parse_accesses,
+    one_of,
     parse_budget,
-    parse_call_choice,
     parse_calls_budget,
     parse_calls_period,
     parse_calls_top,
     parse_interval,
     parse_native_depth,
     parse_pattern,
-    parse_sampler,
     parse_threshold,
 )
 from tachograph.recorder.labels.label_text import parse_label
@@ -47,11 +45,11 @@ class Option(NamedTuple):
     """One option.
 
     ``names`` are those of the command line; ``off`` those that switch a flag off. An option without ``parse`` is a
-    flag; ``parse`` raises ValueError, with one line for the user. ``help`` is for ``--help``, and ``more`` follows it
-    in the reference. ``shown`` is the default as it is shown. ``key`` is the option's name in ``pyproject.toml``, and
-    ``kind`` what its values are there. ``manifest`` is the parameter in the manifest, ``setting`` the key in the
-    configuration of the recorded program, and ``told`` makes of the value what they are told; None leaves it out.
-    ``useless`` says why the option is of no use with the others.
+    flag; ``parse`` raises ValueError, with one line for the user. ``choices`` need none. ``help`` is for ``--help``,
+    and ``more`` follows it in the reference. ``shown`` is the default as it is shown. ``key`` is the option's name in
+    ``pyproject.toml``, and ``kind`` what its values are there. ``manifest`` is the parameter in the manifest,
+    ``setting`` the key in the configuration of the recorded program, and ``told`` makes of the value what they are
+    told; None leaves it out. ``useless`` says why the option is of no use with the others.
     """
 
     names: tuple[str, ...]
@@ -79,7 +77,8 @@ class Option(NamedTuple):
 def row(*names: str, default: Any, help: str, **rest: Any) -> Any:  # noqa: A002  # as click calls it
     """A field of Options with its row of the table; a number or a text is its own default in the help."""
     shown = f"{default:g}" if isinstance(default, float) else default if isinstance(default, str) else ""
-    return field(default=default, metadata=Option(names, help, **{"shown": shown, **rest}))
+    read = {"parse": one_of(rest["choices"])} if "choices" in rest else {}
+    return field(default=default, metadata=Option(names, help, **{"shown": shown, **read, **rest}))
 
 
 INTERVAL_MS = 10.0
@@ -196,7 +195,7 @@ class Options:
         manifest="interval_ns", setting="interval_ns", told=_nanoseconds,
     )  # fmt: skip
     sampler: str = row(
-        "--sampler", default="native", parse=parse_sampler, choices=SAMPLERS, key="sampler",
+        "--sampler", default="native", choices=SAMPLERS, key="sampler",
         help="How to sample; 'signal' is in pure Python and works without native parts, but sees less.",
         manifest="sampler", setting="sampler",
     )  # fmt: skip
@@ -244,7 +243,7 @@ class Options:
         manifest="calls_budget", setting="calls_budget",
     )  # fmt: skip
     calls_choice: str | None = row(
-        "--calls-choice", default=None, parse=parse_call_choice, choices=CALL_CHOICES, shown="racing",
+        "--calls-choice", default=None, choices=CALL_CHOICES, shown="racing",
         useless=_of_call_options, key="calls-choice",
         help="With --calls: how it is learned which functions to watch: by racing (95 % Bernstein bounds), or by "
         "successive rejects until the functions of --calls-top are left.",
@@ -271,13 +270,13 @@ class Options:
         manifest="redundancy",
     )  # fmt: skip
     accesses: str = row(
-        "--accesses", default="both", parse=parse_accesses, choices=ACCESSES, useless=_of_accesses,
+        "--accesses", default="both", choices=ACCESSES, useless=_of_accesses,
         help="With --redundancy: which accesses are watched.",
         manifest="accesses", setting="accesses",
     )  # fmt: skip
     gpu: bool = row(
         "--gpu", off=("--no-gpu",), default=True, key="gpu", kind=FLAG,
-        help="Read NVIDIA GPUs where there is a driver (the default): use, memory, power. Or leave them alone.",
+        help="Read GPUs where there is a driver (the default): use, memory, power. Or leave them alone.",
         more="See [GPUs](../explanation/gpu.md).",
     )  # fmt: skip
     sources: bool = row(

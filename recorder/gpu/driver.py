@@ -29,6 +29,20 @@ class Use(NamedTuple):
     memory_bytes: int | None
 
 
+class Memory(NamedTuple):
+    """A GPU's memory."""
+
+    used_bytes: int
+    total_bytes: int
+
+
+class Rates(NamedTuple):
+    """How busy a GPU is, in percent: its processors, and its transfers of memory."""
+
+    busy: int
+    memory_busy: int
+
+
 class Device(Protocol):
     """One GPU; ``index`` is the driver's number of it."""
 
@@ -47,12 +61,12 @@ class Device(Protocol):
         """The driver's name of this one device."""
         ...
 
-    def memory(self) -> tuple[int, int] | None:
-        """Bytes in all, and used."""
+    def memory(self) -> Memory | None:
+        """Its memory."""
         ...
 
-    def rates(self) -> tuple[int, int] | None:
-        """Percent busy, and percent of memory transfers."""
+    def rates(self) -> Rates | None:
+        """How busy it is."""
         ...
 
     def power_mw(self) -> int | None:

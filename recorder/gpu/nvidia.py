@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tachograph.recorder.gpu.driver import Busy, UnreadError, Use
+from tachograph.recorder.gpu.driver import Busy, Memory, Rates, UnreadError, Use
 
 LIBRARY = "libnvidia-ml.so.1"
 """Comes with the driver; where it cannot be loaded there is none."""
@@ -122,17 +122,19 @@ class Device:
         """The driver's unique name, empty if unknown."""
         return str(self._ask("nvmlDeviceGetUUID") or "")
 
-    def memory(self) -> tuple[int, int] | None:
-        """Bytes of memory in use, and that there are; older drivers count what they keep for themselves as used."""
+    def memory(self) -> Memory | None:
+        """Its memory; older drivers count what they keep for themselves as used."""
         second = getattr(self._nvml, "nvmlMemory_v2", None)
         answer = None if second is None else self._ask("nvmlDeviceGetMemoryInfo", second, version=" 2")
         answer = self._ask("nvmlDeviceGetMemoryInfo") if answer is None else answer
-        return None if answer is None else (int(answer.used), int(answer.total))
+        return None if answer is None else Memory(int(answer.used), int(answer.total))
 
-    def rates(self) -> tuple[int, int] | None:
+    def rates(self) -> Rates | None:
         """Percent of the driver's last period in which a kernel ran, and in which memory was read or written."""
         answer = self._ask("nvmlDeviceGetUtilizationRates")
-        return None if answer is None or not _percents(answer.gpu, answer.memory) else (answer.gpu, answer.memory)
+        if answer is None or not _percents(answer.gpu, answer.memory):
+            return None
+        return Rates(answer.gpu, answer.memory)
 
     def power_mw(self) -> int | None:
         """Electrical power in milliwatts."""

@@ -130,7 +130,7 @@ class GpuSampler:
             if self._ended:
                 return
             for reader, memory, name, uuid in told:
-                total = None if memory is None else memory[1]
+                total = None if memory is None else memory.total_bytes
                 self._files.device(reader.number, reader.device.index, total, name, uuid, driver.version)
             self._readers = readers
             self._ready = True
@@ -192,12 +192,12 @@ class DeviceReader:
             Reading(
                 now_ns,
                 self.number,
-                memory_bytes=None if memory is None else memory[0],
+                memory_bytes=None if memory is None else memory.used_bytes,
                 power_mw=device.power_mw(),
                 temperature_c=device.temperature_c(),
                 users=None if uses is None else len(uses),
-                busy=None if rates is None else rates[0],
-                memory_busy=None if rates is None else rates[1],
+                busy=None if rates is None else rates.busy,
+                memory_busy=None if rates is None else rates.memory_busy,
             )
         ]
         rows += [
