@@ -139,7 +139,7 @@ class Options:
     type=click.Choice([*map(str, LeakRule)]),
     default=str(LeakRule.DEFAULT),
     show_default=True,
-    help="What counts as a leak: 'paper' is Scalene's score, 'default' adds that the growth must go on.",
+    help="What counts as a leak: " + ", ".join(f"'{rule}' {rule.doc}" for rule in LeakRule) + ".",
 )
 @click.option(
     "--top", type=click.IntRange(1), metavar="N", help="Show the best N lines instead of those of at least 1 %."

@@ -170,7 +170,8 @@ def _check(options: Options) -> None:
 
     if options.metric == HEAP and not exports.FORMATS[options.format].several:
         raise FormatError(
-            f"{options.format} has one value for each stack, a heap four: choose pprof or otlp,"
+            f"{options.format} has one value for each stack, a heap four: choose"
+            f" {' or '.join(name for name, each in exports.FORMATS.items() if each.several)},"
             " or --metric allocated, live or end"
         )
     if options.at is not None and options.metric != HEAP:

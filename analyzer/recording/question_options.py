@@ -7,66 +7,49 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-
-_SIZES = {
-    "allocated": "allocated_bytes",
-    "peak": "peak_bytes",
-    "live": "live_at_peak_bytes",
-    "resident": "live_at_resident_peak_bytes",
-    "end": "live_at_end_bytes",
-    "copies": "copied_bytes",
-    "leak": "leak_rate_bytes_per_s",
-}
-_OTHERS = {"total": "total_cpu_s", "gpu": "gpu_s"}
-
-_METRICS = {
-    "cpu": "CPU time",
-    "wait": "waiting off the CPU",
-    "allocated": "allocated bytes",
-    "live": "bytes held when the footprint was highest",
-    "resident": "bytes held when most was resident",
-    "end": "bytes held at the end",
-    "copied": "copied bytes",
-}
-_FORMATS = {
-    "speedscope": "speedscope.app",
-    "collapsed": "flamegraph.pl, inferno",
-    "pprof": "go tool pprof, Pyroscope, Parca",
-    "otlp": "OpenTelemetry's collector",
-    "firefox": "profiler.firefox.com",
-    "perfetto": "ui.perfetto.dev",
-    "callgrind": "KCachegrind, callgrind_annotate",
-    "csv": "lines of code",
-}
+from typing import Self
 
 
-class Sort(enum.StrEnum):
-    """What decides which lines, files and functions come first: ``--sort``."""
+class _Told(enum.StrEnum):
+    """Values that come with a text: ``NAME = value, text``."""
 
-    CPU = "cpu"
-    PYTHON = "python"
-    NATIVE = "native"
-    KERNEL = "kernel"
-    WAIT = "wait"
-    TOTAL = "total"
-    PEAK = "peak"
-    LIVE = "live"
-    RESIDENT = "resident"
-    END = "end"
-    ALLOCATED = "allocated"
-    COPIES = "copies"
-    LEAK = "leak"
-    GPU = "gpu"
+    text: str
+
+    def __new__(cls, value: str, text: str = "") -> Self:
+        """The member; a value alone finds it."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.text = text
+        return member
+
+
+class Sort(_Told):
+    """What decides which lines, files and functions come first: ``--sort``, with the column of the profile's frames."""
+
+    CPU = "cpu", "cpu_s"
+    PYTHON = "python", "python_s"
+    NATIVE = "native", "native_s"
+    KERNEL = "kernel", "kernel_s"
+    WAIT = "wait", "wait_s"
+    TOTAL = "total", "total_cpu_s"
+    PEAK = "peak", "peak_bytes"
+    LIVE = "live", "live_at_peak_bytes"
+    RESIDENT = "resident", "live_at_resident_peak_bytes"
+    END = "end", "live_at_end_bytes"
+    ALLOCATED = "allocated", "allocated_bytes"
+    COPIES = "copies", "copied_bytes"
+    LEAK = "leak", "leak_rate_bytes_per_s"
+    GPU = "gpu", "gpu_s"
 
     @property
     def column(self) -> str:
         """The column of the profile's frames."""
-        return _SIZES.get(self.value) or _OTHERS.get(self.value, f"{self.value}_s")
+        return self.text
 
     @property
     def by_size(self) -> bool:
         """Whether it ranks bytes, not time."""
-        return self.value in _SIZES
+        return "_bytes" in self.column
 
 
 class Attribution(enum.StrEnum):
@@ -88,46 +71,51 @@ class PoolRule(enum.StrEnum):
     """Not at all."""
 
 
-class LeakRule(enum.StrEnum):
-    """The definitions of a leak: ``--leaks``; the first is the default."""
+class LeakRule(_Told):
+    """The definitions of a leak, and what they are: ``--leaks``; the first is the default."""
 
-    DEFAULT = "default"
-    PAPER = "paper"
+    DEFAULT = "default", "is Scalene's score, for growth that goes on"
+    PAPER = "paper", "is Scalene's score alone"
+
+    @property
+    def doc(self) -> str:
+        """What it is, behind its name."""
+        return self.text
 
 
-class ExportFormat(enum.StrEnum):
-    """The formats of other tools that ``export`` writes."""
+class ExportFormat(_Told):
+    """The formats of other tools that ``export`` writes, and what reads them, or what they hold."""
 
-    SPEEDSCOPE = "speedscope"
-    COLLAPSED = "collapsed"
-    PPROF = "pprof"
-    OTLP = "otlp"
-    FIREFOX = "firefox"
-    PERFETTO = "perfetto"
-    CALLGRIND = "callgrind"
-    CSV = "csv"
+    SPEEDSCOPE = "speedscope", "speedscope.app"
+    COLLAPSED = "collapsed", "flamegraph.pl, inferno"
+    PPROF = "pprof", "go tool pprof, Pyroscope, Parca"
+    OTLP = "otlp", "OpenTelemetry's collector"
+    FIREFOX = "firefox", "profiler.firefox.com"
+    PERFETTO = "perfetto", "ui.perfetto.dev"
+    CALLGRIND = "callgrind", "KCachegrind, callgrind_annotate"
+    CSV = "csv", "lines of code"
 
     @property
     def doc(self) -> str:
         """What reads it, or what it holds."""
-        return _FORMATS[self.value]
+        return self.text
 
 
-class Metric(enum.StrEnum):
-    """What ``export`` writes: ``--metric``."""
+class Metric(_Told):
+    """What ``export`` writes, and what its weights are: ``--metric``."""
 
-    CPU = "cpu"
-    WAIT = "wait"
-    ALLOCATED = "allocated"
-    LIVE = "live"
-    RESIDENT = "resident"
-    END = "end"
-    COPIED = "copied"
+    CPU = "cpu", "CPU time"
+    WAIT = "wait", "waiting off the CPU"
+    ALLOCATED = "allocated", "allocated bytes"
+    LIVE = "live", "bytes held when the footprint was highest"
+    RESIDENT = "resident", "bytes held when most was resident"
+    END = "end", "bytes held at the end"
+    COPIED = "copied", "copied bytes"
 
     @property
     def doc(self) -> str:
         """What the weights are, in a few words."""
-        return _METRICS[self.value]
+        return self.text
 
     @property
     def unit(self) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tachograph.analyzer.recording.question_options import ExportFormat
 from tachograph.cli import SUBCOMMANDS, main
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
@@ -31,6 +32,12 @@ def existing(command: str) -> set[str]:
     """Every long option that a command takes."""
     names = [name for option in options(command) for name in (*option.opts, *option.secondary_opts)]
     return {name for name in names if name.startswith("--")} - {"--help"}
+
+
+def test_every_format_has_its_row() -> None:
+    page = PAGE.parents[1] / "how-to" / "export-to-other-tools.md"
+    rows = re.findall(r"^\| `(\w+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == [*map(str, ExportFormat)]
 
 
 COMMANDS = [*SUBCOMMANDS]
