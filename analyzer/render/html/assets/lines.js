@@ -1,10 +1,5 @@
 // The table of lines, and those of functions and files.
 
-const SORTS = {
-  cpu: null, wait: "wait", total: "total", peak: "peak_bytes", live: "live_at_peak_bytes", resident: "live_at_resident_peak_bytes",
-  allocated: "allocated", copies: "copied", gpu: "gpu",
-};
-
 class Places {
   constructor(state) {
     this.state = state;
@@ -30,11 +25,10 @@ class Places {
     this.show();
   }
 
-  // As the page was asked for (--sort), where there is such a column.
+  // As the page was asked for (--sort), where there is such a column. A column's `sort` is its name there, if not its id.
   firstSort() {
-    const asked = SORTS[this.data.sort];
-    const known = asked && (!asked.endsWith("_bytes") || this.data.lines.columns[asked]);
-    return known ? asked : this.state.cpu > 0 ? "cpu" : "wait";
+    const asked = this.columns("lines", this.data.recorded.has("allocated"), this.data.recorded.has("copied")).find((column) => (column.sort || column.id) === this.data.sort);
+    return asked && asked.id !== "cpu" ? asked.id : this.state.cpu > 0 ? "cpu" : "wait";
   }
 
   rows(name) {
@@ -72,12 +66,12 @@ class Places {
     const part = this.data[name];
     const largest = (pick) => Math.max(1, ...(this.current[name] || []).map((row) => pick(row) || 0));
     const all = (id) => (row) => (part.columns[id] ? part.columns[id][row.id] : null);
-    const held = (id, title, hint) => part.columns[id] && {
-      id, title, class: id === "live_at_resident_peak_bytes" ? "alltime wide second" : "alltime wide", hint: `${hint} (of the whole time)`, value: all(id), has: (row) => all(id)(row) >= this.least,
+    const held = (id, sort, title, hint) => part.columns[id] && {
+      id, sort, title, class: id === "live_at_resident_peak_bytes" ? "alltime wide second" : "alltime wide", hint: `${hint} (of the whole time)`, value: all(id), has: (row) => all(id)(row) >= this.least,
       cell: (row) => meter(all(id)(row) >= this.least ? bytes(all(id)(row)) : "", all(id)(row) / largest(all(id)), "memory"),
     };
-    const flow = (id, title, hint, kind) => ({
-      id, title, class: id === "allocated" ? "wide second" : "wide", hint, value: (row) => row.values[id], has: (row) => row.values[id] > 0,
+    const flow = (id, sort, title, hint, kind) => ({
+      id, sort, title, class: id === "allocated" ? "wide second" : "wide", hint, value: (row) => row.values[id], has: (row) => row.values[id] > 0,
       cell: (row) => meter(row.values[id] > 0 ? bytes(row.values[id]) : "", row.values[id] / largest((each) => each.values[id]), kind),
     });
     this.current = this.current || {};
@@ -104,18 +98,18 @@ class Places {
       part.columns.total_gpu_share && { id: "gpu", title: "GPU busy", class: "alltime", value: all("total_gpu_share"), has: (row) => all("total_gpu_share")(row) > 0,
         hint: "How busy the GPU was while the line was on the main thread's stack, running or waiting (of the whole time)",
         cell: (row) => (unknown(all("total_gpu_share")(row)) ? amount("") : meter(`${percent(all("total_gpu_share")(row)) || "0"} %`, all("total_gpu_share")(row), "gpu")) },
-      memory && flow("allocated", "allocated", "Bytes allocated here", "memory"),
+      memory && flow("allocated", "allocated", "allocated", "Bytes allocated here", "memory"),
       memory && {
         id: "moment", title: () => (this.state.moment === null ? "at a moment" : `after ${seconds(this.state.at())}`), class: "wide",
         hint: "Held at the moment that was picked on the timeline", value: (row) => then(row), has: (row) => then(row) >= this.least,
         cell: (row) => meter(then(row) >= this.least ? bytes(then(row)) : "", then(row) / largest(then), "memory"),
       },
-      held("peak_bytes", "peak", "The most that its blocks ever held"),
-      held("live_at_peak_bytes", "at peak", "Held when the program held the most"),
-      held("live_at_resident_peak_bytes", "at resident peak", "Held when the most of the program's memory was resident, that is in RAM"),
+      held("peak_bytes", "peak", "peak", "The most that its blocks ever held"),
+      held("live_at_peak_bytes", "live", "at peak", "Held when the program held the most"),
+      held("live_at_resident_peak_bytes", "resident", "at resident peak", "Held when the most of the program's memory was resident, that is in RAM"),
       part.columns.timeline && { id: "timeline", title: "held over time", class: "sparks alltime wide second", has: (row) => Boolean(part.columns.timeline[row.id]),
         cell: (row) => sparkline(part.columns.timeline[row.id], this.data.bins, "memory held over time") },
-      copies && flow("copied", "copied", "Bytes copied here", "copies"),
+      copies && flow("copied", "copies", "copied", "Bytes copied here", "copies"),
     ].filter(Boolean);
   }
 
