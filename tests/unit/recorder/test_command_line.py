@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,13 @@ def test_the_table_is_whole() -> None:
             assert (option.kind == LIST) == option.repeated
     assert options("--interval 10").told("manifest") == options("").told("manifest")
     assert options("--sampler native").sampler == DEFAULTS["sampler"]
+
+
+def test_the_specification_names_what_the_manifest_is_told() -> None:
+    text = (Path(__file__).parents[3] / "format-spec" / "SPEC.md").read_text(encoding="utf-8")
+    section = text.partition("\n### Parameters\n")[2].partition("\n### ")[0]
+    named = {name for row in re.findall(r"^\|([^|]*)\|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert {option.manifest for option in OPTIONS.values() if option.manifest} <= named
 
 
 def test_click_shows_what_the_table_has() -> None:
