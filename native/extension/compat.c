@@ -6,7 +6,7 @@
 #include <link.h>
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x03100000
-#error "tachograph records CPython 3.11 to 3.15"
+#error "not a CPython that tachograph records (recorder/command/support.py)"
 #endif
 #ifdef Py_GIL_DISABLED
 #error "tachograph does not record free-threaded builds"
