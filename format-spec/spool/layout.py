@@ -750,3 +750,18 @@ REDUNDANCY_ROWS = RowKind(
     optional=True,
     joined=(),
 )
+
+ROWS_OF_PROCESSES = (
+    CPU_ROWS,
+    WAIT_ROWS,
+    MEMORY_ROWS,
+    BLOCK_ROWS,
+    FREED_ROWS,
+    COPY_ROWS,
+    POSITION_ROWS,
+    CALLS_ROWS,
+    CALL_TIMES_ROWS,
+    TOUCHED_ROWS,
+    REDUNDANCY_ROWS,
+)
+"""The kinds of rows that recorded processes write."""

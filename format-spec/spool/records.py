@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from .layout import (
-    BLOCK_ROWS,
-    CALL_TIMES_ROWS,
-    CALLS_ROWS,
     CARRIED,
-    COPY_ROWS,
-    CPU_ROWS,
-    FREED_ROWS,
     GPU_ROWS,
-    MEMORY_ROWS,
     NONE,
-    POSITION_ROWS,
-    REDUNDANCY_ROWS,
+    ROWS_OF_PROCESSES,
     SHAPES,
     THREAD_CARRIED,
-    TOUCHED_ROWS,
-    WAIT_ROWS,
     Carried,
     Definition,
     ThreadCarried,
@@ -27,22 +17,7 @@ from .layout import (
 _BODY = 8
 _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
-ROW_KINDS = {
-    each.name: each
-    for each in (
-        CPU_ROWS,
-        WAIT_ROWS,
-        MEMORY_ROWS,
-        BLOCK_ROWS,
-        FREED_ROWS,
-        COPY_ROWS,
-        POSITION_ROWS,
-        TOUCHED_ROWS,
-        CALLS_ROWS,
-        CALL_TIMES_ROWS,
-        REDUNDANCY_ROWS,
-    )
-}
+ROW_KINDS = {each.name: each for each in ROWS_OF_PROCESSES}
 """The kinds of rows in parts, by the names of their files. (Rows of GPUs are written by the recording command.)"""
 
 TABLE_KINDS = {each.table: each for each in ROW_KINDS.values() if each.table is not None}

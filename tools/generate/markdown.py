@@ -42,7 +42,8 @@ def _file(layout: Layout) -> str:
 
 
 def _record(layout: Layout) -> str:
-    before = f", {layout.least} before version 1.3" if layout.least else ""
+    first = min((field.since for field in layout.fields if field.since), default=0)
+    before = f", {layout.least} before version 1.{first}" if layout.least else ""
     exact = f" ({layout.size} bytes{before})" if layout.rows else ""
     by = f" Written by {layout.by}." if layout.by else ""
     head = textwrap.fill(f"**{layout.kind} {layout.name.upper()}**{exact} - {layout.doc}{by}", 120)

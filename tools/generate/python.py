@@ -70,6 +70,8 @@ def layout(spec: Specification, layouts: Layouts) -> str:
         if each.rows:
             since = spec.tables[each.table or ""].since
             lines.append(f"{each.name.upper()}_ROWS = {_row_kind(each, joined.get(each.name), since)}")
+    written = ", ".join(f"{each.name.upper()}_ROWS" for each in layouts.records.values() if each.rows and not each.by)
+    lines.append(f'\nROWS_OF_PROCESSES = ({written})\n"""The kinds of rows that recorded processes write."""')
     return "\n".join(lines) + "\n"
 
 

@@ -93,7 +93,7 @@ def test_a_field_of_a_row_has_a_type_that_a_table_has(tmp_path: Path) -> None:
     layouts = ROOT / "format-spec" / "records.toml"
     text = layouts.read_text(encoding="utf-8")
     before, cpu = text.split("[records.cpu]")
-    wrong = cpu.replace("{ reserved = 3 }", '{ reserved = 1 },\n  { name = "core", type = "u16" }', 1)
+    wrong = cpu.replace("fields = [", 'fields = [\n  { name = "core", type = "u16" }, { reserved = 6 },', 1)
     (tmp_path / "records.toml").write_text(f"{before}[records.cpu]{wrong}", encoding="utf-8")
     code = (
         "import pathlib, sys; from tools.generate.layouts import load_layouts; from tachograph.format import"
