@@ -28,6 +28,8 @@ SUBCOMMANDS = {
         "standby_command",
         "Run a program that can be attached to.",
     ),
+    "ps": ("tachograph.recorder.attached.ps", "ps_command", "List the Python processes that can be attached to."),
+    "dump": ("tachograph.recorder.attached.dump", "dump_command", "Show what a process is doing now."),
     "recover": (
         "tachograph.recorder.command.recover",
         "recover",
@@ -153,7 +155,11 @@ def _project_of(error: click.ClickException) -> str | None:
 
 def missing_dependency(command: str, module: str) -> str:
     """One line that says what to install when ``command`` cannot import ``module``."""
-    wanted = "tachograph" if command in ("record", "attach", "standby", "recover", "upload") else "tachograph[analyze]"
+    wanted = (
+        "tachograph"
+        if command in ("record", "attach", "standby", "ps", "dump", "recover", "upload")
+        else "tachograph[analyze]"
+    )
     return f"'tachograph {command}' needs {module}, which is not installed here; type: pip install '{wanted}'"
 
 

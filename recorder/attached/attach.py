@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from tachograph.format import FormatError, Manifest
-from tachograph.recorder.attached.connection import Connection, connect
+from tachograph.recorder.attached.connection import Connection, entered
 from tachograph.recorder.attached.keywords import keywords, options_from, works_inside
 from tachograph.recorder.attached.processes import Process, check_can_be_asked, look
 from tachograph.recorder.collect.output import MANIFEST, SPOOL, default_path
@@ -79,7 +79,7 @@ def attach(pid: int, duration: float | None, **given: Any) -> None:
     process = look(pid)
     check_can_be_asked(process)
     path = _place(process, output, force=bool(options.get("force")))
-    with _entered(process) as connection:
+    with entered(process) as connection:
         connection.ask("start", path=str(path), options=options)
         begun = time.monotonic()
         lives = _wait(connection, duration, quiet=quiet, title=process.title)
@@ -129,17 +129,6 @@ def _place(process: Process, output: str | None, *, force: bool) -> Path:
     if path.exists() and not force:
         raise Refused(f"{path} exists; use --force to replace it, or name another place with -o")
     return path.absolute()
-
-
-def _entered(process: Process) -> Connection:
-    connection = connect(process.pid)
-    if connection is not None:
-        return connection
-    if process.recorded:
-        raise Refused(f"process {process.pid} is being recorded already")
-    raise Refused(
-        f"process {process.pid} does not stand by: start it with 'tachograph standby', or with TACHOGRAPH_STANDBY=1"
-    )
 
 
 def _wait(connection: Connection, duration: float | None, *, quiet: bool, title: str) -> bool:

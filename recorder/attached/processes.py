@@ -83,7 +83,7 @@ def check_can_be_asked(process: Process) -> None:
     """Refuse, in one line, a process that cannot be asked anything from here: what it is, and what to do."""
     pid = process.pid
     if process.user != os.geteuid():
-        raise Refused(f"process {pid} is {_user(process.user)}'s: run this command as that user")
+        raise Refused(f"process {pid} is {user_name(process.user)}'s: run this command as that user")
     if process.elsewhere:
         raise Refused(f"process {pid} runs in another container: run this command there (docker exec, kubectl exec)")
     if process.bits == 32:
@@ -99,7 +99,7 @@ def python_processes() -> list[Process]:
     for name in sorted(filter(str.isdecimal, os.listdir("/proc")), key=int):
         with suppress(Refused):  # it has ended meanwhile
             process = look(int(name))
-            if process.is_python and process.pid != os.getpid():
+            if process.is_python and any(process.command) and process.pid != os.getpid():
                 found.append(process)
     return found
 
@@ -132,7 +132,8 @@ def _is_elsewhere(folder: Path) -> bool:
     return False
 
 
-def _user(number: int) -> str:
+def user_name(number: int) -> str:
+    """The name of a user, or the number if it has none here."""
     import pwd
 
     try:

@@ -15,8 +15,6 @@ from tachograph.recorder.problems import RecordingError, one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-START, STOP, DUMP = "start", "stop", "dump"
-
 
 def answer(request: bytes | None, held: Path | None) -> tuple[bytes, Path | None]:
     """The answer, and the recording that the client is held for: it ends when the client has gone (``request`` None).
@@ -51,6 +49,10 @@ def _done(asked: dict[str, Any], held: Path | None) -> tuple[dict[str, Any], Pat
                 raise RecordingError("this client began no recording")
             problem = _stop(held)
             return ({} if problem is None else {"problem": problem}), None
+        case "dump":
+            from tachograph.recorder.attached.present_moment import present_moment
+
+            return present_moment(), held
         case other:
             raise RecordingError(f"it cannot {other!r}")
 

@@ -72,11 +72,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Po
         yield process
 
 
-def attach(*arguments: object, cwd: Path) -> support.Outcome:
+def command(*arguments: object, cwd: Path) -> support.Outcome:
     """The command in this process: starting it takes longer than what it does."""
     with chdir(cwd):
-        done = CliRunner().invoke(main, ["attach", *map(str, arguments)])
+        done = CliRunner().invoke(main, [*map(str, arguments)])
     return support.Outcome(done.exit_code, done.stdout, done.stderr)
+
+
+def attach(*arguments: object, cwd: Path) -> support.Outcome:
+    return command("attach", *arguments, cwd=cwd)
 
 
 def starts_attach(*arguments: object, cwd: Path) -> "subprocess.Popen[str]":
@@ -298,6 +302,8 @@ def test_what_cannot_be_attached_to_is_said_in_one_line(service: "subprocess.Pop
         support.one_line(attach(*arguments, "-o", "none.tacho", cwd=tmp_path), words)
         assert not (tmp_path / "none.tacho").exists()
 
+    with running([sys.executable, "-c", "print('ready', flush=True); input()"], tmp_path) as other:
+        refused(other.pid, words="does not stand by: start it with 'tachograph standby'")
     gone = subprocess.Popen(["true"])
     os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
     refused(gone.pid, words=f"process {gone.pid} has ended")
@@ -346,3 +352,68 @@ def test_a_program_under_record_is_told(tmp_path: Path) -> None:
         (program,), _ = support.children(recording.pid)
         support.one_line(attach(program, cwd=tmp_path), f"process {program} is being recorded already")
         recording.communicate("", timeout=60)
+
+
+TASKS = """
+import asyncio, sys, threading
+done, begun = threading.Event(), threading.Event()
+def blocked():
+    begun.set()
+    done.wait()
+async def inner(event): await event.wait()
+async def outer(event): await inner(event)
+async def awaits_a_task(task): await task
+async def main():
+    threading.Thread(target=blocked, name="waiting", daemon=True).start()
+    begun.wait()
+    first = asyncio.create_task(outer(asyncio.Event()), name="first")
+    second = asyncio.create_task(awaits_a_task(first), name="second")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    print("ready", flush=True)
+    await second
+asyncio.run(main())
+"""
+
+
+def test_dump_shows_threads_and_tasks(tmp_path: Path) -> None:
+    with running([sys.executable, "-c", TASKS], tmp_path, STANDBY) as process:
+        # A lock, the loop, and the standby's accept4: they sleep a moment after the program said that it is ready.
+        support.wait_for(lambda: calls(process.pid) == ["202", "232", "288"], "all threads to wait", timeout=60)
+        done = command("dump", process.pid, cwd=tmp_path)
+        assert (done.status, done.stderr) == (0, "")
+        assert things(process.pid)[2] == 0
+    head, *parts, end = done.stdout.split("\n\n")
+    assert head.startswith(f"process {process.pid}: CPython {sys.version.split()[0]}: ")
+    assert "Native frames are not shown" in end
+    by_head = {part.splitlines()[0]: [line.split()[0] for line in part.splitlines()[1:]] for part in parts}
+    (of_main,) = [stack for line, stack in by_head.items() if line.startswith(f"thread {process.pid} MainThread")]
+    assert of_main[-1] == "<module>"
+    (of_thread,) = [stack for line, stack in by_head.items() if " waiting, waits in futex" in line]
+    assert "blocked" in of_thread
+    tasks = {line: stack for line, stack in by_head.items() if line.startswith("task ")}
+    assert tasks["task first, waits for a Future"] == ["Event.wait", "inner", "outer"]
+    assert tasks["task second, waits for task first"] == ["awaits_a_task"]
+    assert len(tasks) == 3
+    # The standby's own thread is not shown, and there is no other.
+    assert len(by_head) == 5
+
+
+def calls(pid: int) -> list[str]:
+    """The numbers of the system calls that threads are in; "running" where one is in none."""
+    return sorted(
+        Path(f"/proc/{pid}/task/{tid}/syscall").read_text().split()[0] for tid in os.listdir(f"/proc/{pid}/task")
+    )
+
+
+def test_ps_says_who_can_be_attached_to(service: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    with running([sys.executable, "-c", "print('ready', flush=True); input()"], tmp_path) as other:
+        done = command("ps", cwd=tmp_path)
+    assert (done.status, done.stderr) == (0, "")
+    lines = {int(line.split()[0]): line for line in done.stdout.splitlines()[1:]}
+    version = "{}.{}".format(*sys.version_info)
+    assert lines[service.pid].split()[2:4] == [version, "yes"]
+    assert lines[service.pid].endswith("service.py")
+    assert lines[other.pid].split()[2:5] == [version, "no", "standby"]
+    assert os.getpid() not in lines
+    support.one_line(command("dump", other.pid, cwd=tmp_path), "there is no process")

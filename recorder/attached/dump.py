@@ -1,0 +1,94 @@
+"""``tachograph dump``: what a process is doing now."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tachograph.recorder.attached.connection import entered
+from tachograph.recorder.attached.processes import check_can_be_asked, look
+from tachograph.recorder.problems import one_line
+
+EXAMPLES = """\b
+Examples:
+  tachograph dump 4711
+"""
+
+# Of x86-64, those that threads are found waiting in.
+_CALLS = {
+    0: "read", 1: "write", 7: "poll", 17: "pread64", 18: "pwrite64", 19: "readv", 20: "writev", 23: "select",
+    34: "pause", 35: "nanosleep", 42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg",
+    47: "recvmsg", 61: "wait4", 72: "fcntl", 73: "flock", 74: "fsync", 75: "fdatasync", 128: "rt_sigtimedwait",
+    130: "rt_sigsuspend", 202: "futex", 230: "clock_nanosleep", 232: "epoll_wait", 247: "waitid", 257: "openat",
+    270: "pselect6", 271: "ppoll", 281: "epoll_pwait", 288: "accept4", 299: "recvmmsg", 426: "io_uring_enter",
+    441: "epoll_pwait2", 449: "futex_waitv",
+}  # fmt: skip
+LOOKS = 5
+"""How often the threads are looked at before the process is asked: while it answers, they wait for the interpreter."""
+
+NO_NATIVE_FRAMES = "Native frames are not shown: 'tachograph attach' records them."
+
+
+@click.command("dump", epilog=EXAMPLES)
+@click.argument("pid", type=int, metavar="PID")
+def dump_command(pid: int) -> None:
+    """Show what each thread and each asyncio task of process PID is doing and waiting for, now.
+
+    The process must stand by (tachograph standby, TACHOGRAPH_STANDBY=1), and be this user's.
+    """
+    process = look(pid)
+    check_can_be_asked(process)
+    with entered(process) as connection:
+        running = threads_that_run(pid)
+        now = connection.ask("dump")
+    command = one_line(" ".join(process.command))
+    click.echo(f"process {pid}: CPython {now['version']}: {command}")
+    for thread in now["threads"]:
+        click.echo(f"\n{thread_line(thread, running)}")
+        show_stack(thread["stack"])
+    for task in now["tasks"]:
+        waits = "" if task["waits_for"] is None else f", waits for {one_line(task['waits_for'])}"
+        click.echo(f"\ntask {one_line(task['name'])}{waits}")
+        show_stack(task["stack"])
+    if now["tasks_left_out"]:
+        click.echo(f"\nand {now['tasks_left_out']:,} tasks more")
+    click.echo(f"\n{NO_NATIVE_FRAMES}")
+
+
+def threads_that_run(pid: int) -> set[int]:
+    """The threads that were found on a processor, or ready to run, at one of some looks."""
+    found = set()
+    for _ in range(LOOKS):
+        for thread in Path(f"/proc/{pid}/task").glob("*"):
+            try:
+                state = (thread / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+            except (OSError, IndexError):
+                continue  # it has ended
+            if state == "R":
+                found.add(int(thread.name))
+        time.sleep(0.005)
+    return found
+
+
+def thread_line(thread: dict[str, Any], running: set[int]) -> str:
+    """One thread: its number, its name, and whether it runs or what it waits in."""
+    tid, call = thread["tid"], thread["syscall"]
+    name = "" if thread["name"] is None else f" {one_line(thread['name'])}"
+    number = "" if tid is None else f" {tid}"
+    if tid in running:
+        does = ", runs"
+    elif call is None:
+        does = ""
+    else:
+        does = f", waits in {_CALLS.get(call, f'system call {call}')}"
+    return f"thread{number}{name}{does}{'' if thread['python'] else ', of no Python'}"
+
+
+def show_stack(stack: list[Any]) -> None:
+    """The frames, the innermost first."""
+    for name, file, line in stack:
+        click.echo(f"    {one_line(name)}  {one_line(os.fspath(file))}:{line}")

@@ -1,0 +1,138 @@
+"""What each thread and each task of asyncio is doing now; runs in the process itself, in the standby's thread.
+
+Nothing is called that belongs to the program, and nothing is imported but what asyncio has imported itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+MOST_FRAMES, MOST_TASKS, LONGEST_TEXT = 500, 1000, 500
+Frame = tuple[str, str, int]
+"""Qualified name, file, and line (0: not known)."""
+
+
+def present_moment() -> dict[str, Any]:
+    """The threads with their stacks, leaf first, and the tasks; numbers and texts that JSON has.
+
+    ``syscall`` is the number of the system call that a thread is in, None where it runs or that is not known;
+    ``python`` is False for threads that the interpreter does not know.
+    """
+    import _thread
+
+    frames = sys._current_frames()  # noqa: SLF001 - it is documented
+    own = _thread.get_ident()
+    threads: list[dict[str, Any]] = []
+    seen: set[int | None] = {_thread.get_native_id()}
+    known = {thread.ident: thread for thread in _enumerated()}
+    for ident, frame in frames.items():
+        if ident == own:
+            continue
+        thread = known.get(ident)
+        tid = getattr(thread, "native_id", None)
+        seen.add(tid)
+        name = None if thread is None else _text(thread.name)
+        threads.append({"tid": tid, "name": name, "python": True, "syscall": _syscall(tid), "stack": _stack(frame)})
+    threads += [
+        {"tid": tid, "name": _system_name(tid), "python": False, "syscall": _syscall(tid), "stack": []}
+        for tid in sorted(map(int, os.listdir("/proc/self/task")))
+        if tid not in seen
+    ]
+    tasks = list(_tasks(frames))
+    threads.sort(key=lambda thread: (thread["tid"] != os.getpid(), not thread["python"]))
+    return {
+        "version": sys.version.split()[0],
+        "threads": threads,
+        "tasks": tasks[:MOST_TASKS],
+        "tasks_left_out": max(0, len(tasks) - MOST_TASKS),
+    }
+
+
+def _enumerated() -> list[Any]:
+    threading = sys.modules.get("threading")
+    return [] if threading is None else list(threading.enumerate())
+
+
+def _stack(frame: FrameType | None) -> list[Frame]:
+    found: list[Frame] = []
+    while frame is not None and len(found) < MOST_FRAMES:
+        found.append(_place(frame))
+        frame = frame.f_back
+    return found
+
+
+def _place(frame: FrameType) -> Frame:
+    code = frame.f_code
+    return _text(code.co_qualname), _text(code.co_filename), frame.f_lineno or 0
+
+
+def _text(text: object) -> str:
+    return str(text)[:LONGEST_TEXT]
+
+
+def _system_name(tid: int) -> str | None:
+    try:
+        with open(f"/proc/self/task/{tid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\n")
+    except OSError:
+        return None
+
+
+def _syscall(tid: int | None) -> int | None:
+    with suppress(OSError, ValueError, IndexError), open(f"/proc/self/task/{tid}/syscall", encoding="ascii") as file:
+        return int(file.read().split()[0])  # "running" where it is in none
+    return None
+
+
+def _tasks(frames: dict[int, FrameType]) -> Iterator[dict[str, Any]]:
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return
+    for loop in _running_loops(asyncio, frames):
+        for task in sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name()):
+            waiter = getattr(task, "_fut_waiter", None)  # None where it is about to run
+            waits_for: str | None
+            if isinstance(waiter, asyncio.Task):
+                waits_for = f"task {_text(waiter.get_name())}"
+            else:
+                waits_for = None if waiter is None else f"a {_text(type(waiter).__name__)}"
+            yield {"name": _text(task.get_name()), "stack": _awaits(task.get_coro()), "waits_for": waits_for}
+
+
+def _running_loops(asyncio: Any, frames: dict[int, FrameType]) -> list[Any]:
+    """The loops that run, found in the local variables of asyncio's own frames."""
+    home = os.path.dirname(asyncio.__file__)
+    found: list[Any] = []
+    for innermost in frames.values():
+        frame: FrameType | None = innermost
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(home) and frame.f_code.co_varnames[:1] == ("self",):
+                held = frame.f_locals.get("self")
+                if isinstance(held, asyncio.Runner):
+                    held = held.get_loop()
+                if isinstance(held, asyncio.AbstractEventLoop) and held not in found:
+                    found.append(held)
+            frame = frame.f_back
+    return found
+
+
+def _awaits(awaited: Any) -> list[Frame]:
+    """The frames of a coroutine and of what it awaits, leaf first."""
+    found: list[Frame] = []
+    while len(found) < MOST_FRAMES:
+        frame = _attribute(awaited, "cr_frame", "gi_frame", "ag_frame")
+        if frame is None:
+            break
+        found.append(_place(frame))
+        awaited = _attribute(awaited, "cr_await", "gi_yieldfrom", "ag_await")
+    found.reverse()
+    return found
+
+
+def _attribute(thing: Any, *names: str) -> Any:
+    return next((getattr(thing, name) for name in names if hasattr(thing, name)), None)
