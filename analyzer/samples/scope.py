@@ -40,6 +40,8 @@ class Scope:
             return True
         if self.text == PROJECT:
             return self._is_project(path)
+        if self.text == path:
+            return True  # names of cells have brackets, `In [3]`, which in a glob mean something else
         return any(re.match(translate(pattern), path) for pattern in self._patterns())
 
     def _patterns(self) -> list[str]:

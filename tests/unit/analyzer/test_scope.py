@@ -172,3 +172,8 @@ def test_other_code_can_be_looked_into(library: Builder, profile: Callable[..., 
     assert "most of <other code>: work core.py:" in text
     assert "(160ms); --scope all shows its lines" in text
     assert other_functions(profile(scope="all")) == []
+
+
+def test_a_cell_is_in_scope_by_its_name() -> None:
+    assert Scope("In [3]").includes("In [3]")
+    assert not Scope("In [3]").includes("In [4]")
