@@ -20,7 +20,8 @@ _LIBRARY = re.compile(
 _NO_FILE = re.compile(r"^<.*>$", re.DOTALL)
 OWN_CODE = ("<string>", "<stdin>")
 """What code without a file names: that of ``python -c`` and ``python < script``, and what libraries make by exec."""
-_NOTEBOOK = "<ipython-input"
+_TYPED = ("<ipython-input", "<python-input")
+"""How the names of what was typed begin: into IPython, and into Python's own prompt from 3.13 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Scope:
 
     def _is_project(self, path: str) -> bool:
         if _NO_FILE.match(path):
-            return (self.own_code and path in OWN_CODE) or path.startswith(_NOTEBOOK)
+            return (self.own_code and path in OWN_CODE) or path.startswith(_TYPED)
         if path.rpartition("/")[0] in self.interpreters:
             return False
         if any(path.startswith(f"{folder}/Lib/") for folder in self.interpreters):  # Windows

@@ -22,6 +22,7 @@ from unit.analyzer.recordings import Builder, table
         ("<string>", True),
         ("<stdin>", True),
         ("<ipython-input-3-abc>", True),
+        ("<python-input-3>", True),
         ("/tmp/ipykernel_4/123.py", True),
         ("/home/me/lib/tool.py", True),
         ("C:\\work\\app.py", True),
