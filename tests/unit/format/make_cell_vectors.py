@@ -14,7 +14,7 @@ from support.vectors import MS, T0, expect, fresh, make, unfinished, write_json
 
 FIRST, SECOND, MODULE = "/tmp/ipykernel_4242/1.py", "<ipython-input-4-ab>", "/srv/app/main.py"
 TEXT = "total = 0  # \u00fc\ntotal += 1\n"
-TOLD = (
+TOLD: tuple[list[object], ...] = (
     [{"path": FIRST, "text": "old\n", "cell": 2}, {"path": SECOND, "text": "main()\n", "cell": 4}, ["no object"]],
     [{"path": FIRST, "text": TEXT, "cell": 3, "cell_id": "a1b2"}, {"path": FIRST, "text": "bad", "cell": -1}],
 )
