@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from tachograph.format.enumerations import Access
 
-from ...recording.syntax.names import PURE_METHODS, Names
+from ...recording.syntax.names import ARRAYS, PURE_METHODS, Names
 from ...recording.syntax.source import LoopNode, dotted, short
 from .same_arguments import differs, why_same
 
@@ -57,6 +57,8 @@ _ELEMENTWISE = frozenset(
     }
 )
 """Functions of NumPy that are made for arrays, and dear for one number."""
+
+_SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
 @dataclass(frozen=True)
@@ -219,16 +221,18 @@ def _invariant(names: Names, node: ast.expr, loop: LoopNode) -> bool:
 
 
 def _of_one_number(names: Names, function: str, call: ast.Call, targets: set[str]) -> bool:
-    """Whether a function for arrays gets elements or the loop's own counter."""
+    """Whether a function for arrays gets elements or the loop's own counter, and no array or sequence beside them."""
     package, _, name = function.partition(".")
     if package != "numpy" or name not in _ELEMENTWISE:
         return False
-    return any(
-        isinstance(part, ast.Name | ast.Subscript) and _uses(part, targets)
-        for argument in call.args
-        if not isinstance(argument, ast.List | ast.Tuple)
-        for part in ast.walk(argument)
-    )
+    parts = [part for argument in call.args for part in ast.walk(argument)]
+    indexed = {id(part.value) for part in parts if isinstance(part, ast.Subscript)}
+    for part in parts:
+        if isinstance(part, _SEQUENCES):
+            return False
+        if isinstance(part, ast.Name) and id(part) not in indexed and names.kind(part) in ARRAYS:
+            return False
+    return any(isinstance(part, ast.Name | ast.Subscript) and _uses(part, targets) for part in parts)
 
 
 def _runs(call: ast.Call, function: str | None) -> re.Pattern[str]:

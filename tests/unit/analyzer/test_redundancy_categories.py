@@ -59,6 +59,7 @@ def judged(
         (INVARIANT, PRODUCT, "def f(D, X, A):\n  for _ in range(9):\n    A = D @ X - A  #"),
         (MISUSE, POWER, "for j in range(9):\n    t += np.abs(np.power(2, j) * x)  #"),
         (MISUSE, POWER, "t = np.power(2, k) * x - round(np.power(2, k) * x)  #"),
+        (INVARIANT, POWER, "k = np.arange(9)\nfor i in range(n):\n    t += np.sum(a ** k * np.cos(b * k * x[i]))  #"),
         (ALGORITHM, ["copy"], "for i in range(9):\n    X[[i, i + 1]] = X[[i + 1, i]]  #"),
         (ALGORITHM, ["swap"], "for i in range(9):\n    X.T[i], X.T[i + 1] = swap(X.T[i], X.T[i + 1])  #"),
     ],
@@ -67,6 +68,13 @@ def test_each_kind_is_told(category: str, path: list[str], source: str) -> None:
     verdict = judged(source, path)
     assert verdict.category == category, verdict
     assert category in REMEDIES
+
+
+def test_the_call_of_one_number_is_named_and_not_the_one_of_all() -> None:
+    source = "for i in range(n):\n    t = np.sum([np.power(2, j) * x[i] for j in range(9)])  #"
+    verdict = judged(source, POWER)
+    assert verdict.category == MISUSE
+    assert verdict.reason.startswith("np.power(2, j) ")
 
 
 def test_the_same_call_on_two_lines() -> None:
