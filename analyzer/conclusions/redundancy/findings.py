@@ -15,7 +15,7 @@ bytes were stored over again and again, had no redundant partner.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +52,8 @@ beside its constant tables repeats less than this."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
 MOST_CALLERS = 8
+MOST_LINES = 8
+"""Of a finding, that are named."""
 _COLUMNS = ("time_ns", "thread", "cpu_ns", "stack", "native_frame", "native_stack", "access", "outcome")
 _PARTNERS = ("partner_stack", "partner_native_frame", "partner_native_stack", "equal", "crossed")
 _ANSWERED = (WatchOutcome.PAIR, WatchOutcome.RELEASED, WatchOutcome.STORED_OVER)
@@ -101,7 +103,7 @@ def find_redundancies(recording: Recording, lines: Lines, window: Window, wanted
     # How long each line had native code run, from all samples.
     time = _sum_time(recording, borders, lines, window, wanted)
     judge = _Judge(_read(recording, borders, lines.of_node, window, wanted), borders, lines, time)
-    found = [row for kind in Access for line in judge.lines(kind) if (row := judge.row(kind, line)) is not None]
+    found = [row for kind in Access for row in judge.rows(kind)]
     found.sort(key=lambda row: -row["quantity_s"])
     columns: dict[str, list[object]] = {name: [row[name] for row in found] for name in COLUMNS}
     numbers = {
@@ -114,8 +116,13 @@ def find_redundancies(recording: Recording, lines: Lines, window: Window, wanted
 
 @dataclass(frozen=True)
 class _Repeating:
-    """What was met on a line: ``redundant`` of ``traps`` pairs in two calls, of ``watches`` accesses in all."""
+    """What was met on lines: ``redundant`` of ``traps`` pairs in two calls, of ``watches`` accesses in all.
 
+    That is one line, or several of a function that repeat themselves for the same reason.
+    """
+
+    lines: tuple[int, ...]
+    """The one with the most redundant pairs first."""
     called: int
     """The library."""
     traps: int
@@ -145,53 +152,68 @@ class _Judge:
         self._names: dict[int, Names | None] = {}
         self._repeating: dict[Access, dict[int, _Repeating]] = {}
 
-    def lines(self, kind: Access) -> list[int]:
-        """The lines with enough pairs of a kind."""
-        return list(self._all(kind))
+    def rows(self, kind: Access) -> list[Row]:
+        """The findings of a kind of access: lines that stand out, and then lines that do so together."""
+        alone: list[Row] = []
+        rest: dict[tuple[object, ...], list[_Repeating]] = {}
+        for line, found in self._all(kind).items():
+            row = self._row(kind, found) if found.traps >= LEAST_TRAPS else None
+            if row is not None:
+                alone.append(row)
+            elif found.verdict.category is not None:
+                place = self._lines.labels.row(line)
+                group = (place["file_id"], place["function"], found.called, found.verdict.category)
+                rest.setdefault(group, []).append(found)
+        pooled = (_together(each) for each in rest.values() if len(each) > 1)
+        return alone + [
+            row for each in pooled if each.traps >= LEAST_TRAPS and (row := self._row(kind, each)) is not None
+        ]
 
     def _all(self, kind: Access) -> dict[int, _Repeating]:
-        """What was met on the lines with enough pairs of a kind."""
+        """What was met on the lines with pairs of a kind."""
         if kind not in self._repeating:
             watched = self._watched
             pairs, answered = watched.pairs(kind), watched.answered(kind)
-            traps = np.bincount(watched.line[pairs])
+            order = np.argsort(watched.line, kind="stable")
+            known: list[int] = np.unique(watched.line[pairs]).tolist()
+            ends = np.searchsorted(watched.line[order], [known, [line + 1 for line in known]])
             self._repeating[kind] = {
-                line: self._count(kind, line, pairs, answered)
-                for line in np.flatnonzero(traps >= LEAST_TRAPS).tolist()
-                if self._lines.labels.row(line)["line"] is not None
+                line: self._count(kind, line, mine[answered[mine]], pairs)
+                for line, begin, end in zip(known, *ends.tolist(), strict=True)
+                if self._lines.labels.row(line)["line"] is not None and len(mine := order[begin:end])
             }
         return self._repeating[kind]
 
-    def _count(self, kind: Access, line: int, pairs: _Mask, answered: _Mask) -> _Repeating:
+    def _count(self, kind: Access, line: int, mine: _Ids, pairs: _Mask) -> _Repeating:
+        """What was met on a line; ``mine`` are its watched accesses whose outcome is known."""
         watched = self._watched
-        mine = answered & (watched.line == line)
-        again = mine & pairs
-        equal = again & (watched.rows["equal"] == 1)
-        traps, redundant = int(again.sum()), int(equal.sum())
+        again = mine[pairs[mine]]
+        equal = again[watched.rows["equal"][again] == 1]
+        traps, redundant = len(again), len(equal)
         share = redundant / traps
-        shown = self._places(np.flatnonzero(equal if redundant else again), line)
+        shown = self._places(equal if redundant else again, line)
         evidence = Evidence(kind, shown.functions, shown.place["line"] or 0, shown.partner_line_here, shown.callers)
         return _Repeating(
+            lines=(line,),
             called=Counter(watched.libraries[mine].tolist()).most_common(1)[0][0],
             traps=traps,
             redundant=redundant,
-            watches=int(mine.sum()),
+            watches=len(mine),
             share=share,
             share_low=float(wilson(np.array([share]), traps)[0][0]),
             shown=shown,
             verdict=categorise(self._source(shown.place["file_id"]), evidence),
         )
 
-    def row(self, kind: Access, line: int) -> Row | None:
-        """The finding of a line with pairs; None if there is none."""
-        found = self._all(kind)[line]
-        usual = self._usual(kind, line)
+    def _row(self, kind: Access, found: _Repeating) -> Row | None:
+        """The finding of lines with pairs; None if there is none."""
+        usual = self._usual(kind, found)
         if found.share_low <= usual or found.verdict.excused:
             return None
         part_low, _ = wilson(np.array([found.redundant / found.watches]), found.watches)
         if found.verdict.category is None and part_low[0] < LEAST_PART:
             return None
-        quantity = self._quantity(line, found.redundant, found.watches)
+        quantity = self._quantity(found)
         if quantity["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
             return None
         shown, verdict = found.shown, found.verdict
@@ -201,6 +223,9 @@ class _Judge:
             f"{found.share:.0%} of {found.traps} pairs of {what} in two calls of {library} met the same value again; "
             f"{usual:.0%} would be usual."
         )
+        if len(found.lines) > 1:
+            numbers = sorted(self._lines.labels.row(line)["line"] for line in found.lines)
+            figures = f"Lines {', '.join(map(str, numbers[:MOST_LINES]))} of the function do so together: {figures}"
         return {
             **{name: shown.place[name] for name in ("file", "line", "function")},
             "partner_file": shown.partner["file"],
@@ -217,25 +242,27 @@ class _Judge:
             "partner_native_path": shown.partner_path,
         }
 
-    def _usual(self, kind: Access, line: int) -> float:
+    def _usual(self, kind: Access, found: _Repeating) -> float:
         """The usual share of pairs in two calls of a line's library, told by the other lines that call it.
 
-        A line whose source gives a reason why it repeats itself does not tell.
+        A line whose source gives a reason why it repeats itself does not tell, nor does one of few pairs.
         """
-        every = self._all(kind)
-        library = every[line].called
         others = (
             other.share_low
-            for number, other in every.items()
-            if number != line and other.called == library and other.verdict.category is None
+            for line, other in self._all(kind).items()
+            if line not in found.lines
+            and other.called == found.called
+            and other.traps >= LEAST_TRAPS
+            and other.verdict.category is None
         )
         return usual_share(kind, others)
 
-    def _quantity(self, line: int, redundant: int, watches: int) -> Row:
-        """Of the line's native time, the part that does again what an earlier call has done."""
-        part = redundant / watches
-        part_low, part_high = wilson(np.array([part]), watches)
-        weight, squared = np.array([self._time.cpu_ns[line]]), np.array([self._time.squared[line]])
+    def _quantity(self, found: _Repeating) -> Row:
+        """Of the lines' native time, the part that does again what an earlier call has done."""
+        part = found.redundant / found.watches
+        part_low, part_high = wilson(np.array([part]), found.watches)
+        lines = np.array(found.lines)
+        weight, squared = (each[lines].sum(keepdims=True) for each in (self._time.cpu_ns, self._time.squared))
         least, most = poisson_sums(np.zeros(1), weight, squared)
         return {
             "quantity_s": float(weight[0] * part / 1e9),
@@ -317,6 +344,22 @@ class _Places:
         """The partner's line, if it is in the same file."""
         line: int | None = self.partner["line"]
         return line if self.partner["file_id"] == self.place["file_id"] else None
+
+
+def _together(each: list[_Repeating]) -> _Repeating:
+    """Several lines as one: places and reason are those of the line with the most redundant pairs."""
+    each = sorted(each, key=lambda one: -one.redundant)
+    traps, redundant = sum(one.traps for one in each), sum(one.redundant for one in each)
+    share = redundant / traps
+    return replace(
+        each[0],
+        lines=tuple(line for one in each for line in one.lines),
+        traps=traps,
+        redundant=redundant,
+        watches=sum(one.watches for one in each),
+        share=share,
+        share_low=float(wilson(np.array([share]), traps)[0][0]),
+    )
 
 
 def _selected(

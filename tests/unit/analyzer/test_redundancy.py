@@ -126,6 +126,44 @@ def test_lines_that_repeat_themselves_for_a_reason_do_not_raise_the_base_rate(
     assert 3 in answer.redundancies["line"].tolist()
 
 
+@pytest.mark.parametrize(
+    ("pairs", "body", "found"),
+    [
+        (8, "total += x[i] * y[i]", [10, 11, 12]),
+        (3, "total += x[i] * y[i]", []),  # 9 pairs together are no more than nothing
+        (8, "total += found(i)", []),  # without a reason in the source each line is on its own
+    ],
+)
+def test_lines_of_a_function_that_repeat_themselves_for_one_reason_count_together(
+    builder: Builder,
+    native: tuple[int, int],
+    profile: Callable[..., Profile],
+    pairs: int,
+    body: str,
+    found: list[int],
+) -> None:
+    text = "\n" * 7 + "def f(x, y):\n  for i in range(9):\n" + f"    {body}\n" * 20
+    source = builder.file("/srv/b.py", text)
+    module = builder.rows["native_frames"][NATIVE_FRAME]["module"]
+    frame = builder.native_frame(module, "array_subscript")
+    code = builder.code(source)
+    for line in (10, 11, 12):
+        stack = builder.stack((code, line - 1))
+        below = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+        for _ in range(10):
+            builder.cpu(stack, native_frame=frame, native_stack=below, native_path=1)
+        add(builder, (stack, below), pairs, equal=True, native_frame=frame, partner_native_frame=frame)
+    answer = profile()
+    assert answer.redundancies is not None
+    if not found:
+        assert answer.redundancies.empty
+        return
+    (row,) = answer.redundancies.to_dict("records")
+    assert (row["line"] in found, row["traps"], row["category"]) == (True, 3 * pairs, "slice-underutilization")
+    assert "Lines 10, 11, 12 of the function do so together" in row["why"]
+    assert row["quantity_s"] == pytest.approx(0.3)  # all of their time
+
+
 def test_few_pairs_say_nothing(builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]) -> None:
     add(builder, native, 9, equal=True, access=STORE)
     answer = profile()
