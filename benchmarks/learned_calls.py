@@ -7,7 +7,7 @@
 A flame graph's HTML is read into a tree, bare and under each profiler, one after another in every round. The
 distribution of own time over its functions is compared with clocks placed by hand (see programs/flame_html.py), and
 with cProfile less what it costs itself: Kullback and Leibler's divergence of a profiler's distribution from the true
-one.
+one. Both figures are drawn beside the results.
 """
 
 import json
@@ -33,6 +33,7 @@ from harness.peers import Shares, load, shares
 from harness.peers import installed as installed_peers
 from harness.store import ENDED
 from harness.survey import ENVIRONMENTS, ROOT, complaints
+from learned_calls_figures import draw
 
 PROGRAM = str(PROGRAMS / "flame_html.py")
 FUNCTIONS = (
@@ -140,6 +141,8 @@ def main(megabytes: float, rounds: int, peers: str, timeout: float, results: Pat
     target = results or ROOT / "results" / "learned_calls.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    for path in draw(found, target.parent):
+        print(path)
 
 
 def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout: float) -> dict[str, Any]:

@@ -84,9 +84,12 @@ class Link:
         new: Sequence[SourceFile],
         base_functions: Iterable[FunctionKey],
         new_functions: Iterable[FunctionKey],
+        *,
+        edited: bool = True,
     ) -> None:
+        """Whether anything was ``edited`` between the two: within a side of a diff nothing was."""
         self._base, self._new = base, new
-        files = pair_files(base, new)
+        files = pair_files(base, new, edited=edited)
         self.forward = Direction(files, set())
         self.backward = Direction({other: one for one, other in files.items()}, set())
         self.assumed = 0

@@ -142,7 +142,7 @@ def make_side(runs: Sequence[Run]) -> Side:
     differing: dict[str, None] = {}
     for run in runs[1:]:
         own = run.functions()
-        link = Link(run.files, files, own, functions)
+        link = Link(run.files, files, own, functions, edited=False)
         direction = link.forward
         differing.update((run.files[file].path, None) for file in [*direction.lines, *direction.blind])
         for number, file in enumerate(run.files):

@@ -95,12 +95,15 @@ def catalogue(recording: Recording) -> list[SourceFile]:
     ]
 
 
-def pair_files(base: Sequence[SourceFile], new: Sequence[SourceFile]) -> dict[int, int]:
-    """The file of ``new`` for each file of ``base`` that has one, by number."""
+def pair_files(base: Sequence[SourceFile], new: Sequence[SourceFile], *, edited: bool = True) -> dict[int, int]:
+    """The file of ``new`` for each file of ``base`` that has one, by number.
+
+    Where nothing was ``edited`` between the two, a file that is in one of them only has no other that resembles it.
+    """
     pairs: dict[int, int] = {}
     _pair_by(lambda file: None if file.is_cell else file.path, base, new, pairs)
     _pair_by(lambda file: file.cell_id, base, new, pairs)
-    _Pairs(base, new, pairs).find()
+    _Pairs(base, new, pairs).find(edited=edited)
     return pairs
 
 
@@ -121,12 +124,13 @@ class _Pairs:
     def __init__(self, base: Sequence[SourceFile], new: Sequence[SourceFile], pairs: dict[int, int]) -> None:
         self._base, self._new, self._pairs = base, new, pairs
 
-    def find(self) -> None:
+    def find(self, *, edited: bool) -> None:
         """Adds what is certain."""
         self._by_path_end(lambda common: common >= 2)
         self._by_text()
         self._by_path_end(lambda common: common == 1)
-        self._by_similarity()
+        if edited:
+            self._by_similarity()
 
     def _left(self) -> tuple[list[int], list[int]]:
         """Files without a partner that have a real path."""

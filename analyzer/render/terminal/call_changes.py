@@ -62,7 +62,7 @@ def call_change_lines(result: DiffResult, style: Style, width: int) -> Iterator[
 
 
 def _line(row: pd.Series, style: Style, width: int) -> Text:
-    told = row["told"]
+    told = row["told"] if isinstance(row["told"], str) else None  # pandas makes None a NaN
     colour = "" if told is None else WORSE if "more" in told or "slower" in told else BETTER
     text = Text(f"{short_count(row['calls_new']):>8}{change(row['calls_change']):>10}")
     text.append(style.plain(f"{short_time(row['mean_new']):>10}"))

@@ -9,6 +9,8 @@ import pytest
 
 from tachograph.analyzer.diff import diff
 from tachograph.analyzer.render.json_difference import document
+from tachograph.analyzer.render.terminal.call_changes import call_change_lines
+from tachograph.analyzer.render.terminal.style import Style
 from tachograph.analyzer.report_data.difference_metrics import told_of_calls
 from unit.analyzer.recordings import MS, Builder
 from unit.analyzer.test_calls import period
@@ -56,3 +58,17 @@ def test_words() -> None:
     assert told_of_calls("more", "slower") == "slower per call, called more often"
     assert told_of_calls("less", "no evidence") == "called less often"
     assert told_of_calls(None, None) is None
+
+
+def test_functions_without_a_verdict_are_shown_beside_those_with_one(tmp_path: Path) -> None:
+    # A difference of 3 % has no verdict, and is more than a hundredth of the time.
+    base, new = (
+        [recording(tmp_path, f"{side}{run}", calls) for run in range(3)]
+        for side, calls in (
+            ("base", {"often": (1000, MS), "slow": (8, 10 * MS), "same": (5000, MS)}),
+            ("new", {"often": (3000, MS), "slow": (8, 10 * MS), "same": (5000, MS + MS * 3 // 100)}),
+        )
+    )
+    text = "\n".join(line.plain for line in call_change_lines(diff(base, new), Style(colour=False, unicode=True), 100))
+    assert "often  called more often" in text
+    assert "same    /srv/app.py:9" in text

@@ -243,6 +243,13 @@ def test_a_renamed_file_is_known_by_its_text() -> None:
     assert pair_files([file("/a/old.py", SOURCE, "1")], [file("/a/new.py", other, "2")]) == {}
 
 
+def test_files_of_one_program_are_not_paired_for_what_they_resemble() -> None:
+    # Each run of a side has the files that its samples met: bz2.py in one, and lzma.py, much of which is the same.
+    one, other = [file("/lib/bz2.py", SOURCE, "1")], [file("/lib/lzma.py", SOURCE.replace("result = 0", ""), "2")]
+    assert pair_files(one, other) == {0: 0}
+    assert pair_files(one, other, edited=False) == {}
+
+
 def test_files_that_might_be_either_of_two_are_not_paired() -> None:
     new = [file("/b/x/util.py", SOURCE, "1"), file("/b/y/util.py", SOURCE, "1")]
     assert pair_files([file("/a/z/util.py", SOURCE, "1")], new) == {}
