@@ -26,6 +26,7 @@ from tachograph.recorder.inprocess.calling_contexts import ContextTable, Stack, 
 from tachograph.recorder.inprocess.spool_layout import (
     CPU,
     CPU_BODY,
+    CPU_UNKNOWN,
     GIL_UNKNOWN,
     GIL_YES,
     LOSS_EXECS,
@@ -239,8 +240,17 @@ class SignalSampler:
         number, state = self._contexts.number(stack)
         in_main = thread is self._main
         origin, gil = (ORIGIN_SIGNAL, GIL_YES) if in_main else (ORIGIN_SIGNAL_THREAD, GIL_UNKNOWN)
-        row = (now_ns, elapsed_ns, -1, 0, self._thread(thread), number, 0, gil, call_opcode(stack), origin, state, 0, 0)
-        self._writer.append(CPU, struct.pack(CPU_BODY, *row))
+        known = {
+            "time_ns": now_ns,
+            "cpu_ns": elapsed_ns,
+            "thread": self._thread(thread),
+            "stack": number,
+            "gil": gil,
+            "opcode": call_opcode(stack),
+            "origin": origin,
+            "stack_state": state,
+        }
+        self._writer.append(CPU, struct.pack(CPU_BODY, *(CPU_UNKNOWN | known).values()))
 
     def _thread(self, thread: threading.Thread) -> int:
         known = self._threads.get(id(thread))

@@ -174,6 +174,23 @@ CALL_TIMES_BODY = "<qqIBB2x"
 TOUCHED_BODY = "<qqI4x"
 REDUNDANCY_BODY = "<qqQqQIIIIIIIBBBBBBBBBBB1x"
 
+CPU_UNKNOWN = {
+    "time_ns": 0,
+    "cpu_ns": 0,
+    "system_ns": -1,
+    "pc": 0,
+    "thread": 0,
+    "stack": 4294967295,
+    "overruns": 0,
+    "gil": 0,
+    "opcode": 0,
+    "origin": 0,
+    "stack_state": 0,
+    "native_stack": 0,
+    "native_path": 0,
+}
+"""The fields of a CPU sample of which nothing is known, in their order."""
+
 # Counters of losses.
 LOSS_RECORDS_DROPPED = 0
 LOSS_STACKS_TORN = 1

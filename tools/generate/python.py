@@ -96,6 +96,10 @@ def in_process(spec: Specification, layouts: Layouts) -> str:
     lines.append("\n# Formats of headers, and of records behind their own, for the module struct.")
     lines += [f'{name.upper()}_HEAD = "{file.format(header=True)}"' for name, file in layouts.files.items()]
     lines += [f'{each.name.upper()}_BODY = "{each.format()}"' for each in layouts.records.values() if each.fields]
+    cpu = {field.name: field.unknown or 0 for field in layouts.records["cpu"].named}
+    lines.append(
+        f'\nCPU_UNKNOWN = {cpu!r}\n"""The fields of a CPU sample of which nothing is known, in their order."""'
+    )
     lines.append("\n# Counters of losses.")
     lines += [f"LOSS_{loss.name.upper()} = {loss.index}" for loss in spec.losses]
     for name, values in spec.enums.items():
