@@ -8,10 +8,6 @@ from typing import Any
 from tachograph.recorder.command.options import OPTIONS, Option, Options
 from tachograph.recorder.problems import RecordingError, Refused
 
-_COMMANDS_OWN = {
-    "sampler", "redundancy", "accesses", "include", "exclude", "rotate", "keep", "snapshot_signal", "quiet",
-}  # fmt: skip
-"""Fields of Options that only the command can do: it is there before the program is, or beside it for good."""
 _UNITS = ("_ms", "_s")
 
 
@@ -22,7 +18,7 @@ def keywords() -> dict[str, str]:
 
 def works_inside(name: str) -> bool:
     """Whether a field of Options is for recordings that a program begins itself."""
-    return name not in _COMMANDS_OWN and not name.startswith("calls")
+    return OPTIONS[name].inside
 
 
 def options_from(given: Mapping[str, Any]) -> Options:

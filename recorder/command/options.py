@@ -49,7 +49,9 @@ class Option(NamedTuple):
     and ``more`` follows it in the reference. ``shown`` is the default as it is shown. ``key`` is the option's name in
     ``pyproject.toml``, and ``kind`` what its values are there. ``manifest`` is the parameter in the manifest,
     ``setting`` the key in the configuration of the recorded program, and ``told`` makes of the value what they are
-    told; None leaves it out. ``useless`` says why the option is of no use with the others.
+    told; None leaves it out. ``useless`` says why the option is of no use with the others. ``inside`` tells whether it
+    works for a recording that a program begins itself: some are the command's alone, which is there before the program
+    is.
     """
 
     names: tuple[str, ...]
@@ -67,6 +69,7 @@ class Option(NamedTuple):
     setting: str = ""
     told: Callable[[Any], Any] | None = None
     useless: Callable[[Options], str | None] = lambda _: None
+    inside: bool = True
 
     @property
     def long(self) -> str:
@@ -195,7 +198,7 @@ class Options:
         manifest="interval_ns", setting="interval_ns", told=_nanoseconds,
     )  # fmt: skip
     sampler: str = row(
-        "--sampler", default="native", choices=SAMPLERS, key="sampler",
+        "--sampler", default="native", choices=SAMPLERS, key="sampler", inside=False,
         help="How to sample; 'signal' is in pure Python and works without native parts, but sees less.",
         manifest="sampler", setting="sampler",
     )  # fmt: skip
@@ -230,39 +233,39 @@ class Options:
         manifest="native_depth", setting="native_depth",
     )  # fmt: skip
     calls: bool = row(
-        "--calls", default=False, key="calls", kind=FLAG, useless=_of_calls,
+        "--calls", default=False, key="calls", kind=FLAG, useless=_of_calls, inside=False,
         help="Count and time calls of Python functions as well, exactly while a function is watched. Which are "
         "watched is learned while the program runs.",
         more="See [calls](../how-to/count-calls.md).",
         manifest="calls", setting="calls", told=_if_on,
     )  # fmt: skip
     calls_budget: float | None = row(
-        "--calls-budget", default=None, metavar="PERCENT", parse=parse_calls_budget,
+        "--calls-budget", default=None, metavar="PERCENT", parse=parse_calls_budget, inside=False,
         shown=f"{DEFAULT_CALLS_BUDGET:g}", useless=_of_call_options, key="calls-budget", kind=NUMBER,
         help="With --calls: how much of the time watching may take.",
         manifest="calls_budget", setting="calls_budget",
     )  # fmt: skip
     calls_choice: str | None = row(
-        "--calls-choice", default=None, choices=CALL_CHOICES, shown="racing",
+        "--calls-choice", default=None, choices=CALL_CHOICES, shown="racing", inside=False,
         useless=_of_call_options, key="calls-choice",
         help="With --calls: how it is learned which functions to watch: by racing (95 % Bernstein bounds), or by "
         "successive rejects until the functions of --calls-top are left.",
         manifest="calls_choice", setting="calls_choice",
     )  # fmt: skip
     calls_top: int | None = row(
-        "--calls-top", default=None, metavar="N", parse=parse_calls_top, shown=str(DEFAULT_CALLS_TOP),
+        "--calls-top", default=None, metavar="N", parse=parse_calls_top, shown=str(DEFAULT_CALLS_TOP), inside=False,
         useless=_of_call_options, key="calls-top", kind=NUMBER,
         help="With --calls-choice rejects: how many functions are left.",
         manifest="calls_top", setting="calls_top",
     )  # fmt: skip
     calls_period_s: float | None = row(
-        "--calls-period", default=None, metavar="SECONDS", parse=parse_calls_period,
+        "--calls-period", default=None, metavar="SECONDS", parse=parse_calls_period, inside=False,
         shown=f"{DEFAULT_CALLS_PERIOD_S:g}", useless=_of_call_options, key="calls-period", kind=NUMBER,
         help="With --calls: how often all functions get another chance.",
         manifest="calls_period_ns", setting="calls_period_ns", told=_seconds,
     )  # fmt: skip
     redundancy: bool = row(
-        "--redundancy", default=False, useless=_of_redundancy,
+        "--redundancy", default=False, useless=_of_redundancy, inside=False,
         help="Find loads and stores that native code repeats with the same value: hardware watchpoints follow sampled "
         "accesses.",
         more="Where the kernel gives no watchpoints (perf_event_open), recording goes on without, and says so. See "
@@ -270,7 +273,7 @@ class Options:
         manifest="redundancy",
     )  # fmt: skip
     accesses: str = row(
-        "--accesses", default="both", choices=ACCESSES, useless=_of_accesses,
+        "--accesses", default="both", choices=ACCESSES, useless=_of_accesses, inside=False,
         help="With --redundancy: which accesses are watched.",
         manifest="accesses", setting="accesses",
     )  # fmt: skip
@@ -303,7 +306,7 @@ class Options:
     )  # fmt: skip
     include: tuple[str, ...] = row(
         "--include", default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="include", kind=LIST,
-        useless=_of_filters,
+        useless=_of_filters, inside=False,
         help="Record only Python processes of this name: of the script, module or interpreter; * and ? stand for "
         "anything. Can be repeated.",
         more="A script's name is with or without `.py`, an interpreter's is such as `python3.12`, and code is `-c` or "
@@ -313,12 +316,12 @@ class Options:
     )  # fmt: skip
     exclude: tuple[str, ...] = row(
         "--exclude", default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="exclude", kind=LIST,
-        useless=_of_filters,
+        useless=_of_filters, inside=False,
         help="Do not record Python processes of this name. Can be repeated.",
         manifest="exclude", setting="exclude", told=_patterns,
     )  # fmt: skip
     rotate: Rotate | None = row(
-        "--rotate", default=None, metavar="TIME|SIZE", parse=parse_rotate, useless=_of_rotate,
+        "--rotate", default=None, metavar="TIME|SIZE", parse=parse_rotate, useless=_of_rotate, inside=False,
         help="For programs that run for days: begin a new rotation window after so much time (30s, 10m, 1h, 1d) or "
         "after so much was written (500KB, 200MB, 1GB). DIR.tacho is the present window; closed ones are beside it as "
         "DIR.0001.tacho, DIR.0002.tacho and so on, each a whole recording.",
@@ -326,11 +329,11 @@ class Options:
         manifest="rotate", told=lambda value: value and value.typed,
     )  # fmt: skip
     keep: int | None = row(
-        "--keep", default=None, metavar="N", parse=parse_keep, shown=str(DEFAULT_KEEP), useless=_of_keep,
+        "--keep", default=None, metavar="N", parse=parse_keep, shown=str(DEFAULT_KEEP), useless=_of_keep, inside=False,
         help="With --rotate: how many closed windows are kept; older ones of this run are deleted.",
     )  # fmt: skip
     snapshot_signal: int | None = row(
-        "--snapshot-signal", default=None, metavar="NAME", parse=parse_signal, useless=_of_snapshots,
+        "--snapshot-signal", default=None, metavar="NAME", parse=parse_signal, useless=_of_snapshots, inside=False,
         help="With --rotate: when this signal (USR1, USR2, RTMIN+3) comes to this command, the present window is "
         "closed, and it and the kept ones are never deleted. The signal is not passed on to the program any more. "
         "tachograph.recorder.snapshot() does the same from inside the program.",
@@ -342,7 +345,7 @@ class Options:
         "OpenTelemetry and git give labels by themselves: see [labels](../how-to/label-recordings.md).",
     )  # fmt: skip
     force: bool = row("-f", "--force", default=False, help="Replace an existing recording.")
-    quiet: bool = row("-q", "--quiet", default=False, help="Do not print the line at the end.")
+    quiet: bool = row("-q", "--quiet", default=False, inside=False, help="Do not print the line at the end.")
 
     def check(self) -> None:
         """Refuse a value that is of no use with the others."""

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FORMAT = ROOT / "format-spec"
 SPEC_MD = FORMAT / "SPEC.md"
 CLI_MD = ROOT / "docs" / "reference" / "cli.md"
+INSIDE_MD = ROOT / "docs" / "how-to" / "record-from-inside.md"
 
 
 def main() -> int:
@@ -46,6 +47,7 @@ def generated() -> dict[Path, str]:
         FORMAT / "tables.json": compiled.document(tables),
         SPEC_MD: markdown.filled(_read(SPEC_MD), markdown.blocks(spec, layouts)),
         CLI_MD: markdown.filled(_read(CLI_MD), {"options of record": options.table()}),
+        INSIDE_MD: markdown.filled(_read(INSIDE_MD), {"options from inside": options.from_inside()}),
         FORMAT / "version.py": _python(python.version(spec)),
         FORMAT / "enumerations.py": _python(python.enumerations(spec)),
         FORMAT / "spool" / "layout.py": _python(python.layout(spec, layouts)),

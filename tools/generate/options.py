@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
+
+from tachograph.recorder.attached.keywords import keywords, works_inside
 from tachograph.recorder.command.options import OPTIONS, Option
 
 
@@ -9,6 +12,12 @@ def table() -> str:
     """A row per option: its names, then what ``--help`` says of it and what the reference adds."""
     rows = [f"| {_names(option)} | {_meaning(option)} |" for option in OPTIONS.values()]
     return "\n".join(["| option | meaning |", "| --- | --- |", *rows, ""])
+
+
+def from_inside() -> str:
+    """The options that work in a program that records itself."""
+    names = ", ".join(f"`{keyword}`" for keyword, name in keywords().items() if works_inside(name))
+    return textwrap.fill(names, 120) + "\n"
 
 
 def _names(option: Option) -> str:
