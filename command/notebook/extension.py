@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+import IPython
 from IPython.core.error import UsageError
 from IPython.display import display
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
+OLDEST = (8, 12)
+"""The version of IPython from which on its events and names of cells are those that are used here."""
+
 NEEDED = ("pandas", "numpy", "jinja2", "rich")
 """What reports are made with, in another process."""
 
@@ -41,6 +45,9 @@ def load(shell: InteractiveShell) -> None:
         raise UsageError(
             f"tachograph needs {missing}, which is not installed here; type: pip install 'tachograph[notebook]'"
         )
+    if IPython.version_info < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise UsageError(f"tachograph needs IPython {oldest} or later, and this is {IPython.__version__}")
     if getattr(shell, ATTRIBUTE, None) is None:
         Extension(shell).attach()
 
