@@ -16,7 +16,8 @@ from typing import Any
 import click
 
 from tachograph.format import FormatError, Manifest
-from tachograph.recorder.attached.connection import Connection, entered
+from tachograph.recorder.attached.connection import Connection
+from tachograph.recorder.attached.injection import entered
 from tachograph.recorder.attached.keywords import keywords, options_from, works_inside
 from tachograph.recorder.attached.processes import Process, check_can_be_asked, look
 from tachograph.recorder.collect.output import MANIFEST, SPOOL, default_path

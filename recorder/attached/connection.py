@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from tachograph import __version__
-from tachograph.recorder.attached.processes import Process
 from tachograph.recorder.problems import Refused, one_line
 
 SOCKETS = Path("/proc/net/unix")
@@ -31,18 +30,6 @@ def standing_by() -> dict[int, list[str]]:
         for name, pid in _NAME.findall(SOCKETS.read_text(encoding="utf-8", errors="replace")):
             found.setdefault(int(pid), []).append(name)
     return found
-
-
-def entered(process: Process) -> Connection:
-    """A connection to a process that can be asked. Refused, in one line, if it does not stand by."""
-    connection = connect(process.pid)
-    if connection is not None:
-        return connection
-    if process.recorded:  # from its start, by the command
-        raise Refused(f"process {process.pid} is being recorded already, and does not stand by")
-    raise Refused(
-        f"process {process.pid} does not stand by: start it with 'tachograph standby', or with TACHOGRAPH_STANDBY=1"
-    )
 
 
 def connect(pid: int) -> Connection | None:

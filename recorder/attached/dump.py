@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tachograph.recorder.attached.connection import entered
+from tachograph.recorder.attached.injection import entered
 from tachograph.recorder.attached.processes import check_can_be_asked, look
 from tachograph.recorder.problems import one_line
 

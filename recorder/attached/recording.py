@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tachograph
 from tachograph.format.plain_records import record_class
 from tachograph.recorder.attached.keywords import options_from
 from tachograph.recorder.attached.texts import TextTeller
@@ -236,7 +237,7 @@ def _start_beside(
         "arguments": list(sys.orig_argv),
         "gpu": options.gpu,
         "labels": dict(options.labels),
-        "path": list(map(os.path.abspath, sys.path)),
+        "path": [*map(os.path.abspath, sys.path), *_own_place()],
         "listens": listener is not None,
     }
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -262,6 +263,12 @@ def _tell(recording: Recording) -> None:
     if recording.texts is not None:
         with suppress(OSError):  # the disk is full, or the recording was removed: then these texts are unknown
             recording.texts.tell()
+
+
+def _own_place() -> list[str]:
+    """Where this package is installed, which a program that was entered from outside may not have on its path."""
+    package = os.path.dirname(os.path.abspath(tachograph.__file__))
+    return [os.path.dirname(package)] if os.path.basename(package) == tachograph.__name__ else []
 
 
 def _finish(recording: Recording) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -302,8 +303,9 @@ def test_what_cannot_be_attached_to_is_said_in_one_line(service: "subprocess.Pop
         support.one_line(attach(*arguments, "-o", "none.tacho", cwd=tmp_path), words)
         assert not (tmp_path / "none.tacho").exists()
 
-    with running([sys.executable, "-c", "print('ready', flush=True); input()"], tmp_path) as other:
-        refused(other.pid, words="does not stand by: start it with 'tachograph standby'")
+    if sys.version_info < (3, 14):
+        with running([sys.executable, "-c", "print('ready', flush=True); input()"], tmp_path) as other:
+            refused(other.pid, words="start it with 'tachograph standby'")
     gone = subprocess.Popen(["true"])
     os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
     refused(gone.pid, words=f"process {gone.pid} has ended")
@@ -323,6 +325,55 @@ def test_what_cannot_be_attached_to_is_said_in_one_line(service: "subprocess.Pop
         refused(sleeping.pid, words=f"process {sleeping.pid} (sleep) is not Python")
         sleeping.kill()
     assert not is_recorded(service.pid)
+
+
+def program_of_32_bits(path: Path) -> Path:
+    """An executable that does nothing but pause()."""
+    code = b"\xb8\x1d\0\0\0\xcd\x80\xeb\xf7"
+    base, size = 0x08048000, 52 + 32 + len(code)
+    identity = b"\x7fELF\x01\x01\x01".ljust(16, b"\0")
+    header = struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, base + 84, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    segment = struct.pack("<IIIIIIII", 1, 0, base, base, size, size, 5, 4096)
+    path.write_bytes(identity + header + segment + code)
+    path.chmod(0o700)
+    return path
+
+
+def test_a_program_of_32_bits_is_told(tmp_path: Path) -> None:
+    try:
+        process = subprocess.Popen([program_of_32_bits(tmp_path / "python3.11")])
+    except OSError:
+        pytest.skip("this kernel runs no programs of 32 bits")
+    with process:
+        support.one_line(attach(process.pid, cwd=tmp_path), f"process {process.pid} is a program of 32 bits")
+        process.kill()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="sys.remote_exec came with 3.14")
+def test_a_program_that_does_not_stand_by_is_entered(tmp_path: Path) -> None:
+    """It stands by for the one time, and nothing is left afterwards."""
+    program = """
+import time
+print("ready", flush=True)
+def work():
+    while True:
+        sum(range(5000))
+work()
+"""
+    with running([sys.executable, "-c", program], tmp_path) as process:
+        before = things(process.pid)
+        shown = command("dump", process.pid, cwd=tmp_path)
+        assert (shown.status, shown.stderr) == (0, "")
+        assert "    work  <string>:6\n" in shown.stdout
+        support.wait_for(lambda: things(process.pid) == before, "the end of the standby", timeout=60)
+        for name in ("one.tacho", "two.tacho"):
+            done = attach(process.pid, "--duration", "100ms", "-o", name, cwd=tmp_path)
+            assert done.status == 0, done.stderr
+            assert is_complete(tmp_path / name)
+            support.wait_for(lambda: things(process.pid) == before, "the end of the standby", timeout=60)
+        assert process.pid not in standing_by()
+        process.kill()
+        assert process.communicate(timeout=60) == ("", "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start another user's processes")
