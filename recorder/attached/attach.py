@@ -188,8 +188,9 @@ attach_command = click.Command(
     callback=attach,
     help="""Record a program that runs already: process PID, for a while.
 
-The program must stand by (tachograph standby, TACHOGRAPH_STANDBY=1), and be this user's. It goes on as if nothing had
-been there; the recording ends when the time is over, with Ctrl-C, or when this command is killed.
+The program must stand by (tachograph standby, TACHOGRAPH_STANDBY=1) or be CPython 3.14 or later, and be this user's. It
+goes on as if nothing had been there; the recording ends when the time is over, with Ctrl-C, or when this command is
+killed.
 """,
     epilog=EXAMPLES,
 )

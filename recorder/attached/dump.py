@@ -38,7 +38,8 @@ NO_NATIVE_FRAMES = "Native frames are not shown: 'tachograph attach' records the
 def dump_command(pid: int) -> None:
     """Show what each thread and each asyncio task of process PID is doing and waiting for, now.
 
-    The process must stand by (tachograph standby, TACHOGRAPH_STANDBY=1), and be this user's.
+    The process must stand by (tachograph standby, TACHOGRAPH_STANDBY=1) or be CPython 3.14 or later, and be this
+    user's.
     """
     process = look(pid)
     check_can_be_asked(process)

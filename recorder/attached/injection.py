@@ -32,6 +32,10 @@ def stand_by():
             file.write(f"{{type(error).__name__}}: {{error}}")
     finally:
         sys.path.remove({place!r})
+        try:
+            os.rmdir({folder!r})
+        except OSError:
+            pass
 stand_by()
 """
 
@@ -62,7 +66,8 @@ def enter(process: Process) -> Connection:
     folder = Path(tempfile.mkdtemp(prefix="tachograph-"))
     script, report = folder / "enter.py", folder / "report"
     place = os.fspath(Path(tachograph.__file__).resolve().parents[1])
-    script.write_text(SCRIPT.format(script=str(script), report=str(report), place=place), encoding="utf-8")
+    text = SCRIPT.format(script=str(script), report=str(report), folder=str(folder), place=place)
+    script.write_text(text, encoding="utf-8")
     try:
         sys.remote_exec(process.pid, os.fspath(script))  # type: ignore[attr-defined]  # of 3.14
         connection = _wait(process, report)

@@ -35,6 +35,8 @@ def present_moment() -> dict[str, Any]:
             continue
         thread = known.get(ident)
         tid = getattr(thread, "native_id", None)
+        if not known and len(frames) == 2:
+            tid = os.getpid()  # `threading` has not been imported: it is the main thread
         seen.add(tid)
         name = None if thread is None else _text(thread.name)
         threads.append({"tid": tid, "name": name, "python": True, "syscall": _syscall(tid), "stack": _stack(frame)})
