@@ -83,6 +83,14 @@ def write_table(table: pa.Table, path: Path | str, spec: Specification, name: st
     return {"rows": writer.rows, "bytes": writer.bytes}
 
 
+def write_nowhere(table: pa.Table, spec: Specification, name: str) -> None:
+    """Write a table into memory, and forget it: what writing needs is there from then on."""
+    import pyarrow as pa
+
+    with _open_writer(pa.BufferOutputStream(), spec.tables[name]) as writer:
+        writer.write_table(table)
+
+
 def file_metadata(spec: Specification, name: str, uuid: str) -> dict[str, str]:
     """Key-value metadata with which a table's file says what it is, as in SPEC.md "Parquet"."""
     units = {column.name: column.unit for column in spec.tables[name].columns if column.unit is not None}

@@ -16,6 +16,7 @@ from .contexts import ContextTree, ReadSource
 from .directory import SpoolDirectory
 from .gpu import GpuFacts, read_gpu
 from .images import images_of
+from .kernels import call, is_in, sorted_by, total
 from .layout import BLOCK_ROWS, FREED_ROWS, TOUCHED_ROWS, NativeStack
 from .native_frames import NativeFrames, Resolve
 from .native_tree import NativeTree, take_native_paths
@@ -79,7 +80,6 @@ class Assembled:
             FormatError: a part has been changed or removed since.
         """
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         if name == "gpu":
             yield from self._gpu.batches(self.spec.tables[name].schema)
@@ -97,11 +97,11 @@ class Assembled:
             last = index + 1 == len(chunks)
             if waiting < FEWEST_ROWS_AT_ONCE and not last:
                 continue
-            merged = pa.concat_tables(pieces).sort_by(kind.time)
+            merged = sorted_by(pa.concat_tables(pieces), [(kind.time, "ascending")])
             ready = merged.num_rows
             if not last:
                 later = chunks[index + 1][1].first_ns
-                ready = pc.sum(pc.less(merged.column(kind.time), scalar(later, pa.int64()))).as_py() or 0
+                ready = total(call("less", merged.column(kind.time), scalar(later, pa.int64())))
             for start in range(0, ready, MAX_ROWS_AT_ONCE):
                 yield merged.slice(start, min(MAX_ROWS_AT_ONCE, ready - start))
             pieces, waiting = [merged.slice(ready)], 0
@@ -288,10 +288,9 @@ def _with_remapped(
 ) -> pa.Table:
     """The rows whose address was held by several modules, each with the module of its time."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    hit = pc.is_in(raw.column("pc"), value_set=column(remapped, pa.uint64()))
-    rows = pa.table([raw.column("pc"), raw.column(kind.time)], names=["pc", "time"]).filter(hit).to_pydict()
+    hit = is_in(raw.column("pc"), column(remapped, pa.uint64()))
+    rows = call("filter", pa.table([raw.column("pc"), raw.column(kind.time)], names=["pc", "time"]), hit).to_pydict()
     frames = []
     for address, time_ns in zip(rows["pc"], rows["time"], strict=True):
         holders = remapped[address]
@@ -299,6 +298,13 @@ def _with_remapped(
         frames.append(holders[max(0, at - 1)][1])
     index = final.column_names.index("native_frame")
     frame = pa.chunked_array(
-        [pc.replace_with_mask(final.column(index).combine_chunks(), hit.combine_chunks(), column(frames, pa.uint32()))]
+        [
+            call(
+                "replace_with_mask",
+                final.column(index).combine_chunks(),
+                hit.combine_chunks(),
+                column(frames, pa.uint32()),
+            )
+        ]
     )
     return final.set_column(index, final.schema.field(index), frame)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .arrow_columns import scalar, table_of
+from .kernels import bounds, call, index_in, is_in, sorted_by
 from .layout import FREED_ROWS, TOUCHED_ROWS
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ class Lifetimes:
         order = [("block", "ascending"), ("time_ns", "ascending")]
         self._columns = {
             name: values.combine_chunks()
-            for name, values in zip(whole.column_names, whole.sort_by(order).columns, strict=True)
+            for name, values in zip(whole.column_names, sorted_by(whole, order).columns, strict=True)
         }
         looks = pa.concat_tables([table_of([], TOUCHED_ROWS.raw_schema), *touched])
-        self._touched = looks.column("block").combine_chunks().unique()
+        self._touched = call("unique", looks.column("block").combine_chunks())
         self._blocks = memoryview(self._columns["block"].buffers()[1] or b"").cast("I")[: whole.num_rows]
 
     def join(self, births: pa.Table) -> pa.Table:
@@ -39,18 +40,16 @@ class Lifetimes:
         ``block`` is null where a block was not looked at. If a block seems to have been released twice the first time
         counts.
         """
-        import pyarrow.compute as pc
-
         blocks = births.column("block")
-        bounds = pc.min_max(blocks).as_py()
         first = last = 0
         if births.num_rows:
-            first, last = bisect_left(self._blocks, bounds["min"]), bisect_right(self._blocks, bounds["max"])
+            lowest, highest = bounds(blocks)
+            first, last = bisect_left(self._blocks, lowest), bisect_right(self._blocks, highest)
         near = {name: values.slice(first, last - first) for name, values in self._columns.items()}
-        found = pc.index_in(blocks, value_set=near["block"])
+        found = index_in(blocks, near["block"])
         index = births.column_names.index("block")
-        told = pc.if_else(pc.is_in(blocks, value_set=self._touched), blocks, scalar(None, blocks.type))
+        told = call("if_else", is_in(blocks, self._touched), blocks, scalar(None, blocks.type))
         births = births.set_column(index, "block", told)
-        return births.append_column("freed_ns", pc.take(near["time_ns"], found)).append_column(
-            "freed_thread", pc.take(near["thread"], found)
+        return births.append_column("freed_ns", call("take", near["time_ns"], found)).append_column(
+            "freed_thread", call("take", near["thread"], found)
         )

@@ -10,6 +10,7 @@ from ..errors import FormatError
 from ..schema import Specification
 from .arrow_columns import clean_text, column, scalar, table_of
 from .directory import SpoolDirectory
+from .kernels import call, cast, index_in, sorted_by, total
 from .layout import GPU_ROWS, GpuDevice, LossCount
 from .process_definitions import ProcessFacts
 from .rows import mentioned, raw_table
@@ -81,17 +82,16 @@ class GpuFacts:
             FormatError, OSError: a segment has been changed or removed since.
         """
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         pieces = sorted(self._pieces)
         pending = table_of([], schema)
         for place, (_, seq) in enumerate(pieces):
             raw = _sound(raw_table(GPU_ROWS, self.spool.gpu_segment(seq).rows(GPU_ROWS.kind)))
-            merged = pa.concat_tables([pending, self._final(raw, schema)]).sort_by("time_ns")
+            merged = sorted_by(pa.concat_tables([pending, self._final(raw, schema)]), [("time_ns", "ascending")])
             ready = merged.num_rows
             if place + 1 < len(pieces):
                 later = scalar(pieces[place + 1][0], pa.int64())
-                ready = pc.sum(pc.less(merged.column("time_ns"), later)).as_py() or 0
+                ready = total(call("less", merged.column("time_ns"), later))
             if ready:
                 yield merged.slice(0, ready)
             pending = merged.slice(ready)
@@ -102,30 +102,28 @@ class GpuFacts:
     def _final(self, raw: pa.Table, schema: pa.Schema) -> pa.Table:
         """Readings with the recording's ids; those of processes that were not recorded are left out."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         owner = self._owners(raw)
-        ours = pc.or_(owner.is_valid(), pc.equal(raw.column("pid"), scalar(WHOLE_GPU, pa.int32())))
+        ours = call("or", call("is_valid", owner), call("equal", raw.column("pid"), scalar(WHOLE_GPU, pa.int32())))
         columns = {name: raw.column(name) for name in raw.column_names} | {"process": owner}
         numbers = self._numbers()
-        places = pc.index_in(columns["device"], value_set=column(numbers, pa.uint32()))
-        columns["device"] = places.cast(pa.uint32())
+        places = index_in(columns["device"], column(numbers, pa.uint32()))
+        columns["device"] = cast(places, pa.uint32())
         for name, unknown in GPU_ROWS.unknown.items():
-            missing = pc.equal(columns[name], scalar(unknown, columns[name].type))
-            columns[name] = pc.if_else(missing, scalar(None, columns[name].type), columns[name])
-        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema).filter(ours)
+            missing = call("equal", columns[name], scalar(unknown, columns[name].type))
+            columns[name] = call("if_else", missing, scalar(None, columns[name].type), columns[name])
+        return call("filter", pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema), ours)
 
     def _owners(self, raw: pa.Table) -> pa.ChunkedArray:
         """The process of each reading: the latest of that pid that had begun."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         owner = pa.chunked_array([pa.nulls(raw.num_rows, pa.uint32())])
         for pid in mentioned(raw, "pid", WHOLE_GPU) & self.owners.keys():
-            mine = pc.equal(raw.column("pid"), scalar(pid, pa.int32()))
+            mine = call("equal", raw.column("pid"), scalar(pid, pa.int32()))
             for start_ns, process in self.owners[pid]:
-                begun = pc.greater_equal(raw.column("time_ns"), scalar(start_ns, pa.int64()))
-                owner = pc.if_else(pc.and_(mine, begun), scalar(process, pa.uint32()), owner)
+                begun = call("greater_equal", raw.column("time_ns"), scalar(start_ns, pa.int64()))
+                owner = call("if_else", call("and", mine, begun), scalar(process, pa.uint32()), owner)
         return owner
 
 
@@ -150,8 +148,8 @@ def read_gpu(spool: SpoolDirectory, processes: Sequence[ProcessFacts]) -> GpuFac
 def _sound(raw: pa.Table) -> pa.Table:
     """The readings without those that hold an amount below 0, which are damaged (-1 stands for unknown)."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     for name in _NOT_NEGATIVE:
-        raw = raw.filter(pc.greater_equal(raw.column(name), scalar(GPU_ROWS.unknown[name], pa.int64())))
+        least = scalar(GPU_ROWS.unknown[name], pa.int64())
+        raw = call("filter", raw, call("greater_equal", raw.column(name), least))
     return raw

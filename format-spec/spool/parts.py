@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ..errors import FormatError
 from ..files import read_regular_file
 from .directory import MAX_SEGMENT_SIZE, Part, SpoolDirectory
+from .kernels import cast
 from .layout import DEFINITIONS_SEQUENCE
 from .records import ROW_KINDS
 from .row_kind import RowKind
@@ -136,7 +137,11 @@ def _with_later(table: pa.Table, wanted: pa.Schema) -> pa.Table:
         else pa.repeat(pa.scalar(0, field.type), len(table))
         for field in wanted
     ]
-    return pa.Table.from_arrays(columns, names=wanted.names).cast(wanted)
+    fitting = [
+        values if values.type == field.type else cast(values, field.type)
+        for values, field in zip(columns, wanted, strict=True)
+    ]
+    return pa.Table.from_arrays(fitting, schema=wanted)
 
 
 def _first_line(error: Exception) -> str:

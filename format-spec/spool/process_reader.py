@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import FormatError
 from ..schema import Specification
 from .directory import Part, SpoolDirectory, SpoolProcess, covered
+from .kernels import bounds
 from .layout import BLOCK_ROWS, FREED_ROWS
 from .parts import part_definitions, part_rows
 from .process_definitions import ProcessFacts
@@ -133,10 +134,8 @@ def _least(kind: RowKind, spec: Specification) -> dict[str, int]:
 
 def _mention_rows(facts: ProcessFacts, kind: RowKind, table: pa.Table) -> int:
     """Note what the rows refer to; returns the time of the first."""
-    import pyarrow.compute as pc
-
     for reference in kind.references:
         facts.mention(reference.to, mentioned(table, reference.field, reference.none))
-    bounds = pc.min_max(table.column(kind.time)).as_py()
-    facts.span(bounds["min"], bounds["max"])
-    return int(bounds["min"])
+    first, last = bounds(table.column(kind.time))
+    facts.span(first, last)
+    return int(first)

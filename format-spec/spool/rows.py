@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FormatError
 from .arrow_columns import column, scalar
+from .kernels import call, index_in
 from .row_kind import SIZES, Referred, RowKind
 
 if TYPE_CHECKING:
@@ -43,15 +44,14 @@ def raw_table(kind: RowKind, records: bytes, columns: Collection[str] | None = N
 def sound_rows(raw: pa.Table, least: Mapping[str, int]) -> pa.Table:
     """The rows without those in which a value is smaller than it can be: such a record is damaged."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     for name, bound in least.items():
         # Of thousands of processes each has a few rows: a call of Arrow takes longer than they do.
         if raw.num_rows < FEW_ROWS and min(raw.column(name).to_pylist(), default=bound) >= bound:
             continue
         limit = scalar(bound, pa.int64())
-        if pc.any(pc.less(raw.column(name), limit)).as_py():
-            raw = raw.filter(pc.greater_equal(raw.column(name), limit))
+        if call("any", call("less", raw.column(name), limit)).as_py():
+            raw = call("filter", raw, call("greater_equal", raw.column(name), limit))
     return raw
 
 
@@ -91,15 +91,14 @@ def id_maps(
 def final_table(kind: RowKind, raw: pa.Table, maps: IdMaps, schema: pa.Schema) -> pa.Table:
     """The rows of ``raw`` with the recording's ids, in the schema of the specification, with null for "unknown"."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     columns = {name: raw.column(name) for name in raw.column_names}
     for reference in (*kind.references, *kind.joined):
         keys, values = maps.ids[reference.to]
-        columns[reference.column] = pc.take(values, pc.index_in(columns.pop(reference.field), value_set=keys))
+        columns[reference.column] = call("take", values, index_in(columns.pop(reference.field), keys))
     for name, unknown in kind.unknown.items():
-        missing = pc.equal(columns[name], scalar(unknown, columns[name].type))
-        columns[name] = pc.if_else(missing, scalar(None, columns[name].type), columns[name])
+        missing = call("equal", columns[name], scalar(unknown, columns[name].type))
+        columns[name] = call("if_else", missing, scalar(None, columns[name].type), columns[name])
     for field in schema:
         if field.name == "process":
             columns["process"] = pa.repeat(scalar(maps.process, pa.uint32()), raw.num_rows)
@@ -111,14 +110,13 @@ def final_table(kind: RowKind, raw: pa.Table, maps: IdMaps, schema: pa.Schema) -
 def _flags(values: pa.ChunkedArray, *, nullable: bool) -> pa.ChunkedArray:
     """0 is false, 1 is true; all else is unknown where that may be, else true."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    flags = pc.not_equal(values, scalar(0, values.type))
-    return pc.if_else(pc.less(values, scalar(2, values.type)), flags, scalar(None, pa.bool_())) if nullable else flags
+    flags = call("not_equal", values, scalar(0, values.type))
+    if not nullable:
+        return flags
+    return call("if_else", call("less", values, scalar(2, values.type)), flags, scalar(None, pa.bool_()))
 
 
 def mentioned(raw: pa.Table, name: str, none: int | None = None) -> set[int]:
     """The distinct values of a column, without the one that stands for none."""
-    import pyarrow.compute as pc
-
-    return set(pc.unique(raw.column(name)).to_pylist()) - {none}
+    return set(call("unique", raw.column(name)).to_pylist()) - {none}

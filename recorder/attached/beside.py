@@ -18,7 +18,7 @@ from tachograph.format import Manifest
 from tachograph.recorder.attached.recording import CONTROL, LISTENER
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.command.launch import Program
-from tachograph.recorder.command.session import Session
+from tachograph.recorder.command.session import Session, leave_numpy_out
 from tachograph.recorder.labels.labels import Labels, gather_labels
 from tachograph.recorder.problems import Refused
 
@@ -26,6 +26,7 @@ from tachograph.recorder.problems import Refused
 def main() -> None:
     """Accompany the program that ``sys.argv[1]`` describes, complete its recording, and say how that went."""
     facts = json.loads(sys.argv[1])
+    leave_numpy_out()
     with socket.socket(fileno=CONTROL) as control:
         answer = accompany(facts, control)
         with suppress(OSError):  # the program has ended

@@ -24,6 +24,9 @@ LONGEST_POLL_OF_WINDOWS_S = 0.5
 SETTLING_S = 1.0
 """A segment may still change for this long after the next one was begun (SPEC.md, "The spool")."""
 
+REHEARSED = (1, 3)
+"""The looks after which the end is rehearsed: when the program has begun, and when it has loaded what it needs."""
+
 SEGMENTS_PER_PART = 4
 NICENESS = 10
 """The program comes first where there are not enough processors for both."""
@@ -56,7 +59,8 @@ class Collector:
     """The thread beside the program.
 
     ``prepare`` is called in it at once, ``warm_up`` after a moment: it takes time of a processor, and the program is
-    starting up as well. It is left out if the program ends before. ``memory`` holds what processes write.
+    starting up as well. It is left out if the program ends before. ``memory`` holds what processes write. ``rehearse``
+    is called after the looks that ``REHEARSED`` lists.
     """
 
     def __init__(
@@ -66,7 +70,9 @@ class Collector:
         warm_up: Callable[[], None],
         rotation: Callable[[], Rotation] | None = None,
         memory: MemoryFiles | None = None,
+        rehearse: Callable[[SpoolDirectory], None] | None = None,
     ) -> None:
+        self._rehearse = rehearse
         self._memory = MemoryFiles(spool) if memory is None else memory
         self._spool_path = spool
         self._make_rotation = rotation
@@ -135,7 +141,7 @@ class Collector:
 
         spool = SpoolDirectory(self._spool_path)
         rotation = self._rotation = None if self._make_rotation is None else self._make_rotation()
-        poll = FIRST_POLL_S
+        poll, looks = FIRST_POLL_S, 0
         while not self._rest(poll if rotation is None else _until_due(rotation, poll)):
             # Where processes come and go, what they leave is not to heap up, and what they run is to be read before
             # they end: afterwards nothing tells what they were allowed to read.
@@ -143,6 +149,9 @@ class Collector:
             poll = FIRST_POLL_S if changed else min(2 * poll, LONGEST_POLL_S)
             if rotation is not None:
                 self._rotate(rotation, spool, scout)
+            looks += 1
+            if looks in REHEARSED and self._rehearse is not None and not self._done.is_set():
+                self._rehearse(spool)
 
     def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> bool:
         """Look once: read the sources of new code, make parts, trim what has ended. ``now`` is in seconds.

@@ -44,6 +44,8 @@ class LineTables:
     """.debug_line"""
     line_text: bytes
     """.debug_line_str"""
+    whole: bool
+    """Whether they tell of all addresses of the file."""
 
 
 class DebugError(Exception):
@@ -170,7 +172,8 @@ def line_tables(path: str, addresses: Collection[int] | None = None) -> LineTabl
         debug = ElfFile(file)
         units = None if addresses is None else _needed(debug, addresses)
         line = debug.contents(".debug_line", MOST_LINE_BYTES) if units is None else _units(debug, units)
-        return LineTables(line, debug.contents(".debug_line_str", MOST_LINE_BYTES)) if line else None
+        text = debug.contents(".debug_line_str", MOST_LINE_BYTES)
+        return LineTables(line, text, whole=units is None) if line else None
 
 
 def _needed(file: ElfFile, addresses: Collection[int]) -> list[int] | None:

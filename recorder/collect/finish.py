@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from tachograph.recorder.collect.sources import SourceStore
 
 
+MOST_REHEARSED = 8
+"""Segments and parts of a spool for which the end is rehearsed."""
+
+
 class UnfinishedError(Exception):
     """The tables could not be written. The spool is whole and stays; the message is a reason in a few words."""
 
@@ -42,13 +46,15 @@ def finish(
     *,
     state: str = "complete",
     exit_statuses: Mapping[int, int] | None = None,
+    places: NativePlaces | None = None,
 ) -> Finished:
     """Write the tables and the manifest of the recording in ``directory``, then remove its spool.
 
-    Without ``sources`` no file that the recording names is opened: it was made elsewhere.
+    Without ``sources`` no file that the recording names is opened: it was made elsewhere. ``places`` may know some
+    native places already (``rehearse``).
     Raises UnfinishedError, with the spool as it was, if that is not possible.
     """
-    finished = make_tables(directory, manifest, sources, state=state, exit_statuses=exit_statuses)
+    finished = make_tables(directory, manifest, sources, state=state, exit_statuses=exit_statuses, places=places)
     remove_spool(directory / SPOOL)
     return finished
 
@@ -62,6 +68,7 @@ def make_tables(
     exit_statuses: Mapping[int, int] | None = None,
     spool: SpoolDirectory | None = None,
     ended_ns: int | None = None,
+    places: NativePlaces | None = None,
 ) -> Finished:
     """Write the tables and the manifest of a recording into ``directory``, from its own spool or from ``spool``.
 
@@ -83,7 +90,7 @@ def make_tables(
     )
 
     spec = load_specification()
-    places = NativePlaces(lines=bool(manifest.parameters.get("native_lines", True)))
+    places = places or places_for(manifest)
     try:
         assembled = assemble(
             spool or SpoolDirectory(directory / SPOOL),
@@ -111,6 +118,33 @@ def make_tables(
         lost=losses(finished.quality, spec.losses),
         processes=Counter(assembled.table("processes")["recorded"].to_pylist()),
     )
+
+
+def places_for(manifest: Manifest) -> NativePlaces:
+    """What resolves the native places of a recording."""
+    return NativePlaces(lines=bool(manifest.parameters.get("native_lines", True)))
+
+
+def rehearse(spool: SpoolDirectory, places: NativePlaces) -> None:
+    """Make the tables of a spool that is still being written, in memory, and drop them.
+
+    What is done for the first time then takes a third of the end of a recording: functions and compressors are set up,
+    and most native places that the recording will have are found. A spool that is large by now is left alone.
+    """
+    import pyarrow as pa
+
+    from tachograph.format import FormatError, assemble, load_specification
+    from tachograph.format.parquet import write_nowhere
+
+    try:
+        if sum(len(process.segments) + len(process.parts) for process in spool.processes()) > MOST_REHEARSED:
+            return
+        spec = load_specification()
+        assembled = assemble(spool, spec, resolve=places.resolve)
+        for name in spec.tables:
+            write_nowhere(assembled.table(name), spec, name)
+    except (OSError, FormatError, pa.ArrowException):
+        return  # the end will say so
 
 
 def losses(quality: Sequence[Mapping[str, object]], specs: Sequence[LossSpec]) -> dict[str, int]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 256 << 20
 """Bytes of tables of lines that are read for one recording."""
 
+MOST_KEPT = 16 << 20
+"""Bytes of them that are kept for the next question: whole tables, which were compressed. The C library's has 1 MB."""
+
 
 class NativePlaces:
     """Resolves the program counters of one recording, library by library.
@@ -25,11 +28,28 @@ class NativePlaces:
 
     def __init__(self, *, lines: bool = True) -> None:
         self._room = MOST_BYTES if lines else 0
-        self.unread = 0
-        """Libraries whose debug information is damaged, or more than is read."""
+        self._kept_room = MOST_KEPT
+        self._unread: set[str] = set()
+        self._known: dict[str, dict[int, NativePlace]] = {}
+        self._tables_of: dict[str, LineTables] = {}
+
+    @property
+    def unread(self) -> int:
+        """How many libraries have debug information that is damaged, or more than is read."""
+        return len(self._unread)
 
     def resolve(self, path: str, offsets: list[int]) -> list[NativePlace]:
-        """The places at ``offsets`` of the file of a mapping; what is unknown of them is None."""
+        """The places at ``offsets`` of the file of a mapping; what is unknown of them is None.
+
+        Each is looked for once: the file may be replaced, and looking takes its time.
+        """
+        known = self._known.setdefault(path, {})
+        new = [offset for offset in dict.fromkeys(offsets) if offset not in known]
+        if new:
+            known.update(zip(new, self._resolved(path, new), strict=True))
+        return [known[offset] for offset in offsets]
+
+    def _resolved(self, path: str, offsets: list[int]) -> list[NativePlace]:
         from tachograph.format import NativePlace
 
         nowhere = [NativePlace()] * len(offsets)
@@ -56,21 +76,24 @@ class NativePlaces:
         ]
 
     def _tables(self, path: str, addresses: Collection[int]) -> LineTables | None:
-        if not path:
-            return None
+        if not path or path in self._tables_of:
+            return self._tables_of.get(path)
         try:
             tables = line_tables(path, addresses)
         except DebugError:
-            self.unread += 1
+            self._unread.add(path)
             return None
         except OSError:
             return None
         if tables is not None:
             size = len(tables.line) + len(tables.line_text)
             if size > self._room:
-                self.unread += 1
+                self._unread.add(path)
                 return None
             self._room -= size
+            if tables.whole and size <= self._kept_room:
+                self._kept_room -= size
+                self._tables_of[path] = tables
         return tables
 
 

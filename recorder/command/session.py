@@ -16,7 +16,7 @@ from tachograph.format import FormatError, SpoolDirectory
 from tachograph.format.spool.masking import mask_arguments
 from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.descendants import note_end, note_start, stop_recording
-from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish
+from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, places_for, rehearse
 from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.memory_log import MemoryLog
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
@@ -94,6 +94,7 @@ class Session:
         self._working_directory = Path.cwd()
         self._manifest = manifest
         self._rights = SourceRights()
+        self._places = places_for(manifest)
         self._sources: SourceStore | None = None
         self._gpu = GpuSampler(self._spool) if gpu else None
         self._rotate, self._keep = rotate, keep
@@ -105,6 +106,7 @@ class Session:
             import_for_the_end,
             None if rotate is None else self._begin_rotation,
             self._memory,
+            None if rotate is not None else lambda spool: rehearse(spool, self._places),
         )
         self._labels = labels
         self._uploads = uploads
@@ -167,7 +169,9 @@ class Session:
             return replace(outcome, unfinished=stuck)
         try:
             statuses = {} if exit_status is None else {pid: exit_status}
-            finished = finish(self._directory, self._manifest, self._sources, exit_statuses=statuses)
+            finished = finish(
+                self._directory, self._manifest, self._sources, exit_statuses=statuses, places=self._places
+            )
         except UnfinishedError as error:
             return replace(outcome, unfinished=str(error) + ("" if lost is None else f"; {lost}"))
         return replace(outcome, finished=finished)
@@ -291,9 +295,18 @@ def stored_on_disk(processes: Sequence[SpoolProcess]) -> list[str]:
     ]
 
 
+def leave_numpy_out(*, unless: bool = False) -> None:
+    """Let Arrow find no numpy in this process, where one is installed: it would load it, and nothing here needs it.
+
+    Loading numpy takes longer than finishing a short recording.
+    """
+    if not unless:
+        sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]  # so it is with what is not to be imported
+
+
 def import_for_the_end() -> None:
     """Import now what the end needs, so that it need not wait; what cannot be imported, the end will name."""
-    for module in ("pyarrow.compute", "pyarrow.parquet", "tachograph.recorder._native"):
+    for module in ("pyarrow.parquet", "tachograph.recorder._native"):
         with suppress(ImportError):
             import_module(module)
     with suppress(ImportError):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from tachograph.recorder.collect import debug_files
-from tachograph.recorder.collect.debug_files import DebugError, line_tables
+from tachograph.recorder.collect import debug_files, native_places
+from tachograph.recorder.collect.debug_files import DebugError, LineTables, line_tables
 from tachograph.recorder.collect.native_places import NativePlaces
 
 native = pytest.importorskip("tachograph.recorder._native")
@@ -182,6 +183,31 @@ def test_none_are_looked_for_where_none_are_wanted(tmp_path: Path) -> None:
     assert (place.symbol, place.line, place.function_source) == ("first", None, None)
     assert NativePlaces().resolve("/missing", [1, 2]) == [(None,) * 5] * 2
     assert NativePlaces().resolve("[vdso]", [1]) == [(None,) * 5]
+
+
+@pytest.mark.parametrize("how", ["-gz=none", "-gz=zlib"])
+def test_a_place_is_looked_for_once_and_the_library_may_be_replaced_then(tmp_path: Path, how: str) -> None:
+    library = build(tmp_path, "-g", how)
+    first, second = bytes_of(library, "first"), bytes_of(library, "second")
+    expected = NativePlaces().resolve(str(library), [*first, *second])
+    places = NativePlaces()
+    assert places.resolve(str(library), first) == expected[: len(first)]
+    # The table of lines was compressed: it is kept whole.
+    kept = library.with_name("kept.so")
+    library.rename(kept)
+    shutil.copy(kept, library)
+    asked = []
+
+    def asking(debug_path: str, addresses: Collection[int]) -> LineTables | None:
+        asked.append(addresses)
+        return line_tables(debug_path, addresses)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native_places, "line_tables", asking)
+        assert places.resolve(str(library), [*first, *second]) == expected
+    assert len(asked) == (how == "-gz=none")
+    library.unlink()
+    assert places.resolve(str(library), [*second, *first]) == [*expected[len(first) :], *expected[: len(first)]]
 
 
 def test_more_than_is_read_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

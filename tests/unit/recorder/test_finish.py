@@ -2,16 +2,20 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from support.written_spools import write_spool
-from tachograph.format import LossSpec, Manifest, open_container
-from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, losses
+from support.vectors import VECTORS
+from support.written_spools import add_samples, write_spool
+from tachograph.format import LossSpec, Manifest, SpoolDirectory, open_container
+from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, losses, rehearse
+from tachograph.recorder.collect.native_places import NativePlaces
 from tachograph.recorder.collect.output import claim
 from tachograph.recorder.collect.sources import SourceStore
 from tachograph.recorder.command.manifests import new_manifest
@@ -37,6 +41,40 @@ def test_a_recording_is_finished(tmp_path: Path) -> None:
         assert container.manifest().tables["cpu"]["rows"] == 100
         assert container.parquet("files.parquet").read().column("source").to_pylist() == ["f()"]
     assert {oct(file.stat().st_mode & 0o777) for file in path.iterdir()} == {"0o600"}
+
+
+def test_a_rehearsal_leaves_everything_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    manifest = new_manifest({"sampler": "signal", "sources": True})
+    writer = write_spool(claim(path, manifest, force=False), 100, close=False)
+    before = {each: each.read_bytes() for each in path.rglob("*") if each.is_file()}
+    places = NativePlaces()
+    rehearse(SpoolDirectory(path / "spool"), places)
+    assert {each: each.read_bytes() for each in path.rglob("*") if each.is_file()} == before
+    add_samples(writer, 50)
+    writer.close()
+    assert finish(path, manifest, SourceStore(tmp_path), places=places).rows["cpu"] == 150
+    rehearse(SpoolDirectory(path / "spool"), places)  # there is none: the end will say so
+
+
+def test_finishing_loads_neither_numpy_nor_all_of_arrow(tmp_path: Path) -> None:
+    """They take longer than the rest."""
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from tachograph.recorder.command.session import import_for_the_end, leave_numpy_out\n"
+        "from tachograph.recorder.collect.finish import finish\n"
+        "from tachograph.recorder.command.manifests import new_manifest\n"
+        "leave_numpy_out(); import_for_the_end()\n"
+        "path = Path(sys.argv[1])\n"
+        "finish(path, new_manifest({'sampler': 'signal', 'sources': True}), None)\n"
+        "print([name for name in ('numpy', 'pandas', 'pyarrow.compute') if sys.modules.get(name)])"
+    )
+    for name in ("memory-killed", "tree-killed"):
+        path = tmp_path / f"{name}.tacho"
+        shutil.copytree(VECTORS / path.name, path)
+        ran = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+        assert (ran.stdout, ran.stderr) == ("[]\n", "")
+        assert pq.read_metadata(path / "processes.parquet").num_rows > 0
 
 
 def test_exit_statuses(tmp_path: Path) -> None:
