@@ -118,6 +118,13 @@ def beyond(size: _Floats, mean: _Floats) -> _Floats:
     return np.where(size > 0, rest, 0.0)
 
 
+def thinned(blocks: Blocks) -> _Floats:
+    """By block, bytes that it stands for because others of its place have no row."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = np.where(blocks.bytes > 0, blocks.variance / blocks.bytes, 0.0)
+    return np.maximum(0.0, blocks.beyond - drawn)
+
+
 def read_blocks(recording: Recording, sites: Sites, processes: NDArray[np.bool_] | None = None) -> Blocks:
     """Reads the table ``allocations``, a batch at a time; of some processes only, where ``processes`` says which."""
     names = [field.name for field in fields(Blocks)]

@@ -24,7 +24,7 @@ from tachograph.format.arrays import distinct
 from tachograph.format.enumerations import DOMAINS
 
 from ...samples.accumulate import summed
-from .blocks import Blocks
+from .blocks import Blocks, thinned
 from .counters import Counters
 
 GROUP_SAMPLES = 20
@@ -75,9 +75,9 @@ def calibrate(blocks: Blocks, counters: Counters) -> Calibrated:
         older, own = (own[(blocks.birth_ns[own] < counters.time_ns[rows[0]]) == old] for old in (True, False))
         for domain in range(len(DOMAINS)):
             mine = own[blocks.domain[own] == domain]
-            last = groups(allocated[:, domain], len(mine))
+            last = groups(allocated[:, domain], _worth(blocks.beyond[mine]))
             exact, given_back = (_between(flows[:, domain], last) for flows in (allocated, freed))
-            sample = _Sample.of(blocks, mine, counters.time_ns[rows[last]])
+            sample = _Sample.of(blocks, mine, int(counters.time_ns[rows[0]]), counters.time_ns[rows[last]])
             before = older[blocks.domain[older] == domain]
             held = before[blocks.death_ns[before] > counters.time_ns[rows[0]]]
             factors = _factors(sample, exact, given_back, _Older.of(blocks, held, counters.time_ns[rows[last]]))
@@ -103,6 +103,12 @@ def groups(flows: _Floats, samples: int) -> _Ids:
     return np.array([*last[:-1], len(flows) - 1], np.int64)
 
 
+def _worth(beyond: _Floats) -> int:
+    """How many samples that stand for the same are worth as much (Kish 1965): those of a beginning stand for little."""
+    squares = float((beyond**2).sum())
+    return min(len(beyond), round(float(beyond.sum()) ** 2 / squares)) if squares > 0 else len(beyond)
+
+
 def _between(flows: _Floats, last: _Ids) -> _Floats:
     """The sums of ``flows`` by group."""
     return np.diff(np.cumsum(flows)[last], prepend=0.0)
@@ -120,12 +126,18 @@ class _Sample:
     beyond: _Floats
     variance: _Floats
     groups: int
+    missed: _Floats
+    """By group, the variance of what outlives it and is in no row."""
 
     @classmethod
-    def of(cls, blocks: Blocks, mine: _Ids, ends_ns: _Ids) -> _Sample:
+    def of(cls, blocks: Blocks, mine: _Ids, start_ns: int, ends_ns: _Ids) -> _Sample:
         birth, death = (np.searchsorted(ends_ns, times[mine]) for times in (blocks.birth_ns, blocks.death_ns))
         # Of a block that was not followed only the birth is known; the counters have its release somewhere.
         kept = (death > birth) & blocks.followed[mine]
+        # Of those of a site that die young some outlive their group, by chance those that have a row or others.
+        lived = blocks.death_ns[mine] - blocks.birth_ns[mine]
+        long = np.maximum(np.diff(ends_ns, prepend=start_ns), 1)
+        missed = np.where(kept, 0.0, blocks.bytes[mine] * thinned(blocks)[mine] * np.minimum(lived / long[birth], 1.0))
         return cls(
             birth.astype(np.int64),
             np.where(kept, death, len(ends_ns)).astype(np.int64),
@@ -135,6 +147,7 @@ class _Sample:
             blocks.beyond[mine],
             blocks.variance[mine],
             len(ends_ns),
+            summed(birth, missed, len(ends_ns)),
         )
 
 
@@ -171,9 +184,10 @@ def _factors(sample: _Sample, exact: _Floats, given_back: _Floats, older: _Older
         known = certain[group].sum(axis=1)
         estimated = known + rests[group].sum(axis=1)
         variance = float(variances[group, _KEPT].sum())
-        # What older blocks gave back is an estimate itself: the counters correct the new blocks by their part only.
+        # What older blocks gave back is an estimate itself, and blocks that outlive the group may be in no row: the
+        # counters correct the new blocks by their part only.
         told = exact[group] - given_back[group] + old
-        weight = variance / (variance + uncertain) if variance > 0 else 0.0
+        weight = variance / (variance + uncertain + float(sample.missed[group])) if variance > 0 else 0.0
         outliving = float(estimated[_KEPT] + (told - estimated[_KEPT]) * weight)
         outliving = min(max(outliving, float(known[_KEPT])), float(exact[group] - known[_DYING]))
         for stratum, wanted in ((_KEPT, outliving), (_DYING, float(exact[group]) - outliving)):

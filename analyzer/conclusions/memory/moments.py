@@ -190,8 +190,11 @@ def _place(counters: Counters, blocks: Blocks, row: int, previous: int, toleranc
     if not len(times):
         return end if footprint >= before else start
     changes = np.concatenate((-size[died], size[born]))
+    variance = np.concatenate((blocks.variance[own][died], blocks.variance[own][born]))
     order = np.argsort(times, kind="stable")
     times, curve = times[order], before + np.cumsum(changes[order])
-    # The curve must end where the next row says; what it is off by is taken to have grown evenly.
-    drift = (footprint - curve[-1]) * (times - start) / max(end - start, 1)
+    # The curve must end where the next row says. What it is off by has come with what is unsure: hardly any of it
+    # while the last few megabytes were built, if all the rest was dropped after them.
+    unsure = np.cumsum(variance[order])
+    drift = (footprint - curve[-1]) * (unsure / unsure[-1] if unsure[-1] > 0 else (times - start) / max(end - start, 1))
     return int(times[np.argmax(curve + drift)])

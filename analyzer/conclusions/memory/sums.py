@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from ...samples.accumulate import summed
 from ...samples.nodes import NodeSums
 from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SAMPLED
+from .blocks import thinned
 from .calibration import MAX_FACTOR
 from .counters import PYTHON
 from .heap import Heap
 from .moments import MAPPED, unmoved_until
+from .settlement import Parts, missed_variance, moment_variance, settle
 from .touched import touched_part
 
 ESTIMATED = ("allocated", "freed", "net", "live_at_peak", "live_at_resident_peak", "live_at_end")
@@ -64,6 +66,7 @@ def sum_up(heap: Heap, threads: int, wanted: _Mask | None) -> HeapSums:
     sums = np.zeros((len(heap.sites), len(MEASURES)))
     by_thread: dict[str, _Floats] = {}
     anchored: dict[str, tuple[float, float]] = {}
+    others, unseen = thinned(blocks), dict.fromkeys(_MOMENTS, 0.0)
     masks = {
         "allocated": heap.allocated_in_window(),
         "freed": heap.freed_in_window(),
@@ -77,10 +80,17 @@ def sum_up(heap: Heap, threads: int, wanted: _Mask | None) -> HeapSums:
         certain, beyond, variance = (
             values[mask] * share[mask] for values in (counted.certain, counted.beyond, counted.variance)
         )
-        factor = _settled(heap, name, _domain(heap, mask) == MAPPED, certain, beyond)
-        if factor is not None:
-            beyond, variance = beyond * factor, variance * factor**2
-            anchored[name] = (float(beyond.sum()), float(variance.sum()))
+        missed = 0.0
+        if name in _MOMENTS:
+            variance = share[mask] * moment_variance(blocks, counted, mask, others, len(heap.sites))
+            missed = missed_variance(counted, mask, others, heap.start_ns, heap.end_ns)
+        settled = _settled(heap, name, _domain(heap, mask) == MAPPED, Parts(certain, beyond, variance, missed))
+        if settled is not None:
+            factor, in_no_row = settled
+            unseen[name] = in_no_row
+            # A sum that turns out larger is less sure at least in proportion, one that turns out smaller is surer.
+            beyond, variance = beyond * factor, variance * np.maximum(factor, factor**2)
+            anchored[name] = (float(beyond.sum()) + in_no_row, float(variance.sum()) + missed)
         if name == "allocated":
             outlived = np.where(heap.kept[mask], variance, 0.0)
             anchored["allocated_kept"] = (float(beyond.sum()), float(outlived.sum()))
@@ -104,7 +114,7 @@ def sum_up(heap: Heap, threads: int, wanted: _Mask | None) -> HeapSums:
     _add(sums, "net_variance", blocks.site[changed], blocks.variance[changed])
     nodes = heap.sites.nodes
     if wanted is None and heap.window.spans is None:
-        sums = _with_remainders(heap, sums)
+        sums = _with_remainders(heap, sums, unseen)
     # Only now: what has no site is told by what was allocated.
     _subtract_untouched(heap, sums, by_thread, {name: masks[name] & mine for name in _MOMENTS})
     if np.isnan(heap.resident_peak.bytes):
@@ -148,8 +158,10 @@ def _weights_of_followed(heap: Heap) -> _Floats:
     return np.where(blocks.followed, ratio[blocks.site], 0.0)
 
 
-def _settled(heap: Heap, name: str, mapped: _Mask, certain: _Floats, beyond: _Floats) -> _Floats | None:
+def _settled(heap: Heap, name: str, mapped: _Mask, parts: Parts) -> tuple[_Floats, float] | None:
     """By what each estimated part must be multiplied for sums that the counters allow; None if they do not tell.
+
+    With it come the bytes that are in no row.
 
     What was held before recording began is taken to be held still, as long as sampled blocks themselves leave room for
     it. It may be a part of what was released: so the blocks that were seen make up no more than what the counters say,
@@ -163,36 +175,29 @@ def _settled(heap: Heap, name: str, mapped: _Mask, certain: _Floats, beyond: _Fl
         "freed": exact_freed(heap),
     }
     if name == "allocated":
-        return np.ones(len(beyond)) if heap.whole and len(heap.counters) else None
+        return (np.ones(len(mapped)), 0.0) if heap.whole and len(heap.counters) else None
     most = whole[name]
-    if most is None or np.isnan(most) or beyond.sum() <= 0:
+    if most is None or np.isnan(most) or parts.beyond.sum() <= 0:
         return None
     # At the peak not every process is there; at the end each counts at its own.
     before, unseen = heap.before_at(_moment(heap, name)), float(heap.unseen.sum())
     if name == "freed":
         # Nothing can be released that was not allocated, and what was allocated agrees with the counters already.
-        factor = _between(certain, beyond, most - before - unseen, most, 1.0 if heap.whole else MAX_FACTOR)
-        return np.full(len(beyond), factor)
+        return settle(parts, most - before - unseen, most, 1.0 if heap.whole else MAX_FACTOR)
     # While the program runs, hardly anything of what was there before is released.
     most = max(0.0, most - before)
     in_mappings, unseen_there = min(most, heap.mapped_at(_moment(heap, name))), float(heap.unseen[MAPPED])
-    factors = np.ones(len(beyond))
-    for chosen, upper, lost in (
-        (mapped, in_mappings, unseen_there),
-        (~mapped, most - in_mappings, unseen - unseen_there),
+    factors, in_no_row = np.ones(len(mapped)), 0.0
+    for chosen, upper, lost, missed in (
+        (mapped, in_mappings, unseen_there, 0.0),
+        (~mapped, most - in_mappings, unseen - unseen_there, parts.missed),
     ):
-        factors[chosen] = _between(certain[chosen], beyond[chosen], upper - lost, upper, MAX_FACTOR)
-    return factors
+        factors[chosen], left = settle(parts.where(chosen, missed), upper - lost, upper, MAX_FACTOR)
+        in_no_row += left
+    return factors, in_no_row
 
 
-def _between(certain: _Floats, beyond: _Floats, least: float, most: float, highest: float) -> float:
-    """By what the estimated parts must be multiplied for a sum between two bounds; at most ``highest``."""
-    known, estimated = float(certain.sum()), float(beyond.sum())
-    wanted = min(max(known + estimated, least), most)
-    return float(np.clip((wanted - known) / estimated, 0.0, highest)) if estimated > 0 else 1.0
-
-
-def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
+def _with_remainders(heap: Heap, sums: _Floats, in_no_row: dict[str, float]) -> _Floats:
     """Adds what no sampled block stands for, so that the sums are those of the counters."""
     before, unseen = heap.sites.label(BEFORE_RECORDING), heap.sites.label(NOT_SAMPLED)
     inherited = heap.sites.label(INHERITED)
@@ -207,6 +212,9 @@ def _with_remainders(heap: Heap, sums: _Floats) -> _Floats:
         column = MEASURES.index(name)
         if whole is not None and not np.isnan(whole):
             rest = max(0.0, whole - sums[:, column].sum())
+            missed = min(rest, in_no_row.get(name.removesuffix("_bytes"), 0.0))
+            sums[unseen, column] += missed
+            rest -= missed
             of_forks = min(rest, heap.before_at(_moment(heap, name.removesuffix("_bytes")), heap.forked))
             sums[inherited, column] += of_forks
             sums[before, column] += rest - of_forks
