@@ -14,7 +14,7 @@ takes that into account.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +86,7 @@ def ratios(amounts: _Array, weights: _Array, draws: int = DRAWS) -> Ratios:
         squares = np.square(some) @ counts - 2 * drawn * ((some * weights) @ counts) + np.square(drawn) * drawn_squares
         drawn_error = np.sqrt(np.maximum(spread * squares, 0.0)) / drawn_weights
         low[part], high[part] = _ends(value[part], error[part], drawn, drawn_error)
-    reach = float(np.ravel(t_quantile(1 - CONFIDENCE, np.array([units - 1.0])))[0])
+    reach = _reach(units)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor = np.exp(reach * error / value)
     # Where one recording has nearly all, the error is as large as the ratio: its logarithm tells nothing then.
@@ -94,6 +94,12 @@ def ratios(amounts: _Array, weights: _Array, draws: int = DRAWS) -> Ratios:
     low = np.where(told, np.minimum(low, value / factor), low)
     high = np.where(told, np.maximum(high, value * factor), high)
     return Ratios(value, np.where((amounts >= 0).all(axis=1), np.maximum(low, 0.0), low), high, error, units)
+
+
+@lru_cache(maxsize=64)  # a page asks for many groups of the same few sizes
+def _reach(units: int) -> float:
+    """How many standard errors there are to the end of the interval of Student's t."""
+    return float(np.ravel(t_quantile(1 - CONFIDENCE, np.array([units - 1.0])))[0])
 
 
 def _ends(value: _Array, error: _Array, drawn: _Array, drawn_error: _Array) -> tuple[_Array, _Array]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,7 +139,7 @@ class Selection:
 
     def query(self, table: str, sql: str, **frames: Any) -> pd.DataFrame:
         """The answer of DuckDB: ``t`` is a table of the index, with the rows of these recordings only."""
-        connection = self._connection()
+        connection = self._connection
         connection.register("everything", self.index.dataset(table))
         connection.register("live", pa.table({"recording": self.keys}))
         for name, frame in frames.items():
@@ -146,6 +147,7 @@ class Selection:
         text = f"WITH t AS (SELECT * FROM everything SEMI JOIN live USING (recording)) {sql}"
         return connection.execute(text).df()
 
+    @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
         import duckdb
 

@@ -17,6 +17,9 @@ SHUFFLES = 999
 WRONG = 0.01
 """The part of fleets without a change in which one is told."""
 
+MAX_CELLS = 500_000
+"""Numbers that are shuffled at a time: what fits into a processor's cache is done twice as fast, with less memory."""
+
 _SEED = 20_261_123
 _Array = NDArray[np.float64]
 
@@ -120,18 +123,23 @@ def _largest_step(amounts: list[_Array], weights: list[_Array]) -> tuple[int | N
     own = _steps(amount[None, :], weight[None, :], ends)[0]
     own = np.where(possible, own, 0.0)
     chance = np.random.default_rng(_SEED)
-    order = chance.permuted(np.tile(np.arange(units), (SHUFFLES, 1)), axis=1)
-    shuffled = np.where(possible, _steps(amount[order], weight[order], ends), 0.0).max(axis=1)
-    p = float((1 + (shuffled >= own.max() * (1 - 1e-9)).sum()) / (SHUFFLES + 1))
+    as_far, rows = 0, max(1, MAX_CELLS // units)
+    for start in range(0, SHUFFLES, rows):
+        order = chance.permuted(np.tile(np.arange(units), (min(rows, SHUFFLES - start), 1)), axis=1)
+        shuffled = np.where(possible, _steps(amount[order], weight[order], ends), 0.0).max(axis=1)
+        as_far += int((shuffled >= own.max() * (1 - 1e-9)).sum())
+    p = (1 + as_far) / (SHUFFLES + 1)
     return (int(own.argmax()) + 1 if p <= WRONG else None), p
 
 
 def _steps(amounts: _Array, weights: _Array, ends: NDArray[np.int64]) -> _Array:
     """For each order of the recordings (rows) and each end of a first part: how far the two parts differ, as |t|."""
 
+    firsts = np.append(0, ends)
+
     def sums(values: _Array) -> tuple[_Array, _Array]:
-        running = np.cumsum(values, axis=1)
-        left = running[:, ends - 1]
+        running = np.cumsum(np.add.reduceat(values, firsts, axis=1), axis=1)
+        left = running[:, :-1]
         return left, running[:, -1:] - left
 
     x, y, xx, xy, yy = (sums(each) for each in (amounts, weights, amounts**2, amounts * weights, weights**2))
