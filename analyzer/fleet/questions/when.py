@@ -134,7 +134,6 @@ def _largest_step(amounts: list[_Array], weights: list[_Array]) -> tuple[int | N
 
 def _steps(amounts: _Array, weights: _Array, ends: NDArray[np.int64]) -> _Array:
     """For each order of the recordings (rows) and each end of a first part: how far the two parts differ, as |t|."""
-
     firsts = np.append(0, ends)
 
     def sums(values: _Array) -> tuple[_Array, _Array]:

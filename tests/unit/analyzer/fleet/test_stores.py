@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -116,6 +118,41 @@ def test_one_request_in_twenty_fails(flaky: str, truth: pd.DataFrame) -> None:
     assert Flaky.requests > 60
     assert found.left_out.empty
     pd.testing.assert_frame_equal(found.top(level="lines"), truth)
+
+
+def test_uploads_that_are_not_whole_in_a_store_that_fails(flaky: str, shop: Path, truth: pd.DataFrame) -> None:
+    """The answer is that of the whole recordings, and each other is named with what it lacks, until it is there."""
+    files, folder = fsspec.filesystem("flaky"), shop / "run-001.tacho"
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(folder.iterdir()):
+            data = path.read_bytes()
+            text = data.replace(b"uuid-", b"UUID-") if path.name == "manifest.json" else data
+            file.writestr(f"whole.tacho/{path.name}", text)
+    whole = archive.getvalue()
+    put = MemoryFileSystem.pipe_file
+    put(files, "/shop/half.tacho.zip", whole[: len(whole) // 2])
+    put(files, "/shop/none.tacho.zip", b"")
+    put(files, "/shop/.tmp-coming.tacho.zip", whole[:1000])  # how tachograph itself sends one to a folder
+    for name in ("manifest.json", "processes.parquet"):  # a folder is copied by another tool, its manifest first
+        put(files, f"/shop/begun.tacho/{name}", (folder / name).read_bytes().replace(b"uuid-", b"Uuid-"))
+    put(files, "/shop/later.tacho/cpu.parquet", (folder / "cpu.parquet").read_bytes())
+    damaged = bytearray((folder / "cpu.parquet").read_bytes())
+    damaged[8:24] = bytes(16)
+    for path in folder.iterdir():
+        data = bytes(damaged) if path.name == "cpu.parquet" else path.read_bytes().replace(b"uuid-", b"uUid-")
+        put(files, f"/shop/damaged.tacho/{path.name}", data)
+    found = fleets.open(flaky)
+    pd.testing.assert_frame_equal(found.top(level="lines"), truth)
+    reasons = found.left_out.set_index("path")["reason"].to_dict()
+    assert sorted(reasons) == ["begun.tacho", "damaged.tacho", "half.tacho.zip", "later.tacho", "none.tacho.zip"]
+    for path, lacks in (("begun.tacho", "parquet"), ("damaged.tacho", "cpu.parquet"), ("later.tacho", "manifest.json")):
+        assert lacks in reasons[path]
+    assert all("not a recording" in reasons[path] for path in ("half.tacho.zip", "none.tacho.zip"))
+    put(files, "/shop/half.tacho.zip", whole)  # the rest has come
+    again = fleets.open(flaky)
+    assert len(again.recordings) == 7
+    assert "half.tacho.zip" not in set(again.left_out["path"])
 
 
 def test_what_the_store_does_not_give_is_left_out_until_it_does(flaky: str, truth: pd.DataFrame) -> None:
