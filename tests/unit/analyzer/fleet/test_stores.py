@@ -134,8 +134,8 @@ def test_uploads_that_are_not_whole_in_a_store_that_fails(flaky: str, shop: Path
     put(files, "/shop/half.tacho.zip", whole[: len(whole) // 2])
     put(files, "/shop/none.tacho.zip", b"")
     put(files, "/shop/.tmp-coming.tacho.zip", whole[:1000])  # how tachograph itself sends one to a folder
-    for name in ("manifest.json", "processes.parquet"):  # a folder is copied by another tool, its manifest first
-        put(files, f"/shop/begun.tacho/{name}", (folder / name).read_bytes().replace(b"uuid-", b"Uuid-"))
+    for member in ("manifest.json", "processes.parquet"):  # a folder is copied by another tool, its manifest first
+        put(files, f"/shop/begun.tacho/{member}", (folder / member).read_bytes().replace(b"uuid-", b"Uuid-"))
     put(files, "/shop/later.tacho/cpu.parquet", (folder / "cpu.parquet").read_bytes())
     damaged = bytearray((folder / "cpu.parquet").read_bytes())
     damaged[8:24] = bytes(16)
@@ -146,9 +146,9 @@ def test_uploads_that_are_not_whole_in_a_store_that_fails(flaky: str, shop: Path
     pd.testing.assert_frame_equal(found.top(level="lines"), truth)
     reasons = found.left_out.set_index("path")["reason"].to_dict()
     assert sorted(reasons) == ["begun.tacho", "damaged.tacho", "half.tacho.zip", "later.tacho", "none.tacho.zip"]
-    for path, lacks in (("begun.tacho", "parquet"), ("damaged.tacho", "cpu.parquet"), ("later.tacho", "manifest.json")):
-        assert lacks in reasons[path]
-    assert all("not a recording" in reasons[path] for path in ("half.tacho.zip", "none.tacho.zip"))
+    for name, lacks in (("begun.tacho", "parquet"), ("damaged.tacho", "cpu.parquet"), ("later.tacho", "manifest.json")):
+        assert lacks in reasons[name]
+    assert all("not a recording" in reasons[name] for name in ("half.tacho.zip", "none.tacho.zip"))
     put(files, "/shop/half.tacho.zip", whole)  # the rest has come
     again = fleets.open(flaky)
     assert len(again.recordings) == 7
