@@ -23,9 +23,9 @@ import uuid
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
-import distributed
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -183,6 +183,7 @@ def later(table: pa.Table, turn: int, turns: int) -> pa.Table:
 
 def measure_cluster(fleet: Path, size: int, workers: int) -> Step:
     """Indexes with the workers of a cluster, processes that have loaded what they need."""
+    distributed: Any = importlib.import_module("distributed")  # it has no types
     with (
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
