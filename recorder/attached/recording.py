@@ -137,8 +137,10 @@ def _native() -> Any:
     why_not = why_no_recording() or why_not_native(preloaded=False)
     if why_not is not None:
         raise RecordingError(f"cannot record here: {why_not}")
-    from tachograph.recorder import _native
-
+    try:
+        from tachograph.recorder import _native
+    except ImportError as error:  # of another build than the rest
+        raise RecordingError(f"cannot record here: {one_line(str(error))}") from None
     return _native
 
 

@@ -376,3 +376,12 @@ with record("run.tacho", memory=False):
         return found
 
     support.wait_for(lambda: not beside(), "the end of the process beside the program", timeout=60)
+
+
+def test_a_native_part_that_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
+    program = """
+sys.modules["tachograph.recorder._native"] = None
+refused(start, "run.tacho")
+"""
+    assert python(program, tmp_path).startswith("cannot record here: ")
+    assert list(tmp_path.iterdir()) == []
