@@ -1,12 +1,13 @@
 """What a fleet costs: indexing 100 to 10,000 recordings, and questions on the index.
 
     python benchmarks/fleet.py                                # 100 and 1,000 recordings: a few minutes
-    python benchmarks/fleet.py --sizes 10000 --workers 2 --dask 2 --repeat 12   # half an hour; 10 GB, then removed
+    python benchmarks/fleet.py --sizes 10000 --workers 2 --repeat 24   # a quarter of an hour; 10 GB, then removed
 
 The recordings are made from real ones, which are recorded first: each has other samples (a part of them is left out by
 chance), another host, day and version; a function becomes slower with a version. Tables that are the same are links.
-With ``--repeat 12`` a recording is twelve times as long, and has about 1 MB. Each step runs in a process of its own,
-whose times and memory are told; Dask's workers run already, and their CPU time is counted with the command's.
+With ``--repeat 24`` a recording has 24 times as many samples and waits, and about 1 MB. Each step runs
+in a process of its own, whose times and memory are told; Dask's workers run already, and their CPU time is counted with
+the command's.
 """
 
 import importlib
