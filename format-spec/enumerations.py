@@ -46,7 +46,7 @@ class NativePath(IntEnum):
     WHOLE = 1
     """unwind tables led to the thread's first frame"""
     GUESSED = 2
-    """likewise, but for code without unwind tables, whose return address was searched for on the stack"""
+    """likewise, but a return address was searched for: no unwind tables, or they need an unknown register"""
     TRUNCATED = 3
     """the innermost frames: it is deeper than the limit, comes to code that hides its caller, or is a greenlet's"""
     TORN = 4

@@ -65,6 +65,32 @@ __attribute__((noinline)) int deeper(int levels, Found* found, uint32_t room) {
     return inner + 1;
 }
 
+// So that nothing of earlier calls is found in place of a frame.
+__attribute__((noinline)) void clear_stack() {
+    volatile char room[64 * 1024];
+    for (volatile char& each : room) each = 0;
+}
+
+// Code that finds its frame by the frame pointer. `found` is by the program counter and the stack
+// pointer alone, all that is known of a waiting thread; `known` is by the frame pointer as well.
+__attribute__((noinline, optimize("no-omit-frame-pointer"))) int framed(int levels, Found* found,
+                                                                        Found* known) {
+    if (levels == 0) {
+        uint64_t pc;
+        uint64_t sp;
+        __asm__ volatile("leaq (%%rip), %0\n\tmovq %%rsp, %1" : "=r"(pc), "=r"(sp));
+        Registers start;
+        start.set(kReturnAddress, pc);
+        start.set(kRsp, sp);
+        found->path = walk(start, found->frames, kRoom, &found->count, &found->unknown);
+        start.set(kRbp, reinterpret_cast<uint64_t>(__builtin_frame_address(0)));
+        known->path = walk(start, known->frames, kRoom, &known->count, &known->unknown);
+        return 0;
+    }
+    volatile int inner = framed(levels - 1, found, known);
+    return inner + 1;
+}
+
 }  // namespace
 
 TEST(unwind_rules_pack) {
@@ -204,6 +230,21 @@ TEST(unwind_to_the_first_frame) {
               &found) == 0);
     CHECK(pthread_join(thread, nullptr) == 0);
     CHECK(found.path == Path::whole && found.count >= 3);
+}
+
+TEST(unwind_finds_the_frame_pointer) {
+    prepare();
+    Found found;
+    Found known;
+    clear_stack();
+    framed(20, &found, &known);
+    CHECK(known.count > 21 && (known.path == Path::whole || known.path == Path::guessed));
+    CHECK(found.path == Path::guessed && found.count == known.count && !found.unknown);
+    for (uint32_t i = 0; i < known.count; ++i) {
+        CHECK(found.frames[i].pc == known.frames[i].pc);
+        CHECK(found.frames[i].sp == known.frames[i].sp &&
+              found.frames[i].cfa == known.frames[i].cfa);
+    }
 }
 
 // Our hooks and handlers work on stacks of our own: a sample that falls into one has a whole path.

@@ -457,6 +457,7 @@ Rule find(const images::Image& image, uint64_t address, uint64_t pc, Gap* gap) {
         gap->start = function + size;
         return {};
     }
+    *gap = {function, function + size};
     if (cie.augmented) from.skip(from.uleb());
     if (from.failed()) return {};
     Interpreter interpreter(cie, function, address, pc);

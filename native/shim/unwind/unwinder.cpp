@@ -71,8 +71,16 @@ class Place {
         return leave(cfa, rule.rbp, rule.rbx);
     }
 
-    // Goes on to the caller whose return address is in the word below `cfa`.
-    Moved guess(uint64_t cfa) { return leave(cfa, {}, {}); }
+    // Goes on to the caller whose return address is in the word below `cfa`. Where there is a row,
+    // which builds on a register that is not known, this tells what the register holds.
+    Moved guess(uint64_t cfa) {
+        const Rule rule = row_.rule;
+        if (rule.step != Step::offset || registers_.has(rule.base)) return leave(cfa, {}, {});
+        registers_.set(rule.base, cfa - static_cast<uint64_t>(int64_t{rule.offset}));
+        const Moved moved = leave(cfa, rule.rbp, rule.rbx);
+        if (moved != Moved::yes) registers_.forget(rule.base);
+        return moved;
+    }
 
     rows::Gap gap() const {
         rows::Gap gap;
@@ -203,7 +211,8 @@ Trial follow(Place place) {
 
 // Code without unwind rows (an assembler kernel, a JIT's): a return address of its caller's is
 // somewhere above the stack pointer. One is taken if the call before it may have led here and the
-// rows from there on lead to the thread's first frame.
+// rows from there on lead to the thread's first frame. Likewise for code that finds its frame by a
+// register that is not known: of a waiting thread the frame pointer is not.
 class Scan {
   public:
     explicit Scan(const Place& place) : place_(place), gap_(place.gap()) {}

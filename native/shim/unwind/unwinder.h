@@ -12,7 +12,8 @@ namespace tachograph::unwind {
 enum class Path : uint8_t {
     unrecorded,
     whole,      // unwind rows led to the thread's first frame
-    guessed,    // likewise, but for steps out of code without rows
+    guessed,    // likewise, but for steps out of code without rows, or whose rows build on a
+                // register that is not known
     truncated,  // the inner part: deeper than there was room, or it came to code that hides its
                 // caller
     torn,       // the inner part: what came after it contradicts itself
