@@ -2,7 +2,8 @@
 
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,23 +26,25 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(f"{len(skipped)} tests were skipped: {chromium.MISSING}", red=True)
 
 
-def _open_to_every_user(folder: Path) -> Path:
-    for each in (folder, *folder.parents):
-        if each.is_relative_to(tempfile.gettempdir()) and each != Path(tempfile.gettempdir()):
-            each.chmod(each.stat().st_mode | 0o711)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def open_to_every_user() -> Callable[[Path], Path]:
-    """Lets other users enter a folder of a test, which pytest makes for one alone; the folder.
-
-    Root's recordings have the text of files there also where the process that named them was over at once.
-    """
-    return _open_to_every_user
+@contextmanager
+def _folder_for_all() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="tachograph-test-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
 
 
 @pytest.fixture
-def open_folder(tmp_path: Path) -> Path:
-    """The test's own folder, which other users may enter."""
-    return _open_to_every_user(tmp_path)
+def open_folder() -> Iterator[Path]:
+    """A folder that other users may enter. Those of pytest are for one alone, and each run of pytest sees to that.
+
+    Root's recordings have the text of files there also where the process that named them was over at once.
+    """
+    with _folder_for_all() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def open_folder_of_module() -> Iterator[Path]:
+    """The same, for all tests of a file."""
+    with _folder_for_all() as folder:
+        yield folder

@@ -4,7 +4,6 @@ import json
 import re
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,9 +131,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory, open_to_every_user: Callable[[Path], Path]) -> Run:
+def workers(open_folder_of_module: Path) -> Run:
     # Workers may end before they are looked at.
-    return recorded_run(open_to_every_user(tmp_path_factory.mktemp("workers")), "-n", "2")
+    return recorded_run(open_folder_of_module, "-n", "2")
 
 
 @pytest.fixture(params=["run", "workers"])

@@ -162,26 +162,25 @@ def test_a_directory_with_another_kind_of_spool_is_refused(tmp_path: Path) -> No
 
 
 def test_after_a_kill(run: Run, tachograph_command: list[str], environment: dict[str, str], open_folder: Path) -> None:
-    tmp_path = open_folder  # root reads again only what every user may
-    (tmp_path / "long.py").write_text(LONG)
+    path = open_folder / "run.tacho"  # root reads again only what every user may
+    (open_folder / "long.py").write_text(LONG)
     command = [*tachograph_command, "record", "--sampler", "signal", "-o", "run.tacho", "long.py"]
-    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, env=environment, cwd=open_folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         pid = int(process.stdout.readline())
         time.sleep(1.5)
-        refused = run("recover", "run.tacho")
+        refused = run("recover", str(path))
         process.kill()
         time.sleep(0.2)
-        still_refused = run("recover", "run.tacho")
+        still_refused = run("recover", str(path))
         os.kill(pid, signal.SIGKILL)
     for done in (refused, still_refused):
         assert (done.returncode, "still being recorded" in done.stderr) == (2, True)
     while start_time(pid) is not None:
         time.sleep(0.01)
-    done = run("recover", "run.tacho")
+    done = run("recover", str(path))
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.startswith("tachograph: recovered run.tacho: ")
-    path = tmp_path / "run.tacho"
+    assert done.stderr.startswith(f"tachograph: recovered {path}: ")
     assert pq.read_table(path / "cpu.parquet").num_rows > 10
     (process_row,) = pq.read_table(path / "processes.parquet").to_pylist()
     assert process_row["end_ns"] is None
