@@ -170,10 +170,12 @@ def test_what_runs_is_recorded_while_attached_and_nothing_is_left(
     assert (command.returncode, said.count("\n")) == (0, 1)
     assert said.startswith("tachograph: recorded ")
     assert f"service.py (process {service.pid})" in said
-    assert things(service.pid) == before
+    # The program closes the connection after it has answered.
+    support.wait_for(lambda: things(service.pid) == before, "the end of the connection", timeout=60)
     again = attach(service.pid, "--duration", "100ms", "--label", "version=2", "-q", cwd=tmp_path)
     assert (again.status, again.stdout, again.stderr) == (0, "", "")
-    assert things(service.pid) == before
+    # The program closes the connection after it has answered.
+    support.wait_for(lambda: things(service.pid) == before, "the end of the connection", timeout=60)
     assert "burn" in functions(tmp_path / "one.tacho")
     manifests = []
     for name in ("one.tacho", "service-001.tacho"):
