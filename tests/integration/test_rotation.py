@@ -128,6 +128,7 @@ def test_a_killed_process_of_tables_makes_a_window_longer_and_no_more(tmp_path: 
     check_sum(every, tmp_path)
 
 
+@pytest.mark.slow
 def test_memory_is_right_in_a_late_window(tmp_path: Path) -> None:
     with running(tmp_path, "--rotate", "1s", "--keep", "100") as command:
         wait_for_window(tmp_path, 1)

@@ -113,6 +113,7 @@ def test_a_store_that_is_away(server: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_windows_go_one_by_one(server: str, tmp_path: Path) -> None:
     import tachograph.analyzer.fleet as fleets
 

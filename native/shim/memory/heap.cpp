@@ -31,7 +31,7 @@ constexpr int64_t kBudget = 64 * 1024;
 // mean, six megabytes are off by an eighth. So a program is sampled finely at first, and half as
 // finely after each kFirstSamples, until it is sampled as usual: 1280 walks in its first 131 MB.
 constexpr int64_t kFirstMean = 16 * 1024;
-constexpr uint32_t kFirstSamples = 256;
+constexpr uint32_t kFirstSamples = 128;
 constexpr int64_t kUsualMean = 512 * 1024;
 constexpr int64_t kCoarsestMean = int64_t{1} << 34;
 // Samples are walks, which take as long as the stack is deep (budget.h); rows are bytes on the disk

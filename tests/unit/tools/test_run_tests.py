@@ -19,9 +19,11 @@ def test_{name}():
 def test_passes():
     pass
 """
-FAILS = "def test_fails():\n    assert False\n"
 PASSES = "import pytest\n\n@pytest.mark.quiet\ndef test_passes():\n    pass\n"
 INI = "[pytest]\nmarkers =\n    slow: x\n    quiet: x\n"
+
+
+pytestmark = pytest.mark.recording
 
 
 @pytest.fixture
@@ -49,7 +51,6 @@ def test_what_passes_alone_is_named(suite: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("tests/integration/test_wrong.py", FAILS),
         ("tests/unit/test_late.py", FAILS_ONCE.format(name="late")),
         ("tests/oracle/test_alone.py", PASSES.replace("pass", "assert False")),
     ],
