@@ -30,10 +30,13 @@ check-unit: $(VENV)/.with-dev
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m 'not slow and not quiet and not recording and not broad' -n 2 \
 		--dist loadfile tests/unit
 
+# By another name than MAKE, for which `make -n` would run the line.
+TYPES = $(MAKE) --no-print-directory lint-types
+
 # What compares times has the machine for itself; all else shares it.
-test: lint ## lint, then the tests (a quarter of an hour on two cores); installs Debian's chromium if there is no browser
+test: lint-style ## lint, then the tests (a quarter of an hour on two cores); installs Debian's chromium if there is no browser
 	@$(BIN)/python tests/browser/chromium.py --bring || true
-	$(BIN)/python tools/run_tests.py
+	$(BIN)/python tools/run_tests.py $(TYPES)
 	@$(BIN)/python tests/browser/chromium.py > /dev/null || \
 		echo "the HTML report was not tested: $$($(BIN)/python tests/browser/chromium.py)"
 
@@ -43,12 +46,16 @@ test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
 soak: $(VENV)/.with-dev ## all that takes hours, each part with its verdict; ARGS="--only containers kills --kills 50" is short
 	cd tests && $(abspath $(BIN))/python -m soak $(ARGS)
 
-lint: $(VENV)/.with-dev ## ruff, clang-format, mypy --strict, and the direction of includes and imports
+lint: lint-style lint-types ## ruff, clang-format, mypy --strict, and the direction of includes and imports
+
+lint-style: $(VENV)/.with-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@$(if $(strip $(OUR_CPP)),$(BIN)/clang-format --dry-run -Werror $(OUR_CPP))
 	$(BIN)/python tools/check_includes.py
 	@$(BIN)/python tools/lint_walls.py
+
+lint-types: $(VENV)/.with-dev
 	$(BIN)/mypy -p tachograph
 	$(BIN)/mypy $(OUR_PYTHON)
 	$(BIN)/mypy docs/case-studies

@@ -3,13 +3,19 @@
 A test of a recorded program races with all else that the machine does, and of thousands one may lose. So failed tests
 of recorded programs, if they are few, run once more with the machine for themselves, as CPython's regrtest does with
 ``--rerun``. What passes then is named in the last lines: each is a defect to be found. A failed unit test is final.
+
+The arguments are a command that runs beside the first tests, such as the check of types: its output comes when it is
+done, and if it fails so does the run.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pytest
 
@@ -45,7 +51,8 @@ def may_run_again(status: int, failed: Sequence[str]) -> bool:
 def main() -> int:
     """Run all; the exit status."""
     failures = Failures()
-    status = int(pytest.main(SHARED, plugins=[failures]))
+    with _beside(sys.argv[1:]) as beside:
+        status = int(pytest.main(SHARED, plugins=[failures]))
     again: list[str] = []
     if may_run_again(status, failures.tests):
         again = failures.tests
@@ -54,7 +61,24 @@ def main() -> int:
     alone = _pytest(ALONE)
     if again and not status:
         print(PASSED_ALONE, *again, sep="\n")
-    return status or alone
+    return status or alone or beside.status
+
+
+@dataclass
+class _Ended:
+    status: int = 0
+
+
+@contextmanager
+def _beside(command: Sequence[str]) -> Iterator[_Ended]:
+    """Run a command while the block does, then show its output; what is given has its status at the end."""
+    ended = _Ended()
+    with tempfile.TemporaryFile() as output:
+        with subprocess.Popen(command or ["true"], stdout=output, stderr=subprocess.STDOUT) as process:
+            yield ended
+        ended.status = process.returncode
+        output.seek(0)
+        print(output.read().decode(errors="replace"), end="", flush=True)
 
 
 def _pytest(arguments: Sequence[str]) -> int:

@@ -21,7 +21,7 @@ CACHE = ROOT / "build" / "native-tests"
 """Objects by the digest of all that went into them; ``make clean`` takes them away."""
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
-HIDDEN = ("-g", "-fPIC", "-fvisibility=hidden")
+HIDDEN = ("-g1", "-fPIC", "-fvisibility=hidden")
 SHIM_FLAGS = ("-std=c++20", *HIDDEN, "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", *WARNINGS)
 DECODER = CACHE / "zydis"
 """Where the archive of the decoder of instructions is unpacked, as cmake/Zydis.cmake does it for the build."""

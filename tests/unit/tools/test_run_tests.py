@@ -35,8 +35,10 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make_test(suite: Path) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, run_tests.__file__], cwd=suite, capture_output=True, text=True, check=False)
+def make_test(suite: Path, *beside: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, run_tests.__file__, *beside], cwd=suite, capture_output=True, text=True, check=False
+    )
     return done.returncode, done.stdout
 
 
@@ -61,6 +63,14 @@ def test_what_fails_fails_the_run(suite: Path, file: str, text: str) -> None:
     status, said = make_test(suite)
     assert status == 1, said
     assert run_tests.PASSED_ALONE not in said
+
+
+def test_what_runs_beside_fails_the_run_as_well(suite: Path) -> None:
+    (suite / "tests" / "unit" / "test_good.py").write_text("def test_good():\n    pass\n")
+    status, said = make_test(suite, "sh", "-c", "echo types are wrong; exit 3")
+    assert status == 3
+    assert "types are wrong\n" in said
+    assert "1 passed" in said
 
 
 def test_many_failures_are_no_accident() -> None:
