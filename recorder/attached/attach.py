@@ -134,10 +134,10 @@ def _place(process: Process, output: str | None, *, force: bool) -> Path:
 
 def _wait(connection: Connection, duration: float | None, *, quiet: bool, title: str) -> bool:
     """Until the time is over, or a signal asks to end, or the program has ended; whether it lives."""
-    if not quiet and duration is None:
-        click.echo(f"tachograph: recording {one_line(title)}; Ctrl-C ends the recording", err=True)
     with _interruptible():
         try:
+            if not quiet and duration is None:
+                click.echo(f"tachograph: recording {one_line(title)}; Ctrl-C ends the recording", err=True)
             return not select.select([connection], [], [], duration)[0]
         except KeyboardInterrupt:
             return True

@@ -27,12 +27,7 @@ bool g_operator_new_unseen = false;
 namespace {
 
 constexpr int64_t kBudget = 64 * 1024;
-// What is built first is often held to the end, and there is little of it: sampled with the usual
-// mean, six megabytes are off by an eighth. So a program is sampled finely at first, and half as
-// finely after each kFirstSamples, until it is sampled as usual: 1280 walks in its first 131 MB.
-constexpr int64_t kFirstMean = 16 * 1024;
-constexpr uint32_t kFirstSamples = 128;
-constexpr int64_t kUsualMean = 512 * 1024;
+constexpr int64_t kFinestMean = 512 * 1024;
 constexpr int64_t kCoarsestMean = int64_t{1} << 34;
 // Samples are walks, which take as long as the stack is deep (budget.h); rows are bytes on the disk
 // (blocks.cpp). Per second.
@@ -49,9 +44,8 @@ constexpr int64_t kAdaptNs = 1'000'000'000;
 constexpr const char* kSourceName = "memory";
 
 struct State {
-    std::atomic<int64_t> mean{kFirstMean};
-    std::atomic<uint32_t> first_samples{0};  // with the present mean, until that is the usual one
-    std::atomic<int64_t> at_once{kCertain * kUsualMean};
+    std::atomic<int64_t> mean{kFinestMean};
+    std::atomic<int64_t> at_once{kCertain * kFinestMean};
     // Since the last adaptation.
     std::atomic<uint32_t> samples{0};
     std::atomic<int64_t> spent_ns{0};
@@ -60,8 +54,8 @@ struct State {
     std::atomic<int64_t> walked_ns{0};  // CPU time of all walks, as the measured ones tell
     budget::Share share;
     std::atomic<uint32_t> written_at_once{0};
-    std::atomic<int64_t> outside_to_sample{kUsualMean};
-    int64_t outside_rest = kUsualMean;
+    std::atomic<int64_t> outside_to_sample{kFinestMean};
+    int64_t outside_rest = kFinestMean;
     std::atomic_flag outside_busy = ATOMIC_FLAG_INIT;
     uint64_t outside_random = 0;
     int64_t adapted_ns = 0;
@@ -104,20 +98,6 @@ bool too_many(std::atomic<uint32_t>& count, uint32_t most) {
     if (count.fetch_add(1, std::memory_order_relaxed) + 1 < 2 * most) return false;
     count.store(0, std::memory_order_relaxed);
     return true;
-}
-
-// Whether that was the last sample with one of the means of the beginning.
-bool ends_step() {
-    if (g.mean.load(std::memory_order_relaxed) >= kUsualMean) return false;
-    if (g.first_samples.fetch_add(1, std::memory_order_relaxed) + 1 < kFirstSamples) return false;
-    g.first_samples.store(0, std::memory_order_relaxed);
-    return true;
-}
-
-// Where walks take long, no more of them than usual.
-void end_fine_sampling() {
-    int64_t now = g.mean.load(std::memory_order_relaxed);
-    if (now < kUsualMean) g.mean.compare_exchange_strong(now, kUsualMean);
 }
 
 // All that a second may cost.
@@ -189,8 +169,7 @@ void sample(const Sampled& sampled) {
     if (block.pc != 0) modules::saw(block.pc);
     blocks::follow(sampled.block, block);
     const bool dear = too_dear(walk.took_ns());
-    if (dear) end_fine_sampling();
-    if (too_many(g.samples, kMostSamples) || dear || ends_step()) coarsen(g.mean);
+    if (too_many(g.samples, kMostSamples) || dear) coarsen(g.mean);
     if (dear) coarsen(g.mean);  // at once to a quarter: each step on the way costs as much again
 }
 
@@ -243,9 +222,9 @@ void sample_outside(const Sampled& sampled) {
     const int64_t next = g.outside_to_sample.load(std::memory_order_relaxed);
     if (next < 0) {
         Sampled one = sampled;
-        one.mean = kUsualMean;
+        one.mean = kFinestMean;
         sample(one);
-        const Points points = points_after({next, g.outside_rest}, &g.outside_random, kUsualMean);
+        const Points points = points_after({next, g.outside_rest}, &g.outside_random, kFinestMean);
         g.outside_rest = points.rest;
         g.outside_to_sample.store(points.next);
     }
@@ -355,13 +334,12 @@ void end_counting() {
 }
 
 void begin_anew() {
-    g.mean.store(kFirstMean);
-    g.first_samples.store(0);
-    g.at_once.store(kCertain * kUsualMean);
+    g.mean.store(kFinestMean);
+    g.at_once.store(kCertain * kFinestMean);
     g.samples.store(0);
     g.written_at_once.store(0);
-    g.outside_to_sample.store(kUsualMean);
-    g.outside_rest = kUsualMean;
+    g.outside_to_sample.store(kFinestMean);
+    g.outside_rest = kFinestMean;
     g.outside_busy.clear();
     g.outside_random = 0;
     g.adapted_ns = 0;
@@ -415,8 +393,8 @@ void inherit() {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
     g.inherited = true;
     t_local.counters = nullptr;
-    g.mean.store(kUsualMean);  // a child of a moment is to cost next to nothing
-    g.at_once.store(kCertain * kUsualMean);
+    g.mean.store(kFinestMean);
+    g.at_once.store(kCertain * kFinestMean);
     g.samples.store(0);
     g.spent_ns.store(0);
     g.allowed_ns.store(0);
@@ -451,14 +429,14 @@ bool tick(int64_t now_ns) {
     const bool full = blocks::filling() > kNearlyFull;
     if (samples > kMostSamples || spent > allowed || full)
         coarsen(g.mean);
-    else if (samples < kFewSamples && spent < allowed / 4 && mean > kUsualMean)
+    else if (samples < kFewSamples && spent < allowed / 4 && mean > kFinestMean)
         g.mean.store(mean / 2, std::memory_order_relaxed);
 
     const int64_t least = g.at_once.load(std::memory_order_relaxed);
     const uint32_t large = g.written_at_once.exchange(0, std::memory_order_relaxed);
     if (large > kMostAtOnce && least < kCertain * kCoarsestMean)
         g.at_once.store(2 * least, std::memory_order_relaxed);
-    else if (large < kFewAtOnce && least > kCertain * kUsualMean)
+    else if (large < kFewAtOnce && least > kCertain * kFinestMean)
         g.at_once.store(least / 2, std::memory_order_relaxed);
     return true;
 }

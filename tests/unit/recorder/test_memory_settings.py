@@ -88,7 +88,7 @@ def test_the_manifest_is_told() -> None:
 @pytest.mark.parametrize(
     ("file", "constant", "value"),
     [
-        ("memory/heap.cpp", "kUsualMean", RATES["block_mean_bytes"]),
+        ("memory/heap.cpp", "kFinestMean", RATES["block_mean_bytes"]),
         ("copies/copies.cpp", "kFinestMean", RATES["copies_mean_bytes"]),
         ("copies/copies.h", "kShortest", RATES["copies_min_bytes"]),
     ],
