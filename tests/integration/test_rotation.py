@@ -86,6 +86,7 @@ def check_window(recording: Path, folder: Path) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.slow
 def test_the_windows_together_are_the_whole_run(tmp_path: Path) -> None:
     with running(tmp_path, "--rotate", "1s", "--keep", "100", "--interval", "5") as command:
         wait_for_window(tmp_path, 2)

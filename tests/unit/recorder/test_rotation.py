@@ -167,6 +167,7 @@ def test_snapshots_keep_only_so_many_windows(tmp_path: Path, monkeypatch: pytest
     assert note == "window 3 was asked for a snapshot in vain: those before keep 2 windows already"
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_never_deleted(tmp_path: Path) -> None:
     run = Recorded(tmp_path, keep=1)
     run.rotate()
