@@ -59,9 +59,9 @@ RUNTIME = re.compile(
 )
 """Names of the modules of the C library."""
 
-RECORDER = re.compile(r"libtachograph(-cpu)?\.so$")
-"""The recorder's library. Its hooks stand where the function behind them would be: in the C library for those of
-``HOOKED``, else in the interpreter's allocator."""
+RECORDER = re.compile(r"(.*/)?(libtachograph(-cpu)?\.so|tachograph/recorder/_native\.[^/]*\.so)$")
+"""Paths of the recorder's own modules. Its hooks stand where the function behind them would be: in the C library for
+those of ``HOOKED``, else in the interpreter's allocator; what hooks call, such as a walk of the stack, too."""
 
 HOOKED = re.compile(
     r"(malloc|calloc|realloc|reallocarray|free|free_sized|free_aligned_sized|posix_memalign|aligned_alloc|memalign"
@@ -83,7 +83,7 @@ def frame_classes(frames: pa.Table, modules: pa.Table, processes: pa.Table) -> N
     classes[np.append(matching(modules, RUNTIME), False)[module].nonzero()] = FrameClass.RUNTIME
     classes[-1] = FrameClass.UNKNOWN
     symbols = frames.column("symbol")
-    for index in np.flatnonzero(np.append(matching(modules, RECORDER), False)[module]):
+    for index in np.flatnonzero(np.append(recorders(modules), False)[module]):
         classes[index] = FrameClass.RUNTIME if HOOKED.match(symbols[index].as_py() or "") else FrameClass.INTERIOR
     for index in np.flatnonzero(inside):
         classes[index] = _interpreter_class(symbols[index].as_py())
@@ -101,6 +101,11 @@ def matching(modules: pa.Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Which modules have a file name that begins with the pattern."""
     names = (path.rstrip("/").rpartition("/")[2] for path in modules.column("path").to_pylist())
     return np.array([bool(pattern.match(name)) for name in names], np.bool_)
+
+
+def recorders(modules: pa.Table) -> NDArray[np.bool_]:
+    """Which modules are the recorder's own."""
+    return np.array([bool(RECORDER.match(path)) for path in modules.column("path").to_pylist()], np.bool_)
 
 
 def _fileless_with_jit(modules: pa.Table, processes: pa.Table) -> NDArray[np.bool_]:

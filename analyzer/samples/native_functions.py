@@ -25,7 +25,7 @@ from ..recording.native_names import library_name, plain_name
 from ..recording.opened import Recording
 from ..recording.text import printable
 from ..recording.tree import NOTHING
-from .native_frames import RECORDER, FrameClass, frame_classes, matching
+from .native_frames import FrameClass, frame_classes, recorders
 
 PLUMBING = re.compile(
     r"_?Py_?(Object|Vectorcall|Function|CFunction|Method|CMethod)_?(Call|Vectorcall|FastCall)\w*$|cfunction_\w*call\w*$"
@@ -50,7 +50,7 @@ class NativeFunctions:
         classes = frame_classes(frames, modules, recording.table("processes"))
         paths = [printable(path, 4096) for path in modules.column("path").to_pylist()]
         libraries = list(map(library_name, paths))
-        recorder = matching(modules, RECORDER)
+        recorder = recorders(modules)
         self.names: list[str] = []
         self.libraries: list[str | None] = []
         """File names of the modules that hold them; None where no module is known."""

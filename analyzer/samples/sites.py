@@ -15,7 +15,7 @@ from ..recording.opened import Recording
 from ..recording.rust_names import rust_name
 from ..recording.text import printable
 from .cells import STATES
-from .native_frames import RECORDER, matching
+from .native_frames import recorders
 
 BEFORE_RECORDING = "<before recording>"
 """What was held already when recording began."""
@@ -121,7 +121,7 @@ class _NativeNames:
         self._paths = modules.column("path").to_pylist()
         owned = zip(self._paths, modules.column("interpreter").to_pylist(), strict=True)
         self._interpreters = {path for path, own in owned if own is True}
-        self._recorder = matching(modules, RECORDER)
+        self._recorder = recorders(modules)
 
     def __len__(self) -> int:
         return len(self._module)

@@ -57,7 +57,7 @@ class PoolFrames:
         of_module, c_library = [], []
         for path in paths:
             name = PurePosixPath(path).name
-            c_library.append(RUNTIME.match(name) is not None or RECORDER.match(name) is not None)
+            c_library.append(RUNTIME.match(name) is not None or RECORDER.match(path) is not None)
             if c_library[-1] or _CXX.match(name) or path in interpreters or path.startswith("["):
                 of_module.append(NO_LIBRARY)
                 continue

@@ -40,8 +40,9 @@ def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.T
         name = path.rpartition("/")[2]
         if path.startswith("["):
             return name
-        known = RUNTIME.match(name) or GPU_DRIVER.match(name) or RECORDER.match(name)
-        return f"{PLACE}/{name}" if known else f"{PLACE}/module_{number}"
+        own = RECORDER.match(path)
+        known = RUNTIME.match(name) or GPU_DRIVER.match(name) or own
+        return f"{PLACE}/{own[2] if own else name}" if known else f"{PLACE}/module_{number}"
 
     programs = _numbered(_texts(processes, "executable"), lambda number, _: f"{PLACE}/bin/program_{number}")
     listed = [how == "listed" for how in _texts(processes, "recorded")]
@@ -68,8 +69,7 @@ def without_commands(processes: pa.Table) -> pa.Table:
 
 def _is_public(path: str) -> bool:
     """Whether a module's functions have names that every process has: the C library, and the recorder."""
-    name = path.rpartition("/")[2]
-    return bool(RUNTIME.match(name) or RECORDER.match(name))
+    return bool(RUNTIME.match(path.rpartition("/")[2]) or RECORDER.match(path))
 
 
 def without_names(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

@@ -211,14 +211,19 @@ def test_modules_of_the_c_library(builder: Builder, profile: Callable[..., Profi
 
 
 @pytest.mark.parametrize(
-    ("symbol", "python_s"),
-    [(None, 0.03), ("tachograph::domains::(anonymous namespace)::release", 0.03), ("memcpy", 0.01)],
+    ("file", "symbol", "python_s"),
+    [
+        ("libtachograph.so", None, 0.03),
+        ("libtachograph.so", "tachograph::domains::(anonymous namespace)::release", 0.03),
+        ("libtachograph.so", "memcpy", 0.01),
+        ("_native.cpython-311-x86_64-linux-gnu.so", "tachograph::Walker::walk", 0.03),
+    ],
 )
 def test_hooks_of_the_recorder(
-    builder: Builder, profile: Callable[..., Profile], symbol: str | None, python_s: float
+    builder: Builder, profile: Callable[..., Profile], file: str, symbol: str | None, python_s: float
 ) -> None:
     """Time in the recorder's own hooks is whose call they stand before: the interpreter's allocator, or libc."""
-    path = "/usr/lib/python3/site-packages/tachograph/recorder/libtachograph.so"
+    path = f"/usr/lib/python3/site-packages/tachograph/recorder/{file}"
     builder._add("modules", process=0, path=path, start=5, end=6, file_offset=0, time_ns=0, interpreter=False)
     frame = builder._add("native_frames", module=3, offset=6, symbol=symbol)
     stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
