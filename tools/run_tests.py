@@ -1,7 +1,7 @@
 """Runs the tests of ``make test``: those that share the machine, two files at a time, then those that compare times.
 
 A test of a recorded program races with all else that the machine does, and of thousands one may lose. So failed tests
-of recorded programs, if they are few, run once more with the machine for themselves, as CPython's regrtest does with
+of recorded programs, if they are few, run once more when all others are over, as CPython's regrtest does with
 ``--rerun``. What passes then is named in the last lines: each is a defect to be found. A failed unit test is final.
 
 The arguments are a command that runs beside the first tests, such as the check of types: its output comes when it is
@@ -13,7 +13,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ OF_PROGRAMS = ("tests/oracle/", "tests/integration/")
 MOST_AGAIN = 3
 """Failed tests that run once more. More than that is no accident."""
 
-PASSED_ALONE = "failed beside other tests, and passed alone (a defect of the test, or of what it tests):"
+PASSED_AGAIN = "failed at first, and passed when run again (a defect of the test, or of what it tests):"
 
 
 class Failures:
@@ -42,26 +42,25 @@ class Failures:
             self.tests.append(report.nodeid)
 
 
-def may_run_again(status: int, failed: Sequence[str]) -> bool:
-    """Whether what failed in a run that ended with ``status`` may be settled by one more run of it."""
-    few = 0 < len(failed) <= MOST_AGAIN
-    return status == pytest.ExitCode.TESTS_FAILED and few and all(test.startswith(OF_PROGRAMS) for test in failed)
+def may_run_again(statuses: Collection[int], failed: Sequence[str]) -> bool:
+    """Whether what failed in runs that ended with ``statuses`` may be settled by one more run of it."""
+    ended = all(status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) for status in statuses)
+    return ended and 0 < len(failed) <= MOST_AGAIN and all(test.startswith(OF_PROGRAMS) for test in failed)
 
 
 def main() -> int:
     """Run all; the exit status."""
     failures = Failures()
     with _beside(sys.argv[1:]) as beside:
-        status = int(pytest.main(SHARED, plugins=[failures]))
-    again: list[str] = []
-    if may_run_again(status, failures.tests):
-        again = failures.tests
-        print("these failed beside other tests, and run once more, alone:", *again, sep="\n  ", flush=True)
-        status = _pytest(again)
-    alone = _pytest(ALONE)
-    if again and not status:
-        print(PASSED_ALONE, *again, sep="\n")
-    return status or alone or beside.status
+        shared = int(pytest.main(SHARED, plugins=[failures]))
+    alone = int(pytest.main(ALONE, plugins=[failures]))
+    status = shared or alone
+    if may_run_again((shared, alone), failures.tests):
+        print("these failed, and run once more, alone:", *failures.tests, sep="\n  ", flush=True)
+        status = subprocess.run([sys.executable, "-m", "pytest", *failures.tests], check=False).returncode
+        if status == 0:
+            print(PASSED_AGAIN, *failures.tests, sep="\n")
+    return status or beside.status
 
 
 @dataclass
@@ -79,10 +78,6 @@ def _beside(command: Sequence[str]) -> Iterator[_Ended]:
         ended.status = process.returncode
         output.seek(0)
         print(output.read().decode(errors="replace"), end="", flush=True)
-
-
-def _pytest(arguments: Sequence[str]) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
 
 
 if __name__ == "__main__":

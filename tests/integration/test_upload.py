@@ -12,6 +12,7 @@ import pytest
 
 import tachograph.analyzer
 from integration import support
+from support.s3 import s3_server
 
 pytestmark = [pytest.mark.native, pytest.mark.recording]
 
@@ -29,14 +30,9 @@ for _ in range(3):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """The URL of an S3 server on this machine (moto)."""
-    module = pytest.importorskip("moto.server")
-    pytest.importorskip("s3fs")
-    started = module.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    started.start()
-    host, port = started.get_host_and_port()
-    yield f"http://{host}:{port}"
-    started.stop()
+    """The URL of an S3 server on this machine."""
+    with s3_server() as url:
+        yield url
 
 
 def variables(url: str) -> dict[str, str]:

@@ -103,7 +103,7 @@ def huge(space: Space) -> None:
     block = whole.map(size)
     ctypes.memset(block + (4 << 30), 1, kept + touched)
     whole.unmap(block + (4 << 30), touched)
-    looked()
+    looked(2.0)
     space.allocated, space.freed = 4 * touched + kept + touched, 4 * touched + touched
 
 

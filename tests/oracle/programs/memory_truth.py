@@ -26,7 +26,8 @@ def fence() -> int:
 def looked(seconds: float = 0.3) -> None:
     """Wait until the recorder's own thread has seen what is in memory now, which it looks for four times a second.
 
-    On a busy machine it may come late. Where there is none this is a sleep.
+    On a busy machine it may come late: what it finds that no thread claims counts after a second, and looks at many
+    gigabytes rest for twenty times as long as they took. Where there is none this is a sleep.
     """
     time.sleep(seconds)
     tasks = [task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text() == "tachograph\n"]

@@ -42,12 +42,14 @@ def make_test(suite: Path, *beside: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_what_passes_alone_is_named(suite: Path) -> None:
-    (suite / "tests" / "integration" / "test_late.py").write_text(FAILS_ONCE.format(name="late"))
+@pytest.mark.parametrize("quiet", ["", "import pytest\npytestmark = pytest.mark.quiet\n"])
+def test_what_passes_at_last_is_named(suite: Path, quiet: str) -> None:
+    (suite / "tests" / "unit" / "test_good.py").write_text("def test_good():\n    pass\n")
+    (suite / "tests" / "integration" / "test_late.py").write_text(quiet + FAILS_ONCE.format(name="late"))
     status, said = make_test(suite)
     assert status == 0, said
-    assert said.endswith(f"{run_tests.PASSED_ALONE}\ntests/integration/test_late.py::test_late\n")
-    assert make_test(suite)[1].count("test_late") == 0
+    assert said.endswith(f"{run_tests.PASSED_AGAIN}\ntests/integration/test_late.py::test_late\n")
+    assert run_tests.PASSED_AGAIN not in make_test(suite)[1]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_what_fails_fails_the_run(suite: Path, file: str, text: str) -> None:
     (suite / file).write_text(text)
     status, said = make_test(suite)
     assert status == 1, said
-    assert run_tests.PASSED_ALONE not in said
+    assert run_tests.PASSED_AGAIN not in said
 
 
 def test_what_runs_beside_fails_the_run_as_well(suite: Path) -> None:
@@ -75,7 +77,7 @@ def test_what_runs_beside_fails_the_run_as_well(suite: Path) -> None:
 
 def test_many_failures_are_no_accident() -> None:
     failed = [f"tests/integration/test_x.py::test_{number}" for number in range(run_tests.MOST_AGAIN + 1)]
-    assert run_tests.may_run_again(1, failed[1:])
-    assert not run_tests.may_run_again(1, failed)
-    assert not run_tests.may_run_again(2, failed[1:])
-    assert not run_tests.may_run_again(1, [])
+    assert run_tests.may_run_again((1, 0), failed[1:])
+    assert not run_tests.may_run_again((1, 0), failed)
+    assert not run_tests.may_run_again((2, 0), failed[1:])
+    assert not run_tests.may_run_again((1, 0), [])

@@ -16,6 +16,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import tachograph.analyzer.fleet as fleets
+from support.s3 import s3_server
 from tachograph.analyzer.fleet import engine as engine_module
 from tachograph.analyzer.fleet import index as index_module
 from tachograph.analyzer.fleet import store as store_module
@@ -165,19 +166,14 @@ def test_what_the_store_does_not_give_is_left_out_until_it_does(flaky: str, trut
 
 
 def test_an_s3_server(shop: Path, truth: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    server_module = pytest.importorskip("moto.server")
-    pytest.importorskip("s3fs")
     for name, value in (
         ("AWS_ACCESS_KEY_ID", "x"),
         ("AWS_SECRET_ACCESS_KEY", "x"),
         ("AWS_DEFAULT_REGION", "us-east-1"),
     ):
         monkeypatch.setenv(name, value)
-    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        options = {"endpoint_url": f"http://{host}:{port}"}
+    with s3_server() as url:
+        options = {"endpoint_url": url}
         files = fsspec.filesystem("s3", **options)
         files.mkdir("profiles")
         for path in shop.rglob("*"):
@@ -188,8 +184,6 @@ def test_an_s3_server(shop: Path, truth: pd.DataFrame, monkeypatch: pytest.Monke
             assert found.left_out.empty
             pd.testing.assert_frame_equal(found.top(level="lines"), truth)
         assert files.exists("profiles/shop/.tachograph")
-    finally:
-        server.stop()
 
 
 def test_a_store_that_cannot_be_reached_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
