@@ -155,11 +155,8 @@ def _project_of(error: click.ClickException) -> str | None:
 
 def missing_dependency(command: str, module: str) -> str:
     """One line that says what to install when ``command`` cannot import ``module``."""
-    wanted = (
-        "tachograph"
-        if command in ("record", "attach", "standby", "ps", "dump", "recover", "upload")
-        else "tachograph[analyze]"
-    )
+    recording = SUBCOMMANDS[command][0].startswith("tachograph.recorder.")
+    wanted = "tachograph" if recording else "tachograph[analyze]"
     return f"'tachograph {command}' needs {module}, which is not installed here; type: pip install '{wanted}'"
 
 

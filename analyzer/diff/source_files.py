@@ -13,8 +13,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ..recording.cells import shown_paths
 from ..recording.opened import Recording
+from ..recording.sources import shown_paths
 from ..recording.text import printable
 
 MAX_TEXT = 4_000_000

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import ids
 
-from .cells import shown_paths
 from .compat.linetable import NO_INSTRUCTION, lines_of
 from .opened import Recording
+from .sources import shown_paths
 from .template_lines import TemplateLines
 from .tree import NOTHING, Tree
 

@@ -13,13 +13,14 @@ from typing import Self
 class _Told(enum.StrEnum):
     """Values that come with a text: ``NAME = value, text``."""
 
-    text: str
+    doc: str
+    """What it is, in a few words."""
 
-    def __new__(cls, value: str, text: str = "") -> Self:
+    def __new__(cls, value: str, doc: str = "") -> Self:
         """The member; a value alone finds it."""
         member = str.__new__(cls, value)
         member._value_ = value
-        member.text = text
+        member.doc = doc
         return member
 
 
@@ -44,7 +45,7 @@ class Sort(_Told):
     @property
     def column(self) -> str:
         """The column of the profile's frames."""
-        return self.text
+        return self.doc
 
     @property
     def by_size(self) -> bool:
@@ -77,11 +78,6 @@ class LeakRule(_Told):
     DEFAULT = "default", "is Scalene's score, for growth that goes on"
     PAPER = "paper", "is Scalene's score alone"
 
-    @property
-    def doc(self) -> str:
-        """What it is, behind its name."""
-        return self.text
-
 
 class ExportFormat(_Told):
     """The formats of other tools that ``export`` writes, and what reads them, or what they hold."""
@@ -95,11 +91,6 @@ class ExportFormat(_Told):
     CALLGRIND = "callgrind", "KCachegrind, callgrind_annotate"
     CSV = "csv", "lines of code"
 
-    @property
-    def doc(self) -> str:
-        """What reads it, or what it holds."""
-        return self.text
-
 
 class Metric(_Told):
     """What ``export`` writes, and what its weights are: ``--metric``."""
@@ -111,11 +102,6 @@ class Metric(_Told):
     RESIDENT = "resident", "bytes held when most was resident"
     END = "end", "bytes held at the end"
     COPIED = "copied", "copied bytes"
-
-    @property
-    def doc(self) -> str:
-        """What the weights are, in a few words."""
-        return self.text
 
     @property
     def unit(self) -> str:

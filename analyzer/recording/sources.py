@@ -1,7 +1,11 @@
-"""Source text from the recording. No path is opened: what the recording does not hold is not shown."""
+"""Source files in the recording: their text, and the names that reports show.
+
+No path is opened: what the recording does not hold is not shown.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from pathlib import PurePosixPath
 
@@ -20,6 +24,24 @@ def is_generated(path: str) -> bool:
     The way back to the template's lines is in ``codes.template_lines``, where the engine tells it.
     """
     return not path.startswith("<") and PurePosixPath(path.replace("\\", "/")).suffix.lower() not in PYTHON
+
+
+def shown_paths(files: pa.Table) -> list[str]:
+    """The paths of the table ``files``, by row; those of cells are their numbers, ``In [3]``.
+
+    Several texts may have the number of one cell: what a magic of it has run, for example. The first has the plain
+    name, and the others are counted: ``In [3] (2)``.
+    """
+    paths: list[str] = files.column("path").to_pylist()
+    taken: Counter[int] = Counter()
+    shown = []
+    for path, cell in zip(paths, files.column("cell").to_pylist(), strict=True):
+        if cell is None:
+            shown.append(path)
+            continue
+        taken[cell] += 1
+        shown.append(f"In [{cell}]" + (f" ({taken[cell]})" if taken[cell] > 1 else ""))
+    return shown
 
 
 class Sources:

@@ -53,22 +53,17 @@ def read(paths: Sequence[Path], title: str, **options: Any) -> Shown:
         "modules": list(map(os.path.abspath, sys.path)),
         "options": options,
     }
-    process = subprocess.Popen(
+    done = subprocess.run(
         [sys.executable, "-P", "-c", "import sys, json; sys.path += [place for place in json.loads(sys.argv[1])"
          f"['modules'] if place not in sys.path]; {RUNS}", json.dumps(wanted)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL, capture_output=True, check=False,
         env={key: value for key, value in os.environ.items() if not key.startswith("TACHOGRAPH_")},
         start_new_session=True,  # an interrupt of the session is not its own
     )  # fmt: skip
-    try:
-        out, said = process.communicate()
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    if process.returncode == 0:
-        return Shown(**json.loads(out))
-    lines = said.decode("utf-8", "replace").strip().splitlines() or [f"the reader ended with {process.returncode}"]
+    if done.returncode == 0:
+        return Shown(**json.loads(done.stdout))
+    said = done.stderr.decode("utf-8", "replace")
+    lines = said.strip().splitlines() or [f"the reader ended with {done.returncode}"]
     raise UnreadError(lines[-1])
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import socket
 import struct
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,19 +22,22 @@ PATIENCE_S = 30.0
 """How long an answer is waited for. Beginning takes 30 ms where the interpreter is not held up."""
 
 
-def standing_by() -> dict[int, list[str]]:
-    """The names of sockets of processes that stand by; the numbers of processes are as they see them themselves."""
-    found: dict[int, list[str]] = {}
+def standing_by() -> dict[int, set[str]]:
+    """The names of sockets of processes that stand by; the numbers of processes are as they see them themselves.
+
+    A name is listed once more for each connection that is open.
+    """
+    found: dict[int, set[str]] = {}
     with suppress(OSError):
         for name, pid in _NAME.findall(SOCKETS.read_text(encoding="utf-8", errors="replace")):
-            found.setdefault(int(pid), []).append(name)
+            found.setdefault(int(pid), set()).add(name)
     return found
 
 
 def connect(pid: int) -> Connection | None:
     """A connection to process ``pid``; None if it does not stand by."""
     # A fork of it may hold its sockets for a moment, and other containers have processes of the same number.
-    for name in dict.fromkeys(_names(pid)):
+    for name in standing_by().get(pid, ()):
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(PATIENCE_S)
         try:
@@ -49,10 +51,6 @@ def connect(pid: int) -> Connection | None:
             return Connection(pid, connection)
         connection.close()
     return None
-
-
-def _names(pid: int) -> Iterator[str]:
-    yield from standing_by().get(pid, ())
 
 
 class Connection:

@@ -19,6 +19,7 @@ PATIENCE_S = 10.0
 """How long the main thread is waited for: it runs what it is given when it next runs Python."""
 
 # Removes itself, so that none is left that runs later than it is waited for. Then the standby ends after a minute.
+# Whatever goes wrong is reported here: the program must not see it.
 SCRIPT = """\
 def stand_by():
     import os, sys

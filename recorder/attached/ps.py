@@ -33,7 +33,7 @@ def ps_command() -> None:
         click.echo("no Python process is running that this user can see", err=True)
 
 
-def state(process: Process, waiting: dict[int, list[str]]) -> str:
+def state(process: Process, waiting: dict[int, set[str]]) -> str:
     """Whether a process can be attached to, in a word or two."""
     if process.user != os.geteuid():
         return "another user's"

@@ -285,7 +285,7 @@ def test_requests_that_make_no_sense_are_answered_and_forgotten(service: "subpro
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_is_not_answered(service: "subprocess.Popen[str]", tmp_path: Path) -> None:
-    (name,) = set(standing_by()[service.pid])  # once more for each connection that is open
+    (name,) = standing_by()[service.pid]
 
     def ask() -> bytes:
         with socket.socket(socket.AF_UNIX) as client:

@@ -1,4 +1,4 @@
-"""The supported versions of CPython, where people and tools read them; they stand in recorder/command/support.py."""
+"""Writes the supported versions of CPython where people and tools read them. recorder/command/support.py has them."""
 
 from __future__ import annotations
 
