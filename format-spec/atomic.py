@@ -9,6 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+UNFINISHED = ".tmp-"
+"""How names begin of what is not whole yet (SPEC.md): readers pass them by."""
+
+
+def unfinished(name: str) -> str:
+    """The name that something has until it is whole and is called ``name``."""
+    return UNFINISHED + name
+
 
 class ReplacingFile:
     """A new file, readable by its owner only, that takes its name when it is complete.
@@ -23,7 +31,7 @@ class ReplacingFile:
     def __init__(self, path: Path) -> None:
         self.size = 0
         self._path = path
-        self._temporary = path.with_name(f".tmp-{path.name}")
+        self._temporary = path.with_name(unfinished(path.name))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         try:
             descriptor = os.open(self._temporary, flags, 0o600)

@@ -16,15 +16,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from tachograph.format import FormatError
+from tachograph.format.atomic import UNFINISHED, unfinished
 
 from ..recording.text import printable
 
 MANIFEST = "manifest.json"
 INDEX_FOLDER = ".tachograph"
 """Folder beside the recordings that holds what was summed up of them."""
-
-UNFINISHED = ".tmp-"
-"""What the names of recordings begin with that are not whole yet."""
 
 TRIES, PAUSE_S = 6, 0.05
 """How often a request is made that fails, and the first pause between two; each next one is twice as long."""
@@ -189,7 +187,7 @@ class Store:
         if target.exists():
             raise StoreError(f"{target} is there already")
         target.parent.mkdir(parents=True, exist_ok=True)
-        hidden = target.with_name(f".tmp-{target.name}")
+        hidden = target.with_name(unfinished(target.name))
         self._bring(found, hidden)
         hidden.rename(target)
         return target

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..atomic import unfinished
 from ..errors import FormatError
 from ..files import read_regular_file
 from .directory import MAX_SEGMENT_SIZE, Part, SpoolDirectory
@@ -70,7 +71,7 @@ def whole_part(path: Path, tables: Mapping[str, pa.Table], definitions: bytes | 
     from ..parquet import write_plain
 
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    temporary = path.parent / f".tmp-{path.name}"
+    temporary = path.parent / unfinished(path.name)
     if temporary.exists():
         shutil.rmtree(temporary)
     temporary.mkdir(mode=0o700)

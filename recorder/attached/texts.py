@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from tachograph.format.atomic import unfinished
 from tachograph.format.spool.told_texts import MAX_ID, MAX_TEXT, MAX_TEXTS, MOST_CELL, ToldText, encode_texts
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ class TextTeller:
         if not data or len(data) > MAX_TEXTS:
             return
         name = f"texts.{self._files:06}.jsonl"
-        hidden = self._directory / f".tmp-{name}"
+        hidden = self._directory / unfinished(name)
         descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as file:
             file.write(data)

@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.format.atomic import UNFINISHED, unfinished
 from tachograph.recorder.problems import Refused, reason
 
 if TYPE_CHECKING:
@@ -23,20 +24,19 @@ SEGMENT_SIZE = 1 << 20
 ROOM_AT_START = 3 * SEGMENT_SIZE
 """Bytes that must be free: two segments, and the tables that are made of them."""
 
-HIDDEN = ".tmp-"
-"""How the name of a window's recording begins before it is whole, and while it is deleted."""
-
 _PROBED = b"TACHTEST"
 
 # What we leave in the directory of a recording and in its spool. Whatever else is there is not ours. Compiled when
 # needed: the program is not kept waiting for that.
-_OURS = r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+"
+_HIDDEN = re.escape(UNFINISHED)
+_UNFINISHED = _HIDDEN + r"[\w.-]+"
+_OURS = r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|" + _UNFINISHED
 _OURS_IN_SPOOL = (
     r"\d+-\d+\.(ctl|\d{6,}\.seg)|gpu\.\d{6,}\.seg|arm-error\.txt|probe\.tmp|recorder\.json"
-    r"|processes(\.kept|\.cut)?\.log|texts\.\d{6,}\.jsonl|rotation\.json|\.tmp-[\w.-]+"
+    r"|processes(\.kept|\.cut)?\.log|texts\.\d{6,}\.jsonl|rotation\.json|" + _UNFINISHED
 )
-_OURS_IN_PARTS = r"(\.tmp-)?\d+-\d+\.\d{6,}-\d{6,}(\.\d+)?"
-_OURS_IN_PART = r"[a-z_]+\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|\.tmp-[\w.-]+"
+_OURS_IN_PARTS = f"({_HIDDEN})?" + r"\d+-\d+\.\d{6,}-\d{6,}(\.\d+)?"
+_OURS_IN_PART = r"[a-z_]+\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|" + _UNFINISHED
 
 
 def default_path(stem: str) -> Path:
@@ -157,7 +157,7 @@ def discard_window(path: Path) -> None:
 
 def drop_window(path: Path) -> None:
     """Delete the recording of a window, but not if something in it is not ours. A half of it is never seen."""
-    hidden = path.with_name(HIDDEN + path.name)
+    hidden = path.with_name(unfinished(path.name))
     discard_window(hidden)
     try:
         _contents(path, _OURS)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.format import FormatError, SpoolDirectory
+from tachograph.format.atomic import unfinished
 from tachograph.format.plain_records import replaced
 from tachograph.format.spool.layout import ControlState
 from tachograph.format.spool.process_log import CUT_LOG_NAME, LOG_NAME, Event
@@ -33,7 +34,7 @@ from tachograph.recorder.collect.table_writer import TableProcess
 from tachograph.recorder.problems import reason
 from tachograph.recorder.rotation.journal import JOURNAL, Journal, replace_counters, settle, was_published
 from tachograph.recorder.rotation.window_handover import ClosedSpool, WindowCut
-from tachograph.recorder.rotation.window_names import discard_hidden, first_number, hidden, window_name
+from tachograph.recorder.rotation.window_names import discard_hidden, first_number, window_name
 
 if TYPE_CHECKING:
     import threading
@@ -293,7 +294,7 @@ class Rotation:
     def _write(self, spool: ClosedSpool, closed: _Closed, sources: SourceStore, *, gpu: bool) -> None:
         """Write the recording of the window, and give it its name."""
         journal = closed.journal
-        place, path = self._directory.parent / hidden(journal.name), self._directory.parent / journal.name
+        place, path = self._directory.parent / unfinished(journal.name), self._directory.parent / journal.name
         discard_window(place)
         make_private(place)
         manifest = replaced(

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tachograph.recorder.collect.output import HIDDEN, SUFFIX, discard_window
+from tachograph.format.atomic import UNFINISHED
+from tachograph.recorder.collect.output import SUFFIX, discard_window
 
 
 def window_name(directory: Path, number: int) -> str:
     """The name of the recording of a window of the recording in ``directory``."""
     stem, suffix = _parts(directory)
     return f"{stem}.{number:04}{suffix}"
-
-
-def hidden(name: str) -> str:
-    """The name of a window's recording before it is whole, and while it is deleted."""
-    return HIDDEN + name
 
 
 def first_number(directory: Path) -> int:
@@ -26,7 +22,7 @@ def first_number(directory: Path) -> int:
 
 def discard_hidden(directory: Path) -> None:
     """Delete what a recording command that was killed has left of windows with a hidden name."""
-    for path in _windows(directory, HIDDEN):
+    for path in _windows(directory, UNFINISHED):
         discard_window(path)
 
 

@@ -16,10 +16,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+from tachograph.format.atomic import unfinished
 from tachograph.recorder.upload.destination import Destination, without_secrets
 
 MANIFEST = "manifest.json"
-TEMPORARY = ".tmp-upload.zip"
+TEMPORARY = unfinished("upload.zip")
 """An archive while it is made, in the recording's own folder: a recording's remains may have such a name."""
 
 RENAMING = frozenset({"file", "local", "sftp", "ssh", "ftp", "smb", "hdfs", "webhdfs", "arrow_hdfs"})
@@ -110,8 +111,8 @@ def put(file: Path, url: str, *, force: bool) -> None:
     if protocols & RENAMING:
         folder, _, name = target.rpartition("/")
         fs.makedirs(folder, exist_ok=True)
-        fs.put_file(str(file), f"{folder}/.tmp-{name}")
-        fs.mv(f"{folder}/.tmp-{name}", target)
+        fs.put_file(str(file), f"{folder}/{unfinished(name)}")
+        fs.mv(f"{folder}/{unfinished(name)}", target)
     else:
         fs.put_file(str(file), target)
     fs.invalidate_cache()

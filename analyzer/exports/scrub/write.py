@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError, Manifest, TableWriter, write_table
+from tachograph.format.atomic import unfinished
 from tachograph.format.plain_records import replaced
 
 from ...recording.opened import DEFINITIONS, Recording
@@ -48,7 +49,10 @@ def scrub(recording: Recording, request: Request, target: Path) -> None:
     """
     if target.exists():
         raise FormatError(f"{target} exists already: say where to write with --output")
-    with writing(target), tempfile.TemporaryDirectory(prefix=f".tmp-{target.name}-", dir=target.parent) as folder:
+    with (
+        writing(target),
+        tempfile.TemporaryDirectory(prefix=unfinished(f"{target.name}-"), dir=target.parent) as folder,
+    ):
         made = Path(folder, "made")
         made.mkdir(mode=0o700)
         _write(recording, request, made)

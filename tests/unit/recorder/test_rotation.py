@@ -15,6 +15,7 @@ from support.spool_builder import control as control_file
 from support.spool_builder import log_record
 from support.written_spools import add_samples, write_spool
 from tachograph.format import Manifest, SpoolDirectory, assemble, load_specification
+from tachograph.format.atomic import unfinished
 from tachograph.format.spool.directory import ControlFile, SpoolProcess, decode_control
 from tachograph.format.spool.process_log import decode_log
 from tachograph.recorder.collect.collector import Collector
@@ -26,7 +27,7 @@ from tachograph.recorder.rotation import rotate
 from tachograph.recorder.rotation.journal import JOURNAL, Journal, go_on, present_window
 from tachograph.recorder.rotation.rotate import Rotation, how_far, still_the_same
 from tachograph.recorder.rotation.rotation_settings import parse_rotate
-from tachograph.recorder.rotation.window_names import discard_hidden, first_number, hidden, window_name
+from tachograph.recorder.rotation.window_names import discard_hidden, first_number, window_name
 
 pytestmark = pytest.mark.broad
 
@@ -113,7 +114,7 @@ def test_a_step_that_fails_behind_the_name_is_made_later(tmp_path: Path) -> None
 def test_a_command_that_dies_there_has_lost_nothing(tmp_path: Path) -> None:
     run = Recorded(tmp_path)
     (run.spool / "parts").write_bytes(b"")
-    (tmp_path / hidden("run.0009.tacho")).mkdir()
+    (tmp_path / unfinished("run.0009.tacho")).mkdir()
     assert run.rotate() is None
     assert Journal.read(SpoolDirectory(run.spool)) is not None
     assert window(run.path)["number"] == 1
@@ -131,7 +132,7 @@ def test_a_window_that_never_took_its_name_goes_on(tmp_path: Path) -> None:
     (run.spool / "parts").write_bytes(b"")
     assert run.rotate() is None
     (closed,) = windows(tmp_path)
-    closed.rename(tmp_path / hidden(closed.name))  # as it was just before
+    closed.rename(tmp_path / unfinished(closed.name))  # as it was just before
     (run.spool / "parts").unlink()
     go_on(run.path)
     assert not list(tmp_path.glob(".tmp-*"))
@@ -231,10 +232,10 @@ def test_the_names_of_windows(tmp_path: Path) -> None:
     for name in ("a.b.0011.tacho", "a.b.12.tacho", "a.b.0099.zip", "b.0100.tacho"):
         (tmp_path / name).mkdir()
     assert first_number(path) == 12
-    foreign = tmp_path / hidden("a.b.0005.tacho")
+    foreign = tmp_path / unfinished("a.b.0005.tacho")
     foreign.mkdir()
     (foreign / "mine.txt").write_text("mine")
-    (tmp_path / hidden("a.b.0006.tacho")).mkdir()
+    (tmp_path / unfinished("a.b.0006.tacho")).mkdir()
     discard_hidden(path)
     assert [each.name for each in tmp_path.glob(".tmp-*")] == [foreign.name]
     assert (foreign / "mine.txt").exists()
