@@ -2,10 +2,12 @@
 
     python benchmarks/fleet.py                                # 100 and 1,000 recordings: a few minutes
     python benchmarks/fleet.py --sizes 10000 --workers 2 --repeat 24   # a quarter of an hour; 10 GB, then removed
+    python benchmarks/fleet.py --sizes 1000 --workers 2 --replicate 10000   # questions on 10,000, without the reading
 
 The recordings are made from real ones, which are recorded first: each has other samples (a part of them is left out by
 chance), another host, day and version; a function becomes slower with a version. Tables that are the same are links.
-With ``--repeat 24`` a recording has 24 times as many samples and waits, and about 1 MB. Each step runs
+With ``--repeat 24`` a recording has 24 times as many samples and waits, and about 1 MB. With ``--replicate 10000`` the
+questions are asked as well of an index of so many recordings whose sums are those of others. Each step runs
 in a process of its own, whose times and memory are told; Dask's workers run already, and their CPU time is counted with
 the command's.
 """
@@ -25,6 +27,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import click
 import numpy as np
@@ -39,6 +42,7 @@ HOSTS = 200
 TABLES = ("cpu", "waits", "allocations")
 """Tables of which each recording has other rows."""
 
+FUNCTION = "cut_points"
 QUESTIONS = {
     "top": ["top", "{url}"],
     "top --lines": ["top", "{url}", "--lines"],
@@ -46,6 +50,10 @@ QUESTIONS = {
     "top --by version": ["top", "{url}", "--by", "version"],
     "compare": ["compare", "{url}", "version=1.1", "version=1.3"],
     "flame": ["flame", "{url}"],
+    "when": ["when", "{url}", "{function}"],
+    "find": ["find", "{url}", "{function}"],
+    "spans": ["spans", "{url}"],
+    "html": ["html", "{url}", "{url}.html"],
     "memory": ["memory", "{url}"],
     "health": ["health", "{url}"],
 }
@@ -78,14 +86,16 @@ class Step:
 @click.option("--workers", default="1,2", show_default=True, help="How many processes read them.")
 @click.option("--dask", default="", help="How many workers of a cluster of Dask read them, one after the other.")
 @click.option("--repeat", default=1, show_default=True, help="How often a recording has its samples and waits.")
+@click.option("--replicate", default=0, help="Ask so many recordings as well, with the sums of the last size.")
 @click.option("--output", type=click.Path(path_type=Path), default=Path("results/fleet"), show_default=True)
-def main(sizes: str, workers: str, dask: str, repeat: int, output: Path) -> None:
+def main(sizes: str, workers: str, dask: str, repeat: int, replicate: int, output: Path) -> None:
     """See the module."""
     output.mkdir(parents=True, exist_ok=True)
     steps: list[Step] = []
     with tempfile.TemporaryDirectory(prefix="tachograph-fleet-") as folder:
         originals = record(Path(folder))
-        for size in map(int, sizes.split(",")):
+        counts = [int(size) for size in sizes.split(",")]
+        for size in counts:
             fleet = Path(folder) / f"fleet-{size}"
             make(originals, fleet, size, repeat)
             each = sum(path.stat().st_size for path in (fleet / "day-00" / "run-000000.tacho").iterdir())
@@ -98,9 +108,11 @@ def main(sizes: str, workers: str, dask: str, repeat: int, output: Path) -> None
                 shutil.rmtree(fleet / ".tachograph", ignore_errors=True)
                 steps.append(measure(fleet, size, count, "index", ["health", "{url}"]))
                 print(told(steps[-1]), flush=True)
-            for name, arguments in QUESTIONS.items():
-                steps.append(measure(fleet, size, 1, name, arguments))
-                print(told(steps[-1]), flush=True)
+            steps += ask(fleet, size)
+            if replicate and size == counts[-1]:
+                more = replicated(fleet, Path(folder) / "replicated", replicate)
+                steps += ask(more, replicate)
+                shutil.rmtree(more)
             shutil.rmtree(fleet)
     print("\n" + "\n".join(table(steps)))
     (output / "fleet.json").write_text(json.dumps([asdict(step) for step in steps], indent=1), encoding="utf-8")
@@ -182,6 +194,55 @@ def later(table: pa.Table, turn: int, turns: int) -> pa.Table:
     return table
 
 
+def ask(fleet: Path, size: int) -> list[Step]:
+    """All questions, one after the other."""
+    steps = []
+    for name, arguments in QUESTIONS.items():
+        steps.append(measure(fleet, size, 1, name, arguments))
+        print(told(steps[-1]), flush=True)
+    return steps
+
+
+def replicated(fleet: Path, target: Path, count: int) -> Path:
+    """``count`` recordings with an index whose sums are those of ``fleet``, in turn; none is read. Files are links."""
+    from tachograph.analyzer.fleet import index
+    from tachograph.analyzer.fleet import open as open_fleet
+    from tachograph.analyzer.fleet.index_tables import SCHEMAS
+
+    originals = sorted(path for path in fleet.glob("*/*.tacho"))
+    for number in range(count):
+        original = originals[number % len(originals)]
+        copy = target / original.parent.name / f"{original.stem}-{number // len(originals):03}.tacho"
+        copy.mkdir(parents=True)
+        for path in original.iterdir():
+            os.link(path, copy / path.name)
+    found = open_fleet(str(fleet))
+    path_of = dict(zip(found.recordings["recording"], found.recordings["path"], strict=True))
+    parts: dict[str, dict[str, pa.Table]] = defaultdict(dict)
+    for name in SCHEMAS:
+        rows = found.select().index.dataset(name).to_table()
+        for key, of_it in rows.to_pandas().groupby("recording").indices.items():
+            parts[path_of[key]][name] = rows.take(pa.array(of_it))
+
+    def read_sums(url: str, options: object, each: Any, question: object) -> dict[str, pa.Table]:
+        sums = parts[f"{each.path[:-10]}.tacho"]
+        made = {}
+        for name, schema in SCHEMAS.items():
+            table = sums.get(name, schema.empty_table())
+            new: dict[str, object] = {"recording": each.key}
+            if name == "recordings":
+                new |= {"path": each.path, "fingerprint": each.fingerprint, "uuid": each.fingerprint}
+            for column, value in new.items():
+                at = schema.get_field_index(column)
+                table = table.set_column(at, schema.field(at), pa.array([value] * len(table), schema.field(at).type))
+            made[name] = table
+        return made
+
+    with mock.patch.object(index, "read_sums", read_sums):
+        open_fleet(str(target))
+    return target
+
+
 def measure_cluster(fleet: Path, size: int, workers: int) -> Step:
     """Indexes with the workers of a cluster, processes that have loaded what they need."""
     distributed: Any = importlib.import_module("distributed")  # it has no types
@@ -200,7 +261,7 @@ def measure_cluster(fleet: Path, size: int, workers: int) -> Step:
 
 def measure(fleet: Path, size: int, workers: int, name: str, arguments: list[str]) -> Step:
     """Runs a question as a command of its own."""
-    typed = [each.format(url=fleet) for each in arguments]
+    typed = [each.format(url=fleet, function=FUNCTION) for each in arguments]
     command = [sys.executable, "-m", "tachograph", "fleet", *typed, "--workers", str(workers), "--json", "-"]
     done = process.run(command, dict(os.environ), fleet.parent, fleet.parent / "errors", 7200.0)
     if done.status != 0:

@@ -9,6 +9,7 @@ import click
 
 from .common import one_line_errors
 from .fleet_options import fleet_options, metric_options, opened, settings, tell
+from .progress import progress
 
 
 @click.command(
@@ -131,27 +132,39 @@ def find_command(
     **settings(
         "Write one page over all recordings.",
         "Write one HTML page over all recordings: lines, functions, a flame graph, spans, memory, and the recordings"
-        " with the most of each row.",
+        " with the most of each row. --pages writes the pages of some recordings into a folder beside it, to which"
+        " it leads.",
         "html recordings/ fleet.html",
+        "html recordings/ fleet.html --pages 20",
         "html s3://profiles/shop fleet.html --where version=1.5",
     ),
 )
 @click.argument("url")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--pages",
+    metavar="N",
+    type=click.IntRange(0, 1_000),
+    default=0,
+    help="Write the pages of N recordings as well: of those with the most of each line.",
+)
 @click.option("--anyway", is_flag=True, help="Take recordings together that were made in different ways.")
 @fleet_options
 @one_line_errors
-def html_command(url: str, file: Path, *, anyway: bool, **options: Any) -> None:
+def html_command(url: str, file: Path, *, pages: int, anyway: bool, **options: Any) -> None:
     """The page."""
     from ..fleet.show import document
     from ..report_data.numbers import counted, size
 
     found = opened(url, options)
     where = options["where"]
-    written = found.html(file, where, anyway=anyway)
+    with progress() as watcher:
+        written = found.html(file, where, anyway=anyway, pages=pages, watcher=watcher)
     recordings = len(found.select(where))
     if options["target"] is None:
-        click.echo(f"tachograph: {counted(recordings, 'recordings')} on one page: {file} ({size(written)})", err=True)
+        more = f", and {counted(len(written.recordings), 'pages')} of recordings" if pages else ""
+        said = f"{counted(recordings, 'recordings')} on one page: {file} ({size(written.bytes)}){more}"
+        click.echo(f"tachograph: {said}", err=True)
         return
-    page = {"file": str(file), "bytes": written, "recordings": recordings}
+    page = {"file": str(file), "bytes": written.bytes, "recordings": recordings, "pages": written.recordings}
     tell(document("fleet-html", found, {"where": list(where)}, page=page), (), options["target"])

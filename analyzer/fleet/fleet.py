@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,14 @@ from .store import Found, Store, StoreError
 
 Where = str | Sequence[str]
 """Conditions, ``label=value`` each; values may be globs. All of them must hold."""
+
+
+@dataclass(frozen=True)
+class WrittenPages:
+    """The page of a fleet: its size in bytes, and the links from it to pages of recordings, by their paths."""
+
+    bytes: int
+    recordings: dict[str, str]
 
 
 class Fleet:
@@ -165,7 +173,7 @@ class Fleet:
             FormatError: the fleet has no such recording, or the store does not give it.
         """
         try:
-            with self._store.opened(self._named(path)) as here, api.open(here) as opened:
+            with self._opened(path) as here, api.open(here) as opened:
                 yield opened
         except StoreError as error:
             raise FormatError(f"{printable(path, 200)}: {error}") from None
@@ -186,11 +194,33 @@ class Fleet:
                 raise FormatError(f"cannot write {folder}: {error.strerror or error}") from None
         return copies
 
-    def html(self, target: str | Path, where: Where = (), *, anyway: bool = False) -> int:
-        """Writes one page over all recordings to a file; its size in bytes."""
-        from .page import write_fleet_page
+    def html(
+        self,
+        target: str | Path,
+        where: Where = (),
+        *,
+        anyway: bool = False,
+        pages: int = 0,
+        watcher: Watcher | None = None,
+    ) -> WrittenPages:
+        """Writes one page over all recordings to a file, and beside it the pages of ``pages`` recordings.
 
-        return write_fleet_page(self.select(where), self.left_out, self.url, Path(target), anyway=anyway)
+        Those are the recordings with the most of the lines with the most CPU time; the page has links to them.
+        """
+        from .page import write_fleet_page
+        from .recording_pages import chosen_recordings, write_recording_pages
+
+        selection, links = self.select(where), {}
+        selection.refuse_mixed(anyway=anyway)
+        if pages:
+            chosen = chosen_recordings(selection, pages)
+            opened = self._opened
+            links = write_recording_pages(chosen, opened, self._index.question, Path(target), watcher)
+        size = write_fleet_page(selection, self.left_out, self.url, Path(target), anyway=anyway, links=links)
+        return WrittenPages(size, links)
+
+    def _opened(self, path: str) -> AbstractContextManager[Path]:
+        return self._store.opened(self._named(path))
 
     def _named(self, path: str) -> Found:
         if path not in set(self.recordings["path"]):

@@ -55,7 +55,7 @@ class Index:
     """The index of a store for one question."""
 
     def __init__(self, store: Store, question: Question, home: Store | None = None) -> None:
-        self._store, self._question = store, question
+        self._store, self.question = store, question
         self._home = home or Store(store.below(INDEX_FOLDER) if store.local else _beside(store), store.options)
         told = json.dumps({"version": VERSION, **asdict(question)}, sort_keys=True, default=str)
         self._folder = hashlib.sha256(told.encode()).hexdigest()[:16]
@@ -77,7 +77,7 @@ class Index:
         missing = self._missing(found)
         batches = [missing[start : start + BATCH] for start in range(0, len(missing), BATCH)]
         tasks = [
-            Task(read_sums, merged, [(self._store.url, self._store.options, each, self._question) for each in batch])
+            Task(read_sums, merged, [(self._store.url, self._store.options, each, self.question) for each in batch])
             for batch in batches
         ]
         left_out: dict[str, str] = {}
@@ -171,7 +171,7 @@ class Index:
 
     def _write_catalogue(self) -> None:
         document = {"tachograph": {"document": "fleet-index", "version": VERSION}, **asdict(self._parts)}
-        document["question"] = {name: str(value) for name, value in asdict(self._question).items() if value is not None}
+        document["question"] = {name: str(value) for name, value in asdict(self.question).items() if value is not None}
         self._write(self._home.below(self._folder, CATALOGUE), json.dumps(document, indent=1).encode())
 
     def _write(self, path: str, data: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,31 +60,43 @@ class Limits:
 
 
 def write_fleet_page(
-    selection: Selection, left_out: pd.DataFrame, url: str, target: Path, *, anyway: bool = False
+    selection: Selection,
+    left_out: pd.DataFrame,
+    url: str,
+    target: Path,
+    *,
+    anyway: bool = False,
+    links: Mapping[str, str] | None = None,
 ) -> int:
-    """Writes the page to a file; returns its size in bytes.
+    """Writes the page to a file; returns its size in bytes. ``links`` are those to pages of recordings, by their paths.
 
     Errors:
         FormatError: the file cannot be written, or the recordings were made in different ways.
     """
-    return write_page(fleet_page(selection, left_out, url, anyway=anyway), target)
+    return write_page(fleet_page(selection, left_out, url, anyway=anyway, links=links), target)
 
 
 def fleet_page(
-    selection: Selection, left_out: pd.DataFrame, url: str, *, anyway: bool = False, limit: int = MAX_BYTES
+    selection: Selection,
+    left_out: pd.DataFrame,
+    url: str,
+    *,
+    anyway: bool = False,
+    limit: int = MAX_BYTES,
+    links: Mapping[str, str] | None = None,
 ) -> str:
     """The page; it holds less of each table until it has at most ``limit`` bytes, and says so."""
     selection.refuse_mixed(anyway=anyway)
     limits = Limits()
     while limits.rows:
-        text = _page(selection, left_out, url, limits)
+        text = _page(selection, left_out, url, limits, links or {})
         if len(text.encode("utf-8")) <= limit:
             return text
         limits = limits.half()
     raise FormatError("the page would be too large: choose some recordings with --where")
 
 
-def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits) -> str:
+def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits, links: Mapping[str, str]) -> str:
     names = Names()
     told = health(selection, left_out)
     # Those with the most CPU time are on the page, and the others have no number there.
@@ -98,9 +110,10 @@ def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits
     tree = flame(selection, limit=limits.nodes)
     document: dict[str, Any] = {
         "of": len(frame),
+        "url": printable(url, 300),
         "metrics": [{"name": each.name, "kind": each.kind, "unit": each.unit} for each in metrics],
         "labels": [{"name": printable(each.name, 60), "values": each.values} for each in labels],
-        "recordings": _recordings(frame.iloc[shown], names),
+        "recordings": _recordings(frame.iloc[shown], names, links),
         "lines": {each.name: _rows(selection, "lines", each, labels, place, limits, names) for each in metrics},
         "functions": {each.name: _rows(selection, "functions", each, labels, place, limits, names) for each in metrics},
         "flame": {
@@ -210,13 +223,14 @@ def _most(amounts: NDArray[np.float64], weights: NDArray[np.float64], place: NDA
     ]
 
 
-def _recordings(frame: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
+def _recordings(frame: pd.DataFrame, names: Names, links: Mapping[str, str]) -> list[dict[str, Any]]:
     rows = []
     for row in frame.itertuples():
         labels = " ".join(f"{printable(key, 60)}={printable(value, 100)}" for key, value in row.tags.items())
         rows.append(
             {
                 "path": names.number(printable(row.path, 300)),
+                "page": links.get(row.path),
                 "host": names.number(row.host if isinstance(row.host, str) else None),
                 "program": names.number(printable(row.program, 200) if isinstance(row.program, str) else None),
                 "created": names.number(row.created_utc if isinstance(row.created_utc, str) else None),

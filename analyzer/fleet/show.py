@@ -160,7 +160,8 @@ def ranks_lines(fleet: Fleet, found: Ranks) -> Iterator[Text]:
             f": the others wait for it in {printable(found.meeting, 60)}"
         )
         text = f"  {printable(row['source'].strip(), 60)}" if isinstance(row["source"], str) else ""
-        yield Text(f"   it spends {seconds(row['more_s'])} more than they on {where}{text}")
+        doing = _doing(row["cpu_share"])
+        yield Text(f"   it spends {seconds(row['more_s'])} more than they {doing}on {where}{text}")
     yield Text("   rank  CPU        waiting    in it      for the late one   host", "dim")
     for each in found.ranks.itertuples():
         line = (
@@ -171,9 +172,15 @@ def ranks_lines(fleet: Fleet, found: Ranks) -> Iterator[Text]:
         yield Text("   by span: who spends more in it than the others", "dim")
     for each in found.spans.head(MAX_TOLD).itertuples():
         of_each = f", {seconds(each.more_s / each.count)} in each of {each.count:,.0f}" if each.count else ""
-        where = f"  on {printable(str(each.file), 60)}:{each.line}" if isinstance(each.file, str) else ""
+        place_of = f"{printable(str(each.file), 60)}:{each.line}"
+        where = f"  {_doing(each.cpu_share)}on {place_of}" if isinstance(each.file, str) else ""
         yield Text(f"   {printable(each.span, 40):<20} rank {each.rank}: {seconds(each.more_s)} more{of_each}{where}")
     yield from left_out_lines(fleet.left_out)
+
+
+def _doing(cpu_share: float) -> str:
+    """What a rank does longer than the others: it computes or it waits."""
+    return "" if pd.isna(cpu_share) else "computing " if cpu_share >= 0.5 else "waiting "
 
 
 def memory_lines(fleet: Fleet, found: FleetMemory) -> Iterator[Text]:

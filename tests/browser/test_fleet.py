@@ -25,7 +25,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         one(folder / "shop", number, {2: 100, 3: slow, 4: 10}, labels=labels, waits={4: 50}, source=f"{SOURCE}# {EVIL}")
     (folder / "shop" / "gone.tacho").mkdir()
     (folder / "shop" / "gone.tacho" / "manifest.json").write_text("{")
-    assert fleets.open(str(folder / "shop")).html(folder / "fleet.html") < 300_000
+    assert fleets.open(str(folder / "shop")).html(folder / "fleet.html", pages=2).bytes < 300_000
     return folder / "fleet.html"
 
 
@@ -53,6 +53,12 @@ def test_a_row_shows_its_versions_and_recordings(page: Path, visit: Callable[...
     ]
     most = detail[detail.index("recordings with the most") :]
     assert "run-003.tacho" in most
+    assert "fleet find" in detail
+    shown.locator("#lines .detail a", has_text="run-003.tacho").click()
+    shown.wait_for_selector("html[data-ready='yes'] #lines", state="attached")
+    assert page.parent.as_uri() in shown.url
+    assert "-recordings/" in shown.url
+    assert "shop.py" in shown.inner_text("#lines")
 
 
 def test_the_flame_graph(page: Path, visit: Callable[..., Any]) -> None:

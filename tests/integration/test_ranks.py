@@ -48,9 +48,11 @@ def test_the_late_rank_of_a_real_job(tmp_path: Path) -> None:
     row = told.set_index("rank").loc[LATE]
     assert "time.sleep(0.12 if RANK == LATE" in row["source"]
     assert row["more_s"] == pytest.approx(more, rel=0.15)
+    assert row["cpu_share"] < 0.1
     load = said["spans"].set_index("span").loc["load"]
     assert (load["rank"], load["count"], load["function"]) == (LATE, STEPS, "load")
     assert load["more_s"] == pytest.approx(more, rel=0.15)
+    assert load["cpu_share"] < 0.1
     sync = said["spans"].set_index("span").loc["sync"]
     # What a rank measures holds its CPU time, and that in which no processor was free, too.
     assert 1.0 < sync["meeting_wait_s"] <= 1.05 * float(inside.max())

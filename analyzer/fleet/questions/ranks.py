@@ -36,12 +36,13 @@ class Ranks:
 
     ``ranks``: rank, host, path, cpu_s, wait_s, meeting_wait_s (waiting in the collective), late_s (how much less than
     the others' median), waited_s (how much it waited for the late one), file, line, source, function, more_s (the line
-    on which it spent more than the others' median, and how much).
+    on which it spent more than the others' median, and how much), cpu_share (of that; the rest is waiting).
     ``meeting`` is where they meet (function, or span), None where they never wait for one another.
     ``late`` is the rank that is late, None if none is.
     ``spans`` is the same by named span: span, count (of one rank), rank, more_s (what this rank spends in the span,
     but for the collective, beyond the others' median), file, line, function, source (where it spends most of that),
-    meeting_wait_s (the ranks' median of waiting in the collective in this span); the largest more_s first.
+    cpu_share (of what it spends more on that line; the rest is waiting), meeting_wait_s (the ranks' median of waiting
+    in the collective in this span); the largest more_s first.
     """
 
     ranks: pd.DataFrame
@@ -116,7 +117,7 @@ def _named(found: Waiting, function: str) -> int:
 
 
 def _times_by_line(selection: Selection) -> tuple[pd.DataFrame, _Array]:
-    """CPU and main thread waiting by line and rank."""
+    """The lines, and CPU time (first) and the main thread's waiting of each rank on each: 2 by ranks by lines."""
     lines = selection.query(
         "lines",
         "SELECT key, any_value(name) AS name, any_value(file) AS file, any_value(line) AS line,"
@@ -126,12 +127,15 @@ def _times_by_line(selection: Selection) -> tuple[pd.DataFrame, _Array]:
     places = follow_lines(selection, lines)
     row_of = {key: row for row, keys in enumerate(places["keys"]) for key in keys}
     found = selection.query(
-        "lines", "SELECT key, recording, sum(cpu_s + coalesce(main_wait_s, 0)) AS amount FROM t GROUP BY 1, 2"
+        "lines",
+        "SELECT key, recording, sum(cpu_s) AS cpu_s, sum(coalesce(main_wait_s, 0)) AS wait_s FROM t GROUP BY 1, 2",
     )
-    times = np.zeros((len(selection), len(places)))
+    times = np.zeros((2, len(selection), len(places)))
     place = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
     rows = np.array([row_of[key] for key in found["key"].tolist()], np.int64)
-    np.add.at(times, (place[found["recording"].to_numpy()].to_numpy(), rows), found["amount"].to_numpy())
+    at = place[found["recording"].to_numpy()].to_numpy()
+    for kind, column in enumerate(("cpu_s", "wait_s")):
+        np.add.at(times[kind], (at, rows), found[column].to_numpy())
     return places, times
 
 
@@ -140,12 +144,15 @@ Functions = set[tuple[str, str | None]]
 
 
 def _told(selection: Selection, waited: _Array, inside: Functions, lines: tuple[pd.DataFrame, _Array]) -> pd.DataFrame:
-    frame, (places, times) = selection.frame, lines
+    frame, (places, parts) = selection.frame, lines
+    times = parts.sum(axis=0)
     late = np.maximum(_medians_of_others(waited) - waited, 0.0)
     elsewhere = ~_belong(places, inside)
     more = np.where(elsewhere & places["file"].notna().to_numpy(), times - _medians_of_others(times), -np.inf)
     line = more.argmax(axis=1) if more.size else np.zeros(len(frame), np.int64)
-    spent = more[np.arange(len(frame)), line] if more.size else np.zeros(len(frame))
+    at = (np.arange(len(frame)), line)
+    spent = more[at] if more.size else np.zeros(len(frame))
+    of_line = [(each - _medians_of_others(each))[at] if more.size else spent for each in parts]
     # Of waiting in the collective, what is beyond the late rank's own is waiting for it.
     for_it = waited - waited.min()
     chosen = places.iloc[line].reset_index(drop=True)
@@ -164,8 +171,16 @@ def _told(selection: Selection, waited: _Array, inside: Functions, lines: tuple[
             "function": chosen["name"],
             "source": chosen["source"],
             "more_s": np.maximum(spent, 0.0),
+            "cpu_share": _share(*of_line),
         }
     )
+
+
+def _share(cpu: _Array, wait: _Array) -> _Array:
+    """The part of more CPU time in both, NaN where there is neither."""
+    cpu, wait = np.maximum(cpu, 0.0), np.maximum(wait, 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(cpu / (cpu + wait), np.float64)
 
 
 def _medians_of_others(values: _Array) -> _Array:
@@ -205,21 +220,25 @@ def _by_span(selection: Selection, inside: Functions) -> pd.DataFrame:
         meets = met[mine.index].to_numpy()
         waited = np.bincount(at[meets], mine["wait_s"].to_numpy()[meets], len(selection))
         keys, column = np.unique(mine["key"].to_numpy()[~meets], return_inverse=True)
-        times = np.zeros((len(selection), len(keys)))
-        np.add.at(times, (at[~meets], column), (mine["cpu_s"] + mine["wait_s"]).to_numpy()[~meets])
+        parts = np.zeros((2, len(selection), len(keys)))
+        for kind, name in enumerate(("cpu_s", "wait_s")):
+            np.add.at(parts[kind], (at[~meets], column), mine[name].to_numpy()[~meets])
+        times = parts.sum(axis=0)
         spent = times.sum(axis=1)
         more = spent - _medians_of_others(spent)
         rank = int(more.argmax())
-        row: dict[str, object] = dict.fromkeys(("file", "line", "function", "source"))
+        row: dict[str, object] = dict.fromkeys(("file", "line", "function", "source", "cpu_share"))
         if len(keys):
-            excess = times[rank] - np.median(np.delete(times, rank, axis=0), axis=0)
-            key = keys[int(excess.argmax())]
+            excess = parts[:, rank] - np.median(np.delete(parts, rank, axis=1), axis=1)
+            most = int((times[rank] - np.median(np.delete(times, rank, axis=0), axis=0)).argmax())
+            key = keys[most]
             line = mine[~meets & (mine["key"] == key).to_numpy()].iloc[0]
             row = {
                 "file": line["file"],
                 "line": int(line["line"]),
                 "function": line["name"],
                 "source": text_of.get(key),
+                "cpu_share": float(_share(*excess[:, most])),
             }
         found.append(
             {
@@ -231,6 +250,6 @@ def _by_span(selection: Selection, inside: Functions) -> pd.DataFrame:
                 "meeting_wait_s": float(np.median(waited)),
             }
         )
-    columns = ["span", "count", "rank", "more_s", "file", "line", "function", "source", "meeting_wait_s"]
-    frame = pd.DataFrame(found, columns=columns).astype({"line": "Int64", "count": "float64"})
+    columns = ["span", "count", "rank", "more_s", "file", "line", "function", "source", "cpu_share", "meeting_wait_s"]
+    frame = pd.DataFrame(found, columns=columns).astype({"line": "Int64", "count": "float64", "cpu_share": "float64"})
     return frame.sort_values("more_s", ascending=False, kind="stable", ignore_index=True)

@@ -115,43 +115,49 @@ def _first_step(amounts: list[_Array], weights: list[_Array]) -> tuple[int | Non
 def _largest_step(amounts: list[_Array], weights: list[_Array]) -> tuple[int | None, float]:
     sizes = np.array([len(each) for each in amounts])
     ends = np.cumsum(sizes)[:-1]
-    units = int(sizes.sum())
+    units, groups = int(sizes.sum()), len(sizes)
     possible = (ends >= 2) & (units - ends >= 2)
     if units < FEWEST or not possible.any():
         return None, np.nan
-    amount, weight = np.concatenate(amounts), np.concatenate(weights)
-    own = _steps(amount[None, :], weight[None, :], ends)[0]
-    own = np.where(possible, own, 0.0)
+    x, y = np.concatenate(amounts), np.concatenate(weights)
+    features = np.stack([x, y, x * x, x * y, y * y])
+    group = np.repeat(np.arange(groups), sizes)
+    own = np.where(possible, _steps(_sums(features, group[None, :], groups), ends, units)[0], 0.0)
     chance = np.random.default_rng(_SEED)
     as_far, rows = 0, max(1, MAX_CELLS // units)
     for start in range(0, SHUFFLES, rows):
-        order = chance.permuted(np.tile(np.arange(units), (min(rows, SHUFFLES - start), 1)), axis=1)
-        shuffled = np.where(possible, _steps(amount[order], weight[order], ends), 0.0).max(axis=1)
-        as_far += int((shuffled >= own.max() * (1 - 1e-9)).sum())
+        # Which recordings are in which group is all that matters: the groups are shuffled, and not what they have.
+        shuffled = chance.permuted(np.tile(group, (min(rows, SHUFFLES - start), 1)), axis=1)
+        largest = np.where(possible, _steps(_sums(features, shuffled, groups), ends, units), 0.0).max(axis=1)
+        as_far += int((largest >= own.max() * (1 - 1e-9)).sum())
     p = (1 + as_far) / (SHUFFLES + 1)
     return (int(own.argmax()) + 1 if p <= WRONG else None), p
 
 
-def _steps(amounts: _Array, weights: _Array, ends: NDArray[np.int64]) -> _Array:
-    """For each order of the recordings (rows) and each end of a first part: how far the two parts differ, as |t|."""
-    firsts = np.append(0, ends)
+def _sums(features: _Array, group: NDArray[np.int64], groups: int) -> _Array:
+    """The features (features by recordings) added up by group, for each order (orders by recordings) of the groups.
 
-    def sums(values: _Array) -> tuple[_Array, _Array]:
-        running = np.cumsum(np.add.reduceat(values, firsts, axis=1), axis=1)
-        left = running[:, :-1]
-        return left, running[:, -1:] - left
+    Returns features by orders by groups.
+    """
+    orders = len(group)
+    cell = (group + groups * np.arange(orders)[:, None]).ravel()
+    sums = [np.bincount(cell, np.tile(each, orders), orders * groups) for each in features]
+    return np.stack(sums).astype(np.float64).reshape(len(features), orders, groups)
 
-    x, y, xx, xy, yy = (sums(each) for each in (amounts, weights, amounts**2, amounts * weights, weights**2))
+
+def _steps(sums: _Array, ends: NDArray[np.int64], units: int) -> _Array:
+    """For each order and each end of a first part: how far the two parts differ, as |t|. ``sums`` as of ``_sums``."""
+    running = np.cumsum(sums, axis=2)
+    left = running[:, :, :-1]
     values, variances = [], []
-    for side in (0, 1):
-        count = ends if side == 0 else amounts.shape[1] - ends
+    for count, (x, y, xx, xy, yy) in ((ends, left), (units - ends, running[:, :, -1:] - left)):
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = x[side] / y[side]
-            squares = xx[side] - 2 * value * xy[side] + value**2 * yy[side]
-            variances.append(np.maximum(squares, 0) / y[side] ** 2 * count / np.maximum(count - 1, 1))
+            value = x / y
+            squares = xx - 2 * value * xy + value**2 * yy
+            variances.append(np.maximum(squares, 0) / y**2 * count / np.maximum(count - 1, 1))
         values.append(value)
     with np.errstate(divide="ignore", invalid="ignore"):
         # A floor, so that a part without any spread is not infinitely certain.
         floor = 1e-12 * (np.square(values[0]) + np.square(values[1])) + 1e-300
         t = np.abs(values[1] - values[0]) / np.sqrt(variances[0] + variances[1] + floor)
-    return np.nan_to_num(t)
+    return np.asarray(np.nan_to_num(t), np.float64)

@@ -60,8 +60,16 @@ class FleetPage {
   // Of an opened row: its values by label, and the recordings that have the most of it.
   opened(row) {
     const parts = this.data.labels.map((label, at) => this.part(`by ${label.name}`, label.values.map((value, number) => [value, this.show(row.by[at][number])])));
-    parts.push(this.part("recordings with the most", row.most.map(([number, value]) => [this.text(this.data.recordings[number].path), this.show(value)])));
-    return el("div", { class: "bywhat" }, el("div", { class: "source code" }, row.path ? `${row.path}${row.line ? `:${row.line}` : ""}  ${row.full}` : row.full), parts);
+    parts.push(this.part("recordings with the most", row.most.map(([number, value]) => [this.recording(this.data.recordings[number]), this.show(value)])));
+    const place = row.path ? `${row.path}:${row.line ?? row.full}` : row.full;
+    const command = el("div", { class: "source code" }, `tachograph fleet find ${shellWord(this.data.url)} ${shellWord(place)} --top 3 --fetch here`);
+    return el("div", { class: "bywhat" }, el("div", { class: "source code" }, row.path ? `${row.path}${row.line ? `:${row.line}` : ""}  ${row.full}` : row.full), parts, command);
+  }
+
+  // The name of a recording, which leads to its own page where there is one.
+  recording(row) {
+    const name = this.text(row.path);
+    return row.page ? el("a", { href: row.page }, name) : name;
   }
 
   part(title, rows) {
@@ -117,9 +125,14 @@ class FleetPage {
       { id: "wall", title: "time", value: (row) => row.wall, cell: (row) => seconds(row.wall) },
       { id: "wait", title: "waiting", class: "wide", has: (row) => !unknown(row.wait), value: (row) => row.wait, cell: (row) => seconds(row.wait) },
       { id: "peak", title: "memory at its peak", class: "wide", has: (row) => !unknown(row.peak), value: (row) => row.peak, cell: (row) => bytes(row.peak) },
-      text("host", "host", "wide"), text("created", "begun", "wide"), text("labels", "labels", "place"), text("path", "recording", "grow")] });
+      text("host", "host", "wide"), text("created", "begun", "wide"), text("labels", "labels", "place"), { ...text("path", "recording", "grow"), cell: (row) => this.recording(row) }] });
     section("recordings", "Recordings", "Those with the most CPU time.").append(this.recordings.element);
   }
+}
+
+// A word as a shell takes it.
+function shellWord(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 async function startFleet() {

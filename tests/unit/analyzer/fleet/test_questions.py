@@ -145,11 +145,12 @@ def test_the_late_rank(tmp_path: Path) -> None:
     row = told.set_index("rank").loc[5]
     assert (row["file"], row["line"], row["source"]) == ("train.py", 3, "    load()")
     assert row["more_s"] == pytest.approx(0.5)
+    assert row["cpu_share"] == 1.0
     assert told.set_index("rank")["waited_s"].drop(5).to_numpy() == pytest.approx(0.5)
     assert found.ranks(function="reduce").attrs["late"] == 5
     result = CliRunner().invoke(command, ["ranks", str(tmp_path / "run"), "--workers", "1"])
     assert "rank 5 is late by 0.50 s, 50 ms in each of 10" in result.output, result.output
-    assert "train.py:3" in result.output
+    assert "it spends 0.50 s more than they computing on train.py:3  load()" in result.output
 
 
 def test_ranks_that_are_even(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -178,7 +180,7 @@ def test_the_commands(shop: Path, requests: Path, tmp_path: Path) -> None:
     assert page.stat().st_mode & 0o777 == 0o600
     written = json.loads(run("html", str(shop), str(page), "--where", "host=web-1", "--json", "-"))
     assert written["tachograph"] == {"document": "fleet-html", "version": 1}
-    assert written["page"] == {"file": str(page), "bytes": page.stat().st_size, "recordings": 1}
+    assert written["page"] == {"file": str(page), "bytes": page.stat().st_size, "recordings": 1, "pages": {}}
     refused = CliRunner().invoke(command, ["flame", str(shop), "--collapsed", "-", "--json", "-"])
     assert (refused.exit_code, refused.output.count("\n")) == (2, 1)
     assert "choose one" in refused.output
@@ -190,3 +192,18 @@ def test_lines_that_moved_are_found_by_their_new_place(tmp_path: Path) -> None:
         one(tmp_path / "new", number, {5: 300}, source=f"import sys\n# more\n{SOURCE}")
     rows = fleets.open(str(tmp_path)).find("shop.py:5")
     assert len(rows) == 4
+
+
+def test_pages_of_recordings_beside_the_page_of_all(shop: Path, tmp_path: Path) -> None:
+    """Those with the most of each line: of line 3 recording 5, then 4, and so on. What is gone has no page."""
+    target = tmp_path / "all my.html"
+    folder = shutil.copytree(shop, tmp_path / "shop")
+    found = fleets.open(str(folder))
+    links = found.html(target, pages=3).recordings
+    assert set(links) == {"run-005.tacho", "run-004.tacho", "run-000.tacho"}
+    text = (tmp_path / unquote(links["run-005.tacho"])).read_text()
+    assert "run-005" in text or "web-5" in text
+    assert target.with_name("all my-recordings").stat().st_mode & 0o777 == 0o700
+    assert len(list(target.with_name("all my-recordings").iterdir())) == 3
+    shutil.rmtree(folder / "run-005.tacho")
+    assert set(found.html(target, pages=3).recordings) == {"run-004.tacho", "run-000.tacho"}
