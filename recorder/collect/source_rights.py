@@ -2,7 +2,8 @@
 
 A program that began as root and has become another user may be taken over. It names the files of its code, and must not
 have root copy others into the recording. A process of which nothing is known, because it ended before it could be
-looked at, has the rights of every user: what only root, or only its own user, may read stays unread.
+looked at, has the rights of every user: what only root, or only its own user, may read stays unread. The standard
+library is no secret, wherever the interpreter was installed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ _READ, _ENTER = 0o4, 0o1
 _OVERRIDES = 1 << 1 | 1 << 2
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: with either, modes of files do not count."""
 
+_LIBRARY = Path(os.__file__).resolve().parent
+"""The standard library of the interpreter that records."""
+
+_SITE = frozenset({"site-packages", "dist-packages"})
+
 
 @dataclass(frozen=True)
 class Rights:
@@ -30,9 +36,11 @@ class Rights:
         """Whether an open file may be read. Raises OSError if that cannot be found out."""
         if self.everything:
             return True
+        folders = Path(os.readlink(f"/proc/self/fd/{descriptor}")).parents
+        if _LIBRARY in folders and not _SITE & {folder.name for folder in folders}:
+            return True
         if not self._has(os.fstat(descriptor), _READ):
             return False
-        folders = Path(os.readlink(f"/proc/self/fd/{descriptor}")).parents
         return all(self._has(folder.stat(), _ENTER) for folder in folders)
 
     def _has(self, status: os.stat_result, right: int) -> bool:

@@ -72,6 +72,21 @@ def test_root_reads_everything(open_folder: Path) -> None:
         assert not EVERY_USERS.allow(file.fileno())
 
 
+def test_the_standard_library_is_no_secret(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the interpreter was installed in a folder that is root's alone; packages beside it may be secret."""
+    library = open_folder / "python3"
+    module, package = make(library / "json.py", 0o600), make(library / "site-packages" / "a.py", 0o600)
+    store = SourceStore(open_folder, rights=SourceRights())
+    assert store.read(str(module)) is None
+    assert store.withheld(str(module))
+    monkeypatch.setattr("tachograph.recorder.collect.source_rights._LIBRARY", library)
+    store = SourceStore(open_folder, rights=SourceRights())
+    assert store.read(str(module)) == b"text"
+    (library / "link.py").symlink_to(package)
+    assert store.read(str(package)) is None
+    assert store.read(str(library / "link.py")) is None
+
+
 def test_what_another_user_may_read(open_folder: Path, another_user: int) -> None:
     allowed = [
         make(open_folder / "everybody", 0o604),
