@@ -105,8 +105,8 @@ extern const struct tg_pools tg_small_blocks;
 // Address of _PyRuntime.
 const void* tg_runtime(void);
 // Finds where the interpreter keeps the calling thread's state. At arming, by a thread that is
-// attached; it is detached for a moment.
-void tg_find_thread_locals(void);
+// attached; it is detached for a moment. `read` is a guarded read: nonzero if all was read.
+void tg_find_thread_locals(int (*read)(void* to, const void* from, size_t size));
 // The calling thread's state; `attached` = it holds the GIL. Safe in a signal handler.
 void* tg_own_thread_state(int* attached);
 // 0: of threads that are not attached tg_own_thread_state knows nothing.

@@ -167,7 +167,7 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
          uint32_t native_depth, uint32_t redundancy) {
     if (const auto reason = supported()) throw std::runtime_error(*reason);
     const tg_offsets* offsets = tg_offsets_of_runtime();
-    tg_find_thread_locals();
+    tg_find_thread_locals(g_api->read);
     if (!g_walker) {
         auto walker = std::make_unique<Walker>(g_api, offsets, &PyCode_Type);
         if (const auto reason = disagreement(*walker))

@@ -237,6 +237,8 @@ def test_loaded_late(tmp_path: Path) -> None:
     assert (process["recorded"], process["exit_status"]) == ("python", 42)
     functions = {row["function"] for row in support.analyze(recording, cwd=tmp_path)["lines"] if row["cpu_s"]}
     assert "in_late_python" in functions
+    # Its thread-local variables are in a block of their own, where the loader must not be asked for them.
+    assert [row["gil"] for row in support.rows(recording, "cpu") if row["stack"] is not None].count(True) > 0
     # What it held before is not known, and so is no sum; what it took since then is.
     memory = support.rows(recording, "memory")
     assert {row["peak_bytes"] for row in memory} == {None}
