@@ -33,13 +33,13 @@ SMALLEST = 0.01
 COLUMNS = {
     "files": ("file", "base_file", "new_file"),
     "functions": ("function", "file", "line"),
-    "native_functions": ("function", "library"),
+    "native_functions": ("function", "library", "file", "line"),
     "lines": ("file", "line", "function", "source"),
     "threads": ("name",),
 }
 _BOTH = {
     "functions": ("function", "file", "line"),
-    "native_functions": ("library",),
+    "native_functions": ("library", "file", "line"),
     "lines": ("file", "line", "source"),
 }
 

@@ -15,8 +15,17 @@ from .runs import Run, Side
 class _Found(NamedTuple):
     """What one side says of a function."""
 
-    file: str | None
+    module: str | None
     build: str | None
+    source: str | None
+    line: int | None
+
+    def place(self) -> dict[str, str | int | None]:
+        """Where it is, under the names of the document's columns."""
+        return {"library": self.module, "file": self.source, "line": self.line}
+
+
+_UNSEEN = _Found(None, None, None, None)
 
 
 def native_places(base: Side, new: Side) -> Rows:
@@ -34,20 +43,27 @@ def native_places(base: Side, new: Side) -> Rows:
             numbers = []
             for key, place in _functions(run):
                 numbers.append(rows.number(key))
-                known.setdefault(key, place)
+                # A run may have been recorded where the library had no debug information.
+                first = known.setdefault(key, place)
+                if first.source is None:
+                    known[key] = first._replace(source=place.source, line=place.line)
             found.append(np.array(numbers, np.int64))
         seen.append(known)
     builds = [{build for run in side.runs for build in run.builds.values() if build} for side in (base, new)]
     for key in rows.without_place():
         places = [known.get(key) for known in seen]
+        told = [place for place in reversed(places) if place is not None]
+        source = next((place for place in told if place.source is not None), told[0])
         rows.add(
             {
                 "status": _status(places, builds),
                 "function": key[0],
-                "library": next(place.file for place in reversed(places) if place is not None),
+                **source.place(),
+                "library": told[0].module,
                 **{
-                    f"{end}_library": None if place is None else place.file
+                    f"{end}_{name}": value
                     for end, place in zip(("base", "new"), places, strict=True)
+                    for name, value in (place or _UNSEEN).place().items()
                 },
             }
         )
@@ -60,7 +76,8 @@ def _functions(run: Run) -> list[tuple[tuple[str, str], _Found]]:
     rows = []
     for number in run.profile.frames.native_functions["native"].tolist():
         path = functions.paths[number]
-        place = _Found(functions.libraries[number], None if path is None else run.builds.get(path))
+        build = None if path is None else run.builds.get(path)
+        place = _Found(functions.libraries[number], build, functions.sources[number], functions.lines[number])
         rows.append(((functions.names[number], short_library(path)), place))
     return rows
 

@@ -121,9 +121,11 @@ def _line(result: DiffResult, row: pd.Series, metric: Metric) -> Row:
 def _functions(result: DiffResult, level: Level, name: str, asked: str | None, top: int | None) -> Iterator[Row]:
     for _, row in shown_rows(result, level, name, asked, top).iterrows():
         status = "" if row["status"] == Status.SAME else f", {row['status']}"
-        file = row.get("library") if level is result.native_functions else row["file"]
-        line = "" if row.get("line", pd.NA) is pd.NA else f":{row['line']}"
-        place = f" in {shorten_left(file, MAX_PATH)}{line}" if isinstance(file, str) else ""
+        file, library = row["file"], row.get("library")
+        line = "" if row["line"] is pd.NA else f":{row['line']}"
+        place = f" in {shorten_left(library, MAX_PATH)}" if isinstance(library, str) else ""
+        if isinstance(file, str):
+            place += f" {'from' if place else 'in'} {shorten_left(file, MAX_PATH)}{line}"
         function = printable(str(row["function"]), MAX_NAME)
         yield Row(f"function: {_numbers(result, row, BY_NAME[name])}{status} | {function}{place}")
 

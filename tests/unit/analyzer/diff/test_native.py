@@ -34,13 +34,22 @@ def write(tmp_path: Path) -> Write:
     """A program whose one line calls ``gemm``, which calls ``kernel``: ``write("a", gemm=20, kernel=100)``."""
 
     def made(
-        name: str, *, library: str = PRODUCT.format("0123abcd"), build: str = "aa", paths: bool = True, **samples: int
+        name: str,
+        *,
+        library: str = PRODUCT.format("0123abcd"),
+        build: str = "aa",
+        paths: bool = True,
+        source: tuple[str, int] | None = None,
+        **samples: int,
     ) -> Path:
         builder = Builder(tmp_path / f"{name}.tacho")
         stack = builder.stack((builder.code(builder.file("/srv/app.py", "a @ a\n"), "<module>"), 0))
         module = builder.module(library)
         builder.rows["modules"][module]["build_id"] = build
         frames = {symbol: builder.native_frame(module, symbol) for symbol in ("gemm", *samples)}
+        if source is not None:
+            named = builder.rows["native_frames"][frames["kernel"]]
+            named["function_source"], named["function_line"] = source
         loop = builder.native_stack(None, PYTHON_FRAME, stack)
         gemm = builder.native_stack(loop, frames["gemm"])
         builder.cpu(stack, native_stack=None, native_path=NativePath.WHOLE)
@@ -186,6 +195,38 @@ def test_json_has_functions_of_both_languages(write: Write, monkeypatch: pytest.
     assert len({frozenset(row) for row in found}) == 1
     differences = [abs(row["metrics"]["cpu"]["difference"]) for row in found if "cpu" in row["metrics"]]
     assert differences == sorted(differences, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "told"),
+    [
+        (("old/kernel.c", 30), ("src/kernel.c", 34), ("src/kernel.c", 34)),
+        (("old/kernel.c", 30), None, ("old/kernel.c", 30)),
+        (None, ("src/kernel.c", 34), ("src/kernel.c", 34)),
+        (None, None, (None, None)),
+    ],
+)
+def test_sources_of_native_functions(
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    base: tuple[str, int] | None,
+    new: tuple[str, int] | None,
+    told: tuple[str | None, int | None],
+) -> None:
+    """As each side has them, and in front what is known; the library is the new one's, wherever the source is from."""
+    other = PRODUCT.format("9999ffff")
+    pair = write("a", kernel=30, source=base), write("b", library=other, build="bb", kernel=90, source=new)
+    (kernel,) = [
+        row for row in json.loads(invoke(monkeypatch, *pair, "--json", "-"))["functions"] if row["function"] == "kernel"
+    ]
+    unknown = (None, None)
+    assert (kernel["file"], kernel["line"]) == told
+    assert (kernel["base_file"], kernel["base_line"]) == (base or unknown)
+    assert (kernel["new_file"], kernel["new_line"]) == (new or unknown)
+    assert kernel["library"] == kernel["new_library"] == Path(other).name
+    shown = invoke(monkeypatch, *pair, "--markdown", "-")
+    (row,) = [line for line in shown.splitlines() if "| kernel in" in line]
+    assert row.endswith(f"{Path(other).name}" + ("" if told[0] is None else f" from {told[0]}:{told[1]}"))
 
 
 def test_the_page_has_a_table_only_if_there_are_any(write: Write, tmp_path: Path) -> None:
