@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tachograph.format.enumerations import Access
 
 from ...recording.syntax.names import ARRAYS, PURE_METHODS, Names
-from ...recording.syntax.source import LoopNode, dotted, short
+from ...recording.syntax.source import LoopNode, dotted, parts_of, short
 from .same_arguments import differs, why_same
 
 SLICE, SAME_CALL, ALGORITHM = "slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm"
@@ -48,6 +48,11 @@ PRODUCTS = re.compile(r"matmul|gemm|gemv|dot|cblas|multiply|einsum", re.IGNORECA
 ARITHMETIC = re.compile(
     r"array_(add|subtract|multiply|true_divide|power|remainder|matrix)|nb_|ufunc|_arithm", re.IGNORECASE
 )
+ITERATING = re.compile(r"array_(item|iter)|seqiter|iter_iternext|subscript", re.IGNORECASE)
+"""What runs to take the next row of an array."""
+STORING = re.compile(r"subscript|assign|array_copy|CopyInto|CopyObject|copyto|_to_strided|_to_contig|_cast_")
+"""What ``x[:] = y`` runs."""
+EACH_ROW = re.compile(f"{ARITHMETIC.pattern}|{UFUNCS.pattern}", re.IGNORECASE)
 
 _ELEMENTWISE = frozenset(
     {
@@ -121,6 +126,7 @@ def _expressions(names: Names, line: int) -> list[ast.expr]:
 def _candidates(names: Names, evidence: Evidence) -> Iterator[_Candidate]:
     expressions = _expressions(names, evidence.line)
     yield from _neighbours(names, evidence.line)  # they are indexed, too: the first of two equal ones is taken
+    yield from _stored_again(names, evidence.line)
     for node in expressions:
         loops = names.module.loops(node)
         if loops:
@@ -131,6 +137,7 @@ def _candidates(names: Names, evidence: Evidence) -> Iterator[_Candidate]:
                 said = f"{short(node)} gets nothing but what its function is called with, and {reason}"
                 yield _Candidate(SAME_CALL, said, _runs(node, names.called(node)))
     yield from _twice(names, expressions, evidence)
+    yield from _one_by_one(names, evidence.line)
 
 
 def _in_loop(names: Names, node: ast.expr, loops: list[LoopNode]) -> Iterator[_Candidate]:
@@ -143,7 +150,7 @@ def _in_loop(names: Names, node: ast.expr, loops: list[LoopNode]) -> Iterator[_C
         if _invariant(names, node, loops[0]):
             reason = f"{short(node)} is computed each time round the loop, and nothing in it changes there."
             yield _Candidate(INVARIANT, reason, _runs(node, function))
-        elif function is not None and _of_one_number(names, function, node, targets):
+        elif function is not None and _of_one_number(names, function, node, targets, _counters(names, loops)):
             reason = f"{short(node)} gets one number each time round the loop: the call is dearer than its work."
             yield _Candidate(MISUSE, reason, _runs(node, function))
     if isinstance(node, ast.BinOp) and not isinstance(names.module.parent.get(node), ast.BinOp):
@@ -151,6 +158,81 @@ def _in_loop(names: Names, node: ast.expr, loops: list[LoopNode]) -> Iterator[_C
             if _has_names(part) and names.fixed(part, loops[0]):
                 reason = f"{short(part)} is computed each time round the loop, and nothing in it changes there."
                 yield _Candidate(INVARIANT, reason, PRODUCTS if isinstance(part.op, ast.MatMult) else ARITHMETIC)
+            elif (products := _multiplied_out(names, part, loops[0])) is not None:
+                reason = f"{products}, of {short(part)} multiplied out, do not change in the loop."
+                yield _Candidate(INVARIANT, reason, PRODUCTS)
+
+
+def _multiplied_out(names: Names, node: ast.BinOp, loop: LoopNode) -> str | None:
+    """The products that a loop need not compute: of D @ (X - E @ A) those are D @ X and D @ E, where A alone changes.
+
+    It pays where D @ E is no larger than D and E are.
+    """
+    inner = node.right
+    if not (isinstance(node.op, ast.MatMult) and isinstance(inner, ast.BinOp) and names.fixed(node.left, loop)):
+        return None
+    if not isinstance(inner.op, ast.Add | ast.Sub):
+        return None
+    for term, other in ((inner.left, inner.right), (inner.right, inner.left)):
+        if isinstance(other, ast.BinOp) and isinstance(other.op, ast.MatMult):
+            factors = [node.left, term, other.left]
+            if all(_has_names(each) and names.fixed(each, loop) for each in factors):
+                return " and ".join(f"{short(node.left, 20)} @ {short(each, 20)}" for each in factors[1:])
+    return None
+
+
+def _stored_again(names: Names, line: int) -> Iterator[_Candidate]:
+    """Arrays that a loop fills anew with what it does not change."""
+    for statement in names.module.statements.get(line, ()):
+        loops = names.module.loops(statement)
+        if not isinstance(statement, ast.Assign) or not loops or not isinstance(statement.targets[0], ast.Subscript):
+            continue
+        target = statement.targets[0]
+        parts = (target.slice, statement.value)
+        if _has_names(statement.value) and all(names.fixed(each, loops[0]) for each in parts):
+            what = f"{short(target)} gets {short(statement.value)} each time round the loop"
+            yield _Candidate(INVARIANT, f"{what}, and that does not change.", STORING)
+
+
+def _one_by_one(names: Names, line: int) -> Iterator[_Candidate]:
+    """Rows or elements of an array that a loop takes one by one, to compute with each."""
+    for statement in names.module.statements.get(line, ()):
+        if isinstance(statement, ast.For):
+            for target, array in _taken(names, statement).items():
+                reason = f"{target} is one row or element of {array} each time round the loop."
+                yield _Candidate(SLICE, reason, ITERATING)
+        for loop in names.module.loops(statement):
+            taken = _taken(names, loop) if isinstance(loop, ast.For | ast.comprehension) else {}
+            for target in sorted(_computed_with(names, statement) & taken.keys()):
+                reason = f"{target} is one row or element of {taken[target]}: each gets a call of its own."
+                yield _Candidate(SLICE, reason, EACH_ROW)
+
+
+def _taken(names: Names, loop: ast.For | ast.comprehension) -> dict[str, str]:
+    """The loop's own names that stand for rows or elements of arrays, with the arrays: also in zip and enumerate."""
+    pairs = [(loop.target, loop.iter)]
+    found: dict[str, str] = {}
+    while pairs:
+        target, source = pairs.pop()
+        function = names.called(source)
+        if isinstance(target, ast.Name) and names.kind(source) in ARRAYS:
+            found[target.id] = short(source)
+        elif isinstance(target, ast.Tuple) and isinstance(source, ast.Call) and function in ("zip", "enumerate"):
+            targets = target.elts[1:] if function == "enumerate" else target.elts
+            pairs += zip(targets, source.args, strict=False)
+    return found
+
+
+def _computed_with(names: Names, statement: ast.stmt) -> set[str]:
+    """The names that a statement's arithmetic and its calls of NumPy have as operands, those of products left out."""
+    found: list[ast.expr] = []
+    for node in parts_of(statement):
+        if isinstance(node, ast.BinOp | ast.AugAssign) and not isinstance(node.op, ast.MatMult):
+            found += [node.target, node.value] if isinstance(node, ast.AugAssign) else [node.left, node.right]
+        elif isinstance(node, ast.Call):
+            package, _, name = (names.called(node) or "").partition(".")
+            found += node.args if package == "numpy" and name in _ELEMENTWISE - {"dot"} else []
+    return {each.id for each in found if isinstance(each, ast.Name)}
 
 
 def _neighbours(names: Names, line: int) -> Iterator[_Candidate]:
@@ -215,23 +297,53 @@ def _invariant(names: Names, node: ast.expr, loop: LoopNode) -> bool:
     parts = [*node.args, *(keyword.value for keyword in node.keywords)]
     if not parts and receiver is None:
         return False
+    return all(_unchanged(names, part, loop) for part in parts)
+
+
+def _unchanged(names: Names, node: ast.expr, loop: LoopNode) -> bool:
+    """Whether what a call gets is the same each time round: a constant too, and arithmetic with calls in it."""
+    if isinstance(node, ast.Constant) or names.fixed(node, loop):
+        return True
+    parts = _operands(node) if isinstance(node, ast.BinOp) else [node]
     return all(
-        isinstance(part, ast.Constant) or (names.fixed(part, loop) or _invariant(names, part, loop)) for part in parts
+        isinstance(part, ast.Constant) or names.fixed(part, loop) or _invariant(names, part, loop) for part in parts
     )
 
 
-def _of_one_number(names: Names, function: str, call: ast.Call, targets: set[str]) -> bool:
-    """Whether a function for arrays gets elements or the loop's own counter, and no array or sequence beside them."""
+def _counters(names: Names, loops: list[LoopNode]) -> set[str]:
+    """The names that loops count with: those of ``range``, of ``enumerate``'s first, and of while loops."""
+    found = set[str]()
+    for loop in loops:
+        if isinstance(loop, ast.While):
+            found |= _targets(loop)
+            continue
+        function, target = names.called(loop.iter), loop.target
+        if function == "enumerate" and isinstance(target, ast.Tuple):
+            target = target.elts[0]
+        if function in ("range", "enumerate") and isinstance(target, ast.Name):
+            found.add(target.id)
+    return found
+
+
+def _of_one_number(names: Names, function: str, call: ast.Call, targets: set[str], counters: set[str]) -> bool:
+    """Whether a function for arrays gets elements or the loop's own counter, and no array or sequence beside them.
+
+    What else a loop takes one by one may be arrays.
+    """
     package, _, name = function.partition(".")
     if package != "numpy" or name not in _ELEMENTWISE:
         return False
     parts = [part for argument in call.args for part in ast.walk(argument)]
-    indexed = {id(part.value) for part in parts if isinstance(part, ast.Subscript)}
+    subscripts = [part for part in parts if isinstance(part, ast.Subscript)]
+    indexed = {id(each.value) for each in subscripts}
+    indexes = {id(part) for each in subscripts for part in ast.walk(each.slice)}
     for part in parts:
         if isinstance(part, _SEQUENCES):
             return False
-        if isinstance(part, ast.Name) and id(part) not in indexed and names.kind(part) in ARRAYS:
-            return False
+        if isinstance(part, ast.Name) and id(part) not in indexed:
+            taken = part.id in targets - counters and id(part) not in indexes
+            if taken or names.kind(part) in ARRAYS:
+                return False
     return any(isinstance(part, ast.Name | ast.Subscript) and _uses(part, targets) for part in parts)
 
 
@@ -254,6 +366,12 @@ def _operations(node: ast.BinOp) -> Iterator[ast.BinOp]:
         if isinstance(each, ast.BinOp):
             yield each
             waiting += [each.left, each.right]
+
+
+def _operands(node: ast.BinOp) -> list[ast.expr]:
+    """What an operation, and those that it is made of, are of."""
+    sides = (side for each in _operations(node) for side in (each.left, each.right))
+    return [side for side in sides if not isinstance(side, ast.BinOp)]
 
 
 def _targets(loop: LoopNode) -> set[str]:

@@ -294,11 +294,14 @@ class _Judge:
             self._borders.path(usual[0], usual[1]),
             self._borders.path(usual[2], usual[3]),
             functions,
-            self._callers(pairs, place["file_id"], line),
+            self._callers(pairs, place["file_id"]),
         )
 
-    def _callers(self, pairs: _Ids, file: int, line: int) -> list[int]:
-        """From where the line's function was called in both accesses of most of the pairs, by lines of its own file."""
+    def _callers(self, pairs: _Ids, file: int) -> list[int]:
+        """From where the line's function was called in both accesses of most of the pairs, by lines of its own file.
+
+        The second access may be on another line of the function: what all ufuncs run is met again in the next one.
+        """
         rows, row_of, parent = self._watched.rows, self._lines.of_node, self._lines.parent
 
         def caller(node: int) -> int:
@@ -311,7 +314,7 @@ class _Judge:
         both = Counter(zip(rows["stack"][pairs].tolist(), rows["partner_stack"][pairs].tolist(), strict=True))
         met: Counter[int] = Counter()
         for (stack, partner), count in both.items():
-            if partner != NOTHING and row_of[partner] == line and caller(stack) == caller(partner):
+            if partner != NOTHING and caller(stack) == caller(partner):
                 met[caller(stack)] += count
         node = met.most_common(1)[0][0] if met else NOTHING
         found: list[int] = []

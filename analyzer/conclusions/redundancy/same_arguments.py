@@ -138,6 +138,9 @@ class _Ingredients:
             return self._known[node.id]
         if isinstance(node, ast.Call):
             return self._of_call(node)
+        if isinstance(node, ast.Attribute):  # np.pi, np.float32
+            package = self._names.modules.get((dotted(node) or "").partition(".")[0], "")
+            return set() if package.partition(".")[0] in _PURE_PACKAGES else None
         if isinstance(node, ast.BinOp | ast.UnaryOp | ast.List | ast.Tuple | ast.Compare | ast.Subscript | ast.Slice):
             return self.together([each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)])
         return None
@@ -154,8 +157,8 @@ class _Ingredients:
 
     def _of_name(self, node: ast.Name) -> set[str] | None:
         bound = self._own.get(node.id)
-        if bound is None:  # the dtype in np.array(x, float)
-            return set() if node.id in _TYPES and not self._names.binding(node.id, node) else None
+        if bound is None:
+            return set() if _is_constant(self._names, node) else None
         if node.id in self._changed or len(bound) != 1:
             return None
         if bound[0] is not None:
@@ -174,6 +177,20 @@ class _Ingredients:
         else:
             return None
         return self.together(parts)
+
+
+def _is_constant(names: Names, node: ast.Name) -> bool:
+    """Whether a name of the module, or of Python itself, stands for one number, text or type as long as it runs."""
+    bound = names.binding(node.id, node)
+    if not bound:
+        return node.id in _TYPES  # the dtype in np.array(x, float)
+    (value, *others) = bound
+    if value is None or others:
+        return False
+    if isinstance(value, ast.UnaryOp):
+        value = value.operand
+    number = isinstance(value, ast.Call) and names.called(value) in _TYPES and not names.module.loops(value)
+    return number or isinstance(value, ast.Constant)
 
 
 def _call_of(names: Names, function: ast.FunctionDef, line: int) -> ast.Call | None:

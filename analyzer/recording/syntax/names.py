@@ -436,6 +436,14 @@ def _bind_target(target: ast.expr, value: ast.expr | None, found: Bindings) -> N
     if isinstance(target, ast.Name):
         found.setdefault(target.id, []).append(value)
         return
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and _in_pairs(target.elts, value.elts):
+        for name, each in zip(target.elts, value.elts, strict=True):  # x, y = 1, 2
+            _bind_target(name, each, found)
+        return
     for part in ast.walk(target):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             found.setdefault(part.id, []).append(None)
+
+
+def _in_pairs(targets: list[ast.expr], values: list[ast.expr]) -> bool:
+    return len(targets) == len(values) and not any(isinstance(each, ast.Starred) for each in (*targets, *values))

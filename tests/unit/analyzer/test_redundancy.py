@@ -202,3 +202,37 @@ def test_only_what_was_asked_for_counts(
     answer = profile(end_s=0.05)
     assert answer.redundancies is not None
     assert answer.redundancies.empty
+
+
+ROTATE = """\
+import numpy as np
+def rotate(theta):
+    a = np.cos(theta)
+    b = np.sin(theta)
+    return a + b
+for _ in range(1000):
+    rotate({argument})
+"""
+
+
+@pytest.mark.parametrize(("argument", "category"), [("0.5", "repeated-call-same-arguments"), ("angles.pop()", None)])
+def test_what_two_calls_share_is_met_again_on_the_next_line(
+    builder: Builder, profile: Callable[..., Profile], argument: str, category: str | None
+) -> None:
+    """What cos loads at each call is loaded by sin next: that the caller passes the same is told all the same."""
+    builder.parameters["redundancy"] = True
+    file = builder.file("/srv/turn.py", ROTATE.format(argument=argument))
+    frame = builder.native_frame(builder.module("/usr/lib/umath.so"), "ufunc_generic_fastcall")
+    main = (builder.code(file, "<module>"), 6)
+    rotate = builder.code(file, "rotate")
+    lines = [builder.stack(main, (rotate, line)) for line in (2, 3)]
+    paths = [builder.native_stack(builder.native_stack(None, PYTHON_FRAME, each), OTHER_FRAME) for each in lines]
+    for stack, path in zip(lines, paths, strict=True):
+        for _ in range(50):
+            builder.cpu(stack, native_frame=frame, native_stack=path, native_path=1)
+    partner = {"partner_stack": lines[1], "partner_native_frame": frame, "partner_native_stack": paths[1]}
+    add(builder, (lines[0], paths[0]), 60, equal=True, native_frame=frame, **partner)
+    answer = profile()
+    assert answer.redundancies is not None
+    found = [(row["line"], row["partner_line"], row["category"]) for row in answer.redundancies.to_dict("records")]
+    assert found == ([(3, 4, category)] if category else [])

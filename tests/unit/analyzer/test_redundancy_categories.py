@@ -24,6 +24,7 @@ from tachograph.format.enumerations import Access
 INDEX = ["prepare_index", "array_subscript"]
 POWER = ["DOUBLE_power", "ufunc_generic_fastcall"]
 PRODUCT = ["dgemm_kernel", "DOUBLE_matmul_matrixmatrix"]
+COPY = ["_aligned_strided_to_contig_size8", "array_assign_subscript"]
 
 
 def judged(
@@ -60,6 +61,17 @@ def judged(
         (MISUSE, POWER, "for j in range(9):\n    t += np.abs(np.power(2, j) * x)  #"),
         (MISUSE, POWER, "t = np.power(2, k) * x - round(np.power(2, k) * x)  #"),
         (INVARIANT, POWER, "k = np.arange(9)\nfor i in range(n):\n    t += np.sum(a ** k * np.cos(b * k * x[i]))  #"),
+        (INVARIANT, POWER, "def f(n):\n  for i in range(9):\n    t += np.sqrt(1 - np.power(0.9, n)) * i  #"),
+        (INVARIANT, PRODUCT, "def f(D, E, X, A):\n  for _ in range(9):\n    A = D @ (X - E @ A)  #"),
+        (INVARIANT, PRODUCT, "def f(D, X, y, w):\n  for _ in range(9):\n    w = w - D @ (X @ w - y)  #"),
+        (INVARIANT, COPY, "def f(A, x, y):\n  for _ in range(9):\n    x[:] = A[:, :4].T  #\n    y = x @ y"),
+        (SLICE, POWER, "A = np.ones((3, 4))\nfor row, mean in zip(A, means):\n    row -= mean  #"),
+        (SLICE, POWER, "A = np.ones(9)\nfor i, x in enumerate(A):\n    t += 2 * x  #"),
+        (SLICE, POWER, "A, m = np.ones((3, 4)), 1\nfor row in A:\n    row -= m  #"),
+        (SLICE, POWER, "A = np.ones(9)\nfor x in A:\n    t.append(np.sqrt(x))  #"),
+        (MISUSE, POWER, "for i, x in enumerate(xs):\n    t += np.sqrt(i) * x  #"),
+        (MISUSE, POWER, "for i, _ in pairs:\n    t += np.sqrt(x[i])  #"),
+        (SLICE, ["array_item"], "A = np.ones((3, 4))\nfor row in A:  #\n    t += f(row)"),
         (ALGORITHM, ["copy"], "for i in range(9):\n    X[[i, i + 1]] = X[[i + 1, i]]  #"),
         (ALGORITHM, ["swap"], "for i in range(9):\n    X.T[i], X.T[i + 1] = swap(X.T[i], X.T[i + 1])  #"),
     ],
@@ -150,6 +162,29 @@ def test_arguments_that_differ_are_no_repetition(caller: str, callers: tuple[int
 
 
 @pytest.mark.parametrize(
+    ("before", "number", "category"),
+    [
+        ("", "0.5", SAME_CALL),
+        ("", "2 * np.pi", SAME_CALL),
+        ("theta = 0.5", "theta", SAME_CALL),
+        ("theta = -0.5", "theta", SAME_CALL),
+        ("theta = float(text)", "theta", SAME_CALL),
+        ("theta = 0.5\ntheta = 0.6", "theta", None),
+        ("theta = 0.5\ndef g():\n    global theta\n    theta = 0.6", "theta", None),
+        ("theta = 0.5\nfor theta in angles:\n    f()", "theta", None),
+        ("while True:\n    theta = float(text)", "theta", None),
+        ("theta = [0.5]", "theta", None),  # its elements may change
+        ("theta = found()", "theta", None),
+        ("", "unknown", None),
+        ("import settings", "settings.theta", None),
+    ],
+)
+def test_a_function_of_one_number_that_is_always_the_same(before: str, number: str, category: str | None) -> None:
+    source = f"{before}\ndef f():\n    np.cos({number})  #\nfor _ in range(9):\n    f()"
+    assert judged(source, POWER, callers=(source.count("\n") + 1,)).category == category
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "def f(x):\n    return np.dot(x, np.random.random(3))  #",
@@ -204,6 +239,28 @@ def test_operands_that_change_are_no_repetition(source: str, path: list[str]) ->
     verdict = judged(source, path)
     assert verdict.category is None
     assert verdict.excused
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        (PRODUCT, "def f(D, E, X, A):\n  for _ in range(9):\n    A = D @ (A - A @ X)  #"),
+        (PRODUCT, "def f(D, E, X, A):\n  for _ in range(9):\n    A = D @ (X - A @ E)  #"),
+        (COPY, "def f(A, x):\n  for _ in range(9):\n    x[:] = A  #\n    A = A + x"),
+        (POWER, "for row, mean in zip(rows, means):\n    row -= mean  #"),  # it may be a list of arrays
+        (POWER, "A = [np.ones(3), np.ones(4)]\nfor row in A:\n    row -= 1  #"),
+        (PRODUCT, "A = np.ones((3, 4))\nfor row in A:\n    t = row @ t  #"),
+        (POWER, "for weights, slope in zip(parameters, slopes):\n    weights -= np.sqrt(slope)  #"),  # so may these
+    ],
+)
+def test_what_may_change_has_no_kind(path: list[str], source: str) -> None:
+    assert judged(source, path).category is None
+
+
+def test_a_sum_of_many_numbers_is_looked_at() -> None:
+    terms = " + ".join(["n"] * 900)
+    source = f"def f(n):\n  for i in range(9):\n    t += np.sqrt({terms} + np.exp(n)) * i  #"
+    assert judged(source, POWER).category == INVARIANT
 
 
 def test_paths_that_no_expression_runs_decide_nothing() -> None:
