@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from tachograph.analyzer import Profile, Question, Recording
 from tachograph.analyzer import diff as comparison
+from tachograph.analyzer.commands import analyze
+from tachograph.analyzer.conclusions.redundancy.findings import COLUMNS
 from tachograph.analyzer.render.html.page import report as page
 from tachograph.analyzer.render.json_difference import document
 from tachograph.analyzer.render.terminal import difference
@@ -23,20 +26,27 @@ from unit.report import block
 SOURCE = "def f(x, g):\n    for i in range(9):\n        x[i] += g[i]\n"
 
 
-def built(folder: Path, pairs: int, *, redundancy: bool = True) -> Path:
-    """A recording of SOURCE's loop, whose indexes loaded the same in so many pairs of calls."""
-    builder = Builder(folder)
-    builder.parameters["redundancy"] = redundancy
-    stack = builder.stack((builder.code(builder.file("/srv/a.py", SOURCE)), 2))
-    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
-    library = builder.module("/usr/lib/umath.so")
-    frame = builder.native_frame(library, "array_subscript")
-    places: dict[str, Any] = {"native_frame": frame, "native_stack": path}
-    for _ in range(100):
+def fill(
+    builder: Builder, pairs: int, samples: int = 100, source: str | None = SOURCE, path: str = "/srv/a.py"
+) -> tuple[int, dict[str, Any]]:
+    """Pairs of the third line of a source, with the samples of its time; its stack, and where in native code it was."""
+    stack = builder.stack((builder.code(builder.file(path, source)), 2))
+    below = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    frame = builder.native_frame(builder.module("/usr/lib/umath.so"), "array_subscript")
+    places: dict[str, Any] = {"native_frame": frame, "native_stack": below}
+    for _ in range(samples):
         builder.cpu(stack, **places, native_path=1)
     for number in range(pairs):
         partner = {f"partner_{name}": value for name, value in places.items()}
         builder.redundancy(stack, number, equal=True, **places, **partner)
+    return stack, places
+
+
+def built(folder: Path, pairs: int, *, redundancy: bool = True) -> Path:
+    """A recording of SOURCE's loop, whose indexes loaded the same in so many pairs of calls."""
+    builder = Builder(folder)
+    builder.parameters["redundancy"] = redundancy
+    stack, places = fill(builder, pairs)
     # What tells that watchpoints were there, in a recording without a finding.
     if redundancy:
         builder.redundancy(stack, 1000, equal=None, outcome=9, access=None, **places)
@@ -75,6 +85,56 @@ def test_the_terminal_tells_place_kind_reason_and_remedy(found: Path, gone: Path
 def test_the_terminal_says_nothing_where_it_was_not_looked_for(tmp_path: Path) -> None:
     with Recording.open(built(tmp_path / "run.tacho", 0, redundancy=False)) as recording:
         assert "Repeated work" not in printed(recording.profile())
+
+
+CATEGORIES = {
+    *("slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm", "api-misuse"),
+    *("loop-invariant", None),
+}
+CONTRACT: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("file", "function", "partner_file", "kind", "category", "why", "remedy"), (str, type(None))),
+    **dict.fromkeys(("line", "partner_line"), (int, type(None))),
+    **dict.fromkeys(("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate"), (float,)),
+    "traps": (int,),
+    "native_path": (list,),
+    "partner_native_path": (list,),
+}
+"""Names that programs rely on, with their types."""
+
+
+def in_json(recording: Path) -> Any:
+    """``redundancies`` of ``analyze --json``."""
+    done = CliRunner().invoke(analyze, ["--json", "-", str(recording)])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)["redundancies"]
+
+
+def test_the_names_in_json_are_a_contract(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "two.tacho")
+    fill(builder, 60, samples=100)
+    fill(builder, 40, samples=300, source=None, path="/srv/b.py")
+    builder.parameters["redundancy"] = True
+    builder.write()
+    rows = in_json(tmp_path / "two.tacho")
+    assert [row["file"] for row in rows] == ["/srv/b.py", "/srv/a.py"]
+    assert rows[0]["quantity_s"] > rows[1]["quantity_s"]
+    assert [(row["category"], row["remedy"] is None) for row in rows] == [
+        (None, True),
+        ("slice-underutilization", False),
+    ]
+    for row in rows:
+        assert {name: type(value) for name, value in row.items() if not isinstance(value, CONTRACT[name])} == {}
+        assert list(row) == [*COLUMNS]
+        assert row.keys() == CONTRACT.keys()
+        assert row["kind"] in ("load", "store")
+        assert row["category"] in CATEGORIES
+        assert row["quantity_s_low"] <= row["quantity_s"] <= row["quantity_s_high"]
+        assert 0 <= row["base_rate"] < row["redundant_share"] <= 1
+
+
+def test_none_found_is_empty_and_not_looked_for_is_null(tmp_path: Path, gone: Path) -> None:
+    assert in_json(gone) == []
+    assert in_json(built(tmp_path / "run.tacho", 0, redundancy=False)) is None
 
 
 def test_the_page_has_both_paths(found: Path) -> None:
