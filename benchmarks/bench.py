@@ -48,7 +48,7 @@ STEPS = {
         20,
     ),
     "native_paths": Step("native_paths.py", ("--rounds", "3", "--peer-rounds", "1"), "", 20),
-    "redundancy": Step("redundancy.py", ("--rounds", "5"), "", 60),
+    "redundancy": Step("redundancy.py", (), "", 60),
     "cpu_accuracy": Step("cpu_accuracy.py", ("--seconds", "2.5"), "", 15),
     "line_accuracy": Step("line_accuracy.py", (), "", 10),
     "native_share": Step("native_share.py", (), "", 10),

@@ -1,12 +1,13 @@
 """PieProf's experiment: what looking for repeated work costs (figures 4 and 5), and what it finds (table 2).
 
-    python benchmarks/redundancy.py --fresh            # five rounds and table 2, about forty minutes on a quiet machine
-    python benchmarks/redundancy.py --quick            # one short round: does it work?
+    python benchmarks/redundancy.py --fresh              # both, about forty minutes
+    python benchmarks/redundancy.py --only cost --fresh  # what it costs: fifteen minutes
+    python benchmarks/redundancy.py --quick              # a few turns: does it work?
 
-Bare, bare again (the noise floor), sampled alone, with `--redundancy` for both kinds and for each alone, and with
-memory as well: interleaved as in `overhead.py`. Then each program of table 2 is recorded as it was and as it was
-rewritten, for the same CPU time, and both forms are timed. The programs are in programs/repeated_work.py; they need
-numpy, numexpr and scikit-learn beside tachograph.
+Cost: bare, bare again (the noise floor), and `--redundancy` for both kinds and for each alone, all side by side, each a
+fifth of a second in its turn. Table 2: each program is recorded as it was and as it was rewritten, for the same CPU
+time, and both forms are timed. The programs are in programs/repeated_work.py; they need numpy, numexpr and scikit-learn
+beside tachograph.
 """
 
 import json
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,27 +24,28 @@ from typing import Any
 import click
 
 from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
-from harness.comparison import options, pick, show, store_of
+from harness.comparison import pick
 from harness.errors import BenchmarkError
-from harness.interleave import Plan, measure
-from harness.measure import Bench
+from harness.in_turn import Turn, Turns, added_memory, middle, middle_of_programs, ratios, take_turns
 from harness.ours import analysis
-from harness.store import Row
-from harness.summary import ratio, size
+from harness.survey import ROOT
 from programs.repeated_work import AFTER, OVERHEAD, TABLE_2, names_of_table_2
 
 REDUNDANCY = f"{RECORD} --redundancy"
 BOTH = "redundancy"
 ARMS = {
-    "sampling": f"{RECORD} --cpu-only",
     BOTH: REDUNDANCY,
     "loads alone": f"{REDUNDANCY} --accesses loads",
     "stores alone": f"{REDUNDANCY} --accesses stores",
+    "sampling": f"{RECORD} --cpu-only",
     "redundancy and memory": f"{REDUNDANCY} --with-memory",
 }
+USUAL = (BOTH, "loads alone", "stores alone")
+"""The arms that are compared if no others are asked for."""
 MEDIAN, WORST, MEMORY_BYTES = 1.05, 1.10, 8 << 20
 """What both kinds together may cost: slowdowns over the programs, and memory beyond the bare program's."""
-PAPER_SLOWDOWNS = {"loads alone": "1.05 to 1.22", "stores alone": "1.03 to 1.09"}
+PAPER_SLOWDOWNS = {"loads alone": "1.04 to 1.22", "stores alone": "1.03 to 1.08"}
+"""Medians over its programs, from few samples to many."""
 LONGER = 3
 """So many times the CPU time for a program of table 2 whose finding is not beyond doubt: where traps are dear, pairs
 are few.
@@ -59,6 +62,10 @@ PAPER = {
     "adx": 16.6,
     "cholesky": 3.9,
     "product": 3.0,
+    "adam": 1.07,
+    "ggnn": 1.07,
+    "normalize": 1.7,
+    "learning": 3.0,
 }
 """How much faster the function became, in the paper."""
 
@@ -80,39 +87,76 @@ class Found:
 
 
 @click.command()
-@options("redundancy", rounds=5)
+@click.option("--only", type=click.Choice(["cost", "found"]), help="One half: what it costs, or what it finds.")
+@click.option("--rounds", type=click.IntRange(min=1), default=2, show_default=True, help="Sets of processes.")
+@click.option("--turns", type=click.IntRange(min=1), default=10, show_default=True, help="Of each set.")
+@click.option("--seconds", type=click.FloatRange(min=0.01), default=0.15, show_default=True, help="Least bare turn.")
+@click.option("--programs", "names", help="Comma-separated; all of them if left out.")
+@click.option("--arms", default=",".join(USUAL), show_default=True, help=f"Of {', '.join(ARMS)}.")
+@click.option("--quick", is_flag=True, help="A few short turns, to see that everything works.")
+@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds after which a set is given up.")
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), help="Default: results/redundancy.")
+@click.option("--fresh", is_flag=True, help="Forget earlier results.")
 @click.option("--record-seconds", type=float, default=15.0, show_default=True, help="CPU time of a program of table 2.")
 def main(
+    only: str | None,
     rounds: int,
-    names: str | None,
+    turns: int,
     seconds: float,
+    names: str | None,
+    arms: str,
     quick: bool,
-    others: tuple[str, ...],
-    peers: str,
-    peer_rounds: int | None,
     timeout: float,
     results: Path | None,
     fresh: bool,
     record_seconds: float,
 ) -> None:
     """What looking for repeated work costs, and what it finds."""
+    if quick:
+        rounds, turns, seconds, record_seconds = 1, 2, 0.02, 2.0
     try:
-        if others or peers or peer_rounds:
-            raise BenchmarkError("the arms of this benchmark are fixed: no other profiler looks for repeated work")
-        store = store_of("redundancy", results, quick=quick, fresh=fresh)
-        chosen = pick(names, list(OVERHEAD))
-        compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in ARMS.items())]
-        plan = Plan(chosen, compared, 1 if quick else rounds, 0.2 if quick else seconds)
-        measure(plan, Bench("repeated_work", Path(sysconfig.get_path("purelib")), timeout), store)
-        table_2 = ["cec_power"] if quick else names_of_table_2()
-        found = [find(name, 2.0 if quick else record_seconds) for name in table_2]
-        (store.folder / "table_2.json").write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
-        print(table(found) + "\n")
-        print(verdict(store.rows(), chosen) + "\n")
-        show(plan, store)
+        folder = results or ROOT / "results" / ("redundancy-quick" if quick else "redundancy")
+        taken = Turns(folder / "turns.jsonl")
+        if fresh or quick:
+            taken.clear()
+        if only != "found":
+            chosen, asked = pick(names, list(OVERHEAD)), pick(arms, list(ARMS))
+            compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(each, ARMS[each]) for each in asked)]
+            begin = time.monotonic()
+            measure(taken, chosen, compared, rounds=rounds, turns=turns, seconds=seconds, timeout_s=timeout)
+            print(verdict(taken.all(), chosen, asked) + f"\n{time.monotonic() - begin:.0f} s\n")
+            print(by_program(taken.all(), chosen, asked) + "\n")
+        if only != "cost":
+            table_2 = ["cec_power"] if quick else names_of_table_2()
+            found = [find(name, record_seconds) for name in table_2]
+            (folder / "table_2.json").write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
+            print(table(found))
     except BenchmarkError as error:
         print(f"redundancy: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+def measure(
+    taken: Turns, programs: list[str], arms: list[Arm], *, rounds: int, turns: int, seconds: float, timeout_s: float
+) -> None:
+    """Takes the turns that were not taken yet."""
+    known = {(turn.round, turn.program) for turn in taken.all()}
+    site = Path(sysconfig.get_path("purelib"))
+    for number in range(rounds):
+        for program in programs:
+            if (number, program) not in known:
+                taken.append(
+                    take_turns(
+                        number,
+                        "repeated_work",
+                        program,
+                        arms,
+                        turns=turns,
+                        seconds=seconds,
+                        timeout_s=timeout_s,
+                        site=site,
+                    )
+                )
 
 
 def find(name: str, seconds: float) -> Found:
@@ -164,27 +208,46 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
-def verdict(rows: list[Row], programs: list[str]) -> str:
-    """CPU time and memory beside what they may be, and the paper's. A second bare run tells what chance does.
+def cpu(turn: Turn) -> float:
+    """CPU time: what else runs on the machine makes a run longer, but this hardly."""
+    return turn.cpu_s
 
-    Ratios are of CPU time and between arms of the same round, of which the least is taken for each program: what else
-    runs on the machine makes a run slower and never faster.
+
+def verdict(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
+    """CPU time and memory beside what they may be, and the paper's. A second bare arm tells what chance does.
+
+    Ratios are of CPU time and between arms of the same turn; with intervals of 95 %.
     """
-    lines = [f"{'CPU time, of the bare run':<24}{'median':>8}{'worst':>8}  {'program':<28}{'memory, MB':>11}  paper"]
-    for arm in (BARE_AGAIN, *ARMS):
-        found = {program: ratio(rows, program, arm, BARE, lambda row: row.in_program_cpu_s) for program in programs}
-        ratios = {program: each.of_fastest for program, each in found.items() if each is not None}
-        if not ratios:
+    lines = [
+        f"{'CPU time, of the bare one':<26}{'median of programs':<25}{'worst program':<25}  "
+        f"{'':<28}{'memory, MB':>11}  paper's medians"
+    ]
+    for arm in (BARE_AGAIN, *arms):
+        found = {each: values for each in programs if (values := ratios(turns, each, arm, BARE, cpu))}
+        if not found:
             continue
-        slowest = max(ratios, key=lambda program: ratios[program])
-        added = [more for program in programs if (more := size(rows, program, arm, BARE).above_bare) is not None]
-        middle, memory = statistics.median(ratios.values()), max(added, default=0.0)
-        kept = middle <= MEDIAN and ratios[slowest] <= WORST and memory <= MEMORY_BYTES
+        center, medians = middle_of_programs(found), {program: middle(values) for program, values in found.items()}
+        slowest = max(medians, key=lambda program: medians[program].value)
+        added = [more for program in programs if (more := added_memory(turns, program, arm, BARE)) is not None]
+        memory = max(added, default=0.0)
+        kept = center.value <= MEDIAN and medians[slowest].value <= WORST and memory <= MEMORY_BYTES
         lines.append(
-            f"{arm:<24}{middle:>8.3f}{ratios[slowest]:>8.3f}  {slowest:<28}{memory / (1 << 20):>11.1f}  "
+            f"{arm:<26}{center!s:<25}{medians[slowest]!s:<25}  {slowest:<28}{memory / (1 << 20):>11.1f}  "
             + (PAPER_SLOWDOWNS.get(arm, "") if arm != BOTH else "kept" if kept else "not kept")
         )
     lines.append(f"{BOTH} may take {MEDIAN} in the median, {WORST} at most, and {MEMORY_BYTES >> 20} MB.")
+    return "\n".join(lines)
+
+
+def by_program(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
+    """The ratios of each program, with the memory of the first arm."""
+    lines = [f"{'program':<28}" + "".join(f"{arm:<25}" for arm in (BARE_AGAIN, *arms)) + f"{'memory, MB':>11}"]
+    for program in programs:
+        found = [ratios(turns, program, arm, BARE, cpu) for arm in (BARE_AGAIN, *arms)]
+        if all(found):
+            memory = added_memory(turns, program, arms[0], BARE) or 0.0
+            text = "".join(f"{middle(values)!s:<25}" for values in found)
+            lines.append(f"{program:<28}{text}{memory / (1 << 20):>11.1f}")
     return "\n".join(lines)
 
 

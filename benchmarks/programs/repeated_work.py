@@ -1,18 +1,22 @@
 """Programs on which PieProf was measured (ESEC/FSE 2021, section 5), as far as they run without data from elsewhere.
 
-scikit-learn's and numexpr's own benchmarks with made-up data, a network in plain NumPy in the place of NumpyDL, and the
-programs of table 2 that repeat themselves.
+scikit-learn's and numexpr's own benchmarks with made-up data, a network in plain NumPy in the place of NumpyDL, the
+programs of table 2 that repeat themselves, and those of our oracle.
 """
 
+import ctypes
 import importlib
 import importlib.util
 import re
+import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 Pass = Callable[[], object]
 TABLE_2 = Path(__file__).resolve().parents[2] / "tests" / "integration" / "programs" / "repetitions.py"
+DIALLED = TABLE_2.parents[1] / "native" / "dialled.c"
 AFTER = "_mended"
 """What the name of a program's faster form ends with."""
 
@@ -83,6 +87,31 @@ def _numexpr(expression: str, size: int) -> Callable[[], Pass]:
     return prepare
 
 
+def _oracle(function: str) -> Callable[[], Pass]:
+    """Native code of the tests' oracle, which does nothing but load or store: all cells in each call."""
+
+    def prepare() -> Pass:
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder) / "dialled.so"
+            subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(DIALLED)], check=True)
+            called = getattr(ctypes.CDLL(str(library)), function)
+        cells, changes = (ctypes.c_uint64 * 8000)(), (ctypes.c_uint8 * 8000)(*(n % 5 == 0 for n in range(8000)))
+        fresh = 0
+
+        def one_pass() -> None:
+            nonlocal fresh
+            for _ in range(2000):
+                fresh += 1
+                if function == "store_all":
+                    called(cells, changes, 8000, ctypes.c_uint64(fresh))
+                else:
+                    called(cells, 8000)
+
+        return one_pass
+
+    return prepare
+
+
 def _network() -> Pass:
     """Two dense layers, forth and back, in NumPy."""
     np = importlib.import_module("numpy")
@@ -114,6 +143,8 @@ PROGRAMS: dict[str, Callable[[], Pass]] = {
     "numexpr: small arrays": _numexpr("a + b * 2 - c", 1_000),
     "numexpr: large arrays": _numexpr("(a - 3 * b) / (1 + c ** 2) + exp(-a)", 1_000_000),
     "network in NumPy": _network,
+    "oracle: loads": _oracle("load_all"),
+    "oracle: stores": _oracle("store_all"),
     **{f"table 2: {name}": table_2(name) for name in ("iris", "cec_4", "conv", "rotate", "regression", "product")},
     **{f"{name}{form}": table_2(name + form) for name in names_of_table_2() for form in ("", AFTER)},
 }

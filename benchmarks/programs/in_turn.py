@@ -1,0 +1,32 @@
+"""Runs passes of a program when it is told to, and says what each turn took: many arms can take turns this way.
+
+    python in_turn.py CATALOGUE PROGRAM
+
+Each line of the standard input is a number of passes; each answer is a line of JSON. The first line is `ready`, after a
+pass to warm up; at the end of the input the last one has the largest resident set.
+"""
+
+import importlib
+import json
+import sys
+import time
+
+from passes import cpu_time, peak_rss
+
+
+def main() -> None:
+    """Serves turns until the input ends."""
+    one_pass = importlib.import_module(sys.argv[1]).PROGRAMS[sys.argv[2]]()
+    one_pass()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        cpu, start = cpu_time(), time.perf_counter()
+        for _ in range(int(line)):
+            one_pass()
+        elapsed = time.perf_counter() - start
+        print(json.dumps({"cpu_s": cpu_time() - cpu, "elapsed_s": elapsed}), flush=True)
+    print(json.dumps({"peak_rss_bytes": peak_rss()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
