@@ -62,6 +62,11 @@ def native_recorder() -> None:
         ("regression", {"repeated-call-same-arguments"}),
         ("lars_path", {"inefficient-algorithm"}),
         ("product", {"loop-invariant"}),
+        # PyTorch's and TensorFlow's, in NumPy.
+        ("adam", {"loop-invariant"}),
+        ("ggnn", {"loop-invariant"}),
+        ("normalize", {"slice-underutilization"}),
+        ("learning", {"loop-invariant"}),
     ],
 )
 def test_programs_of_the_paper(tmp_path: Path, name: str, categories: set[str]) -> None:

@@ -219,6 +219,94 @@ def product_mended() -> None:
         codes = first - second @ codes
 
 
+# PyTorch's optimizer in Pytorch-examples, adam.py:loop(66): loop-invariant computation. Paper: 1.07 times faster. The
+# correction for the number of steps is computed for each of the network's parameters anew.
+SHAPES = ((16, 8), (8,), (8, 8), (8,), (8, 4), (4,), (4, 4), (4,), (4, 2), (2,))
+parameters = [rng.random(shape) for shape in SHAPES]
+slopes = [rng.random(shape) for shape in SHAPES]
+first_moments = [np.zeros(shape) for shape in SHAPES]
+second_moments = [np.zeros(shape) for shape in SHAPES]
+steps_taken = [0]
+
+
+def adam() -> None:
+    steps_taken[0] += 1
+    step = steps_taken[0]
+    for weights, slope, mean, square in zip(parameters, slopes, first_moments, second_moments, strict=True):
+        mean += 0.1 * (slope - mean)
+        square += 0.001 * (slope * slope - square)
+        rate = 1e-3 * np.sqrt(1 - np.power(0.999, step)) / (1 - np.power(0.9, step))
+        weights -= rate * mean / (np.sqrt(square) + 1e-8)
+
+
+def adam_mended() -> None:
+    steps_taken[0] += 1
+    step = steps_taken[0]
+    rate = 1e-3 * np.sqrt(1 - np.power(0.999, step)) / (1 - np.power(0.9, step))
+    for weights, slope, mean, square in zip(parameters, slopes, first_moments, second_moments, strict=True):
+        mean += 0.1 * (slope - mean)
+        square += 0.001 * (slope * slope - square)
+        weights -= rate * mean / (np.sqrt(square) + 1e-8)
+
+
+# GGNN.pytorch, model.py(122, 125): loop-invariant computation, of stores. Paper: 1.07 times faster. Each step lays out
+# the two halves of the graph's edges anew.
+edges, inward, outward = rng.random((24, 48)) / 24, np.zeros((24, 24)), np.zeros((24, 24))
+first_state = rng.random((24, 8))
+
+
+def ggnn() -> None:
+    state = first_state
+    for _ in range(10):
+        inward[:] = edges[:, :24].T
+        outward[:] = edges[:, 24:].T
+        state = np.tanh(inward @ state + outward @ (1 - state))
+
+
+def ggnn_mended() -> None:
+    inward[:] = edges[:, :24].T
+    outward[:] = edges[:, 24:].T
+    state = first_state
+    for _ in range(10):
+        state = np.tanh(inward @ state + outward @ (1 - state))
+
+
+# Torchvision in Network-slimming, functional.py(164): slice underutilization. Paper: 1.7 times faster. (Pictures are
+# smaller than there, as a call of NumPy is cheaper than one of PyTorch.)
+picture, usual, spread = rng.random((3, 8, 8)), np.array([0.49, 0.48, 0.45]), np.array([0.25, 0.24, 0.26])
+
+
+def normalize() -> None:
+    tensor = picture.copy()
+    for channel, mean, deviation in zip(tensor, usual, spread, strict=True):
+        channel -= mean
+        channel /= deviation
+
+
+def normalize_mended() -> None:
+    tensor = picture.copy()
+    tensor -= usual[:, None, None]
+    tensor /= spread[:, None, None]
+
+
+# Deep Dictionary Learning in TensorFlow, listing 7: two products that do not change in the loop, once it is multiplied
+# out. Paper: 3 times faster.
+transposed = dictionary.T.copy()
+
+
+def learning() -> None:
+    codes = np.zeros((48, 48))
+    for _ in range(20):
+        codes = dictionary @ (signals - transposed @ codes)
+
+
+def learning_mended() -> None:
+    codes = np.zeros((48, 48))
+    first, second = dictionary @ signals, dictionary @ transposed
+    for _ in range(20):
+        codes = first - second @ codes
+
+
 def main(name: str, seconds: float) -> None:
     run: Callable[[], object] = globals()[name]
     end = time.process_time() + seconds
