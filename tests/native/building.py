@@ -31,6 +31,10 @@ DECODER_FLAGS = (
     *("-DZYDIS_DISABLE_KNC", "-DZYDIS_DISABLE_SEGMENT"),
 )
 DECODER_SOURCES = ("Decoder.c", "DecoderData.c", "Register.c", "SharedData.c")
+ALONE = ("hooks/*.cpp", "process/*.cpp", "memory/import_tables.cpp", "*_test.cpp", "main.cpp", "judge.cpp")
+"""Sources that are compiled each by itself: some of them have functions of the same names."""
+UNITS = 4
+"""How many files include all others: most of what a source costs are the headers."""
 SHIM_INCLUDE = (NATIVE / "include", NATIVE / "shim", HERE)
 
 
@@ -101,10 +105,25 @@ def shim_objects(sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
     include = _unpack_decoder()
     # Its own headers are not held to our warnings.
     system = [item for folder in include for item in ("-isystem", str(folder))]
-    ours = compile_all(sources, [*SHIM_FLAGS, *DECODER_FLAGS, *system, *flags], SHIM_INCLUDE)
+    ours = compile_all(_units(sources), [*SHIM_FLAGS, *DECODER_FLAGS, *system, *flags], SHIM_INCLUDE)
     decoder = [DECODER / "src" / name for name in DECODER_SOURCES]
     theirs = compile_all(decoder, ["-std=c11", "-O1", *HIDDEN, *DECODER_FLAGS], [*include, DECODER / "src"])
     return [*ours, *theirs]
+
+
+def _units(sources: Sequence[Path]) -> list[Path]:
+    """Sources that are alone, and files that include the others: a change of one gives its file another name."""
+    alone = [source for source in sources if any(source.match(name) for name in ALONE)]
+    others = [source for source in sources if source not in alone]
+    CACHE.mkdir(parents=True, exist_ok=True)
+    units = []
+    for number in range(UNITS):
+        included = others[number * len(others) // UNITS : (number + 1) * len(others) // UNITS]
+        digest = hashlib.sha256(b"".join(source.read_bytes() for source in included)).hexdigest()[:16]
+        unit = CACHE / f"unit-{digest}.cpp"
+        unit.write_text("".join(f'#include "{source}"\n' for source in included), encoding="utf-8")
+        units.append(unit)
+    return [*alone, *units]
 
 
 def _unpack_decoder() -> list[Path]:

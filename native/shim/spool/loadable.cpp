@@ -36,7 +36,7 @@ class File {
 
 // On the stack, which may be that of a vfork child's parent.
 constexpr size_t kMostSegments = 32;
-constexpr size_t kMostEntries = 128;
+constexpr size_t kMostDynamic = 128;
 
 // AddressSanitizer's runtime insists on being loaded before every other library.
 bool is_sanitizer(const char* library) {
@@ -66,7 +66,7 @@ class Image {
     bool needs_sanitizer() const {
         const Elf64_Phdr* part = find(PT_DYNAMIC);
         if (!part) return false;
-        Elf64_Dyn entries[kMostEntries];
+        Elf64_Dyn entries[kMostDynamic];
         const size_t room = sizeof entries;
         const size_t got =
             file_.read(entries, part->p_filesz < room ? part->p_filesz : room, part->p_offset);
