@@ -57,8 +57,9 @@ struct State {
     // Held while a row is written.
     std::atomic_flag writing = ATOMIC_FLAG_INIT;
     Totals last;
-    int64_t held_before = 0;  // what was held at the beginning
-    bool absolute = false;    // whether held_before is all, as far as is known
+    uint32_t crossed = kNone;  // the thread of the last row, if that is of a crossing
+    int64_t held_before = 0;   // what was held at the beginning
+    bool absolute = false;     // whether held_before is all, as far as is known
     bool held_before_known = true;
     int64_t rows_left = kBurstRows;
     int64_t rows_counted_ns = 0;
@@ -136,6 +137,7 @@ void write(const Row& row, int64_t time_ns, const Flow (&flows)[kDomains], int64
     }
     const int64_t highest = g.highest.exchange(net, std::memory_order_relaxed);
     g.total_at_row.store(g.total.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    g.crossed = row.event == MemoryEvent::threshold ? row.thread : kNone;
     const spool::Ticket ticket = spool::reserve(Kind::memory, sizeof(MemoryRecord));
     if (!ticket.record) return;
     auto* record = reinterpret_cast<MemoryRecord*>(ticket.record);
@@ -280,6 +282,8 @@ bool publish(heap::Counters* counters) {
 void cross(heap::Counters* counters, const void* caller) {
     const Writing writing;
     if (!writing) return;
+    // A sample's signal came before us, and its row says what ours would.
+    if (!due() && g.crossed == counters->thread) return;
     if (!row_allowed()) return spool::count(Loss::crossings_merged);
     Row row;
     tg_position frames[kPathFrames];
