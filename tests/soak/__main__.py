@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fuzz.reading import read_hostile
 from integration import restrictions, support
-from soak import containers, endurance, interpreter, kills, packages
+from soak import attaches, containers, endurance, interpreter, kills, packages
 from soak.loads import LOADS
 
 HOSTILE_AT_ONCE = 250
@@ -40,6 +40,7 @@ def read_arguments() -> Options:
     parser = argparse.ArgumentParser(prog="make soak ARGS=...", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--kills", type=int, default=1000, metavar="N", help="runs that are killed (%(default)s)")
+    parser.add_argument("--attaches", type=int, default=200, metavar="N", help="of each kind (%(default)s)")
     parser.add_argument("--hostile", type=int, default=10_000, metavar="N", help="mutated recordings (%(default)s)")
     parser.add_argument("--seconds", type=float, default=3600, help="of each long recording (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="another one makes other kills and recordings")
@@ -78,6 +79,17 @@ def soak_kills(folder: Path, options: Options) -> str:
         support.discard(place)
     words = ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
     return f"{options.kills} kills, each recording as it should be: {words}"
+
+
+def soak_attaches(folder: Path, options: Options) -> str:
+    """Attach so many times to a program on standby, and to one that is entered; most are killed."""
+    words = []
+    for stands_by in (True, False):
+        chance = random.Random(f"{options.seed}-{stands_by}")
+        begun, grown = attaches.run(folder, options.attaches, chance, stands_by=stands_by)
+        how = "to standby" if stands_by else "by entering"
+        words.append(f"{options.attaches} {how}, {begun} recordings complete, grown by {grown / 1e6:.1f} MB")
+    return "; ".join(words)
 
 
 def soak_hostile(folder: Path, options: Options) -> str:
@@ -125,6 +137,7 @@ PARTS: Mapping[str, Part] = {
     "interpreter": soak_interpreter,
     "packages": soak_packages,
     "kills": soak_kills,
+    "attaches": soak_attaches,
     "hostile": soak_hostile,
     "containers": soak_containers,
     **{name: long_recording(name) for name in LOADS},
