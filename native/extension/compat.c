@@ -29,6 +29,9 @@
 #if PY_VERSION_HEX >= 0x030C0000
 #include <internal/pycore_obmalloc.h>
 #endif
+#if PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
+#include <internal/pycore_ceval.h>
+#endif
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_interpframe_structs.h>
 #endif
@@ -428,6 +431,50 @@ int tg_add_pending_call(int (*function)(void*)) {
 #endif
     return 0;
 }
+
+#if PY_VERSION_HEX >= 0x030E0000
+const struct tg_pending_calls* tg_pending_calls_of_runtime(void) { return NULL; }
+#else
+static const struct tg_pending_calls pending_calls = {
+    .runtime_initialized = offsetof(_PyRuntimeState, initialized),
+    .runtime_main = offsetof(_PyRuntimeState, interpreters.main),
+    .runtime_main_thread = offsetof(_PyRuntimeState, main_thread),
+#if PY_VERSION_HEX >= 0x030C0000
+    .queue = offsetof(_PyRuntimeState, ceval.pending_mainthread),
+#else
+    .in_interpreter = 1,
+    .queue = offsetof(PyInterpreterState, ceval.pending),
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    .lock = offsetof(struct _pending_calls, mutex),
+    .lock_size = sizeof(PyMutex),
+    .to_do = offsetof(struct _pending_calls, npending),
+    .count = PENDINGCALLSARRAYSIZE,
+    .call_flags = offsetof(struct _pending_call, flags),
+    .call_flag = _Py_PENDING_MAINTHREADONLY,
+    .last = offsetof(struct _pending_calls, next),
+    .runtime_main_tstate = offsetof(_PyRuntimeState, main_tstate),
+    .breaker = offsetof(PyThreadState, eval_breaker),
+    .breaker_bits = _PY_CALLS_TO_DO_BIT,
+    .breaker_size = sizeof(uintptr_t),
+#else
+    .lock = offsetof(struct _pending_calls, lock),
+    .lock_is_pointer = 1,
+    .lock_size = 2 * sizeof(int),  // of the semaphore: its value, and how many wait for it
+    .to_do = offsetof(struct _pending_calls, calls_to_do),
+    .count = NPENDINGCALLS,
+    .last = offsetof(struct _pending_calls, last),
+    .breaker = offsetof(PyInterpreterState, ceval.eval_breaker),
+    .breaker_bits = 1,
+    .breaker_size = sizeof(int),
+#endif
+    .calls = offsetof(struct _pending_calls, calls),
+    .call_size = sizeof(((struct _pending_calls*)0)->calls[0]),
+    .call_argument = sizeof(void*),
+    .first = offsetof(struct _pending_calls, first),
+};
+const struct tg_pending_calls* tg_pending_calls_of_runtime(void) { return &pending_calls; }
+#endif
 
 const void* tg_own_frame(void) {
     PyThreadState* tstate = PyThreadState_Get();

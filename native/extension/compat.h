@@ -139,6 +139,34 @@ const void* tg_evaluation_loop(void);
 // Up to 3.12 it would not before it next takes the GIL. 0: there is room for it.
 int tg_add_pending_call(int (*function)(void*));
 
+// The calls that the main thread is to make when it next runs Python, where another process can add
+// one (entering.cpp): offsets from `queue` if nothing else is said.
+struct tg_pending_calls {
+    size_t runtime_initialized;  // in _PyRuntimeState: int
+    size_t runtime_main;         // the main interpreter
+    size_t runtime_main_thread;  // what pthread_self() is in the main thread
+    size_t runtime_main_tstate;  // 0 up to 3.12
+    int in_interpreter;          // 3.11: the queue is in the main interpreter, not in the runtime
+    size_t queue;
+    size_t lock;
+    int lock_is_pointer;  // up to 3.12: to `lock_size` bytes
+    size_t lock_size;
+    size_t to_do;  // int: 1, or since 3.13 how many
+    size_t calls;
+    size_t call_size;
+    size_t call_argument;
+    size_t call_flags;  // 0 up to 3.12
+    int call_flag;
+    int count;
+    size_t first;
+    size_t last;
+    size_t breaker;  // in the main interpreter, since 3.13 in the main thread's state
+    uintptr_t breaker_bits;
+    size_t breaker_size;
+};
+// NULL from 3.14 on, which has sys.remote_exec.
+const struct tg_pending_calls* tg_pending_calls_of_runtime(void);
+
 // The calling thread's innermost frame; it is attached.
 const void* tg_own_frame(void);
 // A pointer of ours for each code object. `freed` gets it when the object is about to be freed.

@@ -2,6 +2,7 @@
 #include "calls/watching.h"
 #include "codes.h"
 #include "compat.h"
+#include "entering.h"
 #include "forks.h"
 #include "memory.h"
 #include "names.h"
@@ -20,6 +21,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -134,6 +136,17 @@ std::optional<std::string> load_shim(const std::string& path) {
     g_api = function();
     g_attached = true;
     return std::nullopt;
+}
+
+const char* enter(const std::string& step, pid_t pid,
+                  const std::tuple<uintptr_t, uintptr_t, uintptr_t, size_t>& where,
+                  const std::string& text) {
+    const auto [runtime, function, place, room] = where;
+    const entering::Places places{runtime, function, place, room};
+    const py::gil_scoped_release released;
+    if (step == "add") return entering::name(entering::add(pid, places, text));
+    if (step == "remind") return entering::name(entering::remind(pid, places));
+    return entering::name(entering::take_back(pid, places));
 }
 
 // The one recording of this process that was begun from inside, as Python has it.
@@ -294,6 +307,14 @@ PYBIND11_MODULE(_native, module) {
             return standby::begin(answer.release().ptr(), once);
         },
         py::arg("answer"), py::arg("once"));
+    module.def("own_places", [] {
+        const auto places = entering::own_places();
+        return places ? py::object(py::make_tuple(places->runtime, places->function, places->text,
+                                                  places->room))
+                      : py::none();
+    });
+    module.def("enter", &enter, py::arg("step"), py::arg("pid"), py::arg("places"),
+               py::arg("text"));
     module.def("start_orphan", &start_orphan, py::arg("arguments"), py::arg("environment"),
                py::arg("descriptors"));
     module.def(

@@ -17,9 +17,10 @@ import click
 
 from tachograph.format import FormatError, Manifest
 from tachograph.recorder.attached.connection import Connection
+from tachograph.recorder.attached.doors import check_can_be_asked
 from tachograph.recorder.attached.injection import entered
 from tachograph.recorder.attached.keywords import keywords, options_from, works_inside
-from tachograph.recorder.attached.processes import Process, check_can_be_asked, look
+from tachograph.recorder.attached.processes import Process, look
 from tachograph.recorder.collect.output import MANIFEST, SPOOL, default_path
 from tachograph.recorder.command.options import OPTIONS
 from tachograph.recorder.command.record_command import parameters
@@ -188,9 +189,9 @@ attach_command = click.Command(
     callback=attach,
     help="""Record a program that runs already: process PID, for a while.
 
-The program must stand by (tachograph standby, TACHOGRAPH_STANDBY=1) or be CPython 3.14 or later, and be this user's. It
-goes on as if nothing had been there; the recording ends when the time is over, with Ctrl-C, or when this command is
-killed.
+The program is this user's. It stands by (tachograph standby, TACHOGRAPH_STANDBY=1), or may be traced by this command,
+which runs under the same CPython; 'tachograph ps' says which. It goes on as if nothing had been there; the recording
+ends when the time is over, with Ctrl-C, or when this command is killed.
 """,
     epilog=EXAMPLES,
 )

@@ -65,6 +65,10 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
+    def close(self) -> None:
+        """Ends what the process does for it."""
+        self._connection.close()
+
     def fileno(self) -> int:
         """Can be read from when the process has ended."""
         return self._connection.fileno()

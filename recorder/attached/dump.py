@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import Any
 
 import click
 
+from tachograph.recorder.attached.doors import check_can_be_asked
 from tachograph.recorder.attached.injection import entered
-from tachograph.recorder.attached.processes import check_can_be_asked, look
+from tachograph.recorder.attached.processes import Process, look
 from tachograph.recorder.problems import one_line
 
 EXAMPLES = """\b
 Examples:
   tachograph dump 4711
+  tachograph dump 4711 --json
 """
 
 # Of x86-64, those that threads are found waiting in.
@@ -35,17 +38,21 @@ NO_NATIVE_FRAMES = "Native frames are not shown: 'tachograph attach' records the
 
 @click.command("dump", epilog=EXAMPLES)
 @click.argument("pid", type=int, metavar="PID")
-def dump_command(pid: int) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def dump_command(pid: int, as_json: bool) -> None:
     """Show what each thread and each asyncio task of process PID is doing and waiting for, now.
 
-    The process must stand by (tachograph standby, TACHOGRAPH_STANDBY=1) or be CPython 3.14 or later, and be this
-    user's.
+    The process is this user's. It stands by (tachograph standby, TACHOGRAPH_STANDBY=1), or may be traced by this
+    command, which runs under the same CPython; 'tachograph ps' says which.
     """
     process = look(pid)
     check_can_be_asked(process)
     with entered(process) as connection:
         running = threads_that_run(pid)
         now = connection.ask("dump")
+    if as_json:
+        click.echo(json.dumps(as_objects(process, now, running), indent=2))
+        return
     command = one_line(" ".join(process.command))
     click.echo(f"process {pid}: CPython {now['version']}: {command}")
     for thread in now["threads"]:
@@ -58,6 +65,41 @@ def dump_command(pid: int) -> None:
     if now["tasks_left_out"]:
         click.echo(f"\nand {now['tasks_left_out']:,} tasks more")
     click.echo(f"\n{NO_NATIVE_FRAMES}")
+
+
+def as_objects(process: Process, now: dict[str, Any], running: set[int]) -> dict[str, Any]:
+    """What is shown, for programs: null is what is not known."""
+    threads = [
+        {
+            "tid": thread["tid"],
+            "name": thread["name"],
+            "python": thread["python"],
+            "running": thread["tid"] in running,
+            "waits_in": None if thread["tid"] in running else call_name(thread["syscall"]),
+            "stack": frames(thread["stack"]),
+        }
+        for thread in now["threads"]
+    ]
+    tasks = [{**task, "stack": frames(task["stack"])} for task in now["tasks"]]
+    return {
+        "pid": process.pid,
+        "program": process.title,
+        "command": list(process.command),
+        "python_version": now["version"],
+        "threads": threads,
+        "tasks": tasks,
+        "tasks_left_out": now["tasks_left_out"],
+    }
+
+
+def frames(stack: list[Any]) -> list[dict[str, Any]]:
+    """The frames, the innermost first; ``line`` is null where it is not known."""
+    return [{"function": name, "file": file, "line": line or None} for name, file, line in stack]
+
+
+def call_name(number: int | None) -> str | None:
+    """The name of a system call, None for none."""
+    return None if number is None else _CALLS.get(number, f"system call {number}")
 
 
 def threads_that_run(pid: int) -> set[int]:
@@ -85,7 +127,7 @@ def thread_line(thread: dict[str, Any], running: set[int]) -> str:
     elif call is None:
         does = ""
     else:
-        does = f", waits in {_CALLS.get(call, f'system call {call}')}"
+        does = f", waits in {call_name(call)}"
     return f"thread{number}{name}{does}{'' if thread['python'] else ', of no Python'}"
 
 

@@ -1,4 +1,4 @@
-"""Has a process stand by for one client that was not started so: through sys.remote_exec, since CPython 3.14."""
+"""Has a process stand by for one client that was not started so: it is entered (doors.py)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import os
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import tachograph
 from tachograph.recorder.attached.connection import Connection, connect
+from tachograph.recorder.attached.doors import REMOTE_EXEC, Closed, door_of
+from tachograph.recorder.attached.pending_call import PendingCall, alone
 from tachograph.recorder.attached.processes import Process
 from tachograph.recorder.problems import Refused, one_line
 
-OLDEST = (3, 14)
 PATIENCE_S = 10.0
 """How long the main thread is waited for: it runs what it is given when it next runs Python."""
+
+LOOK_AGAIN_S = 1.0
+BEGINNING_S = 30.0
+"""How long the standby may take to begin, once the main thread has taken the call."""
 
 # Removes itself, so that none is left that runs later than it is waited for. Then the standby ends after a minute.
 # Whatever goes wrong is reported here: the program must not see it.
@@ -37,68 +43,95 @@ def stand_by():
             os.rmdir({folder!r})
         except OSError:
             pass
-stand_by()
 """
+# The main thread is not kept, and is free for the program's signals: imports take some milliseconds.
+_IN_A_THREAD = "__import__('_thread').start_new_thread(stand_by, ())\n"
 
 
 def entered(process: Process) -> Connection:
     """A connection to a process that can be asked. Refused, in one line, if it neither stands by nor can be entered."""
     connection = connect(process.pid)
+    door = door_of(process, stands_by=connection is not None)
+    if isinstance(door, Closed):
+        if connection is not None:
+            connection.close()
+        raise Refused(door.message)
     if connection is not None:
         return connection
-    if process.recorded:  # from its start, by the command
-        raise Refused(f"process {process.pid} is being recorded already, and does not stand by")
-    return enter(process)
+    limit = time.monotonic() + PATIENCE_S
+    with alone(process.pid, limit), _files(in_a_thread=door == REMOTE_EXEC) as (script, report):
+        if door == REMOTE_EXEC:
+            return _by_remote_exec(process.pid, script, report)
+        return _by_pending_call(process.pid, script, report, limit)
 
 
-def enter(process: Process) -> Connection:
-    """A connection to a process that did not stand by. Refused, in one line, if it cannot be entered."""
-    if process.version is None or process.version < OLDEST:
-        known = "CPython" if process.version is None else "CPython {}.{}".format(*process.version)
+def _by_remote_exec(pid: int, script: Path, report: Path) -> Connection:
+    try:
+        sys.remote_exec(pid, os.fspath(script))  # type: ignore[attr-defined]  # of 3.14
+    except (OSError, RuntimeError) as error:
         raise Refused(
-            f"process {process.pid} does not stand by, and only 3.14 and later can be entered (it is {known}): "
-            "start it with 'tachograph standby', or with TACHOGRAPH_STANDBY=1"
-        )
-    if sys.version_info[:2] != process.version:
-        raise Refused(
-            f"process {process.pid} does not stand by: to enter it, use a tachograph that runs under its CPython"
-            " {}.{}, or start it with 'tachograph standby'".format(*process.version)
-        )
+            f"process {pid} does not stand by and cannot be entered ({one_line(str(error))}): that takes the right to"
+            " trace it (ptrace), or start it with 'tachograph standby'"
+        ) from None
+    connection = _wait(pid, report, time.monotonic() + PATIENCE_S)
+    if connection is None:
+        raise Refused(_does_not_run(pid))
+    return connection
+
+
+def _by_pending_call(pid: int, script: Path, report: Path, limit: float) -> Connection:
+    call = PendingCall(pid, script)
+    call.add(limit)
+    try:
+        while time.monotonic() < limit:
+            connection = _wait(pid, report, min(limit, time.monotonic() + LOOK_AGAIN_S))
+            if connection is not None:
+                return connection
+            call.remind()
+    except BaseException:
+        call.take_back()
+        raise
+    if call.take_back():
+        raise Refused(_does_not_run(pid))
+    connection = _wait(pid, report, time.monotonic() + BEGINNING_S)
+    if connection is None:
+        raise Refused(f"process {pid} has not begun to stand by for {BEGINNING_S:g} s: something keeps its interpreter")
+    return connection
+
+
+def _does_not_run(pid: int) -> str:
+    return (
+        f"process {pid} has not run Python in its main thread for {PATIENCE_S:g} s, and could not be entered:"
+        " it waits for something; start it with 'tachograph standby' to attach to it at any time"
+    )
+
+
+@contextmanager
+def _files(*, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
+    """What the process is to run, and where it reports what went wrong."""
     folder = Path(tempfile.mkdtemp(prefix="tachograph-"))
     script, report = folder / "enter.py", folder / "report"
     place = os.fspath(Path(tachograph.__file__).resolve().parents[1])
     text = SCRIPT.format(script=str(script), report=str(report), folder=str(folder), place=place)
-    script.write_text(text, encoding="utf-8")
+    script.write_text(text + (_IN_A_THREAD if in_a_thread else "stand_by()\n"), encoding="utf-8")
     try:
-        sys.remote_exec(process.pid, os.fspath(script))  # type: ignore[attr-defined]  # of 3.14
-        connection = _wait(process, report)
-    except (OSError, RuntimeError) as error:
-        with suppress(OSError):
-            script.unlink()
-        raise Refused(
-            f"process {process.pid} does not stand by and cannot be entered ({one_line(str(error))}): that takes the"
-            " right to trace it (ptrace), or start it with 'tachograph standby'"
-        ) from None
+        yield script, report
     finally:
+        for file in (script, report):
+            with suppress(OSError):
+                file.unlink()
         with suppress(OSError):
-            report.unlink()
-        with suppress(OSError):  # the script is still in it if it has not been run
             folder.rmdir()
-    return connection
 
 
-def _wait(process: Process, report: Path) -> Connection:
-    limit = time.monotonic() + PATIENCE_S
+def _wait(pid: int, report: Path, limit: float) -> Connection | None:
     while time.monotonic() < limit:
-        connection = connect(process.pid)
+        connection = connect(pid)
         if connection is not None:
             return connection
         if report.exists() and (text := report.read_text(encoding="utf-8", errors="replace")):
-            raise Refused(f"process {process.pid} cannot stand by: {one_line(text)}")
-        if not Path(f"/proc/{process.pid}").exists():
-            raise Refused(f"process {process.pid} has ended")
+            raise Refused(f"process {pid} cannot stand by: {one_line(text)}")
+        if not Path(f"/proc/{pid}").exists():
+            raise Refused(f"process {pid} has ended")
         time.sleep(0.02)
-    raise Refused(
-        f"process {process.pid} has not run Python in its main thread for {PATIENCE_S:g} s, and could not be entered:"
-        " it waits for something; start it with 'tachograph standby' to attach to it at any time"
-    )
+    return None

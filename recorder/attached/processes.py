@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tachograph.recorder.problems import Refused, one_line
+from tachograph.recorder.problems import Refused
 
 _PYTHON = re.compile(r"(?:lib)?python(\d+)\.(\d+)")
 _LIBRARY = re.compile(rb"/libpython(\d+)\.(\d+)[^/\n]*$", re.MULTILINE)
@@ -22,7 +22,10 @@ MOST_MAPS = 64 << 20
 
 
 class Process(NamedTuple):
-    """A process: ``version`` is CPython's (None: not Python, or not told), ``elsewhere`` one of another container."""
+    """A process: ``version`` is CPython's (None: not Python, or not told), ``elsewhere`` one of another container.
+
+    ``stopped`` by a signal; ``tracer`` is the process that traces it, 0 for none.
+    """
 
     pid: int
     user: int
@@ -32,6 +35,8 @@ class Process(NamedTuple):
     bits: int
     recorded: bool
     elsewhere: bool
+    stopped: bool = False
+    tracer: int = 0
 
     @property
     def title(self) -> str:
@@ -76,21 +81,9 @@ def look(pid: int) -> Process:
         _bits(folder / "exe"),
         _RECORDS in maps,
         _is_elsewhere(folder),
+        status["State"].split()[0] == "T",
+        int(status.get("TracerPid", "0")),
     )
-
-
-def check_can_be_asked(process: Process) -> None:
-    """Refuse, in one line, a process that cannot be asked anything from here: what it is, and what to do."""
-    pid = process.pid
-    if process.user != os.geteuid():
-        raise Refused(f"process {pid} is {user_name(process.user)}'s: run this command as that user")
-    if process.elsewhere:
-        raise Refused(f"process {pid} runs in another container: run this command there (docker exec, kubectl exec)")
-    if process.bits == 32:
-        raise Refused(f"process {pid} is a program of 32 bits, and tachograph records those of 64")
-    if not process.is_python:
-        name = one_line(os.path.basename(process.executable) or "?")
-        raise Refused(f"process {pid} ({name}) is not Python: 'tachograph ps' lists what can be attached to")
 
 
 def python_processes() -> list[Process]:

@@ -8,6 +8,8 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from click.testing import CliRunner
 from integration import support
 from tachograph import __version__
 from tachograph.cli import main
+from tachograph.recorder.attached import injection
 from tachograph.recorder.attached.connection import connect, standing_by
 
 pytestmark = [pytest.mark.native, pytest.mark.recording]
@@ -306,9 +309,6 @@ def test_what_cannot_be_attached_to_is_said_in_one_line(service: "subprocess.Pop
         support.one_line(attach(*arguments, "-o", "none.tacho", cwd=tmp_path), words)
         assert not (tmp_path / "none.tacho").exists()
 
-    if sys.version_info < (3, 14):
-        with running([sys.executable, "-c", "print('ready', flush=True); input()"], tmp_path) as other:
-            refused(other.pid, words="start it with 'tachograph standby'")
     gone = subprocess.Popen(["true"])
     os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
     refused(gone.pid, words=f"process {gone.pid} has ended")
@@ -352,7 +352,6 @@ def test_a_program_of_32_bits_is_told(tmp_path: Path) -> None:
         process.kill()
 
 
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="sys.remote_exec came with 3.14")
 def test_a_program_that_does_not_stand_by_is_entered(tmp_path: Path) -> None:
     """It stands by for the one time, and nothing is left afterwards."""
     program = """
@@ -377,6 +376,81 @@ work()
         assert process.pid not in standing_by()
         process.kill()
         assert process.communicate(timeout=60) == ("", "")
+
+
+def test_a_main_thread_that_waits_is_told_and_nothing_runs_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = "import sys, threading; print('ready', flush=True); print(input(), sorted(sys.modules)); sys.exit(7)"
+    monkeypatch.setattr(injection, "PATIENCE_S", 0.5)
+    with running([sys.executable, "-c", program], tmp_path) as process:
+        for what in ("attach", "dump"):
+            line = support.one_line(command(what, process.pid, cwd=tmp_path), "has not run Python in its main thread")
+            assert "start it with 'tachograph standby'" in line
+        said, wrong = process.communicate("goes on\n", timeout=60)
+    assert (process.returncode, wrong) == (7, "")
+    assert said.startswith("goes on ")
+    assert "tachograph.recorder" not in said
+
+
+def test_a_program_that_is_stopped_is_told(tmp_path: Path) -> None:
+    with running([sys.executable, "-c", "print('ready', flush=True); input()"], tmp_path) as process:
+        process.send_signal(signal.SIGSTOP)
+        state = Path(f"/proc/{process.pid}/status")
+        support.wait_for(lambda: "State:\tT" in state.read_text(encoding="utf-8"), "the stop")
+        support.one_line(attach(process.pid, cwd=tmp_path), f"process {process.pid} is stopped")
+
+
+COUNTS_SIGNALS = """
+import os, signal, sys
+ours, theirs = os.pipe()
+for each in ours, theirs: os.set_blocking(each, False)
+signal.signal(signal.SIGRTMIN, lambda *_: None)
+signal.set_wakeup_fd(theirs)
+os.set_blocking(0, False)
+print("ready", flush=True)
+count, ends = 0, False
+while not ends:
+    try:
+        count += len(os.read(ours, 65536))
+    except BlockingIOError:
+        pass
+    try:
+        ends = os.read(0, 100) == b"end\\n"
+    except BlockingIOError:
+        pass
+while True:
+    try:
+        count += len(os.read(ours, 65536))
+    except BlockingIOError:
+        break
+print(count)
+"""
+
+
+def test_no_signal_is_lost_while_a_program_is_entered(tmp_path: Path) -> None:
+    """Real-time signals queue: each is counted by the interpreter's own handler."""
+    sent, over = 0, threading.Event()
+
+    def send() -> None:
+        nonlocal sent
+        while not over.is_set():
+            os.kill(process.pid, signal.SIGRTMIN)
+            sent += 1
+            time.sleep(0.0002)
+
+    with running([sys.executable, "-c", COUNTS_SIGNALS], tmp_path) as process:
+        sender = threading.Thread(target=send)
+        sender.start()
+        for _ in range(3):
+            shown = command("dump", process.pid, cwd=tmp_path)
+            assert shown.status == 0, shown.stderr
+            support.wait_for(lambda: process.pid not in standing_by(), "the end of the standby", timeout=60)
+        over.set()
+        sender.join()
+        said = process.communicate("end\n", timeout=60)
+    assert said == (f"{sent}\n", "")
+    assert sent > 100
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start another user's processes")
@@ -437,6 +511,8 @@ def test_dump_shows_threads_and_tasks(tmp_path: Path) -> None:
         done = command("dump", process.pid, cwd=tmp_path)
         assert (done.status, done.stderr) == (0, "")
         assert things(process.pid)[2] == 0
+        as_json = command("dump", process.pid, "--json", cwd=tmp_path)
+        assert (as_json.status, as_json.stderr) == (0, "")
     head, *parts, end = done.stdout.split("\n\n")
     assert head.startswith(f"process {process.pid}: CPython {sys.version.split()[0]}: ")
     assert "Native frames are not shown" in end
@@ -451,6 +527,13 @@ def test_dump_shows_threads_and_tasks(tmp_path: Path) -> None:
     assert len(tasks) == 3
     # The standby's own thread is not shown, and there is no other.
     assert len(by_head) == 5
+    told = json.loads(as_json.stdout)
+    assert (told["pid"], told["python_version"]) == (process.pid, sys.version.split()[0])
+    of_main, of_thread = told["threads"]
+    assert (of_main["tid"], of_main["name"], of_main["python"]) == (process.pid, "MainThread", True)
+    assert (of_thread["name"], of_thread["running"], of_thread["waits_in"]) == ("waiting", False, "futex")
+    assert "blocked" in [frame["function"] for frame in of_thread["stack"]]
+    assert {task["name"]: task["waits_for"] for task in told["tasks"]}["second"] == "task first"
 
 
 def calls(pid: int) -> list[str]:
@@ -460,14 +543,31 @@ def calls(pid: int) -> list[str]:
     )
 
 
-def test_ps_says_who_can_be_attached_to(service: "subprocess.Popen[str]", tmp_path: Path) -> None:
+def test_ps_says_how_each_can_be_attached_to(service: "subprocess.Popen[str]", tmp_path: Path) -> None:
     with running([sys.executable, "-c", "print('ready', flush=True); input()"], tmp_path) as other:
+        other.send_signal(signal.SIGSTOP)
+        state = Path(f"/proc/{other.pid}/status")
+        support.wait_for(lambda: "State:\tT" in state.read_text(encoding="utf-8"), "the stop")
+        stopped = command("ps", "--json", cwd=tmp_path)
+        other.send_signal(signal.SIGCONT)
+        support.wait_for(lambda: "State:\tS" in state.read_text(encoding="utf-8"), "its going on")
         done = command("ps", cwd=tmp_path)
-    assert (done.status, done.stderr) == (0, "")
+        as_json = command("ps", "--json", cwd=tmp_path)
+    assert (done.status, done.stderr, as_json.status, as_json.stderr) == (0, "", 0, "")
     lines = {int(line.split()[0]): line for line in done.stdout.splitlines()[1:]}
+    objects = {each["pid"]: each for each in json.loads(as_json.stdout)}
     version = "{}.{}".format(*sys.version_info)
-    assert lines[service.pid].split()[2:4] == [version, "yes"]
+    door = "remote_exec" if sys.version_info >= (3, 14) else "pending_call"
+    assert lines[service.pid].split()[2:4] == [version, "standby"]
     assert lines[service.pid].endswith("service.py")
-    assert lines[other.pid].split()[2:5] == [version, "no", "standby"]
+    assert lines[other.pid].split()[2:4] == [version, door]
+    user = lines[other.pid].split()[1]
+    assert objects[service.pid] == {
+        "pid": service.pid, "user": user, "program": "service.py", "command": [sys.executable, "service.py"],
+        "python_version": version, "door": "standby", "why_not": None,
+    }  # fmt: skip
+    assert (objects[other.pid]["program"], objects[other.pid]["door"]) == ("python-c", door)
+    (before,) = [each for each in json.loads(stopped.stdout) if each["pid"] == other.pid]
+    assert (before["door"], before["why_not"].split(":")[0]) == (None, f"process {other.pid} is stopped")
     assert os.getpid() not in lines
     support.one_line(command("dump", other.pid, cwd=tmp_path), "there is no process")

@@ -1,0 +1,48 @@
+// Enters a process that was not prepared for it: has its main thread make one call when it next
+// runs Python, as it makes those of Py_AddPendingCall. CPython 3.11 to 3.13; later ones have
+// sys.remote_exec.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tachograph::entering {
+
+// Where things lie in a process, all of them in the interpreter's file.
+struct Places {
+    uintptr_t runtime = 0;   // _PyRuntime
+    uintptr_t function = 0;  // PyRun_SimpleString
+    uintptr_t text = 0;      // the unused end of a page that is mapped for reading,
+    size_t room = 0;         // its bytes
+};
+
+// Those of this process. Nothing if it is not known for sure how this interpreter keeps its calls:
+// one is added here as well, and must be where it is looked for. With the GIL.
+std::optional<Places> own_places();
+
+enum class Outcome {
+    done,
+    made,         // the main thread has taken it
+    busy,         // it may be possible a moment later
+    gone,         // the process has ended
+    not_allowed,  // it may not be traced, or is traced already
+    other,        // another program than this interpreter, or it has not begun yet
+    too_long,     // there is no place for the text
+};
+const char* name(Outcome outcome);
+
+// Each stops all threads of the process for a moment, and lets them go on. Nothing is called in the
+// process and none of its signals is lost. It runs the same interpreter's file as this one:
+// `places` are where it has what this one has.
+//
+// Adds the call of PyRun_SimpleString with `text`, if the queue is empty.
+Outcome add(pid_t pid, const Places& places, const std::string& text);
+// Has the main thread look at the queue, if our call is still in it.
+Outcome remind(pid_t pid, const Places& places);
+// Takes our call back.
+Outcome take_back(pid_t pid, const Places& places);
+
+}  // namespace tachograph::entering

@@ -1,0 +1,147 @@
+"""Enters a process of CPython 3.11 to 3.13: has its main thread make one call when it next runs Python.
+
+What ``Py_AddPendingCall`` would write is written from here, while the process's threads are stopped for a moment
+(native/extension/entering.cpp): nothing is called in the process, and what is asked runs where handlers of signals
+would. No debugger is needed; the right to trace is. The process must run the same interpreter's file as this one, so
+that all is where it is here.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tachograph.recorder.problems import Refused
+
+_STAND_BY = "start it with 'tachograph standby'"
+PAUSE_S = 0.02
+Places = tuple[int, int, int, int]
+"""_PyRuntime, PyRun_SimpleString, a place for a text, and how many bytes that has."""
+
+# Runs in the main thread, for some microseconds: what takes longer is done in a thread of its own. No name of the
+# program's is touched, or relied on.
+_IN_MAIN = """\
+try:__import__('_thread').start_new_thread(__import__('builtins').exec,({script!r},{{}}))
+except BaseException:pass
+"""
+# The file is gone where the one who asked has given up.
+_IN_THREAD = "try:exec(open({path!r},'rb').read())\nexcept OSError:pass"
+
+
+class _Mapping(NamedTuple):
+    start: int
+    end: int
+    offset: int
+    path: str
+
+
+class PendingCall:
+    """One call that a process is to make: runs the file ``script`` there, in a thread of its own."""
+
+    def __init__(self, pid: int, script: Path) -> None:
+        """Raises Refused, in one line, if the process runs another interpreter."""
+        from tachograph.recorder import _native
+
+        self._pid, self._enter, self._places = pid, _native.enter, places_in(pid)
+        self._text = _IN_MAIN.format(script=_IN_THREAD.format(path=os.fspath(script)))
+
+    def add(self, limit: float) -> None:
+        """Add it. Raises Refused, in one line, if that is not possible until ``limit``, of the monotonic clock."""
+        while (outcome := self._step("add")) == "busy" and time.monotonic() < limit:
+            time.sleep(PAUSE_S)
+        pid = self._pid
+        match outcome:
+            case "done":
+                return
+            case "gone":
+                raise Refused(f"process {pid} has ended")
+            case "busy":
+                raise Refused(f"process {pid} has not made the calls that were asked of its main thread: {_STAND_BY}")
+            case "not allowed":
+                raise Refused(f"process {pid} is traced already, or may not be (CAP_SYS_PTRACE): {_STAND_BY}")
+            case "too long":
+                raise Refused(f"the name of the folder for temporary files (TMPDIR) is too long: {_STAND_BY}")
+            case _:
+                raise Refused(f"process {pid} cannot be entered: it begins or ends at this moment; try again")
+
+    def remind(self) -> None:
+        """Have the main thread look again, should it have missed it in the moment in which it was added."""
+        self._step("remind")
+
+    def take_back(self) -> bool:
+        """Whether it was not made, and will not be."""
+        return self._step("take back") == "done"
+
+    def _step(self, step: str) -> str:
+        return self._enter(step, self._pid, self._places, self._text)
+
+
+@contextmanager
+def alone(pid: int, limit: float) -> Iterator[None]:
+    """Keeps others out that would enter the process at the same time. Raises Refused if one does until ``limit``."""
+    with socket.socket(socket.AF_UNIX) as name:
+        while True:
+            try:
+                name.bind(f"\0tachograph-entering-{pid}")
+                break
+            except OSError:
+                if time.monotonic() > limit:
+                    raise Refused(f"process {pid} is being entered by another tachograph: try again") from None
+                time.sleep(PAUSE_S)
+        yield
+
+
+def places_in(pid: int) -> Places:
+    """Where a process has them. Refused, in one line, if it runs another interpreter's file than this process."""
+    try:
+        from tachograph.recorder._native import own_places
+    except ImportError:
+        raise Refused(
+            f"tachograph was installed without its native parts, which enter processes: {_STAND_BY}"
+        ) from None
+    own = own_places()
+    if own is None:
+        raise Refused(f"this build of CPython is not one that can be entered: {_STAND_BY}")
+    ours, theirs = _mappings("self"), _mappings(str(pid))
+    found = []
+    for address in own[:3]:
+        file = next((each for each in ours if each.start <= address < each.end and each.path), None)
+        if file is None:
+            raise Refused(f"this build of CPython is not one that can be entered: {_STAND_BY}")
+        begins = min(each.start - each.offset for each in ours if each.path == file.path)
+        path = next((path for path in dict.fromkeys(each.path for each in theirs) if _is_same(path, file.path)), None)
+        if path is None:
+            raise Refused(
+                f"process {pid} does not stand by, and runs another build of CPython than this command ({file.path}):"
+                f" use its own tachograph, or {_STAND_BY}"
+            )
+        found.append(address - begins + min(each.start - each.offset for each in theirs if each.path == path))
+    return (found[0], found[1], found[2], own[3])
+
+
+def _mappings(process: str) -> list[_Mapping]:
+    """Those of files that are there still."""
+    found = []
+    try:
+        lines = Path("/proc", process, "maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        raise Refused(f"process {process} has ended") from None
+    for line in lines:
+        addresses, _, offset, _, inode, *path = line.split(maxsplit=5)
+        start, end = (int(each, 16) for each in addresses.split("-"))
+        if path and int(inode):
+            found.append(_Mapping(start, end, int(offset, 16), path[0]))
+    return found
+
+
+def _is_same(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other) or filecmp.cmp(path, other, shallow=False)
+    except OSError:  # replaced since the program began
+        return False
