@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .atomic import ReplacingFile
+from .parquet_footer import trimmed
 from .schema import Specification, TableSpec
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 _DELTA_TYPES = ("int32", "uint32", "int64", "uint64")
 ROW_GROUP = 1 << 19
 """Rows in a row group of a large table: enough to compress well, few enough to hold in memory."""
+FEW_ROWS = 256
+"""Up to so many rows a dictionary's page takes more than it saves."""
+FEW_BYTES = 32
+"""Up to so many bytes a compressed page is larger than a plain one."""
 
 
 class TableWriter:
@@ -57,9 +62,25 @@ class TableWriter:
             self._file.discard()
             return
         with self._file:
-            self._flush()
-            self._writer.close()
+            if self._writer is None:
+                self._file.stream.write(self._whole())
+            else:
+                self._flush()
+                self._writer.close()
         self.bytes = self._file.size
+
+    def _whole(self) -> bytes:
+        """The file of a table of one row group."""
+        import pyarrow as pa
+
+        file = pa.BufferOutputStream()
+        table = pa.concat_tables(self._pending) if self._pending else self._table.schema.empty_table()
+        writer = _open_writer(file, self._table, table)
+        writer.add_key_value_metadata(self._metadata)
+        if table.num_rows:
+            writer.write_table(table, row_group_size=ROW_GROUP)
+        writer.close()
+        return trimmed(file.getvalue().to_pybytes())
 
     def _flush(self) -> None:
         import pyarrow as pa
@@ -87,7 +108,7 @@ def write_nowhere(table: pa.Table, spec: Specification, name: str) -> None:
     """Write a table into memory, and forget it: what writing needs is there from then on."""
     import pyarrow as pa
 
-    with _open_writer(pa.BufferOutputStream(), spec.tables[name]) as writer:
+    with _open_writer(pa.BufferOutputStream(), spec.tables[name], table) as writer:
         writer.write_table(table)
 
 
@@ -121,7 +142,8 @@ def write_plain(table: pa.Table, path: Path, time: str) -> None:
         )
 
 
-def _open_writer(stream: Any, table: TableSpec) -> Any:
+def _open_writer(stream: Any, table: TableSpec, rows: pa.Table | None = None) -> Any:
+    """A writer of the table, or of these ``rows`` of it and no others."""
     import pyarrow.parquet as pq
 
     encodings = {column.name: column.encoding for column in table.columns if column.encoding}
@@ -130,14 +152,22 @@ def _open_writer(stream: Any, table: TableSpec) -> Any:
         # Small tables, hardly a value twice: a dictionary would only add pages.
         dense = {column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _DELTA_TYPES}
         encodings = {**dense, **encodings}
+    packed = table.schema.names
+    if rows is not None and rows.num_rows <= FEW_ROWS:
+        dictionary = []
+        packed = [field.name for field, values in zip(rows.schema, rows.columns, strict=True) if not _tiny(values)]
     return pq.ParquetWriter(
         stream,
         table.schema,
-        compression="zstd",
-        compression_level=9,
+        compression={name: "zstd" if name in packed else "none" for name in table.schema.names},
+        compression_level=dict.fromkeys(packed, 9),
         use_dictionary=dictionary,
         column_encoding=encodings,
         write_statistics=False,
         write_page_checksum=True,
         store_schema=False,
     )
+
+
+def _tiny(values: pa.ChunkedArray) -> bool:
+    return bool(values.null_count == len(values) or values.nbytes <= FEW_BYTES)
