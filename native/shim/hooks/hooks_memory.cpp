@@ -19,12 +19,15 @@ using libc_allocators::g_real;
 
 namespace {
 
-size_t occupied(void* block) {
+// What malloc and free pay: no call but those of what is behind them.
+#define TG_INLINE inline __attribute__((always_inline))
+
+TG_INLINE size_t occupied(void* block) {
     return __builtin_expect(libc_allocators::g_libc_chunks, 1) ? libc_allocators::chunk_size(block)
                                                                : g_real.malloc_usable_size(block);
 }
 
-void* counted(void* block, size_t requested, const void* caller) {
+TG_INLINE void* counted(void* block, size_t requested, const void* caller) {
     if (__builtin_expect(block != nullptr, 1) && !libc_allocators::lent(block)) {
         heap::Local& local = heap::t_local;
         local.allocated.add(block);

@@ -42,15 +42,20 @@ struct Recent {
     uint32_t count = 0;
 
     void add(const void* block) {
-        if (const uint32_t there = count & ~kLook; there < 4) first[there] = block;
-        last[count++ % 4] = block;
+        const uint32_t there = count & ~kLook;
+        (there < 4 ? first : last)[there % 4] = block;
+        ++count;
     }
     bool none() const { return __builtin_expect(count == 0, 1); }
+    // Whether there is this one and no other, and nothing else to be looked at.
+    bool only(const void* block) const { return count == 1 && first[0] == block; }
     // Whether `block` is in one of them, behind a header of the interpreter's at most.
     bool hold(const void* block) const {
         const uint32_t there = count & ~kLook;
         for (uint32_t i = 0; i < there && i < 4; ++i)
-            if (behind(block, first[i]) || behind(block, last[i])) return true;
+            if (behind(block, first[i])) return true;
+        for (uint32_t i = 4; i < there && i < 8; ++i)
+            if (behind(block, last[i % 4])) return true;
         return false;
     }
     static bool behind(const void* block, const void* start) {

@@ -106,8 +106,10 @@ __attribute__((noinline)) void end_release_slowly(Local& local, const void* bloc
 
 template <int kDomain>
 __attribute__((always_inline)) inline void end_release(Local& local, const void* block) {
-    if (__builtin_expect(local.freed.count != 0, 0))
+    if (__builtin_expect(local.freed.count != 0, 0)) {
+        if (local.freed.only(block)) return;  // free has counted it
         return end_release_slowly<kDomain>(local, block);
+    }
     gave_small<kDomain>(local, block);
 }
 

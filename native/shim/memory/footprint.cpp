@@ -25,6 +25,7 @@ constexpr int64_t kRowsPerSecond = 20;
 constexpr int64_t kTickNs = 250'000'000;
 constexpr int64_t kSilenceNs = 10'000'000'000;
 constexpr int64_t kNoticeable = 1 << 20;
+constexpr int64_t kUnpublished = 16 * 1024;  // a quarter of what a thread may keep to itself
 constexpr int64_t kUnknown = INT64_MIN;
 
 // Where a thread was at its last row, as far as has been seen since: which of those frames are
@@ -270,10 +271,12 @@ bool due() {
            (moved >= g.threshold || moved <= -g.threshold);
 }
 
-bool publish(heap::Counters* counters) {
+bool publish(heap::Counters* counters, bool all) {
     int64_t net = 0;
     for (const Flow& flow : counters->flows) net += flow.allocated - flow.freed;
     const int64_t more = net - counters->published;
+    // What comes and goes at once: the total, which other threads store to as well, stays as it is.
+    if (!all && more > -kUnpublished && more < kUnpublished) return due();
     counters->published = net;
     raise_highest(g.total.fetch_add(more, std::memory_order_relaxed) + more);
     return due();

@@ -12,8 +12,9 @@ bool open(int64_t threshold);
 heap::Counters* counters(uint32_t index);
 void count_outside(int domain, int64_t allocated, int64_t freed);
 
-// Adds what a thread has not told yet to the process's total. True if a row is due.
-bool publish(heap::Counters* counters);
+// Adds what a thread has not told yet to the process's total, if it is worth it or `all` is wanted.
+// True if a row is due.
+bool publish(heap::Counters* counters, bool all);
 
 // Whether a row is due.
 bool due();

@@ -270,8 +270,11 @@ void took_slowly(Counters* counters, const void* block, size_t size, size_t requ
     if (are_stale(&t_local)) return;
     const int64_t consumed = counters->allocation_refill - counters->allocation_budget;
     counters->points.next -= consumed;
-    const bool due = footprint::publish(counters);
+    const bool due = footprint::publish(counters, false);
     const bool drawn = counters->points.next < 0;
+    // Nearly always: what follows asks for the process, and stores where other threads store.
+    if (!drawn && !due && !footprint::looking(counters) && !reserves::any())
+        return refill(counters);
     const Busy busy;
     if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed)) {
         if (footprint::looking(counters)) footprint::look(counters);
@@ -290,7 +293,7 @@ void gave_slowly(Counters* counters) {
     if (are_stale(&t_local)) return;
     const bool visits = looks(counters);
     counters->free_budget = visits && counters->passes > 0 ? 0 : kBudget;
-    const bool due = footprint::publish(counters);
+    const bool due = footprint::publish(counters, false);
     if (!due && !visits) return;
     const Busy busy;
     if (busy.again() || !live() || recorder().paused.load(std::memory_order_relaxed)) return;
@@ -356,7 +359,7 @@ bool complete() { return !g.incomplete; }
 
 void begin(int64_t small, bool known) {
     g.begun = true;
-    if (t_local.counters) footprint::publish(t_local.counters);
+    if (t_local.counters) footprint::publish(t_local.counters, true);
     reserves::settle(false);
     footprint::begin(small, known);
 }
@@ -385,7 +388,7 @@ void detach() {
     Local& local = t_local;
     local.ended = true;
     if (!local.counters) return;
-    footprint::publish(local.counters);
+    footprint::publish(local.counters, true);
     local.counters = nullptr;
 }
 

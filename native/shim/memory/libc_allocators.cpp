@@ -14,15 +14,12 @@
 namespace tachograph::libc_allocators {
 namespace {
 
-constexpr size_t kLentSize = 16 * 1024;
 constexpr size_t kHeader = 16;
-constexpr size_t kAlignment = 16;
 
 struct State {
     Functions foreign{};  // another allocator's, preloaded as well
     bool looking_up = false;
     size_t lent = 0;
-    alignas(kAlignment) uint8_t pool[kLentSize] = {};
 };
 constinit State g;
 
@@ -116,12 +113,12 @@ bool look_up() {
 }
 
 void* lend(size_t size) {
-    const size_t whole = (size + kHeader + kAlignment - 1) / kAlignment * kAlignment;
+    const size_t whole = (size + kHeader + kLentAlignment - 1) / kLentAlignment * kLentAlignment;
     if (whole > kLentSize - g.lent) {
         errno = ENOMEM;
         return nullptr;
     }
-    uint8_t* block = g.pool + g.lent + kHeader;
+    uint8_t* block = g_lent_pool + g.lent + kHeader;
     memcpy(block - kHeader, &size, sizeof size);
     g.lent += whole;
     heap::g_lent = true;
@@ -133,6 +130,7 @@ __attribute__((constructor)) void at_load() { look_up(); }
 }  // namespace
 
 bool g_libc_chunks = false;
+alignas(kLentAlignment) uint8_t g_lent_pool[kLentSize] = {};
 
 constinit Functions g_real = {
     .malloc = [](size_t n) { return look_up() ? g_real.malloc(n) : lend(n); },
@@ -160,10 +158,6 @@ constinit Functions g_real = {
     .madvise = [](void* at, size_t n,
                   int advice) { return look_up() ? g_real.madvise(at, n, advice) : -1; },
 };
-
-bool lent(const void* block) {
-    return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(g.pool) < kLentSize;
-}
 
 size_t lent_size(const void* block) {
     size_t size;

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 #include <cstddef>
+#include <cstdint>
 
 namespace tachograph::libc_allocators {
 
@@ -39,7 +40,13 @@ inline size_t chunk_size(const void* block) {
 }
 
 // Looking up may itself ask for memory: it gets some of ours, which is never given back.
-bool lent(const void* block);
+inline constexpr size_t kLentSize = 16 * 1024;
+inline constexpr size_t kLentAlignment = 16;
+extern uint8_t g_lent_pool[kLentSize] __attribute__((visibility("hidden")));
+inline bool lent(const void* block) {
+    return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(g_lent_pool) <
+           kLentSize;
+}
 size_t lent_size(const void* block);
 
 }  // namespace tachograph::libc_allocators
