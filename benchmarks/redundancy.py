@@ -90,7 +90,7 @@ class Found:
 @click.option("--only", type=click.Choice(["cost", "found"]), help="One half: what it costs, or what it finds.")
 @click.option("--rounds", type=click.IntRange(min=1), default=2, show_default=True, help="Sets of processes.")
 @click.option("--turns", type=click.IntRange(min=1), default=10, show_default=True, help="Of each set.")
-@click.option("--seconds", type=click.FloatRange(min=0.01), default=0.15, show_default=True, help="Least bare turn.")
+@click.option("--seconds", type=click.FloatRange(min=0.01), default=0.2, show_default=True, help="CPU time of a turn.")
 @click.option("--programs", "names", help="Comma-separated; all of them if left out.")
 @click.option("--arms", default=",".join(USUAL), show_default=True, help=f"Of {', '.join(ARMS)}.")
 @click.option("--quick", is_flag=True, help="A few short turns, to see that everything works.")

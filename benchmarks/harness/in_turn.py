@@ -146,10 +146,10 @@ def take_turns(
     timeout_s: float,
     site: Path | None = None,
 ) -> list[Turn]:
-    """Turns of a program in all arms, the first of which is bare: each takes at least `seconds` there."""
+    """Turns of a program in all arms, the first of which is bare: each takes at least `seconds` of CPU time there."""
     found: list[tuple[str, int, dict[str, Any]]] = []
     with _started(arms, catalogue, program, site, timeout_s) as running:
-        passes = math.ceil(seconds / max(running[0].run(1)["elapsed_s"], 1e-6))
+        passes = math.ceil(seconds / max(running[0].run(1)["cpu_s"], 1e-6))
         for turn in range(turns):
             first = turn % len(running)
             found += [(each.arm.name, turn, each.run(passes)) for each in running[first:] + running[:first]]
