@@ -41,6 +41,9 @@ class Turn:
     turn: int
     passes: int
     cpu_s: float
+    """Of the process: with the recorder's own thread, whose work follows the clock, and with the program's pools."""
+    thread_s: float
+    """CPU time of the main thread."""
     elapsed_s: float
     peak_rss_bytes: int | None
     """Largest resident set of the process, to its end."""
@@ -154,10 +157,7 @@ def take_turns(
             first = turn % len(running)
             found += [(each.arm.name, turn, each.run(passes)) for each in running[first:] + running[:first]]
         peaks = {each.arm.name: each.end() for each in running}
-    return [
-        Turn(number, program, arm, turn, passes, said["cpu_s"], said["elapsed_s"], peaks[arm])
-        for arm, turn, said in found
-    ]
+    return [Turn(number, program, arm, turn, passes, **said, peak_rss_bytes=peaks[arm]) for arm, turn, said in found]
 
 
 class Turns:

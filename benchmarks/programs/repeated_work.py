@@ -135,7 +135,7 @@ PROGRAMS: dict[str, Callable[[], Pass]] = {
     "sklearn: isolation forest": lambda: _fit("ensemble", "IsolationForest", (_made("blobs", 2000)[0],), 2),
     "sklearn: isotonic": _isotonic,
     "sklearn: lasso": lambda: _fit("linear_model", "Lasso", _made("regression", 2000, 200), 5, alpha=0.01),
-    "sklearn: lasso, lars": lambda: _fit("linear_model", "LassoLars", _made("regression", 500, 200), 5, alpha=0.01),
+    "sklearn: lasso by lars": lambda: _fit("linear_model", "LassoLars", _made("regression", 500, 200), 5, alpha=0.01),
     "sklearn: outlier factor": lambda: _fit("neighbors", "LocalOutlierFactor", (_made("blobs", 3000)[0],), 3),
     "sklearn: ridge": lambda: _fit("linear_model", "Ridge", _made("regression", 4000, 200), 20),
     "sklearn: multilabel": _multilabel,

@@ -10,7 +10,7 @@ from harness.in_turn import Turn, Turns, added_memory, middle, middle_of_program
 
 
 def turn(number: int, arm: str, cpu_s: float, *, program: str = "p", peak: int | None = None, of: int = 0) -> Turn:
-    return Turn(of, program, arm, number, 3, cpu_s, 2 * cpu_s, peak)
+    return Turn(of, program, arm, number, 3, cpu_s, cpu_s, 2 * cpu_s, peak)
 
 
 def test_ratios_are_of_the_same_turn() -> None:
