@@ -205,7 +205,7 @@ def ask(fleet: Path, size: int) -> list[Step]:
 
 def replicated(fleet: Path, target: Path, count: int) -> Path:
     """``count`` recordings with an index whose sums are those of ``fleet``, in turn; none is read. Files are links."""
-    from tachograph.analyzer.fleet import index
+    from tachograph.analyzer.fleet import recording_sums
     from tachograph.analyzer.fleet import open as open_fleet
     from tachograph.analyzer.fleet.index_tables import SCHEMAS
 
@@ -231,14 +231,14 @@ def replicated(fleet: Path, target: Path, count: int) -> Path:
             table = sums.get(name, schema.empty_table())
             new: dict[str, object] = {"recording": each.key}
             if name == "recordings":
-                new |= {"path": each.path, "fingerprint": each.fingerprint, "uuid": each.fingerprint}
+                new |= {"path": each.path, "fingerprint": each.fingerprint, "uuid": str(each.key)}
             for column, value in new.items():
                 at = schema.get_field_index(column)
                 table = table.set_column(at, schema.field(at), pa.array([value] * len(table), schema.field(at).type))
             made[name] = table
         return made
 
-    with mock.patch.object(index, "read_sums", read_sums):
+    with mock.patch.object(recording_sums, "read_sums", read_sums):
         open_fleet(str(target))
     return target
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from tachograph.format import FormatError
 
-from .. import api
 from ..profile.profile import Question
 from ..recording.opened import Watcher
 from ..recording.text import printable
@@ -30,6 +29,9 @@ from .questions.spans import spans
 from .questions.top import top
 from .questions.when import when
 from .store import Found, Store, StoreError
+
+if TYPE_CHECKING:
+    from .. import api
 
 Where = str | Sequence[str]
 """Conditions, ``label=value`` each; values may be globs. All of them must hold."""
@@ -172,6 +174,8 @@ class Fleet:
         Errors:
             FormatError: the fleet has no such recording, or the store does not give it.
         """
+        from .. import api
+
         try:
             with self._opened(path) as here, api.open(here) as opened:
                 yield opened

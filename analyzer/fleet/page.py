@@ -24,8 +24,8 @@ from .questions.health import Health, health
 from .questions.memory import memory
 from .questions.selection import Selection
 from .questions.spans import spans
-from .questions.top import METRICS, Metric, amounts_of, row_sums, weights_of
-from .statistics import FEWEST, pooled, ratios
+from .questions.top import METRICS, Metric, amounts_by_column, sums_by_column, weights_of
+from .statistics import FEWEST, Ratios, pooled, ratios
 
 STYLES = ("page.css", "charts.css", "tables.css", "fleet.css", "print.css")
 SCRIPTS = ("format.js", "dom.js", "frame.js", "data.js", "tables.js", "box_tree.js", "fleet_flame.js", "fleet.js")
@@ -114,8 +114,8 @@ def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits
         "metrics": [{"name": each.name, "kind": each.kind, "unit": each.unit} for each in metrics],
         "labels": [{"name": printable(each.name, 60), "values": each.values} for each in labels],
         "recordings": _recordings(frame.iloc[shown], names, links),
-        "lines": {each.name: _rows(selection, "lines", each, labels, place, limits, names) for each in metrics},
-        "functions": {each.name: _rows(selection, "functions", each, labels, place, limits, names) for each in metrics},
+        "lines": _rows(selection, "lines", metrics, labels, place, limits, names),
+        "functions": _rows(selection, "functions", metrics, labels, place, limits, names),
         "flame": {
             "parent": tree["parent"].tolist(),
             "name": names.numbers(tree["name"]),
@@ -166,20 +166,42 @@ def _labels(selection: Selection) -> list[Label]:
 def _rows(
     selection: Selection,
     level: str,
-    metric: Metric,
+    metrics: Sequence[Metric],
     labels: Sequence[Label],
     place: NDArray[np.int64],
     limits: Limits,
     names: Names,
 ) -> dict[str, Any]:
-    """The rows of a table with the largest amounts, and how many others there are."""
-    everything = row_sums(selection, level, metric.column)
-    everything = everything[everything["amount"] > 0]
-    places = everything.nlargest(limits.rows, "amount", keep="first").reset_index(drop=True)
-    amounts, weights = amounts_of(selection, level, metric.column, places), weights_of(selection, metric)
+    """By metric, the rows of a table with the largest amounts, and how many others there are."""
+    columns = [metric.column for metric in metrics]
+    sums = [each[each["amount"] > 0] for each in sums_by_column(selection, level, columns)]
+    places = [each.nlargest(limits.rows, "amount", keep="first").reset_index(drop=True) for each in sums]
+    amounts = amounts_by_column(selection, level, columns, places)
     units = selection.units(by_host=selection.hosts >= FEWEST)
-    found = ratios(*pooled(amounts, weights, units))
-    groups = [_by_label(each, amounts, weights) for each in labels]
+    found = {}
+    for metric, everything, rows, of_rows in zip(metrics, sums, places, amounts, strict=True):
+        weights = weights_of(selection, metric)
+        told = ratios(*pooled(of_rows, weights, units))
+        groups = [_by_label(each, of_rows, weights) for each in labels]
+        rest = everything["amount"].sum() - rows["amount"].sum()
+        found[metric.name] = {
+            "rows": _table_rows(level, rows, of_rows, weights, told, groups, place, names),
+            "others": len(everything) - len(rows),
+            "others_amount": number(float(rest), 5),
+        }
+    return found
+
+
+def _table_rows(
+    level: str,
+    places: pd.DataFrame,
+    amounts: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    found: Ratios,
+    groups: Sequence[NDArray[np.float64]],
+    place: NDArray[np.int64],
+    names: Names,
+) -> list[dict[str, Any]]:
     rows = []
     columns = (places[name].tolist() for name in ("name", "file", "amount", "recordings"))
     for at, (name, file, amount, recordings) in enumerate(zip(*columns, strict=True)):
@@ -197,8 +219,7 @@ def _rows(
             row["line"] = None if pd.isna(line) else int(line)
             row["source"] = names.number(places["source"].iat[at])
         rows.append(row)
-    rest = everything["amount"].sum() - places["amount"].sum()
-    return {"rows": rows, "others": len(everything) - len(places), "others_amount": number(float(rest), 5)}
+    return rows
 
 
 def _by_label(label: Label, amounts: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:

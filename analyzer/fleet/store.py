@@ -38,6 +38,9 @@ ERRORS = {
 }
 """Errors of stores' modules that are no OSError: of connections, and of keys that are missing."""
 
+Files = dict[str, tuple[int, object]]
+"""Files of a folder by name: their sizes, and what another content would change."""
+
 T = TypeVar("T")
 
 
@@ -139,17 +142,17 @@ class Store:
                 found.append(_found(folder, members))
         return sorted(found, key=lambda each: each.path)
 
-    def _listed(self) -> dict[str, dict[str, Mapping[str, Any]]]:
-        """The files below the root by folder and name, with what the store says of each.
+    def _listed(self) -> dict[str, Files]:
+        """The files below the root by folder and name.
 
         Those of an index, and of recordings that are not whole yet, are left out.
         """
         if self.local:
             return dict(_files_below(self.root or "/"))
-        folders: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+        folders: dict[str, Files] = defaultdict(dict)
         for full, told in self.fs.find(self.root, detail=True).items():
             folder, _, name = full.removeprefix(self.root).lstrip("/").rpartition("/")
-            folders[folder][name] = told
+            folders[folder][name] = int(told.get("size") or 0), _changed(told)
         return {
             folder: {name: told for name, told in members.items() if not name.startswith(UNFINISHED)}
             for folder, members in folders.items()
@@ -208,7 +211,7 @@ class Store:
             raise StoreError(f"{posixpath.basename(path)} has gone") from None
 
 
-def _files_below(root: str) -> Iterator[tuple[str, dict[str, Mapping[str, Any]]]]:
+def _files_below(root: str) -> Iterator[tuple[str, Files]]:
     """What ``Store._listed`` has of a folder of this machine; fsspec takes five times as long."""
     waiting = [(root, "")]
     while waiting:
@@ -217,19 +220,19 @@ def _files_below(root: str) -> Iterator[tuple[str, dict[str, Mapping[str, Any]]]
             entries = list(os.scandir(folder))
         except OSError:
             continue  # it may not be read, or has gone
-        files: dict[str, Mapping[str, Any]] = {}
+        files: Files = {}
         for entry in entries:
             name = entry.name
             try:
                 if entry.is_dir(follow_symlinks=False):  # below a link there may be no end
                     if not _is_hidden(name):
                         waiting.append((entry.path, f"{path}/{name}" if path else name))
-                elif entry.is_file():
+                elif entry.is_file() and not name.startswith(UNFINISHED):
                     status = entry.stat()
-                    files[name] = {"size": status.st_size, "mtime": status.st_mtime}
+                    files[name] = status.st_size, status.st_mtime or None
             except OSError:
                 continue  # it has gone
-        yield path, {name: told for name, told in files.items() if not name.startswith(UNFINISHED)}
+        yield path, files
 
 
 def _is_hidden(folder: str) -> bool:
@@ -237,9 +240,9 @@ def _is_hidden(folder: str) -> bool:
     return folder == INDEX_FOLDER or folder.startswith(UNFINISHED)
 
 
-def _found(path: str, members: Mapping[str, Any]) -> Found:
-    stamps = [f"{name}:{told.get('size')}:{_changed(told)}" for name, told in sorted(members.items())]
-    sizes = {name: int(told.get("size") or 0) for name, told in members.items()}
+def _found(path: str, members: Files) -> Found:
+    stamps = [f"{name}:{size}:{changed}" for name, (size, changed) in sorted(members.items())]
+    sizes = {name: size for name, (size, _) in members.items()}
     return Found(path, sizes, f"{key_of(*stamps) & (1 << 64) - 1:016x}")
 
 

@@ -10,7 +10,7 @@ from tachograph.format import FormatError
 from ...diff.evidence import adjusted_alpha
 from ..statistics import FEWEST, difference, pooled, ratios
 from .selection import Selection
-from .top import LEVELS, amounts_of, metric_named, row_sums, weights_of, with_spans
+from .top import LEVELS, amounts_by_group, metric_named, row_sums, weights_of, with_spans
 
 MAX_TESTED = 500
 """Rows that are compared: those with the largest amounts on either side."""
@@ -52,12 +52,10 @@ def compare(
     places = row_sums(both, level, column)
     places = places[places["amount"] > 0].nlargest(MAX_TESTED, "amount", keep="first").reset_index(drop=True)
     by_host = min(base.hosts, new.hosts) >= FEWEST
+    amounts = amounts_by_group((base, new), both, level, column, (places, places))
     old, young = (
-        ratios(
-            *pooled(amounts_of(side, level, column, places), weights_of(side, asked, per), side.units(by_host=by_host)),
-            draws=9,
-        )
-        for side in (base, new)
+        ratios(*pooled(amount, weights_of(side, asked, per), side.units(by_host=by_host)), draws=9)
+        for side, amount in zip((base, new), amounts, strict=True)
     )
     found = difference(old, young)
     p = found.p

@@ -138,20 +138,33 @@ class Selection:
                 )
 
     def query(self, table: str, sql: str, **frames: Any) -> pd.DataFrame:
-        """The answer of DuckDB: ``t`` is a table of the index, with the rows of these recordings only."""
+        """The answer of DuckDB: ``t`` is a table of the index, with the rows of these recordings only.
+
+        Errors:
+            FormatError: the index is damaged.
+        """
+        import duckdb
+
         connection = self._connection
-        connection.register("everything", self.index.dataset(table))
         connection.register("live", pa.table({"recording": self.keys}))
         for name, frame in frames.items():
             connection.register(name, frame)
         text = f"WITH t AS (SELECT * FROM everything SEMI JOIN live USING (recording)) {sql}"
-        return connection.execute(text).df()
+        try:
+            if files := self.index.local_files(table):
+                connection.from_parquet(files).create_view("everything", replace=True)
+            else:
+                connection.register("everything", self.index.dataset(table))
+            return connection.execute(text).df()
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            raise self.index.damaged(str(error).partition("\n")[0]) from None
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
         import duckdb
 
-        return duckdb.connect(":memory:")
+        # Nothing is fetched: what it needs for tables in Parquet is part of it.
+        return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
 
     def _no_such(self, conditions: Sequence[Condition]) -> str:
         told = ", ".join(map(str, conditions))

@@ -105,11 +105,22 @@ def top(
     selection.refuse_mixed(*asked.needs, anyway=anyway)
     column = asked.total() if total and level != "stacks" else asked.column
     selection = with_spans(selection, per)
+    groups = [("", selection)] if by is None else groups_of(selection, by)[:MAX_GROUPS]
+    sides = [each for _, each in groups]
+    sums = sums_by_group(sides, selection, level, column)
+    places = [each[each["amount"] > 0].nlargest(limit, "amount", keep="first").reset_index(drop=True) for each in sums]
+    amounts = amounts_by_group(sides, selection, level, column, places)
+    parts = []
+    for each, all_rows, rows, amount in zip(sides, sums, places, amounts, strict=True):
+        by_host = each.hosts >= FEWEST
+        found = ratios(*pooled(amount, weights_of(each, asked, per), each.units(by_host=by_host)))
+        part = _frame(level, rows, found, all_rows, len(each))
+        part.attrs["unit"] = "hosts" if by_host else "recordings"
+        parts.append(part)
     if by is None:
-        return _top_of(selection, level, asked, column, per, limit)
-    groups = groups_of(selection, by)
-    parts = [_top_of(each, level, asked, column, per, limit).assign(group=value) for value, each in groups[:MAX_GROUPS]]
-    return pd.concat([part[["group", *part.columns.drop("group")]] for part in parts], ignore_index=True)
+        return parts[0]
+    named = [part.assign(group=value) for (value, _), part in zip(groups, parts, strict=True)]
+    return pd.concat([part[["group", *part.columns.drop("group")]] for part in named], ignore_index=True)
 
 
 def groups_of(selection: Selection, by: str) -> list[tuple[str, Selection]]:
@@ -129,58 +140,130 @@ def groups_of(selection: Selection, by: str) -> list[tuple[str, Selection]]:
     ]
 
 
-def _top_of(selection: Selection, level: str, metric: Metric, column: str, per: str | None, limit: int) -> pd.DataFrame:
-    places = row_sums(selection, level, column)
-    places = places[places["amount"] > 0].nlargest(limit, "amount", keep="first").reset_index(drop=True)
-    amounts = amounts_of(selection, level, column, places)
-    by_host = selection.hosts >= FEWEST
-    units = selection.units(by_host=by_host)
-    frame = _frame(selection, level, places, ratios(*pooled(amounts, weights_of(selection, metric, per), units)))
-    frame.attrs["unit"] = "hosts" if by_host else "recordings"
-    return frame
-
-
 def row_sums(selection: Selection, level: str, column: str) -> pd.DataFrame:
     """All rows with their sums over the recordings; lines of several versions of a file are one row.
 
     Columns: ``row`` (a number), ``keys`` (the numbers in the index that are this row), name, file, line, source,
-    amount, recordings.
+    amount, recordings, and of stacks ``parent``.
     """
-    key = LEVELS[level]
-    more = (
-        ", any_value(line) AS line, any_value(sha256) AS sha256, any_value(source) AS source"
-        if level == "lines"
-        else ""
-    )
-    found = selection.query(
+    return sums_by_group([selection], selection, level, column)[0]
+
+
+def sums_by_group(groups: Sequence[Selection], whole: Selection, level: str, column: str) -> list[pd.DataFrame]:
+    """``row_sums`` of each group, which are parts of ``whole``: the index is read once for all."""
+    # A recording has a row once, so rows are recordings.
+    found = whole.query(
         level,
-        f"SELECT {key} AS key, any_value(name) AS name, any_value(file) AS file{more}, sum({column}) AS amount,"
-        f" count(DISTINCT recording) FILTER ({column} > 0) AS recordings FROM t GROUP BY 1 ORDER BY amount DESC, key",
+        f"SELECT part, {_described(level)}, coalesce(sum({column}), 0.0) AS amount,"
+        f" count(*) FILTER ({column} > 0) AS recordings"
+        " FROM t JOIN parts USING (recording) GROUP BY ALL ORDER BY amount DESC, key",
+        parts=_parts(groups),
     )
-    found["amount"] = found["amount"].fillna(0.0)
-    if level != "lines":
-        return found.assign(row=np.arange(len(found)), keys=[(key,) for key in found["key"].tolist()])
-    return follow_lines(selection, found)
+    return [
+        _rows_of(each, level, found[(found["part"] == number).to_numpy()].reset_index(drop=True))
+        for number, each in enumerate(groups)
+    ]
+
+
+def sums_by_column(selection: Selection, level: str, columns: Sequence[str]) -> list[pd.DataFrame]:
+    """``row_sums`` of each column: the index is read once for all."""
+    sums = ", ".join(
+        f"coalesce(sum({column}), 0.0) AS amount{at}, count(*) FILTER ({column} > 0) AS recordings{at}"
+        for at, column in enumerate(columns)
+    )
+    found = selection.query(level, f"SELECT {_described(level)}, {sums} FROM t GROUP BY key")
+    own = [name for at in range(len(columns)) for name in (f"amount{at}", f"recordings{at}")]
+    frames = []
+    for at in range(len(columns)):
+        of_it = found.drop(columns=own).assign(amount=found[f"amount{at}"], recordings=found[f"recordings{at}"])
+        of_it = of_it.sort_values(["amount", "key"], ascending=[False, True], ignore_index=True)
+        frames.append(_rows_of(selection, level, of_it))
+    return frames
+
+
+def _described(level: str) -> str:
+    """The columns that tell what a row is."""
+    more = {
+        "lines": ", any_value(line) AS line, any_value(sha256) AS sha256, any_value(source) AS source",
+        "stacks": ", any_value(parent) AS parent",
+    }
+    return f"{LEVELS[level]} AS key, any_value(name) AS name, any_value(file) AS file{more.get(level, '')}"
+
+
+def _parts(groups: Sequence[Selection]) -> pa.Table:
+    """Recordings and the number of the group that each is in."""
+    numbers = np.repeat(np.arange(len(groups)), [len(each) for each in groups])
+    keys = np.concatenate([each.frame["recording"].to_numpy(np.int64) for each in groups])
+    return pa.table({"recording": pa.array(keys, pa.int64()), "part": pa.array(numbers, pa.int64())})
+
+
+def _rows_of(selection: Selection, level: str, found: pd.DataFrame) -> pd.DataFrame:
+    if level == "lines":
+        return follow_lines(selection, found)
+    return found.assign(row=np.arange(len(found)), keys=[(key,) for key in found["key"].tolist()])
 
 
 def amounts_of(selection: Selection, level: str, column: str, places: pd.DataFrame) -> NDArray[np.float64]:
     """The amount of each row of ``places`` in each recording: rows by recordings; 0 where a recording has it not."""
-    pairs = [(key, row) for row, keys in enumerate(places["keys"]) for key in keys]
-    amounts = np.zeros((len(places), len(selection)))
-    if not pairs:
+    return amounts_by_group([selection], selection, level, column, [places])[0]
+
+
+def amounts_by_group(
+    groups: Sequence[Selection], whole: Selection, level: str, column: str, places: Sequence[pd.DataFrame]
+) -> list[NDArray[np.float64]]:
+    """``amounts_of`` of each group, for the places of each: the index is read once for all."""
+    amounts = [np.zeros((len(rows), len(each))) for rows, each in zip(places, groups, strict=True)]
+    wanted = _wanted(places)
+    if not len(wanted):
         return amounts
-    keys, rows = zip(*pairs, strict=True)
-    wanted = pa.table({"key": pa.array(keys, pa.int64()), "row": pa.array(rows, pa.int64())})
+    found = whole.query(
+        level,
+        f"SELECT part, row, recording, sum({column}) AS amount FROM t JOIN parts USING (recording)"
+        f" JOIN wanted USING (part) WHERE t.{LEVELS[level]} = wanted.key AND {column} <> 0 GROUP BY ALL ORDER BY part",
+        wanted=wanted,
+        parts=_parts(groups),
+    )
+    _fill(amounts, found, groups)
+    return amounts
+
+
+def amounts_by_column(
+    selection: Selection, level: str, columns: Sequence[str], places: Sequence[pd.DataFrame]
+) -> list[NDArray[np.float64]]:
+    """``amounts_of`` of each column, for the places of each: the index is read once for all."""
+    amounts = [np.zeros((len(rows), len(selection))) for rows in places]
+    wanted = _wanted(places)
+    if not len(wanted):
+        return amounts
+    value = "CASE part " + " ".join(f"WHEN {at} THEN {column}" for at, column in enumerate(columns)) + " END"
     found = selection.query(
         level,
-        f"SELECT wanted.row AS row, recording, sum({column}) AS amount FROM t JOIN wanted"
-        f" ON t.{LEVELS[level]} = wanted.key GROUP BY 1, 2",
+        f"SELECT part, row, recording, sum({value}) AS amount FROM t JOIN wanted ON t.{LEVELS[level]} = wanted.key"
+        f" WHERE {value} <> 0 GROUP BY ALL ORDER BY part",
         wanted=wanted,
     )
-    places_of = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
-    values = found["amount"].fillna(0.0).to_numpy(np.float64)
-    amounts[found["row"].to_numpy(np.int64), places_of[found["recording"].to_numpy()].to_numpy()] = values
+    _fill(amounts, found, [selection] * len(columns))
     return amounts
+
+
+def _wanted(places: Sequence[pd.DataFrame]) -> pa.Table:
+    """The keys of all places, with the number of the frame and the row that each belongs to."""
+    pairs = [
+        (part, key, row) for part, rows in enumerate(places) for row, keys in enumerate(rows["keys"]) for key in keys
+    ]
+    columns = zip(*pairs, strict=True) if pairs else ((), (), ())
+    arrays = [pa.array(each, pa.int64()) for each in columns]
+    return pa.table(dict(zip(("part", "key", "row"), arrays, strict=True)))
+
+
+def _fill(amounts: Sequence[NDArray[np.float64]], found: pd.DataFrame, sides: Sequence[Selection]) -> None:
+    """Writes rows of part, row, recording and amount, in the order of the parts, into the matrix of each part."""
+    ends = np.searchsorted(found["part"].to_numpy(), np.arange(len(amounts) + 1))
+    rows, recordings, values = (found[name].to_numpy() for name in ("row", "recording", "amount"))
+    for number, (amount, each) in enumerate(zip(amounts, sides, strict=True)):
+        mine = slice(ends[number], ends[number + 1])
+        places_of = pd.Series(np.arange(len(each)), each.frame["recording"].to_numpy())
+        amount[rows[mine], places_of[recordings[mine]].to_numpy()] = values[mine]
 
 
 def with_spans(selection: Selection, per: str | None) -> Selection:
@@ -218,24 +301,21 @@ def weights_of(selection: Selection, metric: Metric, per: str | None = None) -> 
     return np.asarray(selection.frame[metric.whole].fillna(0.0), np.float64)
 
 
-def _frame(selection: Selection, level: str, places: pd.DataFrame, found: Ratios) -> pd.DataFrame:
+def _frame(level: str, places: pd.DataFrame, found: Ratios, everything: pd.DataFrame, of: int) -> pd.DataFrame:
     columns = {"name": places["name"], "file": places["file"]}
     if level == "lines":
         columns |= {"line": places["line"].astype("Int64"), "source": places["source"]}
     if level == "stacks":
-        columns |= {"path": pd.Series(_paths(selection, places["key"].tolist()), dtype=object)}
+        columns |= {"path": pd.Series(_paths(everything, places["key"].tolist()), dtype=object)}
     numbers = {"value": found.value, "low": found.low, "high": found.high, "amount": places["amount"]}
-    counts = {"recordings": places["recordings"].astype("int64"), "of": len(selection)}
+    counts = {"recordings": places["recordings"].astype("int64"), "of": of}
     return pd.DataFrame({**columns, **numbers, **counts})
 
 
-def _paths(selection: Selection, stacks: Sequence[int]) -> list[list[str]]:
-    """The names of the functions of stacks, the outermost first."""
-    known = selection.query(
-        "stacks", "SELECT stack, any_value(parent) AS parent, any_value(name) AS name FROM t GROUP BY 1"
-    )
-    names = dict(zip(known["stack"].tolist(), known["name"].tolist(), strict=True))
-    parents = dict(zip(known["stack"].tolist(), known["parent"].tolist(), strict=True))
+def _paths(rows: pd.DataFrame, stacks: Sequence[int]) -> list[list[str]]:
+    """The names of the functions of stacks, the outermost first; ``rows`` has all stacks."""
+    keys, above = rows["key"].tolist(), rows["parent"].tolist()
+    names, parents = dict(zip(keys, rows["name"].tolist(), strict=True)), dict(zip(keys, above, strict=True))
     paths = []
     for stack in stacks:
         path: list[str] = []

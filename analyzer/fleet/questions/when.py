@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..statistics import FEWEST, ratios
+from ..statistics import FEWEST, pooled, ratios
 from .places import find_place
 from .selection import Selection
-from .top import amounts_of, groups_of, metric_named, weights_of, with_spans
+from .top import amounts_by_group, groups_of, metric_named, weights_of, with_spans
 
 SHUFFLES = 999
 WRONG = 0.01
@@ -56,8 +56,9 @@ def when(
 
     The function is named by its name, or FILE:NAME; FILE:LINE names a line. Groups are in the order of their first
     recordings. The step between two groups is where the two parts of the fleet differ most (the largest t of all
-    steps). How likely that is by chance is found by shuffling the recordings, so that looking at many steps is
-    accounted for. If there is a step, the part before it is looked at in the same way, and so on: the first one counts.
+    steps). How likely that is by chance is found by shuffling the recordings (of 5 hosts or more: the hosts of each
+    group), so that looking at many steps is accounted for. If there is a step, the part before it is looked at in the
+    same way, and so on: the first one counts.
 
     Errors:
         FormatError: there is no such function or label, or the recordings were made in different ways.
@@ -68,8 +69,16 @@ def when(
     selection = with_spans(selection, per)
     level, place = find_place(selection, function, column)
     groups = _in_time([(value, each) for value, each in groups_of(selection, by)])
-    amounts = [amounts_of(each, level, column, place)[0] for _, each, _ in groups]
+    sides = [each for _, each, _ in groups]
+    amounts = [each[0] for each in amounts_by_group(sides, selection, level, column, [place] * len(sides))]
     weights = [weights_of(each, asked, per) for _, each, _ in groups]
+    # Recordings of one host are alike: of a group they are one unit.
+    by_host = selection.hosts >= FEWEST
+    pools = [
+        pooled(amount[None, :], weight, each.units(by_host=by_host))
+        for each, amount, weight in zip(sides, amounts, weights, strict=True)
+    ]
+    amounts, weights = [amount[0] for amount, _ in pools], [weight for _, weight in pools]
     told = [ratios(amount[None, :], weight) for amount, weight in zip(amounts, weights, strict=True)]
     frame = pd.DataFrame(
         {
@@ -105,14 +114,18 @@ def _first_step(amounts: list[_Array], weights: list[_Array]) -> tuple[int | Non
     step, p = _largest_step(amounts, weights)
     first = step
     while first is not None and first > 1:
-        earlier, _ = _largest_step(amounts[:first], weights[:first])
+        earlier, _ = _largest_step(amounts[:first], weights[:first], whole=False)
         if earlier is None:
             break
         first = earlier
     return first, p
 
 
-def _largest_step(amounts: list[_Array], weights: list[_Array]) -> tuple[int | None, float]:
+def _largest_step(amounts: list[_Array], weights: list[_Array], *, whole: bool = True) -> tuple[int | None, float]:
+    """The number of the group after the largest step, if there is one, and its p-value.
+
+    Without ``whole`` shuffling ends as soon as there is none for certain; then the p-value is the least it can be.
+    """
     sizes = np.array([len(each) for each in amounts])
     ends = np.cumsum(sizes)[:-1]
     units, groups = int(sizes.sum()), len(sizes)
@@ -130,6 +143,8 @@ def _largest_step(amounts: list[_Array], weights: list[_Array]) -> tuple[int | N
         shuffled = chance.permuted(np.tile(group, (min(rows, SHUFFLES - start), 1)), axis=1)
         largest = np.where(possible, _steps(_sums(features, shuffled, groups), ends, units), 0.0).max(axis=1)
         as_far += int((largest >= own.max() * (1 - 1e-9)).sum())
+        if not whole and 1 + as_far > WRONG * (SHUFFLES + 1):
+            break
     p = (1 + as_far) / (SHUFFLES + 1)
     return (int(own.argmax()) + 1 if p <= WRONG else None), p
 

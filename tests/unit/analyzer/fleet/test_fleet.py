@@ -137,7 +137,7 @@ def test_nothing_is_read_twice(shop: Path, monkeypatch: pytest.MonkeyPatch) -> N
         read.append(found.path)
         return original(url, options, found, question)
 
-    monkeypatch.setattr(index_module, "read_sums", counted)
+    monkeypatch.setattr(recording_sums, "read_sums", counted)
     pd.testing.assert_frame_equal(fleets.open(str(shop)).top(), first)
     assert read == []
     one(shop / "vb", 20, {2: 100}, labels={"version": "b"})
@@ -233,6 +233,24 @@ def test_damaged_index(shop: Path) -> None:
     (made / "index.json").write_text("[]")
     with pytest.raises(FormatError, match=r"the index .* cannot be read"):
         fleets.open(str(shop))
+
+
+def test_damaged_sums(shop: Path) -> None:
+    found = fleets.open(str(shop))
+    for part in shop.glob(".tachograph/*/functions/*.parquet"):
+        part.write_bytes(b"PAR1 broken PAR1")
+    with pytest.raises(FormatError, match=r"the index .* is damaged \(.*\): remove it$"):
+        found.top()
+
+
+def test_a_folder_whose_name_is_a_pattern(shop: Path, tmp_path: Path) -> None:
+    """DuckDB takes names of files for patterns: such an index is read in another way."""
+    other = shutil.copytree(shop, tmp_path / "[a]*" / "shop")
+    assert not fleets.open(str(other)).select().index.local_files("lines")
+    assert fleets.open(str(shop)).select().index.local_files("lines")
+    for level in ("lines", "stacks"):
+        answers = [fleets.open(str(place)).top(level=level, by="version") for place in (shop, other)]
+        pd.testing.assert_frame_equal(*answers)
 
 
 def test_the_commands(shop: Path) -> None:

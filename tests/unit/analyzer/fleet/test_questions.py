@@ -220,3 +220,18 @@ def test_ranks_and_memory_that_are_not_there(versions: Path) -> None:
         assert result.exit_code == 2
         assert words in result.output
         assert len(result.output.strip().splitlines()) == 1
+
+
+def test_recordings_of_one_host_are_one_unit_of_a_step(tmp_path: Path) -> None:
+    """Hosts differ, and each version ran on one of them ten times: of three hosts a side there is no evidence."""
+    of_version = {"1.1": [(0, 30, 10), (2, 30, 1), (3, 50, 1)], "1.2": [(1, 50, 10), (4, 30, 1), (5, 50, 1)]}
+    number = 0
+    for version, hosts in of_version.items():
+        for host, amount, times in hosts:
+            for _ in range(times):
+                one(tmp_path, number, {2: 100, 3: amount}, host=f"web-{host}", labels={"version": version})
+                number += 1
+    found = fleets.open(str(tmp_path))
+    assert found.when("shop.py:3").attrs["since"] is None
+    few = found.when("shop.py:3", where="host=web-[01]")  # of two hosts recordings are the units
+    assert few.attrs["since"] == "1.2"
