@@ -205,8 +205,8 @@ def ask(fleet: Path, size: int) -> list[Step]:
 
 def replicated(fleet: Path, target: Path, count: int) -> Path:
     """``count`` recordings with an index whose sums are those of ``fleet``, in turn; none is read. Files are links."""
-    from tachograph.analyzer.fleet import recording_sums
     from tachograph.analyzer.fleet import open as open_fleet
+    from tachograph.analyzer.fleet import recording_sums
     from tachograph.analyzer.fleet.index_tables import SCHEMAS
 
     originals = sorted(path for path in fleet.glob("*/*.tacho"))
