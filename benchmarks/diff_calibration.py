@@ -2,10 +2,12 @@
 
     python benchmarks/diff_calibration.py record FOLDER         # about fifteen minutes; goes on where it stopped
     python benchmarks/diff_calibration.py judge FOLDER          # counts verdicts; a table
+    python benchmarks/diff_calibration.py same FOLDER           # only what did not change, five a side in turns
 
 Programs of five kinds (`programs/calibration.py`) are recorded in rounds. A round is six recordings of each kind in
 a row, in which nothing changes; those of the kind `loops` take turns with six in which one function has 5 % more to do.
-In every other round the machine is loaded with two busy processes, and the programs have a low priority.
+In every other round the machine is loaded with two busy processes, and the programs have a low priority; `--no-load`
+is for a machine that is busy with other work anyway.
 """
 
 import json
@@ -44,15 +46,17 @@ def main() -> None:
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--rounds", type=click.IntRange(1), default=6, show_default=True)
-def record(folder: Path, rounds: int) -> None:
+@click.option("--load/--no-load", default=True, show_default=True, help="Busy processes in every other round.")
+@click.option("--changed/--no-changed", default=True, show_default=True, help="Record the changed program as well.")
+def record(folder: Path, rounds: int, load: bool, changed: bool) -> None:
     """Records all rounds; what is there already is left alone."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(rounds):
-        with _load(number % 2 == 1) as loaded:
+        with _load(load and number % 2 == 1) as loaded:
             for kind in KINDS:
                 for turn in range(A_ROUND):
                     _record(folder, kind, "1", number * A_ROUND + turn, loaded)
-                    if kind == "loops":
+                    if changed and kind == "loops":
                         _record(folder, CHANGED, FACTOR, number * A_ROUND + turn, loaded)
 
 
@@ -176,6 +180,19 @@ def judge(folder: Path, pairs: int) -> None:
     for runs in (1, 3, 5, 10):
         _show("5 % more in one function, in turns", runs, pool.count(different(pool, runs, pairs // 2)))
     _show("5 % more in one function, in turns, busy or not", 3, pool.count(different(pool, 3, pairs // 2), anyway=True))
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Recordings a side.")
+@click.option("--pairs", type=click.IntRange(1), default=40, show_default=True, help="Pairs of each kind.")
+def same(folder: Path, runs: int, pairs: int) -> None:
+    """Counts verdicts on programs that did not change, sides in turns, kind by kind."""
+    pool = Pool(folder)
+    print("| kind | runs a side | pairs | unknown | any verdict | CPU slower | --fail-if failed |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for kind in KINDS:
+        _show(kind, runs, pool.count(identical(pool.names(kind), runs, pairs, turns=True)))
 
 
 def _show(what: str, runs: int, count: Count) -> None:

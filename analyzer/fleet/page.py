@@ -28,7 +28,18 @@ from .questions.top import METRICS, Metric, amounts_by_column, sums_by_column, w
 from .statistics import FEWEST, Ratios, pooled, ratios
 
 STYLES = ("page.css", "charts.css", "tables.css", "fleet.css", "print.css")
-SCRIPTS = ("format.js", "dom.js", "frame.js", "data.js", "tables.js", "box_tree.js", "fleet_flame.js", "fleet.js")
+SCRIPTS = (
+    "format.js",
+    "dom.js",
+    "frame.js",
+    "data.js",
+    "tables.js",
+    "syntax.js",
+    "stem.js",
+    "box_tree.js",
+    "fleet_flame.js",
+    "fleet.js",
+)
 
 MOST_OF_A_ROW = 8
 """Recordings with the most of a row that are named with it."""

@@ -263,7 +263,10 @@ def _least(branch: Branch) -> float:
 
 
 def _line_named(where: str, profile: Profile) -> tuple[int, int]:
-    """The file and the number of ``FILE:N``; FILE is a path or the end of one."""
+    """The file and the number of ``FILE:N``; FILE is a path or the end of one.
+
+    Of several such files the one is meant of which this line has anything.
+    """
     name, _, digits = where.replace("\\", "/").rpartition(":")
     if not name or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
         raise FormatError(f"--line '{printable(where, 80)}' is not FILE:N, a file and the number of a line")
@@ -272,6 +275,10 @@ def _line_named(where: str, profile: Profile) -> tuple[int, int]:
     found = found or [number for number, path in enumerate(paths) if path.endswith(f"/{name.removeprefix('./')}")]
     if not found:
         raise FormatError(f"no recorded file is '{printable(name, 80)}'")
+    if len({paths[number] for number in found}) > 1:
+        lines = zip(profile.frames.lines["file_id"].tolist(), profile.frames.lines["line"].tolist(), strict=True)
+        charged = {file for file, line in lines if line == int(digits)}
+        found = [number for number in found if number in charged] or found
     if len({paths[number] for number in found}) > 1:
         several = ", ".join(printable(paths[number], 80) for number in found[:3])
         raise FormatError(f"'{printable(name, 80)}' may be several files: {several}")

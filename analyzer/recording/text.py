@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 MAX_NAME = 300
@@ -9,6 +10,8 @@ MAX_NAME = 300
 
 MAX_SOURCE_LINE = 500
 """Characters of a source line that are shown or put into JSON."""
+
+_INSTALLED = re.compile(r".*/(?:(?:site|dist)-packages|(?:lib|lib64|Lib)/(?:python|pypy)\d+\.\d+t?)/(?=[^/])")
 
 _DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -34,6 +37,12 @@ def printable(text: str, limit: int = MAX_NAME) -> str:
 def source_line(text: str) -> str:
     """One line of source code, made printable, without its line end."""
     return printable(text.rstrip("\r\n"), MAX_SOURCE_LINE)
+
+
+def within_package(path: str) -> str:
+    """A path of an installed package or of the standard library from the package on; any other path as it is."""
+    found = _INSTALLED.match(path)
+    return path[found.end() :] if found else path
 
 
 def shorten_left(text: str, width: int) -> str:

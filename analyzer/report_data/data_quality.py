@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..profile.profile import Profile
+from ..profile.profile import Profile, Totals
 from ..recording.quality import Cause
 from .numbers import counted, percent, seconds, size
 
@@ -84,6 +84,12 @@ def unsampled_share(profile: Profile) -> float:
     return (totals.unsampled_s or 0.0) / whole if whole > 0 else 0.0
 
 
+def without_processor(totals: Totals) -> float | None:
+    """Seconds for which the main threads were ready and had no processor; None if that is little, or not known."""
+    waited = totals.main_cpu_wait_s
+    return waited if waited and waited > CPU_WAIT_SHARE * totals.main_s else None
+
+
 def remarks(profile: Profile) -> Iterator[str]:
     """What the totals show that a reader should know, where it matters."""
     totals, unsampled = profile.totals, unsampled_share(profile)
@@ -95,7 +101,7 @@ def remarks(profile: Profile) -> Iterator[str]:
             f"{percent(unsampled)} % of the CPU time ({seconds(totals.unsampled_s)}) is in no sample: threads shorter"
             f" than the interval, and the last moments of the others{shares}"
         )
-    waited = totals.main_cpu_wait_s
-    if waited and waited > CPU_WAIT_SHARE * totals.main_s:
+    waited = without_processor(totals)
+    if waited is not None:
         mains = "main thread" if totals.processes <= 1 else "main threads"
         yield f"the {mains} waited {seconds(waited)} for a processor: the machine was busy"

@@ -17,7 +17,18 @@ from .page import asset, render
 from .payload import Names
 
 STYLES = ("page.css", "charts.css", "tables.css", "diff.css", "print.css")
-SCRIPTS = ("format.js", "dom.js", "frame.js", "data.js", "tables.js", "box_tree.js", "diff_flame.js", "diff.js")
+SCRIPTS = (
+    "format.js",
+    "dom.js",
+    "frame.js",
+    "data.js",
+    "tables.js",
+    "syntax.js",
+    "stem.js",
+    "box_tree.js",
+    "diff_flame.js",
+    "diff.js",
+)
 METRICS = (
     "cpu",
     "python",

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...profile.profile import Profile
-from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
+from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict, without_processor
 from ...report_data.headline import first_waiting, pool_facts, touched_text
 from ...report_data.numbers import percent, seconds, size
 from ..terminal.header import GC_SHARE, processes
@@ -68,6 +68,9 @@ def _figures(profile: Profile) -> list[dict[str, Any]]:
             share += f" of {totals.processes:,} processes" if waiting.main else f" of {waiting.threads:,} threads"
         label = f"{'main ' if waiting.main else ''}thread{'s wait' if several else ' waits'}"
         figures.append(_figure(label, seconds(waiting.seconds), share))
+    lacked = without_processor(totals)
+    if lacked is not None:
+        figures.append(_figure("no processor", seconds(lacked), "the machine was busy"))
     if memory is not None and memory.peak_bytes is not None:
         resident = None
         if memory.resident_peak_bytes is not None:

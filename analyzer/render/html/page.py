@@ -37,6 +37,7 @@ SCRIPTS = (
     "source.js",
     "calls.js",
     "lines.js",
+    "stem.js",
     "flame_tree.js",
     "flame.js",
     "memory.js",

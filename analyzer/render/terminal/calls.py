@@ -12,8 +12,8 @@ from rich.text import Text
 from ...profile.call_branches import Branch, LineCalls
 from ...profile.profile import Profile
 from ...recording.native_names import short_name
-from ...recording.text import shorten_left
-from ...report_data.numbers import percent, seconds, short_seconds, short_size
+from ...recording.text import shorten_left, within_package
+from ...report_data.numbers import counted, percent, seconds, short_seconds, short_size
 from .style import COLOURS, Style
 
 MIN_SHARE = 0.01
@@ -122,20 +122,22 @@ def _print_rows(
     """Prints the branches with enough of ``weight``, of which there is ``whole``, with ``cells`` in front."""
     limit = MAX_ROWS if top is None else top
     least = 0.0 if top is not None else MIN_SHARE * whole
+    there = sum(1 for _ in _rows(branches, least, weight))
     wanted = sorted((weight(each) for root in branches for _, each in root.walk()), reverse=True)[:limit]
     least = max(least, wanted[-1] if len(wanted) == limit else 0.0)
-    written = left_out = 0
+    written = 0
     for depth, chain in _rows(branches, least, weight):
         if written >= limit or depth > MAX_DEPTH:
-            left_out += 1
             continue
         written += 1
         text = cells(chain).append("  " * depth)
         text.append_text(_names(chain, style, max(20, console.width - text.cell_len - 1)))
         text.truncate(console.width, overflow="ellipsis")
         style.print(console, text)
-    if left_out:
-        console.print(Text(f"{'':>18}and {left_out} more rows (--top shows more, --json all)", "dim"))
+    if there > written:
+        console.print(
+            Text(f"{'':>18}and {counted(there - written, 'more rows')} (--top shows more, --json all)", "dim")
+        )
     console.print()
 
 
@@ -164,7 +166,7 @@ def _rows(
 def _names(chain: list[Branch], style: Style, room: int) -> Text:
     first, last = chain[0], chain[-1]
     if first.language != "native":
-        where = "" if first.file is None else f"{first.file}:{first.line}"
+        where = "" if first.file is None else f"{within_package(first.file)}:{first.line}"
         text = Text(first.name, "" if first.language else "italic")
         return text.append("  ").append(shorten_left(where, max(8, room - text.cell_len - 2)), "dim") if where else text
     # A library without names stands for all of its functions.

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ...profile.profile import Profile, Totals
 from ...recording.text import printable
-from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict
+from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict, without_processor
 from ...report_data.headline import first_waiting, pool_facts, touched_text
 from ...report_data.numbers import percent, seconds, size
 from .style import COLOURS, NAMES, Style
@@ -90,10 +90,12 @@ def _numbers(profile: Profile, style: Style) -> Text:
     cores = (
         f" ({totals.cpu_s / totals.wall_s:.1f} cores)" if totals.wall_s and totals.cpu_s > 1.05 * totals.wall_s else ""
     )
+    lacked = without_processor(totals)
     facts = [
         (seconds(totals.wall_s), "wall"),
         (f"{seconds(totals.cpu_s)} CPU{cores}", ""),
         (seconds(waiting.seconds), f"waiting in {whose}") if waiting.seconds is not None else None,
+        (seconds(lacked), "without a processor") if lacked is not None else None,
         _count(totals.threads, "thread"),
         processes(totals),
         _count(totals.samples, "sample"),

@@ -28,12 +28,14 @@ def native_lines(
 ) -> Iterator[Text]:
     """The table; nothing if native code took no time.
 
-    It is ranked by the time that does not count as Python's: the interpreter's own functions run for Python code.
+    Functions are chosen by the time that does not count as Python's (the interpreter's own functions run for Python
+    code), and sorted by the time that is shown.
     """
     frame = profile.frames.native_functions
     own = np.maximum(frame["cpu_s"] - np.nan_to_num(frame["python_s"]), 0.0)
     order = np.argsort(-own, kind="stable")
-    frame = frame.take(order[own[order] >= MIN_SHARE * profile.totals.cpu_s][:MAX_FUNCTIONS])
+    chosen = order[own[order] >= MIN_SHARE * profile.totals.cpu_s][:MAX_FUNCTIONS]
+    frame = frame.take(chosen[np.argsort(-frame["cpu_s"][chosen], kind="stable")])
     if not len(frame) or profile.totals.cpu_s <= 0:
         return
     yield title("Native functions", "in part of the time above" if profile.paths.recorded else "callers not recorded")

@@ -126,6 +126,28 @@ def test_a_line_and_what_it_called(made: Made) -> None:
     ]
 
 
+def test_of_files_of_one_name_the_one_with_time_on_the_line_is_meant(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "run.tacho")
+    own, library = builder.file("/srv/main.py"), builder.file(NUMPY + "main.py")
+    main, other = builder.code(own, "main", 1), builder.code(library, "other", 1)
+    builder.cpu(builder.stack((main, 2), (other, 7)), 10)
+    with Recording(builder.write()) as recording:
+        profiles = {scope: build_profile(recording, Question(scope=scope)) for scope in ("project", "all")}
+    assert line_calls(profiles["project"], "main.py:3").file == "/srv/main.py"
+    assert line_calls(profiles["all"], "main.py:8").file == NUMPY + "main.py"
+    with pytest.raises(FormatError, match="may be several files"):
+        line_calls(profiles["project"], "main.py:4")
+
+
+def test_the_report_says_how_to_look_into_libraries(made: Made) -> None:
+    """Line 3 has 55 % of the time, in numpy; what it calls can be looked at."""
+    runner, path = CliRunner(), str(made.builder.write())
+    told = "most of the time is in libraries that main.py:3 calls: --line main.py:3 shows what"
+    assert told in " ".join(runner.invoke(analyze, [path, "--scope", "project"]).output.split())
+    for options in (["--scope", "all"], ["--scope", "project", "--memory"], ["--scope", "numpy"]):
+        assert "most of the time is in libraries" not in runner.invoke(analyze, [path, *options]).output
+
+
 def test_calls_of_functions_in_scope_are_not_the_line_s(made: Made) -> None:
     assert shown([line_calls(made.profile(scope="project"), "srv/main.py:5").whole]) == [(0, "", 2, 2)]
 
@@ -159,6 +181,8 @@ def test_commands(made: Made, tmp_path: Path) -> None:
     tree = runner.invoke(analyze, [path, "--tree"]).output
     assert "qs<>  numpy/_umath  (20% guessed)" in tree
     assert "builtin_sorted  python3.13" in tree
+    assert "sort  numpy/fromnumeric.py:900" in tree
+    assert "and 5 more rows" in runner.invoke(analyze, [path, "--tree", "--top", "2"]).output
     line = runner.invoke(analyze, [path, "--line", "main.py:3"]).output
     assert "array_sort → qs<>  numpy/_umath" in line
     assert "55 ms of CPU time, 55.0 % of all" in line

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from tachograph.analyzer.profile.profile import Profile
 from tachograph.analyzer.recording.quality import Loss
+from tachograph.analyzer.render.html.head import summary
+from tachograph.analyzer.render.terminal.report import report_lines
 from tachograph.analyzer.report_data.data_quality import Verdict, remarks, verdict
 from tachograph.analyzer.report_data.report_data import ReportData
 from unit.analyzer.recordings import Builder
@@ -48,3 +51,15 @@ def test_much_time_without_samples_is(profile: Profile) -> None:
     assert verdict(profile) == Verdict(good=False, text="80.0 % of the CPU time is in no sample")
     (remark,) = remarks(profile)
     assert "--interval" in remark
+
+
+@pytest.mark.parametrize(("lacked", "told"), [(49.5, True), (0.2, False), (None, False)])
+def test_time_without_a_processor_stands_beside_the_other_times(
+    profile: Profile, lacked: float | None, told: bool
+) -> None:
+    totals = replace(profile.totals, wall_s=60.0, main_cpu_wait_s=lacked)
+    profile = replace(profile, totals=totals)
+    head = "\n".join(line.plain for line in report_lines(profile, Console(width=120)))
+    assert ("49.5 s without a processor" in head) == told
+    figures = {figure["label"]: figure["value"] for figure in summary(profile)["figures"]}
+    assert figures.get("no processor") == ("49.5 s" if told else None)

@@ -9,6 +9,8 @@ class BoxTree {
     this.parent = parent;
     this.found = found;
     this.zoomed = -1;
+    this.folded = true;
+    this.stems = new Stems();
     this.boxes = [];
     this.children = new Map();
     parent.forEach((above, node) => {
@@ -29,7 +31,8 @@ class BoxTree {
   }
 
   below(...bar) {
-    return [el("div", { class: "flamebar" }, ...bar), this.crumb, el("div", { class: "flamebox" }, this.box)];
+    this.toggle = stemToggle(this.folded, (folded) => this.foldStems(folded));
+    return [el("div", { class: "flamebar" }, ...bar, this.toggle), this.crumb, el("div", { class: "flamebox" }, this.box)];
   }
 
   zoom(node) {
@@ -37,14 +40,31 @@ class BoxTree {
     this.draw();
   }
 
+  foldStems(folded) {
+    this.folded = folded;
+    this.toggle.firstChild.checked = folded;
+    this.draw();
+  }
+
+  // The callers that all of what they call have in common, as they are drawn.
+  findStems() {
+    const whole = this.sum(this.callees(-1));
+    const wide = (node) => this.callees(node).filter((each) => this.width(each) >= BOX_LEAST * whole);
+    const found = new Stems(wide(-1).filter((each) => this.width(each) >= STEM_WIDTH * whole), wide, (node) => this.width(node));
+    this.toggle.hidden = !found.any;
+    this.stems = this.folded ? found : new Stems();
+    if (this.stems.shown(this.zoomed) !== this.zoomed || this.stems.frames.has(this.zoomed)) this.zoomed = -1;
+  }
+
   draw() {
+    this.findStems();
     const tops = this.zoomed < 0 ? this.callees(-1) : [this.zoomed];
     const whole = this.sum(tops);
     const elements = [];
     this.boxes = [];
     let depth = 0;
     const above = [];
-    for (let node = this.zoomed < 0 ? -1 : this.parent[this.zoomed]; node >= 0; node = this.parent[node]) above.unshift(node);
+    for (let node = this.zoomed < 0 ? -1 : this.parent[this.zoomed]; node >= 0; node = this.parent[node]) if (this.stems.shown(node) === node) above.unshift(node);
     above.forEach((node) => elements.push(this.drawBox(node, 0, 1, depth++, true)));
     const left = [[tops, 0, depth]];
     while (left.length && whole > 0) {
@@ -55,7 +75,7 @@ class BoxTree {
         if (width >= BOX_LEAST) {
           elements.push(this.drawBox(node, x, width, level, false));
           depth = Math.max(depth, level + 1);
-          if (this.children.has(node)) left.push([this.children.get(node), x, level + 1]);
+          left.push([this.callees(this.stems.end(node)), x, level + 1]);
         }
         x += width;
       }
@@ -67,27 +87,34 @@ class BoxTree {
   }
 
   drawBox(node, x, width, level, around) {
-    const name = this.name(node);
+    const stem = this.stems.frames.get(node);
+    const named = (frame) => this.name(frame);
+    const name = stem ? stemName(stem, named) : this.name(node);
     const { kind, label, style, about } = this.look(node);
     const wide = width > 0.02;
     const element = el("button", {
-      type: "button", role: "treeitem", tabindex: "-1", "aria-level": level + 1, "aria-label": label,
-      class: `box ${kind} ${this.found(node) ? "found" : ""} ${around ? "around" : ""} ${wide ? "named" : ""}`,
+      type: "button", role: "treeitem", tabindex: "-1", "aria-level": level + 1, "aria-label": stem ? `${name}: ${label}` : label,
+      class: `box ${kind} ${(stem || [node]).some((frame) => this.found(frame)) ? "found" : ""} ${around ? "around" : ""} ${wide ? "named" : ""}`,
       style: { left: `${x * 100}%`, width: `${width * 100}%`, top: `${level * BOX_ROW}px`, ...style },
       onclick: () => {
         byId("tip").hidden = true;
-        this.zoom(node === this.zoomed ? this.parent[node] : node);
+        if (stem) this.foldStems(false);
+        else this.zoom(node === this.zoomed ? this.parent[node] : node);
         const shown = this.boxes.find((each) => each.node === node);
         if (shown) shown.element.focus({ preventScroll: true });
       },
     }, wide ? el("span", {}, name) : "");
-    tip(element, about);
+    tip(element, () => {
+      const told = about();
+      if (stem) told.append(stemList(stem, named));
+      return told;
+    });
     this.boxes.push({ element, node });
     return element;
   }
 
   keyed(event) {
-    const { parent } = this;
+    const { parent, stems } = this;
     if (event.key === "Escape" && this.zoomed >= 0) {
       this.zoom(parent[this.zoomed]);
       return;
@@ -98,8 +125,8 @@ class BoxTree {
     const siblings = this.boxes.filter((each) => parent[each.node] === parent[here.node]);
     const at = siblings.indexOf(here);
     const next = {
-      ArrowUp: this.boxes.find((each) => each.node === parent[here.node]),
-      ArrowDown: this.boxes.find((each) => parent[each.node] === here.node),
+      ArrowUp: this.boxes.find((each) => each.node === stems.shown(parent[here.node])),
+      ArrowDown: this.boxes.find((each) => parent[each.node] === stems.end(here.node)),
       ArrowRight: siblings[at + 1],
       ArrowLeft: siblings[at - 1],
     }[event.key];

@@ -142,7 +142,7 @@ class DiffPage {
         cell: (row) => el("span", { class: "code", title: row.path }, row.path ? `${shortPath(row.path)}:${row.line ?? "?"}` : "no line") });
     }
     columns.push({ id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label,
-      cell: (row) => [name !== "files" && row.path && el("span", { class: "at code" }, `${shortPath(row.path)}:${row.line ?? "?"}`), el("span", { class: name === "files" ? "code path" : "code", title: row.before && row.before !== row.label ? `before: ${row.before}` : "" }, row.label),
+      cell: (row) => [name !== "files" && row.path && el("span", { class: "at code" }, `${shortPath(row.path)}:${row.line ?? "?"}`), el("span", { class: name === "files" ? "code path" : "code", title: row.before && row.before !== row.label ? `before: ${row.before}` : "" }, row.code ? coloured(codePieces(row.code)) : row.label),
         row.status !== "same" && el("span", { class: "status" }, row.status)] });
     return columns;
   }
@@ -153,8 +153,9 @@ class DiffPage {
     for (const [name, table] of Object.entries(this.tables)) {
       const rows = this.data[name].rows.map((row, id) => {
         const path = text(row.file);
-        const label = name === "files" ? path : name === "lines" ? text(row.source).trim() || text(row.base_source).trim() || text(row.function) : text(row.function);
-        return { ...row, id, order: id, path, label, module: text(row.module), before: text(row.base_source).trim() };
+        const code = name === "lines" ? text(row.source).trim() || text(row.base_source).trim() : "";
+        const label = code || (name === "files" ? path : text(row.function));
+        return { ...row, id, order: id, path, code, label, module: text(row.module), before: text(row.base_source).trim() };
       }).filter((row) => row.values[this.metric])
         .filter((row) => !this.search || [row.path, row.label, row.module].some((each) => each.toLowerCase().includes(this.search.toLowerCase())));
       this.reach[name] = Math.max(1e-12, ...rows.map((row) => Math.abs(row.values[this.metric].difference || 0))) * 1.15;

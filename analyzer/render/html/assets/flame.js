@@ -29,6 +29,7 @@ class FlameGraph {
     this.metrics = Object.keys(METRICS).filter((name) => METRICS[name].parts.some((part) => recorded.has(part)));
     this.metric = this.metrics.find((name) => this.total(name) > 0) || "cpu";
     const peak = Object.keys(MOMENTS).find((name) => this.data.flame.held[name]);
+    this.folded = true;
     this.options = { inverted: false, fold: false, python: false, held: { when: peak || "moment", moment: this.state.to } };
     this.zoomed = null;
     this.box = el("div", { class: "flame", role: "tree", "aria-label": "Flame graph" });
@@ -47,7 +48,7 @@ class FlameGraph {
       this.rebuild();
     });
     section("flame", "Flame graph", "Width is the amount; callers stand above what they call. Click to look closer, Escape to go back.").append(
-      el("div", { class: "flamebar" }, picks, this.moments(), checks), this.crumb, el("div", { class: "flamebox" }, this.box));
+      el("div", { class: "flamebar" }, picks, this.moments(), checks, (this.toggle = stemToggle(this.folded, (folded) => this.foldStems(folded)))), this.crumb, el("div", { class: "flamebox" }, this.box));
     this.box.addEventListener("keydown", (event) => this.keyed(event));
     state.listen((changed) => {
       if (changed.includes("moment")) this.pick(state.moment === null ? Object.keys(this.data.flame.held)[0] || "moment" : "moment");
@@ -93,7 +94,18 @@ class FlameGraph {
     let place = this.root;
     for (const code of path) place = place && place.byCode.get(code);
     this.zoomed = place && place !== this.root && place.value > 0 ? place : null;
+    const wide = (frame) => frame.children.filter((each) => each.value >= MIN_WIDTH * this.root.value);
+    const found = this.options.inverted ? new Stems() : new Stems(wide(this.root).filter((each) => each.value >= STEM_WIDTH * this.root.value), wide, (frame) => frame.value);
+    this.toggle.hidden = !found.any;
+    this.stems = this.folded ? found : new Stems();
+    if (this.stems.shown(this.zoomed) !== this.zoomed) this.zoomed = null;
     this.draw();
+  }
+
+  foldStems(folded) {
+    this.folded = folded;
+    this.toggle.firstChild.checked = folded;
+    this.rebuild();
   }
 
   path(place) {
@@ -116,7 +128,7 @@ class FlameGraph {
     this.boxes = [];
     const drawn = [];
     let depth = 0;
-    for (let above = this.zoomed && this.zoomed.parent; above && above.parent; above = above.parent) drawn.unshift(above);
+    for (let above = this.zoomed && this.zoomed.parent; above && above.parent; above = above.parent) if (this.stems.shown(above) === above) drawn.unshift(above);
     const ancestors = drawn.map((place) => this.drawBox(place, 0, 1, depth++, true));
     const left = this.zoomed ? [[top, 0, depth]] : this.spread(top, 0, depth - 1, top.value);
     const elements = [...ancestors];
@@ -136,7 +148,7 @@ class FlameGraph {
 
   spread(place, x, level, whole) {
     const result = [];
-    for (const each of place.children) {
+    for (const each of this.stems.end(place).children) {
       const width = each.value / whole;
       if (width >= MIN_WIDTH) result.push([each, x, level + 1]);
       x += width;
@@ -145,8 +157,9 @@ class FlameGraph {
   }
 
   drawBox(place, x, width, level, around) {
-    const told = this.describe(place.code);
-    const found = this.state.search && this.state.matches(told.full || told.name, told.file || told.module);
+    const stem = this.stems.frames.get(place);
+    const told = stem ? { name: stemName(stem, (frame) => this.describe(frame.code).name), special: true } : this.describe(place.code);
+    const found = this.state.search && (stem || [place]).some((frame) => this.matches(frame));
     const hue = METRICS[this.metric].hue;
     const share = this.root.value > 0 ? place.value / this.root.value : 0;
     const text = `${told.name}, ${percent(share) || "0"} %, ${METRICS[this.metric].show(place.value)}`;
@@ -154,7 +167,7 @@ class FlameGraph {
       type: "button", role: "treeitem", tabindex: "-1", "aria-label": text, "aria-level": level + 1,
       class: `box ${place.code === KERNEL ? "kernel" : told.special ? "special" : told.module ? "native" : told.inside ? "own" : "other"} ${found ? "found" : ""} ${around ? "around" : ""} ${width > 0.02 ? "named" : ""}`,
       style: { left: `${x * 100}%`, width: `${width * 100}%`, top: `${level * ROW}px`, ...(hue ? { "--hue": `var(${hue})` } : {}) },
-      onclick: () => this.zoom(place === this.zoomed ? place.parent : place),
+      onclick: () => (stem ? this.unfold(place) : this.zoom(place === this.zoomed ? place.parent : place)),
     }, width > 0.02 ? el("span", {}, told.name) : "");
     if (this.metric === "cpu" && place.parts && width >= MIN_STRIP) {
       let at = 0;
@@ -165,7 +178,11 @@ class FlameGraph {
         at += size;
       });
     }
-    tip(element, () => this.about(place, told));
+    tip(element, () => {
+      const about = this.about(place, told);
+      if (stem) about.append(stemList(stem, (frame) => this.describe(frame.code).name));
+      return about;
+    });
     this.boxes.push({ element, place });
     return element;
   }
@@ -185,7 +202,22 @@ class FlameGraph {
     return box;
   }
 
+  matches(place) {
+    const told = this.describe(place.code);
+    return this.state.matches(told.full || told.name, told.file || told.module);
+  }
+
+  // Draws the frames of all stems one below the other, and looks at the first of this one.
+  unfold(place) {
+    byId("tip").hidden = true;
+    this.foldStems(false);
+    const shown = this.boxes.find((each) => each.place === place);
+    if (shown) this.focus(shown.element);
+  }
+
   zoom(place) {
+    place = place && this.stems.shown(place);
+    if (place && this.stems.frames.has(place)) place = null;
     this.zoomed = place && place.parent ? place : null;
     byId("tip").hidden = true;
     this.draw();
@@ -211,7 +243,7 @@ class FlameGraph {
     const { place } = here;
     const siblings = place.parent ? place.parent.children : [];
     const at = siblings.indexOf(place);
-    const next = { ArrowUp: place.parent, ArrowDown: place.children[0], ArrowRight: siblings[at + 1], ArrowLeft: siblings[at - 1] }[event.key];
+    const next = { ArrowUp: this.stems.shown(place.parent), ArrowDown: this.stems.end(place).children[0], ArrowRight: siblings[at + 1], ArrowLeft: siblings[at - 1] }[event.key];
     if (event.key.startsWith("Arrow")) event.preventDefault();
     const shown = next && this.boxes.find((each) => each.place === next);
     if (shown) this.focus(shown.element);
@@ -223,8 +255,7 @@ class FlameGraph {
     const left = [top];
     while (left.length) {
       const place = left.pop();
-      const told = place.code === null ? null : this.describe(place.code);
-      if (told && this.state.matches(told.full || told.name, told.file || told.module)) sum += place.value;
+      if (place.code !== null && this.matches(place)) sum += place.value;
       else left.push(...place.children);
     }
     return sum;

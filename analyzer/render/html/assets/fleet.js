@@ -48,7 +48,7 @@ class FleetPage {
       { id: "amount", title: "in all", class: "wide", value: (row) => row.amount, cell: (row) => this.amount(row.amount) },
       { id: "recordings", title: "recordings", value: (row) => row.recordings, cell: (row) => [count(row.recordings), el("small", {}, ` of ${count(this.data.of)}`)] },
       { id: "place", title: name === "lines" ? "line" : "file", kind: "text", class: "place", value: (row) => `${row.path}:${String(row.line ?? 0).padStart(7)}`, cell: (row) => el("span", { class: "code", title: row.path }, this.place(row)) },
-      { id: "label", title: name === "lines" ? "source" : "function", kind: "text", class: "grow", value: (row) => row.label, cell: (row) => [el("span", { class: "at code" }, this.place(row)), el("span", { class: "code" }, row.label)] },
+      { id: "label", title: name === "lines" ? "source" : "function", kind: "text", class: "grow", value: (row) => row.label, cell: (row) => [el("span", { class: "at code" }, this.place(row)), el("span", { class: "code" }, row.code ? coloured(codePieces(row.code)) : row.label)] },
     ];
   }
 
@@ -87,7 +87,8 @@ class FleetPage {
       byId(name).querySelector(".hint").textContent = hint;
       table.show(rows.map((row, id) => {
         const full = this.text(row.name);
-        return { ...row, id: `${this.metric}-${id}`, order: id, path: this.text(row.file), full, label: name === "lines" ? this.text(row.source).trim() || full : full };
+        const code = name === "lines" ? this.text(row.source).trim() : "";
+        return { ...row, id: `${this.metric}-${id}`, order: id, path: this.text(row.file), full, code, label: code || full };
       }).filter((row) => this.matches(row.path, row.label, row.full)));
     }
     this.recordings.show(this.data.recordings.map((row, id) => ({ ...row, id, order: id })).filter((row) => this.matches(...["path", "host", "program", "labels", "created"].map((name) => this.text(row[name])))));

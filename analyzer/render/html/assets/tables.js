@@ -25,6 +25,7 @@ class Table {
     this.table = el("table", { class: "data", "aria-label": label }, el("thead", {}, el("tr", {}, this.heads)), this.body);
     this.after = el("div", { class: "more" });
     this.element = el("div", { class: "scroll" }, this.table, this.after);
+    new ResizeObserver(() => this.fit()).observe(this.element);
   }
 
   head(column) {
@@ -44,7 +45,9 @@ class Table {
   // Shows rows in the chosen order. Rows that were open stay open.
   show(rows) {
     this.rows = rows;
+    const before = this.folded;
     this.folded = new Set(this.columns.filter((column) => column.has && !rows.some(column.has)));
+    if (!before || before.size !== this.folded.size) requestAnimationFrame(() => this.fit());
     // Rows that hardly matter wait until they are asked for.
     if (this.matters && !this.more) this.shown = Math.min(this.first, Math.max(LEAST_ROWS, rows.filter(this.matters).length));
     const column = this.columns.find((each) => each.id === this.sort.id) || this.columns[0];
@@ -76,6 +79,13 @@ class Table {
       this.after.append(el("button", { type: "button", class: "quiet", onclick: () => { this.shown += MORE_ROWS; this.more = true; this.draw(); } },
         left > MORE_ROWS ? `Show ${count(MORE_ROWS)} more of ${count(left)}` : left > 1 ? `Show the other ${count(left)}` : "Show one more"));
     }
+  }
+
+  // Columns of the second rank go where there is no room for them, curves first.
+  fit() {
+    const { classList } = this.table;
+    classList.remove("tight", "tighter");
+    for (const next of ["tight", "tighter"]) if (this.element.scrollWidth > this.element.clientWidth) classList.add(next);
   }
 
   drawRow(row) {
