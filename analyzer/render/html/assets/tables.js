@@ -81,11 +81,12 @@ class Table {
     }
   }
 
-  // Columns of the second rank go where there is no room for them, curves first.
+  // Columns of the second rank go where there is no room for them, curves first; then places are cut.
   fit() {
     const { classList } = this.table;
-    classList.remove("tight", "tighter");
-    for (const next of ["tight", "tighter"]) if (this.element.scrollWidth > this.element.clientWidth) classList.add(next);
+    const steps = ["tight", "tighter", "tightest"];
+    classList.remove(...steps);
+    for (const next of steps) if (this.element.scrollWidth > this.element.clientWidth) classList.add(next);
   }
 
   drawRow(row) {
