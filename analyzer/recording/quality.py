@@ -14,6 +14,9 @@ from .text import printable
 NAMED = 3
 """Processes that are named where something was lost in several."""
 
+_UNTIL_THE_END = frozenset({"ends_uncopied"})
+"""What is no loss while the program runs: its last second of records is copied a moment later."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loss:
@@ -82,7 +85,7 @@ def read_quality(recording: Recording, processes: Mask | None = None) -> Quality
     losses = []
     for entry in recording.manifest.quality:
         name, count, process = str(entry["loss"]), int(entry["count"]), entry.get("process")
-        if count <= 0 or not _asked_for(process, processes):
+        if count <= 0 or not _asked_for(process, processes) or (name in _UNTIL_THE_END and recording.being_written):
             continue
         spec = known.get(name)
         losses.append(

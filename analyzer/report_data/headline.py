@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from ..profile.call_branches import line_calls
 from ..profile.profile import Profile, Totals
+from ..samples.scope import ALL
 from .numbers import percent, seconds, size
 
 LEAST_SHARE = 0.005
 """Native threads are mentioned if they used this part of the CPU time."""
+
+MOST = 0.5
+"""A line with this part of the time is looked into."""
 
 TOUCHED = 0.95
 """What of the peak had been touched is mentioned if it is less than this part."""
@@ -70,3 +77,18 @@ def touched_text(profile: Profile) -> str | None:
     if held is None or touched is None or touched >= TOUCHED * held:
         return None
     return f"{size(round(touched))} of it touched"
+
+
+def library_caller(profile: Profile) -> str | None:
+    """The line, as ``file.py:21``, that has most of the time and spends it in libraries of Python; None without one."""
+    lines = profile.frames.lines
+    if profile.scope == ALL or not len(lines):
+        return None
+    row = lines.row(int(np.argmax(np.nan_to_num(lines["cpu_s"]))))
+    if row["line"] is None or not row["cpu_share"] >= MOST:
+        return None
+    called = line_calls(profile, f"{row['file']}:{row['line']}").whole
+    libraries = (each for each in called.children if any(below.language == "python" for _, below in each.walk()))
+    if sum(each.cpu_s for each in libraries) < MOST * called.cpu_s:
+        return None
+    return f"{row['file'].rpartition('/')[2]}:{row['line']}"

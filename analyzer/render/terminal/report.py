@@ -12,18 +12,17 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from ...profile.call_branches import line_calls
 from ...profile.profile import Profile
 from ...recording.frame import Row as Values
 from ...recording.question_options import Sort
 from ...recording.text import shorten_left
 from ...report_data.advice.suggestion import Suggestion
 from ...report_data.advice.table import Advice
+from ...report_data.headline import library_caller
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
 from ...report_data.other_code import other_functions
 from ...report_data.row_labels import MEANING, OUT_OF_SCOPE, off_line_title, scope_text
-from ...samples.scope import ALL
 from .call_section import call_lines
 from .header import header, indented
 from .leaks import leak_lines
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 MIN_WIDTH = 60
 MAX_FUNCTIONS = 10
 MAX_THREADS = 12
-MOST = 0.5
-"""A line with this part of the time is looked into."""
 
 
 def show(
@@ -140,14 +137,8 @@ class Report:
 
     def _into_libraries(self) -> Iterator[Text]:
         """How to see what most of the time is spent in, if that is the libraries that one line calls."""
-        lines = self._profile.frames.lines
-        row = lines.row(int(np.argmax(np.nan_to_num(lines["cpu_s"]))))
-        if self._profile.scope == ALL or row["line"] is None or row["cpu_share"] < MOST:
-            return
-        place = f"{row['file'].rpartition('/')[2]}:{row['line']}"
-        called = line_calls(self._profile, f"{row['file']}:{row['line']}").whole
-        libraries = (each for each in called.children if any(below.language == "python" for _, below in each.walk()))
-        if sum(each.cpu_s for each in libraries) < MOST * called.cpu_s:
+        place = library_caller(self._profile)
+        if place is None:
             return
         told = (
             f"most of the time is in libraries that {place} calls: --line {place} shows what, --scope all their lines"

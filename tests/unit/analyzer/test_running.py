@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tachograph.analyzer import Recording
 from tachograph.analyzer.commands import analyze
 from tachograph.analyzer.commands.common import find_recording
+from tachograph.analyzer.recording.quality import read_quality
 from tachograph.analyzer.recording.running import is_being_written
 from tachograph.format import FormatError, open_container
 from tachograph.recorder.collect.running import note_recorder
@@ -48,6 +50,17 @@ def test_a_recording_whose_program_lives_is_being_written(tmp_path: Path, sleepe
     sleeper.wait()
     with open_container(tmp_path / "live.tacho") as container:
         assert not is_being_written(container)
+
+
+def test_the_last_second_of_a_running_program_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records are copied a moment later; those of a program that was killed with its recorder are not."""
+    builder = Builder(tmp_path / "run.tacho")
+    builder.quality.append({"process": 0, "loss": "ends_uncopied", "count": 1})
+    path = builder.write()
+    for running in (True, False):
+        with Recording.open(path) as recording:
+            monkeypatch.setattr(recording, "being_written", running)
+            assert [loss.loss for loss in read_quality(recording).losses] == ([] if running else ["ends_uncopied"])
 
 
 @pytest.mark.parametrize("note", ["", "[]", '{"boot": ""}', '{"boot": 1, "processes": [[1, 2]]}', "x" * 70_000])

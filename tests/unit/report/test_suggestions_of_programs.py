@@ -75,7 +75,7 @@ def test_the_collector_while_modules_are_imported(builder: Builder, answer: Answ
     assert rules(answer) == []
 
 
-TARGETS = {"GIL": 8, "lock": 9, "socket": 2}
+TARGETS = {"GIL": 8, "lock": 9, "socket": 2, "cpu": 7}
 
 
 def test_target_numbers() -> None:
@@ -103,6 +103,20 @@ def test_threads_that_take_turns(
             builder.cpu(at, time_ns=START + number * MS, thread=thread)
         builder.wait(at, 100, 100 + gil_ms, thread=thread, target=TARGETS["GIL"])
     assert rules(answer) == expected
+
+
+@pytest.mark.parametrize(("lacked_ms", "expected"), [(2500, [("python-threads", None)]), (4000, [])])
+def test_threads_without_a_processor_do_not_wait_for_each_other(
+    builder: Builder, answer: Answer, lacked_ms: int, expected: list[Any]
+) -> None:
+    """Two seconds of Python; the thread that holds the GIL gets no processor for much longer."""
+    at = builder.stack((builder.code(builder.file("/srv/a.py", "x = 1\n"), "work"), 0))
+    for thread in (0, builder.thread("worker")):
+        for number in range(100):
+            builder.cpu(at, time_ns=START + number * MS, thread=thread)
+        builder.wait(at, 100, 2600, thread=thread, target=TARGETS["GIL"])
+        builder.wait(at, 3000, 3000 + lacked_ms, thread=thread, target=TARGETS["cpu"])
+    assert [rule for rule, _ in rules(answer)] == [rule for rule, _ in expected]
 
 
 WITH = """import threading

@@ -16,6 +16,11 @@ from ..suggestion import MOSTLY, Finding
 GIL_PART = 0.5
 """Waiting for the GIL, as a part of the threads' Python CPU time: half a second for each second of work."""
 
+LACKED = 3.0
+"""Time of the threads without a processor, by their Python CPU time, from which on that is what they wait for.
+
+A thread may hold the GIL meanwhile."""
+
 THREAD_SHARE = 0.10
 """A thread that counts has this part of all Python CPU time."""
 
@@ -54,7 +59,10 @@ def python_threads(program: Program) -> Iterator[Finding]:
     rows = list(profile.frames.threads.rows())
     python = sum(_known(row["python_s"]) for row in rows)
     busy = [row for row in rows if _known(row["python_s"]) >= max(THREAD_SHARE * python, 1e-9)]
-    at_work = sum(row["cpu_s"] + _known(row["cpu_wait_s"]) for row in busy)
+    lacked = sum(_known(row["cpu_wait_s"]) for row in busy)
+    at_work = sum(row["cpu_s"] for row in busy) + lacked
+    if lacked > LACKED * python:
+        return
     if not wall or len(busy) < 2 or waited < max(MIN_SECONDS, GIL_PART * python) or at_work < MOSTLY * wall:
         return
     if len({row["process"] for row in busy}) > 1:
