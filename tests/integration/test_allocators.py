@@ -81,7 +81,9 @@ def test_allocators_of_python(tmp_path: Path, name: str) -> None:
     if name != "mimalloc":  # all of these sizes can be known
         rows = support.rows(recording, "memory")[1:]
         assert sum(row["obj_allocated_bytes"] for row in rows) >= KEPT, support.losses(report)
-        assert report["totals"]["live_at_end_bytes"] == pytest.approx(KEPT, rel=0.25)
+        # What the interpreter's start holds differs by version, by installation, and with the debug allocators.
+        before = sum(line["live_at_end_bytes"] for line in report["lines"] if line["function"] == "<before recording>")
+        assert report["totals"]["live_at_end_bytes"] - before == pytest.approx(KEPT, rel=0.25)
 
 
 def test_development_mode(tmp_path: Path) -> None:
