@@ -1,24 +1,29 @@
 """What native call paths cost, beside the profilers that have them: py-spy --native, memray --native, austinp.
 
     python benchmarks/native_paths.py                  # five rounds, about fifteen minutes
+    python benchmarks/native_paths.py --short          # two rounds, at most ten minutes
     python benchmarks/native_paths.py --quick          # one short round: does it work?
 
 Bare, bare again (the noise floor), recorded with call paths and without (`--native-depth 0`), without memory and in
 full, and the peers with native frames: interleaved as in `overhead.py`. The programs are in programs/native_code.py;
 they need numpy, pandas and scikit-learn beside tachograph. Then each program is recorded once more, for what only the
-recording tells: the time of a sample in the handler, frames of a path, how paths were got, and bytes of the log.
+recording tells: the time of a sample in the handler, frames of a path, how paths were got, and bytes of the log. First
+of all the unwinder alone is timed on a stack of about 20 frames, with its rules and the stack in the processor's caches
+and out of them (harness/walks.py; it needs a C++ compiler).
 
-`perf` takes no part: it sees no Python frames without the interpreter's trampolines, and its stacks are copies of the
-stack's top, unwound later.
+`perf` sees no Python frames without the interpreter's trampolines, and its stacks are copies of the stack's top, which
+are unwound later; what it costs is the time of copying them.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import sysconfig
 import tempfile
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +39,10 @@ from harness.measure import PROGRAMS as SCRIPTS
 from harness.measure import Bench, size_of
 from harness.peers import native_arms
 from harness.survey import ENVIRONMENTS
+from harness.walks import Walk, walk_costs
 from programs.native_code import PROGRAMS
 
-PEERS = "py-spy,memray,austin"
+PEERS = "py-spy,memray,austin,perf"
 WITH, WITHOUT = "cpu only", "cpu only, no paths"
 OURS = {
     WITH: f"{RECORD} --cpu-only",
@@ -64,9 +70,24 @@ class Taken:
     """Of the recording, without source texts."""
 
 
+@dataclass(frozen=True)
+class Length:
+    """How long everything takes part."""
+
+    rounds: int
+    peer_rounds: int | None
+    seconds: float
+    """Least time of a bare run."""
+    recorded_s: float
+    """Of the recordings that tell of their samples."""
+    timeout: float
+
+
 @click.command()
+@click.option("--short", is_flag=True, help="Two rounds, the peers in one of them: at most ten minutes.")
 @options("native_paths", rounds=5)
 def main(
+    short: bool,
     rounds: int,
     names: str | None,
     seconds: float,
@@ -82,16 +103,25 @@ def main(
     try:
         if others:
             raise BenchmarkError("--arm: the arms of this benchmark are fixed")
+        length = Length(rounds, peer_rounds, seconds, 10.0, timeout)
+        if quick:
+            length = Length(1, None, 0.2, 0.5, timeout)
+        elif short:
+            length = Length(2, 1, 2.0, 3.0, 40.0)
+        begin, load = datetime.now(UTC), os.getloadavg()[0]
         store = store_of("native_paths", results, quick=quick, fresh=fresh)
+        walks = walk_costs(store.folder)
         chosen = pick(names, list(PROGRAMS))
         compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in OURS.items())]
         compared += native_arms(peers or PEERS, ENVIRONMENTS)
-        plan = Plan(chosen, compared, 1 if quick else rounds, 0.2 if quick else seconds, peer_rounds=peer_rounds)
+        plan = Plan(chosen, compared, length.rounds, length.seconds, peer_rounds=length.peer_rounds)
         # The peers' environments have none of the libraries that the programs need; they are of our Python.
-        measure(plan, Bench("native_code", Path(sysconfig.get_path("purelib")), timeout), store)
-        taken = {name: {arm: asdict(samples_of(name, arm, 0.5 if quick else 10.0)) for arm in (WITH, WITHOUT)}
+        measure(plan, Bench("native_code", Path(sysconfig.get_path("purelib")), length.timeout), store)
+        taken = {name: {arm: asdict(samples_of(name, arm, length.recorded_s)) for arm in (WITH, WITHOUT)}
                  for name in chosen}  # fmt: skip
         (store.folder / "samples.json").write_text(json.dumps(taken, indent=1) + "\n", encoding="utf-8")
+        print(busy(begin, load) + "\n")
+        print(walked(walks) + "\n")
         print(table(taken) + "\n")
         show(plan, store)
     except BenchmarkError as error:
@@ -144,6 +174,22 @@ def _mean_depth(recording: Path, cpu: Any) -> float:
         depth.append(1 if parent is None else depth[parent] + 1)
     known = pc.drop_null(cpu.column("native_stack")).to_pylist()
     return statistics.fmean(depth[row] + 1 for row in known) if known else 0.0
+
+
+def busy(begin: datetime, load: float) -> str:
+    """When this was measured, and what else the machine did."""
+    loads = f"{load:.1f} at the beginning and {os.getloadavg()[0]:.1f} at the end"
+    return f"Measured on {begin:%Y-%m-%d %H:%M} UTC; load average {loads}, on {os.cpu_count()} processors."
+
+
+def walked(walks: list[Walk]) -> str:
+    """The unwinder alone."""
+    lines = [f"{'a walk, alone':<18}{'frames':>9}{'middle':>13}{'fastest tenth':>16}{'walks':>9}"]
+    lines += [
+        f"{walk.caches:<18}{walk.frames:>9}{walk.middle_us:>10.1f} us{walk.fast_us:>13.1f} us{walk.walks:>9}"
+        for walk in walks
+    ]
+    return "\n".join(lines)
 
 
 def table(taken: dict[str, dict[str, dict[str, Any]]]) -> str:

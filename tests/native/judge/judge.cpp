@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <ucontext.h>
 #include <unwind.h>
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -246,14 +245,13 @@ JUDGE uint32_t judge_step(void (*body)(), uint32_t every) {
 
 JUDGE const Sample* judge_samples() { return g_samples; }
 
-// Nanoseconds of a walk from here, the middle of `rounds`; with `evict`, out of cold caches.
-JUDGE double judge_time(uint32_t rounds, int evict, uint32_t* count) {
-    static double times[4096];
+// Nanoseconds of each of `rounds` walks from here, and the frames of the last; with `evict`, out of
+// cold caches.
+JUDGE void judge_time(uint32_t rounds, int evict, double* times, uint32_t* count) {
     static uint8_t memory[48 << 20];
     const unwind::Registers start = unwind::registers_here();
     unwind::Frame frames[kMostFrames];
     bool unknown = false;
-    if (rounds > 4096) rounds = 4096;
     for (uint32_t round = 0; round < rounds; ++round) {
         if (evict != 0)
             for (size_t i = 0; i < sizeof memory; i += 64)
@@ -262,6 +260,4 @@ JUDGE double judge_time(uint32_t rounds, int evict, uint32_t* count) {
         unwind::walk(start, frames, kMostFrames, count, &unknown);
         times[round] = static_cast<double>(kernel::monotonic_ns() - begin);
     }
-    std::sort(times, times + rounds);
-    return times[rounds / 2];
 }

@@ -20,7 +20,7 @@ def test_every_peer_says_how_it_runs_and_arms_have_names_of_their_own() -> None:
     arms = [arm for peer in found for arm in peer.arms]
     assert len(arms) == len(set(arms)) >= len(found) > 10
     for peer in found:
-        assert all("{recording}" in template for template in peer.arms.values())
+        assert all("{recording}" in template for template in (*peer.arms.values(), *peer.native.values()))
         assert set(peer.without_memory) | set(peer.slow) <= set(peer.arms)
 
 
