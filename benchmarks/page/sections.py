@@ -46,9 +46,12 @@ SECTIONS = (
         "native_paths",
         "Native call paths",
         "",
-        "Programs whose time is in native code, recorded with native call paths (the default) and without, beside the "
-        "profilers that take native frames too. Below, of one recording of each program of ten seconds: the CPU time "
-        "of a sample in the handler, with paths and without, the frames of a path, and how the paths were got.",
+        "First the unwinder alone, for one walk: one after another (warm) and each out of cold caches. Then, of one "
+        "recording of each program (ten seconds, `--short` three): the CPU time of a sample in the handler, "
+        "with paths and without, the frames of a path, and how the paths were got. Then programs whose time is in "
+        "native code, recorded with native call paths (the default) and without, beside the profilers that take native "
+        "frames too. Where the load was above the number of processors only the columns of CPU time compare, and of "
+        "those, differences above that of the second bare run.",
     ),
     Section(
         "redundancy",
