@@ -1,18 +1,24 @@
 """The experiment of the Paikana paper, figures 1 and 2: what learned tracing costs, and how right it is.
 
-    python benchmarks/learned_calls.py                                   # 60 MB of HTML, all arms, five rounds
-    python benchmarks/learned_calls.py --megabytes 500 --rounds 3        # as large as in the paper
+    python benchmarks/learned_calls.py                                   # all of it: ten minutes on a quiet machine
+    python benchmarks/learned_calls.py --quick                           # one short round: does it work?
+    python benchmarks/learned_calls.py --megabytes 500                   # as large as in the paper
     python benchmarks/learned_calls.py --peers yappi,pyinstrument
+    python benchmarks/learned_calls.py --page                            # the page alone, from the last results
 
 A flame graph's HTML is read into a tree, bare and under each profiler, one after another in every round. The
 distribution of own time over its functions is compared with clocks placed by hand (see programs/flame_html.py), and
 with cProfile less what it costs itself: Kullback and Leibler's divergence of a profiler's distribution from the true
 one. Both figures are drawn beside the results.
+
+Then programs are run bare, sampled and with `--calls`, interleaved as in overhead.py: the ten of table 1, and nine that
+do next to nothing but call small functions. All of it becomes a section of docs/benchmarks.md.
 """
 
 import json
 import math
 import os
+import platform
 import pstats
 import statistics
 import tempfile
@@ -24,16 +30,22 @@ from typing import Any
 
 import click
 
+from harness import programs
 from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
 from harness.errors import BenchmarkError
-from harness.interleave import progress
-from harness.measure import PROGRAMS, start
+from harness.interleave import Plan, progress
+from harness.interleave import measure as measure_programs
+from harness.measure import PROGRAMS, Bench, start
 from harness.ours import analysis, functions
 from harness.peers import Shares, load, shares
 from harness.peers import installed as installed_peers
-from harness.store import ENDED
+from harness.store import ENDED, Row, Store
+from harness.summary import ratio
 from harness.survey import ENVIRONMENTS, ROOT, complaints
 from learned_calls_figures import draw
+from page.one_section import put_section
+from programs.small_calls import PROGRAMS as SMALL
+from programs.suite import PROGRAMS as TABLE_1
 
 PROGRAM = str(PROGRAMS / "flame_html.py")
 FUNCTIONS = (
@@ -43,15 +55,19 @@ FUNCTIONS = (
 LEAST = 1e-4
 """The share that a function has at least in a profiler's distribution: none is infinitely far from the truth."""
 CALLS = f"{RECORD} --cpu-only --calls"
+OVER_PROGRAMS = {"sampling": f"{RECORD} --cpu-only", "--calls": CALLS}
+MEDIAN, WORST, DIVERGENCE = 1.02, 1.05, 0.02
+"""What sampling and calls together may take of the programs, and how far from the truth they may be on the page."""
 
 
 def counted(recording: Path, _: Path) -> Shares:
     """Own times of functions by their calls."""
     own: Counter[str] = Counter()
     for function in analysis(recording, "--scope", "all")["functions"]:
-        if function["calls"] and function["own_call_mean_s"]:
+        if function["language"] == "python" and function["calls"] and function["own_call_mean_s"]:
             own[function["function"]] += function["calls"] * function["own_call_mean_s"]
-    return shares(own)
+    # Of a short run no own time may be known.
+    return shares(own) if own else {}
 
 
 def traced(recording: Path, _: Path) -> Shares:
@@ -121,15 +137,39 @@ class Run:
 
 
 @click.command()
-@click.option("--megabytes", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Size of the page.")
-@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Runs of each arm.")
+@click.option("--megabytes", type=click.FloatRange(min=0.1), default=20.0, show_default=True, help="Size of the page.")
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Runs of each arm.")
+@click.option("--seconds", type=float, default=1.0, show_default=True, help="Least bare time of a program.")
+@click.option("--quick", is_flag=True, help="One short round, to see that everything works; no page.")
+@click.option("--page", "page_alone", is_flag=True, help="Measure nothing; write the page from the results.")
+@click.option("--no-page", is_flag=True, help="Leave the page as it is.")
 @click.option(
-    "--peers", default="yappi,pyinstrument,py-spy", show_default=True, help="Comma-separated; all of them: all."
+    "--peers",
+    default="",
+    help="Other profilers, comma-separated (benchmarks/peers), or all; beside cProfile.",
 )
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds after which a run is given up.")
-@click.option("--results", type=click.Path(path_type=Path, dir_okay=False), help="Default: results/learned_calls.json.")
-def main(megabytes: float, rounds: int, peers: str, timeout: float, results: Path | None) -> None:
-    """Figures 1 and 2 of the paper on Paikana."""
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), help="Default: results/learned_calls.")
+def main(
+    megabytes: float,
+    rounds: int,
+    seconds: float,
+    quick: bool,
+    page_alone: bool,
+    no_page: bool,
+    peers: str,
+    timeout: float,
+    results: Path | None,
+) -> None:
+    """Figures 1 and 2 of the paper on Paikana, and what watching calls takes."""
+    target = results or ROOT / "results" / ("learned_calls-quick" if quick else "learned_calls")
+    target.mkdir(parents=True, exist_ok=True)
+    if page_alone:
+        with complaints("learned_calls"):
+            print(put_section(target, ROOT / "docs"))
+        return
+    if quick:
+        megabytes, rounds, seconds = 1.0, 1, 0.2
     with complaints("learned_calls"):
         for name in peers.split(",") if peers not in ("", "all") else []:
             load(name)
@@ -137,12 +177,46 @@ def main(megabytes: float, rounds: int, peers: str, timeout: float, results: Pat
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             page = Path(folder) / "page.html"
             found = measure(ways, page, megabytes, rounds, timeout)
-    print(table(found))
-    target = results or ROOT / "results" / "learned_calls.json"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    for path in draw(found, target.parent):
-        print(path)
+        store = Store(target)
+        store.clear()
+        chosen = ["fannkuch", "recursion"] if quick else [*TABLE_1, *SMALL]
+        compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in OVER_PROGRAMS.items())]
+        plan = Plan(chosen, compared, rounds, seconds)
+        measure_programs(plan, Bench("called", programs.installed(), timeout), store)
+        told = "\n\n".join([busy(found), table(found), over_programs(store.rows(), chosen)])
+        print(told)
+        (target / "learned_calls.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (target / "table.txt").write_text(told + "\n", encoding="utf-8")
+        draw(found, target)
+        if not (quick or no_page):
+            print(put_section(target, ROOT / "docs"))
+
+
+def busy(found: dict[str, Any]) -> str:
+    """What interpreter it was, and how busy the machine."""
+    before, after = found["load"], os.getloadavg()
+    return (
+        f"CPython {platform.python_version()}, {found['megabytes']:g} MB, {os.cpu_count()} processors; processes that "
+        f"were ready: {before[0]:.0f} (after the page), {after[0]:.0f} (at the end)"
+    )
+
+
+def over_programs(rows: list[Row], names: list[str]) -> str:
+    """CPU time over that of the bare program: of the fastest runs, since what else runs never makes one faster."""
+    lines = [f"{'CPU time, bare = 1':<28}" + "".join(f"{arm:>14}" for arm in (BARE_AGAIN, *OVER_PROGRAMS))]
+    ratios: dict[str, list[float]] = {}
+    for name in names:
+        cells = ""
+        for arm in (BARE_AGAIN, *OVER_PROGRAMS):
+            found = ratio(rows, name, arm, BARE, lambda row: row.in_program_cpu_s)
+            cells += f"{found.of_fastest:>14.3f}" if found else f"{'-':>14}"
+            if found:
+                ratios.setdefault(arm, []).append(found.of_fastest)
+        lines.append(f"{name:<28}" + cells)
+    for title, of in (("median", statistics.median), ("worst", max)):
+        lines.append(f"{title:<28}" + "".join(f"{of(each):>14.3f}" for each in ratios.values()))
+    lines.append(f"--calls may take {MEDIAN} in the median and {WORST} at worst; divergence may be {DIVERGENCE}.")
+    return "\n".join(lines)
 
 
 def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout: float) -> dict[str, Any]:
@@ -188,18 +262,19 @@ def run(number: int, way: Way, page: Path, bare_s: float, timeout: float) -> Run
         said = less_cost = None
         recording = where / "recording.tacho"
         if told and way.reader is not None:
-            said = only(way.reader(recording, Path(way.arm.python).parent))
+            said = only(way.reader(recording, Path(way.arm.python).parent)) or None
             if way.arm.name == "cProfile":
                 less_cost = only(corrected(recording, bare_s))
         return Run(number, way.arm.name, outcome, told.get("elapsed_s"), told.get("cpu_s"), said, less_cost)
 
 
 def only(own: Shares) -> Shares:
-    """Shares of the functions that the truth is known of, in percent of them all."""
+    """Shares of the functions that the truth is known of, in percent of them all; empty if nothing is told of them."""
     renamed: Counter[str] = Counter()
     for name, value in own.items():
         renamed["Node.__init__" if name in ("__init__", "Node.__init__") else name] += value  # type: ignore[assignment]
-    return shares({name: float(renamed[name]) for name in FUNCTIONS})
+    found = {name: float(renamed[name]) for name in FUNCTIONS}
+    return shares(found) if any(found.values()) else {}
 
 
 def divergence(true: Shares, said: Shares) -> float:

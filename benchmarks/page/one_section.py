@@ -1,0 +1,46 @@
+"""Puts one section into docs/benchmarks.md that is there already, without the results of all the others."""
+
+import shutil
+from pathlib import Path
+
+from harness.errors import BenchmarkError
+from page.sections import LEARNED_CALLS, Section
+from page.write import copy_data, without_paths
+
+DATA = ("learned_calls.json", "rows.csv")
+
+
+def put_section(results: Path, docs: Path) -> str:
+    """Writes the section about calls, in place of an earlier one or at the end; a line that says so.
+
+    Errors:
+        BenchmarkError: there are no results, or there is no page.
+    """
+    table, page = results / "table.txt", docs / "benchmarks.md"
+    if not table.exists() or not page.exists():
+        raise BenchmarkError(f"there are no results in {results}, or no {page.name}")
+    data = docs / "benchmarks" / "data" / LEARNED_CALLS.benchmark
+    shutil.rmtree(data, ignore_errors=True)
+    copy_data(results, data, DATA)
+    figures = sorted(results.glob("*.png"))
+    for figure in figures:
+        shutil.copy(figure, docs / "benchmarks" / figure.name)
+    text = section_text(LEARNED_CALLS, table.read_text(encoding="utf-8"), [figure.name for figure in figures])
+    page.write_text(with_section(page.read_text(encoding="utf-8"), LEARNED_CALLS.title, text), encoding="utf-8")
+    return f"{page.name}: {LEARNED_CALLS.title}"
+
+
+def section_text(section: Section, table: str, figures: list[str]) -> str:
+    """The section, with its figures and its table."""
+    shown = [line for name in figures for line in (f"![{section.title}](benchmarks/{name})", "")]
+    head = [f"## {section.title}", "", f"*{section.source}.*", "", section.text, ""]
+    return "\n".join([*head, *shown, "```text", without_paths(table.rstrip()), "```", ""])
+
+
+def with_section(page: str, title: str, text: str) -> str:
+    """The page with this text for the section of that title; it is the last one if it is new."""
+    begin = page.find(f"## {title}\n")
+    if begin < 0:
+        return page.rstrip("\n") + "\n\n" + text
+    end = page.find("\n## ", begin)
+    return page[:begin] + text + (page[end:] if end >= 0 else "")
