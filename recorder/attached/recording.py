@@ -119,10 +119,13 @@ def end() -> Path:
     native.unclaim()
     _tell(recording)
     answer = _finish(recording)
-    if not again:
-        answer.setdefault("problem", "a thread could not be waited for: this process cannot be recorded again")
     if "problem" in answer:
         raise RecordingError(f"the recording {recording.path} is not complete: {answer['problem']}")
+    if not again:
+        raise RecordingError(
+            f"the recording {recording.path} is complete, but this process cannot be recorded again: one of its threads"
+            " could not be waited for"
+        )
     return recording.path  # type: ignore[no-any-return]
 
 

@@ -34,7 +34,6 @@ constexpr int64_t kSurveyPeriodNs = 1'000'000'000;
 constexpr int64_t kFastestPaceNs = 5'000'000;
 constexpr int64_t kSlowestPace = 4;  // intervals
 constexpr int64_t kLongestRestNs = 50'000'000;
-constexpr int64_t kStopLimitNs = 500'000'000;
 
 struct State {
     std::atomic<int> stop{0};     // futex: 1 = end
@@ -211,10 +210,10 @@ void start() {
     go_without();
 }
 
-void stop() {
+void stop(int64_t patience_ns) {
     g.stop.store(1);
     futex(&g.stop, FUTEX_WAKE, INT_MAX, 0);
-    const int64_t limit = kernel::monotonic_ns() + kStopLimitNs;
+    const int64_t limit = kernel::monotonic_ns() + patience_ns;
     // Not if another thread, which was through with its fork, has called it back meanwhile.
     while (g.running.load() != 0 && g.stop.load() != 0) {
         const int64_t left = limit - kernel::monotonic_ns();

@@ -5,12 +5,16 @@
 // every signal; and it stops before a fork, because CPython counts threads then and warns.
 #pragma once
 
+#include <cstdint>
+
 namespace tachograph::helper {
+
+constexpr int64_t kStopLimitNs = 500'000'000;
 
 // Where it cannot be, that is counted, and the program is recorded without it.
 void start();
-// Asks it to end and waits until its thread is gone, half a second at most.
-void stop();
+// Asks it to end and waits until its thread is gone, so long at most.
+void stop(int64_t patience_ns = kStopLimitNs);
 // Where there is one, another takes its place: a child of the calling thread, with its rights.
 void start_anew();
 // Whether its thread is there, though it was stopped: a disk holds it up, most likely.

@@ -44,9 +44,11 @@ struct State {
 };
 constinit State g;
 
-// How long threads of the program that are in our handlers are waited for. It takes microseconds,
-// but one may not be given a processor.
-constexpr int64_t kLeaveNs = 200'000'000;
+// How long threads of the program that are in our handlers, and the helper, are waited for. It
+// takes microseconds, but on a machine that has more to do than it can, one is not given a
+// processor for seconds; and a process that was not waited for is never recorded again.
+constexpr int64_t kLeaveNs = 10'000'000'000;
+constexpr int64_t kYieldNs = 1'000'000;
 
 void write_state(StateEvent event, uint32_t detail = 0) {
     const spool::Ticket ticket = spool::reserve(Kind::state, sizeof(StateRecord));
@@ -147,10 +149,16 @@ void forget_parent() {
 
 // Until no thread of the program is in a handler or a hook of ours any more.
 bool wait_for_threads() {
-    const int64_t limit = kernel::monotonic_ns() + kLeaveNs;
+    const int64_t begun = kernel::monotonic_ns();
     while (recorder().at_work.load(std::memory_order_seq_cst) != 0) {
-        if (kernel::monotonic_ns() > limit) return false;
-        kernel::call(SYS_sched_yield);
+        const int64_t waited = kernel::monotonic_ns() - begun;
+        if (waited > kLeaveNs) return false;
+        if (waited < kYieldNs) {
+            kernel::call(SYS_sched_yield);
+        } else {
+            const timespec moment = kernel::to_timespec(kYieldNs);
+            kernel::call(SYS_nanosleep, kernel::address(&moment), 0);
+        }
     }
     return true;
 }
@@ -216,6 +224,7 @@ bool leave() {
     settings::take_back();
     process_log::close();
     process_metadata::forget();
+    if (helper::is_there()) helper::stop(kLeaveNs);
     g.stuck = helper::is_there() || !wait_for_threads() || !spool::retire();
     if (!g.stuck) {
         forget_recording();
