@@ -1,6 +1,6 @@
 // The stem of a flame graph: frames that do hardly anything but call the next one, drawn as one box.
 
-const MIN_STEM = 3; // shorter ones stay as they are
+const MIN_STEM = 4; // shorter ones stay as they are
 const STEM_WIDTH = 0.05; // of the graph; narrower ones hide nothing
 const STEM_SHARE = 0.995; // what a frame of the stem passes on of its own, at least
 
