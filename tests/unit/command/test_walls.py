@@ -18,6 +18,7 @@ ROOMS = {
     "recorder": (
         "attached",
         "inprocess",
+        "interpreter_start",
         "collect",
         "command",
         "fd_broker",
