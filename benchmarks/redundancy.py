@@ -5,9 +5,9 @@
     python benchmarks/redundancy.py --quick              # a few turns: does it work?
 
 Cost: bare, bare again (the noise floor), and `--redundancy` for both kinds and for each alone, all side by side, each a
-fifth of a second in its turn. Table 2: each program is recorded as it was and as it was rewritten, for the same CPU
-time, and both forms are timed. The programs are in programs/repeated_work.py; they need numpy, numexpr and scikit-learn
-beside tachograph.
+tenth of a second in its turn, in six sets of processes. Table 2: each program is recorded as it was and as it was
+rewritten, for the same CPU time, and both forms are timed. The programs are in programs/repeated_work.py; they need
+numpy, numexpr and scikit-learn beside tachograph.
 """
 
 import json
@@ -88,9 +88,9 @@ class Found:
 
 @click.command()
 @click.option("--only", type=click.Choice(["cost", "found"]), help="One half: what it costs, or what it finds.")
-@click.option("--rounds", type=click.IntRange(min=1), default=2, show_default=True, help="Sets of processes.")
-@click.option("--turns", type=click.IntRange(min=1), default=10, show_default=True, help="Of each set.")
-@click.option("--seconds", type=click.FloatRange(min=0.01), default=0.2, show_default=True, help="CPU time of a turn.")
+@click.option("--rounds", type=click.IntRange(min=1), default=6, show_default=True, help="Sets of processes.")
+@click.option("--turns", type=click.IntRange(min=1), default=4, show_default=True, help="Of each set.")
+@click.option("--seconds", type=click.FloatRange(min=0.01), default=0.1, show_default=True, help="CPU time of a turn.")
 @click.option("--programs", "names", help="Comma-separated; all of them if left out.")
 @click.option("--arms", default=",".join(USUAL), show_default=True, help=f"Of {', '.join(ARMS)}.")
 @click.option("--quick", is_flag=True, help="A few short turns, to see that everything works.")
@@ -216,7 +216,7 @@ def cpu(turn: Turn) -> float:
 def verdict(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
     """CPU time and memory beside what they may be, and the paper's. A second bare arm tells what chance does.
 
-    Ratios are of CPU time and between arms of the same turn; with intervals of 95 %.
+    Ratios are of CPU time and between arms of the same turn; with intervals of 95 % over sets of processes.
     """
     lines = [
         f"{'CPU time, of the bare one':<26}{'median of programs':<25}{'worst program':<25}  "

@@ -2,8 +2,9 @@
 
 A machine that others share changes its speed from second to second. Runs of a program that follow each other differ by
 ten percent then; turns of a fifth of a second, one after the other in processes that are there already, differ much
-less, and hundreds of pairs fit into the time of a few runs. What a process has of its own (where its memory lies) is
-the same in all its turns: a second bare arm tells how much that is, and more than one set of processes makes it less.
+less, and hundreds of pairs fit into the time of a few runs. What a process has of its own (where its arrays lie, which
+can make 30 percent) is the same in all its turns: so there are several sets of processes, of which each counts once,
+and in each of them memory lies elsewhere.
 """
 
 import json
@@ -187,14 +188,18 @@ Figure = Callable[[Turn], float]
 
 
 def ratios(turns: Iterable[Turn], program: str, arm: str, against: str, figure: Figure) -> list[float]:
-    """The figure of an arm over that of another one, in each turn that both took."""
+    """The figure of an arm over that of another one: of each set of processes the median over its turns."""
     mine: dict[tuple[int, int], float] = {}
     base: dict[tuple[int, int], float] = {}
     for turn in turns:
         for name, values in ((arm, mine), (against, base)):
             if (turn.program, turn.arm) == (program, name):
                 values[turn.round, turn.turn] = figure(turn)
-    return [mine[key] / base[key] for key in sorted(mine.keys() & base.keys()) if base[key]]
+    sets: dict[int, list[float]] = {}
+    for key in sorted(mine.keys() & base.keys()):
+        if base[key]:
+            sets.setdefault(key[0], []).append(mine[key] / base[key])
+    return [median(each) for each in sets.values()]
 
 
 def middle(values: list[float]) -> Interval:
@@ -209,7 +214,7 @@ def middle(values: list[float]) -> Interval:
 
 
 def middle_of_programs(values: dict[str, list[float]]) -> Interval:
-    """The median over programs of their medians; its interval is from turns drawn again (bootstrap, percentiles)."""
+    """The median over programs of their medians; its interval is from sets drawn again (bootstrap, percentiles)."""
     draw = random.Random(1)
     drawn = sorted(
         median(median(draw.choices(each, k=len(each))) for each in values.values()) for _ in range(RESAMPLES)

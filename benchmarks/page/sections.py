@@ -71,7 +71,7 @@ SECTIONS = (
         "PieProf (ESEC/FSE 2021), figures 4 and 5 and table 2",
         "Programs of scikit-learn's and numexpr's benchmarks, a network in NumPy, programs of the paper's table 2, and "
         "the oracle's: bare, bare again (the noise floor), and with `--redundancy` for loads and stores together and "
-        "each alone. All run side by side and take turns of a fifth of a second; ratios are of CPU time in the same "
+        "each alone. All run side by side and take turns of a tenth of a second; ratios are of CPU time in the same "
         "turn, medians with intervals of 95 %. The paper's slowdowns are medians of 1.04 to 1.22 for loads and of 1.03 "
         "to 1.08 for stores, each alone, and its programs took 1.16 to 1.52 times the memory. Then table 2: how much "
         "faster the rewritten function is, here and in the paper, the place of the finding and its category, and the "

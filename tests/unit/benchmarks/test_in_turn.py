@@ -13,10 +13,10 @@ def turn(number: int, arm: str, cpu_s: float, *, program: str = "p", peak: int |
     return Turn(of, program, arm, number, 3, cpu_s, cpu_s, 2 * cpu_s, peak)
 
 
-def test_ratios_are_of_the_same_turn() -> None:
+def test_ratios_are_of_the_same_turn_and_each_set_of_processes_counts_once() -> None:
     turns = [turn(0, BARE, 1.0), turn(0, "a", 1.1), turn(1, BARE, 2.0), turn(1, "a", 2.4), turn(2, "a", 9.0)]
     turns += [turn(0, BARE, 4.0, program="q"), turn(0, BARE, 2.0, of=1), turn(0, "a", 3.0, of=1)]
-    assert ratios(turns, "p", "a", BARE, lambda each: each.cpu_s) == pytest.approx([1.1, 1.2, 1.5])
+    assert ratios(turns, "p", "a", BARE, lambda each: each.cpu_s) == pytest.approx([1.15, 1.5])
 
 
 @pytest.mark.parametrize(
