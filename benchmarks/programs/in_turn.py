@@ -12,7 +12,7 @@ import random
 import sys
 import time
 
-from passes import cpu_time, peak_rss
+from passes import cpu_time, peak_rss  # type: ignore[import-not-found]  # beside this program when it runs
 
 
 def main() -> None:

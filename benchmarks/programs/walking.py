@@ -20,7 +20,12 @@ def below(levels: int, body: Callable[[], Found]) -> Found:
     if levels == 0:
         return body()
     found: list[Found] = []
-    sorted([0], key=lambda _: found.append(below(levels - 1, body)) or 0)
+
+    def key(_: int) -> int:
+        found.append(below(levels - 1, body))
+        return 0
+
+    sorted([0], key=key)
     return found[0]
 
 
