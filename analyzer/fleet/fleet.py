@@ -218,8 +218,7 @@ class Fleet:
         selection.refuse_mixed(anyway=anyway)
         if pages:
             chosen = chosen_recordings(selection, pages)
-            opened = self._opened
-            links = write_recording_pages(chosen, opened, self._index.question, Path(target), watcher)
+            links = write_recording_pages(chosen, self._opened, self._index.question, Path(target), watcher)
         size = write_fleet_page(selection, self.left_out, self.url, Path(target), anyway=anyway, links=links)
         return WrittenPages(size, links)
 

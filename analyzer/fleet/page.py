@@ -16,7 +16,7 @@ from tachograph.format import FormatError
 from ..recording.output_file import write_page
 from ..recording.text import printable
 from ..render.html.pack import Packer, number
-from ..render.html.page import MAX_BYTES, asset, render
+from ..render.html.page import BOX_TREE_SCRIPTS, MAX_BYTES, render
 from ..render.html.payload import Names
 from ..report_data.numbers import counted, percent, seconds, size
 from .questions.flame import MAX_NODES, flame
@@ -28,18 +28,7 @@ from .questions.top import METRICS, Metric, amounts_by_column, sums_by_column, w
 from .statistics import FEWEST, Ratios, pooled, ratios
 
 STYLES = ("page.css", "charts.css", "tables.css", "fleet.css", "print.css")
-SCRIPTS = (
-    "format.js",
-    "dom.js",
-    "frame.js",
-    "data.js",
-    "tables.js",
-    "syntax.js",
-    "stem.js",
-    "box_tree.js",
-    "fleet_flame.js",
-    "fleet.js",
-)
+SCRIPTS = (*BOX_TREE_SCRIPTS, "fleet_flame.js", "fleet.js")
 
 MOST_OF_A_ROW = 8
 """Recordings with the most of a row that are named with it."""
@@ -141,11 +130,10 @@ def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits
     }
     document["names"] = names.texts
     remarks = _remarks(told, len(frame) - len(shown), int(tree["folded"].sum()))
-    script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
     return render(
         "fleet.html.j2",
-        style="\n".join(asset(name) for name in STYLES),
-        script=script,
+        STYLES,
+        SCRIPTS,
         data=Packer().block(document),
         title=printable(url, 200),
         facts=_facts(told, frame),

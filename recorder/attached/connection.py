@@ -63,7 +63,7 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        self.close()
 
     def close(self) -> None:
         """Ends what the process does for it."""

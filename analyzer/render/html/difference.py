@@ -13,22 +13,11 @@ from ...report_data.difference import NO_EVIDENCE, UNKNOWN, VERDICTS, ComparedRu
 from ...report_data.difference_metrics import BY_NAME, Metric
 from ...report_data.numbers import seconds, size
 from .pack import Packer, number
-from .page import asset, render
+from .page import BOX_TREE_SCRIPTS, render
 from .payload import Names
 
 STYLES = ("page.css", "charts.css", "tables.css", "diff.css", "print.css")
-SCRIPTS = (
-    "format.js",
-    "dom.js",
-    "frame.js",
-    "data.js",
-    "tables.js",
-    "syntax.js",
-    "stem.js",
-    "box_tree.js",
-    "diff_flame.js",
-    "diff.js",
-)
+SCRIPTS = (*BOX_TREE_SCRIPTS, "diff_flame.js", "diff.js")
 METRICS = (
     "cpu",
     "python",
@@ -74,11 +63,10 @@ def page(result: DiffResult) -> str:
         "calls": _calls(result.calls, names),
     }
     document["names"] = names.texts
-    script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
     return render(
         "difference.html.j2",
-        style="\n".join(asset(name) for name in STYLES),
-        script=script,
+        STYLES,
+        SCRIPTS,
         data=Packer().block(document),
         base=_side(result.base),
         new=_side(result.new),

@@ -51,6 +51,18 @@ SCRIPTS = (
 )
 """In the order in which they are put into one script."""
 
+BOX_TREE_SCRIPTS = (
+    "format.js",
+    "dom.js",
+    "frame.js",
+    "data.js",
+    "tables.js",
+    "syntax.js",
+    "stem.js",
+    "box_tree.js",
+)
+"""Of pages with tables and a flame graph of boxes: those of a diff and of a fleet begin with them."""
+
 MAX_BYTES = 10_000_000
 """A page is never larger; it is reduced until it fits."""
 
@@ -110,19 +122,22 @@ def _page(
     texts = choose_texts(picture.lines.frame, profile.sources, 0.5**level)
     said = [*_left_out(picture, texts.cut, texts.missing, level), *left_out]
     others = (choose_texts(view.data.lines.frame, profile.sources, VIEW_TEXTS) for view in views)
-    style = "\n".join(asset(name) for name in STYLES)
-    script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
     return render(
         "report.html.j2",
-        style=style,
-        script=script,
+        STYLES,
+        SCRIPTS,
         data=payload(picture, joined_texts(texts, others), said, advice, views, sort),
         **head(profile, said),
     )
 
 
-def render(template: str, *, style: str, script: str, **values: Any) -> str:
-    """A template with its style and script, and with the policy that allows these two and nothing else."""
+def render(template: str, styles: Sequence[str], scripts: Sequence[str], **values: Any) -> str:
+    """A template with its style and script, and with the policy that allows these two and nothing else.
+
+    They are made of ``styles`` and ``scripts``, names of our own files (``asset``).
+    """
+    style = "\n".join(asset(name) for name in styles)
+    script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in scripts) + "\n})();"
     environment = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
