@@ -14,11 +14,13 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from harness.survey import ROOT, complaints
+from page.results import MEASURED
 from page.write import write_page
 
 FOLDER = Path(__file__).resolve().parent
@@ -103,6 +105,9 @@ def run(name: str, step: Step) -> None:
     if status:
         print(f"  {name}: " + ("ran over its bound" if status < 0 else f"failed with status {status}"), file=sys.stderr)
         return
+    measured = folder / MEASURED
+    if not measured.exists():  # the data may be of an earlier day
+        measured.write_text(datetime.now(UTC).date().isoformat() + "\n", encoding="utf-8")
     took = f"{time.monotonic() - begin:.0f} s"
     (folder / DONE).write_text(took + "\n", encoding="utf-8")
     print(f"  {name}: {took}", flush=True)

@@ -28,7 +28,6 @@ MODES = {
     "memory_threshold": "memory threshold",
     "block_mean_bytes": "mean of the sampling of blocks",
     "copies_min_bytes": "smallest copy that counts",
-    "copies_mean_bytes": "mean of the sampling of copies",
 }
 """Parameters of the recorder that must be equal: they change what is seen, or what recording costs."""
 

@@ -11,6 +11,9 @@ from harness.arms import BARE, BARE_AGAIN, is_bare
 from harness.report import DETAILS
 from harness.store import Row, Store
 
+MEASURED = "measured.txt"
+"""In the folder of a benchmark: the day on which its data was measured."""
+
 
 @dataclass(frozen=True)
 class Results:
@@ -21,6 +24,11 @@ class Results:
     def done(self, name: str) -> bool:
         """Whether the benchmark ran to its end."""
         return (self.folder / name / "done").exists()
+
+    def measured(self, name: str) -> str | None:
+        """The day on which it was measured, as 2026-11-23; None if that is not known."""
+        file = self.folder / name / MEASURED
+        return file.read_text(encoding="utf-8").strip() if file.exists() else None
 
     def known(self, name: str) -> dict[str, dict[str, Any]]:
         """The answers of a survey, by key."""

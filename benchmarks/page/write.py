@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,10 +10,10 @@ from harness.errors import BenchmarkError
 from page.contests import MINE, Contest, contests
 from page.figures import draw_all
 from page.machine import machine
-from page.results import Results
+from page.results import MEASURED, Results
 from page.sections import SECTIONS, Section
 
-DATA = ("rows.csv", "answers.jsonl", "*.json")
+DATA = ("rows.csv", "answers.jsonl", "*.json", MEASURED)
 """What was measured. Summaries follow from rows, and tables are in the page; see `copy_data` for the long ones."""
 SUMMARY = "summary.json"
 REBUILT = (
@@ -70,7 +69,7 @@ def _head(found: Results, compared: list[Contest]) -> str:
         "",
         _summary(compared, lost),
         "",
-        f"Measured on {datetime.now(UTC).date().isoformat()}: {machine()}.",
+        f"Measured {_when(found)}: {machine()}.",
         *_versions(found),
         *_noise(found),
         *REBUILT,
@@ -83,6 +82,13 @@ def _head(found: Results, compared: list[Contest]) -> str:
         ]
         lines += [_row(contest) for contest in compared] + [""]
     return "\n".join(lines)
+
+
+def _when(found: Results) -> str:
+    days = sorted({day for section in SECTIONS if (day := found.measured(section.benchmark))})
+    if len(days) < 2:
+        return f"on {days[0]}" if days else "on a day that is not known"
+    return f"from {days[0]} to {days[-1]} (each section says when)"
 
 
 def _versions(found: Results) -> list[str]:
@@ -127,7 +133,8 @@ def _section(found: Results, section: Section, figure: str | None) -> str:
     lines = [f"## {section.title}", ""]
     if section.source:
         lines += [f"*{section.source}.*", ""]
-    lines += [section.text, ""]
+    day = found.measured(section.benchmark)
+    lines += [section.text + (f" (Measured on {day}.)" if day else ""), ""]
     if not found.done(section.benchmark):
         lines += ["**It did not run to its end; this is what was measured until then.**", ""]
     if figure is not None:

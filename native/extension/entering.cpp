@@ -1,5 +1,6 @@
 #include "entering.h"
 
+#include "clock.h"
 #include "compat.h"
 
 #include <dirent.h>
@@ -27,12 +28,6 @@ constexpr size_t kComparedCode = 64;
 constexpr uintptr_t kPage = 4096;
 constexpr int64_t kLongestStopNs = 1'000'000'000;
 constexpr int kNotStopped = -1;
-
-int64_t now_ns() {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1'000'000'000) + now.tv_nsec;
-}
 
 std::vector<pid_t> threads_of(pid_t pid) {
     std::vector<pid_t> found;
@@ -124,7 +119,7 @@ class Stopped {
 
     // False if it has not stopped in that time; one that ends meanwhile is forgotten.
     bool wait_for_stop(pid_t tid, int64_t patience_ns) {
-        const int64_t limit = now_ns() + patience_ns;
+        const int64_t limit = now() + patience_ns;
         for (;;) {
             int status = 0;
             const pid_t found = waitpid(tid, &status, __WALL | WNOHANG);
@@ -137,7 +132,7 @@ class Stopped {
                 threads_.erase(tid);
                 return false;
             }
-            if (now_ns() > limit) return false;
+            if (now() > limit) return false;
             const timespec moment{0, 50'000};
             nanosleep(&moment, nullptr);
         }

@@ -1,5 +1,6 @@
 #include "standby.h"
 
+#include "clock.h"
 #include "compat.h"
 #include "tachograph/api.h"
 
@@ -75,18 +76,12 @@ struct State {
 };
 State g;
 
-int64_t now_ns() {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1'000'000'000) + now.tv_nsec;
-}
-
 // 0 or an errno.
 int listen_anew() {
     g.listener.drop();
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
-        random = static_cast<uint64_t>(now_ns());
+        random = static_cast<uint64_t>(now());
     const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (made < 0) return errno;
     const int high = fcntl(made, F_DUPFD_CLOEXEC, kFirstDescriptor);
@@ -134,12 +129,12 @@ bool send_all(int fd, const char* text, size_t size) {
 std::string request_of(int fd) {
     std::string text;
     char part[4096];
-    const int64_t limit = now_ns() + kSlowestClientS * 1'000'000'000;
+    const int64_t limit = now() + kSlowestClientS * 1'000'000'000;
     while (text.empty() || text.back() != '\n') {
         const ssize_t got = recv(fd, part, sizeof part, 0);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0 || text.size() + static_cast<size_t>(got) > kLongestRequest ||
-            now_ns() > limit)
+            now() > limit)
             return {};
         text.append(part, static_cast<size_t>(got));
     }
@@ -364,7 +359,7 @@ void before_fork() {
     if (!tg_counts_threads || !turn(waiting, leaving)) return;
     const pid_t tid = g.tid.load();
     wake();
-    const int64_t limit = now_ns() + kLeaveNs;
+    const int64_t limit = now() + kLeaveNs;
     timespec when;
     clock_gettime(CLOCK_REALTIME, &when);
     when.tv_sec += 1;
@@ -376,7 +371,7 @@ void before_fork() {
     g.phase.store(off);
     g.tid.store(0);
     // It is among the process's threads until the kernel is done with it.
-    while (tid > 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0 && now_ns() < limit) sched_yield();
+    while (tid > 0 && syscall(SYS_tgkill, getpid(), tid, 0) == 0 && now() < limit) sched_yield();
 }
 
 bool left_for_fork() { return g.left.load(); }

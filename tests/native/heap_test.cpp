@@ -38,7 +38,7 @@ const tg_walker kWalker{
     .position = [](tg_position*) { return 0; },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork = [] {},
-    .evaluation_loop = reinterpret_cast<const void*>(&copies::draw),
+    .evaluation_loop = reinterpret_cast<const void*>(&copies::mean_of_independent),
     .calls_turn = nullptr,
     .calls_flush = nullptr,
     .progress = nullptr,
@@ -83,23 +83,30 @@ TEST(heap_knows_the_first_and_the_last_block_of_a_call) {
     CHECK(recent.hold(memory[5]) && !recent.hold(memory[0]));
 }
 
-TEST(heap_gaps_between_copies_are_exponential) {
-    constexpr int kDraws = 1'000'000;
-    constexpr int64_t kMean = 1 << 20;
+// Copies of one size hold points as often as independent gaps of the mean that rows tell would.
+TEST(heap_copies_are_sampled_as_their_rows_say) {
+    constexpr int kCopies = 400'000;
+    constexpr int64_t kMean = 1 << 19;
     uint64_t random = 7;
-    double sum = 0;
-    double squares = 0;
-    int beyond = 0;
-    for (int i = 0; i < kDraws; ++i) {
-        const auto gap = static_cast<double>(copies::draw(&random, kMean)) / kMean;
-        sum += gap;
-        squares += gap * gap;
-        beyond += gap > 3;
+    for (const double share : {0.002, 0.3, 0.8, 1.0, 1.3, 1.9}) {
+        const auto size = static_cast<int64_t>(share * kMean);
+        Points points = first_points(&random, kMean);
+        int held = 0;
+        for (int i = 0; i < kCopies; ++i) {
+            points.next -= size;
+            if (points.next >= 0) continue;
+            ++held;
+            points = points_after(points, &random, kMean);
+        }
+        const auto told = static_cast<double>(copies::mean_of_independent(size, kMean));
+        const double chance = 1 - std::exp(-static_cast<double>(size) / told);
+        // Points that are spread evenly are held no more unevenly than independent ones.
+        const double error = std::sqrt(chance * (1 - chance) / kCopies);
+        CHECK(std::abs(held / double{kCopies} - chance) < 5 * error);
     }
-    // mean 1, second moment 2, tail exp(-3): each within five standard errors
-    CHECK(std::abs(sum / kDraws - 1) < 5 * 1 / std::sqrt(kDraws));
-    CHECK(std::abs(squares / kDraws - 2) < 5 * std::sqrt(20.0 / kDraws));
-    CHECK(std::abs(beyond / double{kDraws} - std::exp(-3)) < 5 * std::sqrt(0.05 / kDraws));
+    CHECK(copies::mean_of_independent(2 * kMean, kMean) == 1);
+    CHECK(copies::mean_of_independent(int64_t{1} << 40, kMean) == 1);
+    CHECK(copies::mean_of_independent(0, kMean) == 1);
 }
 
 // Four threads allocate, each frees what another one has allocated; what was counted is printed.

@@ -1,16 +1,11 @@
 // Clocks of watching.
 #pragma once
 
-#include <time.h>
+#include "clock.h"
+
 #include <cstdint>
 
 namespace tachograph::calls {
-
-inline int64_t read_clock(clockid_t clock) {
-    timespec time{};
-    clock_gettime(clock, &time);
-    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 // A moment: on the monotonic clock, and in CPU time of the process. How often a function is called
 // is reckoned by the latter: where the machine is busy the program stands still for a part of the
@@ -20,7 +15,6 @@ struct Moment {
     int64_t cpu_ns = 0;
 };
 
-inline int64_t now() { return read_clock(CLOCK_MONOTONIC); }
 inline int64_t process_cpu() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 inline int64_t thread_cpu() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 

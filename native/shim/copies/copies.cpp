@@ -1,8 +1,8 @@
 #include "copies/copies.h"
 
 #include "base/kernel.h"
-#include "base/mixing.h"
 #include "memory/footprint.h"
+#include "memory/thinning.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
 #include "stacks/native_path.h"
@@ -15,11 +15,13 @@
 namespace tachograph::copies {
 namespace {
 
-constexpr int64_t kFinestMean = 1024 * 1024;
+constexpr int64_t kFinestMean = 512 * 1024;
 constexpr int64_t kCoarsestMean = int64_t{1} << 36;
 constexpr uint32_t kMostRows = 20;  // per second
 constexpr uint32_t kFewRows = 5;
 constexpr int64_t kAdaptNs = 1'000'000'000;
+constexpr double kLog2 = 0.693147180559945309;
+constexpr double kNever = 1e-12;  // a chance that is none
 
 struct State {
     std::atomic<int64_t> mean{kFinestMean};
@@ -37,7 +39,7 @@ void write(heap::Counters* counters, int64_t size, const tg_walk& found,
     record->time_ns = kernel::monotonic_ns();
     record->bytes = counters->copied - counters->copied_recorded;
     record->size_bytes = size;
-    record->mean_bytes = counters->copy_mean;
+    record->mean_bytes = mean_of_independent(size, counters->copy_mean);
     record->pc = reinterpret_cast<uint64_t>(caller);
     record->thread = counters->thread;
     record->stack = found.stack;
@@ -48,10 +50,16 @@ void write(heap::Counters* counters, int64_t size, const tg_walk& found,
     counters->copied_recorded = counters->copied;
 }
 
-// Draws the bytes until the thread's next row.
-void begin(heap::Counters* counters) {
+// Draws where the stream of the thread's copies holds its next point: behind a copy that held one,
+// whose budget is negative, or, where none was drawn yet, anywhere.
+void draw(heap::Counters* counters) {
+    const bool first = counters->copy_mean == 0;
     counters->copy_mean = g.mean.load(std::memory_order_relaxed);
-    counters->copy_budget = static_cast<int64_t>(draw(&counters->random, counters->copy_mean));
+    const Points points = first ? first_points(&counters->random, counters->copy_mean)
+                                : points_after({counters->copy_budget, counters->copy_rest},
+                                               &counters->random, counters->copy_mean);
+    counters->copy_budget = points.next;
+    counters->copy_rest = points.rest;
 }
 
 // What no row has told yet.
@@ -109,18 +117,19 @@ TG_REGISTER_SOURCE(kSource);
 
 }  // namespace
 
-// Von Neumann's method (1951): exponential variates from comparisons of uniform ones alone.
-uint64_t draw(uint64_t* random, int64_t mean) {
-    for (double whole = 0;; whole += 1) {
-        const double first = uniform(random);
-        for (double last = first;;) {
-            const double odd = uniform(random);
-            if (last <= odd)
-                return static_cast<uint64_t>((whole + first) * static_cast<double>(mean));
-            last = uniform(random);
-            if (odd <= last) break;
-        }
-    }
+int64_t mean_of_independent(int64_t size, int64_t mean) {
+    const auto bytes = static_cast<double>(size);
+    double not_held = 1 - bytes / thinning::stands_for(bytes, static_cast<double>(mean));
+    if (size <= 0 || not_held <= kNever) return 1;
+    // bytes / -log(not_held): from libm it would be another library in the program. What is left
+    // of the argument is between 1/2 and 1, where the series of atanh gains a digit with each term.
+    double minus_log = 0;
+    for (; not_held < 0.5; not_held *= 2) minus_log += kLog2;
+    const double z = (1 - not_held) / (1 + not_held);
+    double power = z;
+    for (int odd = 1; odd < 31; odd += 2, power *= z * z) minus_log += 2 * power / odd;
+    const double same = bytes / minus_log;
+    return same > 1 ? static_cast<int64_t>(same + 0.5) : 1;
 }
 
 void count_slowly(heap::Counters* counters, size_t size, const void* caller) {
@@ -129,7 +138,7 @@ void count_slowly(heap::Counters* counters, size_t size, const void* caller) {
     local.busy = true;
     const AtWork at_work;
     if (counters->copy_mean == 0) {  // the thread's first copy
-        begin(counters);
+        draw(counters);
         counters->copy_budget -= static_cast<int64_t>(size);
         if (counters->copy_budget >= 0) {
             local.busy = false;
@@ -150,7 +159,7 @@ void count_slowly(heap::Counters* counters, size_t size, const void* caller) {
             g.mean.compare_exchange_strong(mean, 2 * mean))
             g.rows.store(0, std::memory_order_relaxed);
     }
-    begin(counters);
+    draw(counters);
     local.busy = false;
 }
 

@@ -19,7 +19,9 @@ inline void count(size_t size, const void* caller) {
     if (__builtin_expect(counters->copy_budget < 0, 0)) count_slowly(counters, size, caller);
 }
 
-// A gap of exponential length.
-uint64_t draw(uint64_t* random, int64_t mean);
+// A copy of `size` bytes holds one of the points that lie `mean` bytes apart (points.h) with some
+// chance: the mean of independent gaps that would have given it the same one, as rows tell it. 1
+// where it holds one for sure.
+int64_t mean_of_independent(int64_t size, int64_t mean);
 
 }  // namespace tachograph::copies

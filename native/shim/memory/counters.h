@@ -23,8 +23,9 @@ struct alignas(128) Counters {
     int64_t mean;          // that the next point was drawn with
     int64_t copied;
     int64_t copied_recorded;
-    int64_t copy_budget;
-    int64_t copy_mean;
+    int64_t copy_budget;  // bytes before the next point of the copies (points.h)
+    int64_t copy_rest;    // from it to the end of its stretch
+    int64_t copy_mean;    // that it was drawn with; 0 before the first copy
     uint64_t random;
     int64_t faults;  // minor page faults when it last looked at reserves
     uint32_t thread;

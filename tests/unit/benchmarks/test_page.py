@@ -64,6 +64,24 @@ def test_none_is_better_where_none_is(tmp_path: Path) -> None:
     assert "did not run" not in text
 
 
+def test_each_section_says_when_it_was_measured(tmp_path: Path) -> None:
+    found = results(tmp_path / "results", 1)
+    page = tmp_path / "docs" / "benchmarks.md"
+    write_page(found, tmp_path / "docs")
+    assert "Measured on a day that is not known" in page.read_text("utf-8")
+    (found / "memory_accuracy" / "measured.txt").write_text("2026-11-22\n", "utf-8")
+    write_page(found, tmp_path / "docs")
+    assert "Measured on 2026-11-22: " in page.read_text("utf-8")
+    assert "(Measured on 2026-11-22.)" in page.read_text("utf-8")
+    (found / "live_bytes").mkdir()
+    (found / "live_bytes" / "table.txt").write_text("more\n", "utf-8")
+    (found / "live_bytes" / "measured.txt").write_text("2026-11-23\n", "utf-8")
+    write_page(found, tmp_path / "docs")
+    assert "Measured from 2026-11-22 to 2026-11-23 (each section says when)" in page.read_text("utf-8")
+    kept = tmp_path / "docs" / "benchmarks" / "data" / "memory_accuracy" / "measured.txt"
+    assert kept.read_text("utf-8") == "2026-11-22\n"
+
+
 def test_without_results_there_is_no_page(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="no results"):
         write_page(tmp_path, tmp_path / "docs")
