@@ -73,7 +73,7 @@ def test_each_section_says_when_it_was_measured(tmp_path: Path) -> None:
     write_page(found, tmp_path / "docs")
     assert "Measured on 2026-11-22: " in page.read_text("utf-8")
     assert "(Measured on 2026-11-22.)" in page.read_text("utf-8")
-    (found / "live_bytes").mkdir()
+    (found / "live_bytes").mkdir(exist_ok=True)
     (found / "live_bytes" / "table.txt").write_text("more\n", "utf-8")
     (found / "live_bytes" / "measured.txt").write_text("2026-11-23\n", "utf-8")
     write_page(found, tmp_path / "docs")
