@@ -1,7 +1,7 @@
 #include "entering.h"
 
-#include "clock.h"
 #include "compat.h"
+#include "read_clock.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

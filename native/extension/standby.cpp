@@ -1,7 +1,7 @@
 #include "standby.h"
 
-#include "clock.h"
 #include "compat.h"
+#include "read_clock.h"
 #include "tachograph/api.h"
 
 #include <fcntl.h>
@@ -133,8 +133,7 @@ std::string request_of(int fd) {
     while (text.empty() || text.back() != '\n') {
         const ssize_t got = recv(fd, part, sizeof part, 0);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0 || text.size() + static_cast<size_t>(got) > kLongestRequest ||
-            now() > limit)
+        if (got <= 0 || text.size() + static_cast<size_t>(got) > kLongestRequest || now() > limit)
             return {};
         text.append(part, static_cast<size_t>(got));
     }

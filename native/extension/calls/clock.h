@@ -1,7 +1,7 @@
 // Clocks of watching.
 #pragma once
 
-#include "clock.h"
+#include "read_clock.h"
 
 #include <cstdint>
 
@@ -15,6 +15,7 @@ struct Moment {
     int64_t cpu_ns = 0;
 };
 
+using tachograph::now;
 inline int64_t process_cpu() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 inline int64_t thread_cpu() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
