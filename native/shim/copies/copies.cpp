@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kFinestMean = 512 * 1024;
 constexpr int64_t kCoarsestMean = int64_t{1} << 36;
-constexpr uint32_t kMostRows = 20;  // per second
-constexpr uint32_t kFewRows = 5;
+constexpr uint32_t kMostRows = 50;  // per second
+constexpr uint32_t kFewRows = 12;
 constexpr int64_t kAdaptNs = 1'000'000'000;
 constexpr double kLog2 = 0.693147180559945309;
 constexpr double kNever = 1e-12;  // a chance that is none
