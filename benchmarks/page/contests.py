@@ -75,6 +75,7 @@ def _overhead(results: Results) -> list[Contest]:
             for arm in arms
             if "in_program" in found["over_programs"][arm]
         }
+        ended = list(over)  # what is left of a profiler that failed everywhere is no result
         whole = {arm: each for arm, each in over.items() if not found["failures"].get(arm)}
         contests += [
             Contest(f"{name}, {kind} profilers", {arm: each[figure] for arm, each in of.items()}, "{:.3f}", noise)
@@ -88,11 +89,11 @@ def _overhead(results: Results) -> list[Contest]:
         contests += [
             Contest(
                 f"memory added to the program, {kind} profilers",
-                _sizes(found, arms, "above_bare", 1e6),
+                _sizes(found, ended, "above_bare", 1e6),
                 "{:.1f} MB",
                 0.5,
             ),
-            Contest(f"size on disk, {kind} profilers", _sizes(found, arms, "recording", 1024), "{:.0f} KiB", 1.0),
+            Contest(f"size on disk, {kind} profilers", _sizes(found, ended, "recording", 1024), "{:.0f} KiB", 1.0),
         ]
     return contests
 

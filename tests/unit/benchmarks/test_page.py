@@ -95,6 +95,20 @@ def test_differences_within_the_noise_do_not_count() -> None:
     assert Contest("x", {"a": 1.0}, "{:.2f}").better() == {}
 
 
+def test_what_failed_everywhere_takes_no_part(tmp_path: Path) -> None:
+    """Its empty recordings are not the smallest."""
+    made = tmp_path / "overhead"
+    made.mkdir()
+    ratios = {"median": 1.0, "median_of_fastest": 1.0, "worst": 1.0, "worst_of_fastest": 1.0}
+    arms = {"full": {"in_program": ratios}, "memray": {"in_program": ratios}, "scalene": {}}
+    sizes = {arm: {"sympy": {"above_bare": 1e6, "recording": 0 if arm == "scalene" else 1024}} for arm in arms}
+    summary = {"ratios": arms, "over_programs": arms, "failures": {"scalene": {"sympy": 1}}, "sizes": sizes}
+    (made / "summary.json").write_text(json.dumps(summary), "utf-8")
+    found = {contest.name: set(contest.values) for contest in contests(Results(tmp_path))}
+    assert found["size on disk, memory profilers"] == {"full", "memray"}
+    assert found["memory added to the program, memory profilers"] == {"full", "memray"}
+
+
 def test_paths_of_the_machine_stay_at_home() -> None:
     assert without_paths("status 1: /home/me/x/y.py failed") == "status 1: y.py failed"
     assert without_paths("5.0 KiB/s and a/b") == "5.0 KiB/s and a/b"
