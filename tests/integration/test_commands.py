@@ -224,7 +224,7 @@ def test_recover_after_the_recording_command_was_killed(folder: Path) -> None:
     (folder / "more.sh").write_text(f"{sys.executable} work.py 0.2 a\n{sys.executable} work.py 1.5 b\ntouch over\n")
     with support.start(["sh", "more.sh"], folder) as command:
         support.wait_for(lambda: len(list(folder.glob("run.tacho/spool/*.ctl"))) == 2, "the second process")
-        time.sleep(1.0)  # what a process that has ended wrote is copied within 0.8 s; of a killed command's it may be lost
+        time.sleep(1.0)  # what a process wrote that has ended is copied within 0.8 s; until then a kill loses it
         os.kill(command.pid, signal.SIGKILL)
         support.wait_for((folder / "over").exists, "the program's own end")
         recorder = folder / "run.tacho" / "spool" / "recorder.json"
