@@ -16,7 +16,9 @@ _Floats = NDArray[np.float64]
 class SpanNodes:
     """The sink that adds up by the innermost span and the node. Of waits, those of main threads, but not for a CPU.
 
-    A wait belongs to the span in which its middle lies. ``own`` are the ranges of spans without those within them.
+    A wait is shared out by how long it lay in each span, as in the report of one recording: waits on one line that
+    follow one another closely are one row, which lasts over many spans. ``own`` are the ranges of spans without those
+    within them.
     """
 
     times = True
@@ -27,13 +29,14 @@ class SpanNodes:
 
     def cpu(self, batch: CpuBatch) -> None:
         """Takes some CPU samples."""
-        self._take(0, batch.thread, batch.time_ns, batch.stack, batch.weight_ns)
+        self._take(0, self._own.group_at(batch.thread, batch.time_ns), batch.stack, batch.weight_ns)
 
     def waits(self, batch: WaitBatch) -> None:
         """Takes some waits."""
         mine = batch.for_the_world()
         mine = mine.only(self._main[mine.thread])
-        self._take(1, mine.thread, (mine.start_ns + mine.end_ns) // 2, mine.stack, mine.weight_ns)
+        row, span, part = self._own.overlaps(mine.thread, mine.start_ns, mine.end_ns)
+        self._take(1, span, mine.stack[row], mine.weight_ns[row] * part)
 
     def sums(self) -> tuple[_Ids, _Ids, _Floats]:
         """Numbers of spans, nodes, and the seconds of CPU time and waiting of each pair that has any."""
@@ -48,10 +51,7 @@ class SpanNodes:
             start += len(part)
         return keys // self._nodes, keys % self._nodes, sums / 1e9
 
-    def _take(
-        self, column: int, thread: NDArray[np.integer], time_ns: _Ids, stack: NDArray[np.integer], weight: _Floats
-    ) -> None:
-        span = self._own.group_at(thread, time_ns)
+    def _take(self, column: int, span: _Ids, stack: NDArray[np.integer], weight: _Floats) -> None:
         known = (span >= 0) & (stack < self._nodes)
         if known.any():
             key, place = np.unique(span[known] * self._nodes + stack[known], return_inverse=True)

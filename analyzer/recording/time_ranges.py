@@ -103,6 +103,21 @@ class TimeRanges:
             group[rows[inside]] = self.group[mine][last[inside]]
         return group
 
+    def overlaps(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> tuple[_Ids, _Ids, _Floats]:
+        """Of spans of time of threads what lies in each range: their rows, the ranges' groups, and parts (0..1)."""
+        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+        for each, mine in self._by_thread():
+            rows = np.flatnonzero(thread == each)
+            begin, end = self.start_ns[mine], self.end_ns[mine]
+            first = np.searchsorted(end, start_ns[rows], "right")
+            count = np.maximum(np.searchsorted(begin, end_ns[rows], "left") - first, 0)
+            row = np.repeat(rows, count)
+            other = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+            length = np.minimum(end_ns[row], end[other]) - np.maximum(start_ns[row], begin[other])
+            found.append((row, self.group[mine][other], length / np.maximum(end_ns[row] - start_ns[row], 1)))
+        row, group, part = (np.concatenate(column) for column in zip(*found, strict=True))
+        return row, group, part
+
     def part(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> _Floats:
         """The part (0..1) of each span of time of a thread that lies in ranges, where all are of one group."""
         part = np.zeros(len(start_ns))

@@ -214,6 +214,20 @@ def test_in_the_reports(tmp_path: Path) -> None:
     assert found["spans"][0]["total_cpu_s"] == pytest.approx(0.2)
 
 
+def test_a_span_of_time_is_shared_out_by_what_lies_in_each_range() -> None:
+    """Its middle, 25, lies in none of them."""
+    ranges = TimeRanges.of([(1, 0, 24, 3), (1, 26, 50, 4), (1, 50, 60, 3), (2, 0, 100, 5)])
+    thread, start, end = (np.array(each) for each in ((1, 0, 2, 1, 1), (0, 0, 10, 60, 50), (50, 9, 20, 70, 55)))
+    row, group, part = ranges.overlaps(thread, start, end)
+    assert list(zip(row.tolist(), group.tolist(), part.tolist(), strict=True)) == [
+        (0, 3, 0.48),
+        (0, 4, 0.48),
+        (4, 3, 1.0),
+        (2, 5, 1.0),
+    ]
+    assert [len(each) for each in TimeRanges.of([]).overlaps(thread, start, end)] == [0, 0, 0]
+
+
 def test_ranges() -> None:
     ranges = TimeRanges.of([(1, 10, 20, 0), (0, 0, 5, 0), (1, 30, 40, 0)])
     thread, times = np.array([0, 0, 1, 1, 1, 2, -1]), np.array([4, 5, 10, 20, 39, 10, 10])
