@@ -157,6 +157,6 @@ class TestTimes:
     def waits(self, batch: WaitBatch) -> None:
         """Takes some waits; those for a processor do not count."""
         mine = batch.for_the_world()
-        # One wait has one stack, so it lies in one phase, but for what coarse sampling makes of its ends.
-        group = self._phases.of_threads.group_at(mine.thread, (mine.start_ns + mine.end_ns) // 2)
-        self.wait_sums.add(group, mine.place, mine.whole_ns / 1e9)
+        # Waits on one line that follow one another closely are one row: it may last over many tests.
+        row, group, part = self._phases.of_threads.overlaps(mine.thread, mine.start_ns, mine.end_ns)
+        self.wait_sums.add(group, mine.place[row], mine.whole_ns[row] * part / 1e9)
