@@ -52,6 +52,13 @@ long futex(std::atomic<int>* word, int operation, int value, int64_t timeout_ns)
                         timeout_ns > 0 ? kernel::address(&timeout) : 0);
 }
 
+// Asked before there is a thread, by calls that change nothing: one that found out by itself would
+// open files among the program's while the program runs.
+bool may_separate_descriptors() {
+    return kernel::call(SYS_close_range, UINT_MAX, UINT_MAX, 0) == 0 ||
+           kernel::call(SYS_unshare, 0) == 0;
+}
+
 bool separate_descriptors() {
     if (kernel::call(SYS_close_range, 0, UINT_MAX, CLOSE_RANGE_UNSHARE) == 0) return true;
     // Before Linux 5.9: a table of our own, emptied one by one.
@@ -182,6 +189,11 @@ void start() {
     int expected = 0;
     if (!g.running.compare_exchange_strong(expected, 1)) {
         futex(&g.running, FUTEX_WAKE, INT_MAX, 0);  // its end need not be waited for any more
+        return;
+    }
+    if (!may_separate_descriptors()) {
+        leave();
+        go_without();
         return;
     }
     pthread_attr_t attributes;
