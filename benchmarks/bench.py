@@ -1,6 +1,6 @@
 """All benchmarks in one go, then the page of results.
 
-    python benchmarks/bench.py                         # about 70 minutes on two cores
+    python benchmarks/bench.py                         # about 80 minutes on two cores
     python benchmarks/bench.py --only overhead,reading # some of them
     python benchmarks/bench.py --page                  # the page alone, from the results that there are
 
@@ -42,6 +42,7 @@ STEPS = {
     "overhead": Step(
         "overhead.py", ("--rounds", "5", "--peers", "all", "--peer-rounds", "1", "--timeout", "60"), "", 70
     ),
+    "on_and_off": Step("on_and_off.py", (), "on_and_off.json", 12),
     "allocation": Step("allocation.py", ("--rounds", "3"), "", 10),
     "scaling": Step(
         "scaling.py",

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from harness.arms import BARE, CPU_ONLY, FULL
@@ -78,6 +79,11 @@ def _analyzed(text: str) -> list[str]:
     return [f"{result}" for result in json.loads(text) if not 0 < result["seconds"] < 100]
 
 
+def _switched(text: str) -> list[str]:
+    found = [one["ratios"] for works in json.loads(text).values() for one in works.values()]
+    return [f"{sorted(ratios)}" for ratios in found if not 0.5 < median(ratios) < 2]
+
+
 def _simulated(text: str) -> list[str]:
     points = [one for one in json.loads(text) if one["phases"] == "long" and one["seconds"] == 64]
     return [f"{one}" for one in points if not 0.5 < one["native_ratio"] < 2]
@@ -109,6 +115,9 @@ CHECKS: dict[str, Check] = {
     ),
     "live_bytes": Check(
         ["live_bytes.py", "--peers", "", "--objects", "100000", "--results", "{}"], "answers.jsonl", _answered
+    ),
+    "on_and_off": Check(
+        ["on_and_off.py", "--seconds", "1", "--results", "{}/on_and_off.json"], "on_and_off.json", _switched
     ),
     "copy_volume": Check(
         ["copy_volume.py", "--peers", "", "--repeats", "20", "--results", "{}"], "answers.jsonl", _answered

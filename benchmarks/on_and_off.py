@@ -1,0 +1,84 @@
+"""What a running recording costs: the same process recorded and paused in turn.
+
+    python benchmarks/on_and_off.py                    # about eight minutes
+    python benchmarks/on_and_off.py --seconds 2        # does it work?
+
+A program that is run twice differs from itself by some percent: where its objects lie, what else the machine does. In
+one process, with turns of 40 ms, recorded and paused, both are the same, and some hundred comparisons tell a few parts
+of a thousand. What it leaves out: start-up, the end, and what merely being loaded costs (overhead.py has them).
+"""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.arms import RECORD, Arm
+from harness.errors import BenchmarkError
+from harness.in_turn import middle
+from harness.measure import PROGRAMS, RECORDING
+from harness.survey import ROOT, complaints
+from programs.on_and_off import WORKS
+
+ARMS = {
+    "cpu only": f"{RECORD} --cpu-only",
+    "cpu only, no paths": f"{RECORD} --cpu-only --native-depth 0",
+    "full": RECORD,
+}
+ROUNDS = 3
+PATIENCE_S = 60.0
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(min=1), default=15.0, show_default=True, help="Of each process.")
+@click.option(
+    "--results", type=click.Path(path_type=Path, dir_okay=False), default=ROOT / "results" / "on_and_off.json"
+)
+def main(seconds: float, results: Path) -> None:
+    """What a running recording costs."""
+    with complaints("on_and_off"):
+        found: dict[str, Any] = {name: {work: {"ratios": [], "own_ms_per_s": []} for work in WORKS} for name in ARMS}
+        for _ in range(ROUNDS):
+            for work in WORKS:
+                for name, template in ARMS.items():
+                    said = _run(Arm(name, template), work, seconds)
+                    found[name][work]["ratios"] += said["ratios"]
+                    found[name][work]["own_ms_per_s"].append(said["own_ms_per_s"])
+        results.parent.mkdir(parents=True, exist_ok=True)
+        results.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    print(table(found))
+
+
+def _run(arm: Arm, work: str, seconds: float) -> Any:
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        answers = folder / "answers.json"
+        command = arm.command([str(PROGRAMS / "on_and_off.py"), work, str(seconds), str(answers)], folder / RECORDING)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=seconds + PATIENCE_S
+        )
+        if done.returncode:
+            said = done.stderr.strip().splitlines()
+            raise BenchmarkError(
+                f"{arm.name}, {work}: status {done.returncode}: {said[-1] if said else 'said nothing'}"
+            )
+        return json.loads(answers.read_text(encoding="utf-8"))
+
+
+def table(found: dict[str, Any]) -> str:
+    """CPU time recorded over paused, medians with 95 % intervals, and the CPU time of the recorder's thread."""
+    names = list(next(iter(found.values())))
+    head = "recorded, times paused".ljust(24) + "".join(name.rjust(26) for name in names)
+    lines = [head + "its own thread".rjust(20)]
+    for arm, works in found.items():
+        cells = [str(middle(works[name]["ratios"])).rjust(26) for name in names]
+        own = max(max(works[name]["own_ms_per_s"]) for name in names)
+        lines.append(arm.ljust(24) + "".join(cells) + f"{own:.1f} ms per s".rjust(20))
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
