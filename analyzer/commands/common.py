@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-RECORDING_HELP = (
-    "RECORDING is a .tacho directory or a zip archive of one; without it, the newest *.tacho in this folder."
-)
+RECORDING_HELP = "RECORDING is a .tacho directory or a zip archive of one; without it, the newest in this folder."
 
 EXTRA = ("pandas", "rich", "numpy", "pyarrow", "jinja2", "markupsafe", "matplotlib")
 """Modules that an installation without ``[analyze]`` lacks."""
@@ -67,12 +65,18 @@ def find_recording(given: str | None) -> Path:
         named = Path(given)
         beside = (named.with_name(f"{named.name}{end}") for end in (".tacho", ".tacho.zip") if named.name)
         return named if named.exists() else next((path for path in beside if path.exists()), named)
+    found = recordings_here()
+    if not found:
+        raise FormatError("there is no recording in this folder: name one, or make one with 'tachograph record'")
+    return found[-1]
+
+
+def recordings_here() -> list[Path]:
+    """The recordings of the current folder, oldest first."""
     # record --output NAME takes any name.
     found = [path.parent for path in Path().glob("*/manifest.json") if _is_recording(path.parent)]
     found += [path for path in Path().glob("*.tacho.zip") if path.is_file()]
-    if not found:
-        raise FormatError("there is no recording in this folder: name one, or make one with 'tachograph record'")
-    return max(found, key=lambda path: path.stat().st_mtime_ns)
+    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 
 def _is_recording(folder: Path) -> bool:

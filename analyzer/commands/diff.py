@@ -12,7 +12,16 @@ import click
 from tachograph.format import FormatError
 
 from ..recording.question_options import DEFAULT_TOKENS, Attribution
-from .common import Failure, check_markdown, markdown_options, one_line_errors, thread_option, window_options
+from .common import (
+    Failure,
+    check_markdown,
+    find_recording,
+    markdown_options,
+    one_line_errors,
+    recordings_here,
+    thread_option,
+    window_options,
+)
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -85,7 +94,7 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
     "  tachograph diff old.tacho new.tacho --html diff.html\n"
     "  tachograph diff old.tacho new.tacho --shares --json - | jq '.lines[0]'",
     help="Show what became slower or faster, or needs more or less memory, between two recordings.\n\n"
-    "BASE is the recording to compare with; without any, they are the two newest *.tacho in this folder. With --base"
+    "BASE is the recording to compare with; without any, they are the two newest in this folder. With --base"
     " and --new each side may have several recordings: then differences are judged by how much runs really differ."
     " Lines are followed through edits of the sources. Exit status 1: a condition of --fail-if failed.",
 )
@@ -253,23 +262,16 @@ def chosen(options: Options) -> tuple[list[Path], list[Path]]:
     if options.base or options.new:
         if options.recordings or not (options.base and options.new):
             raise FormatError("groups need both sides, and nothing else: tachograph diff --base A... --new B...")
-        return [Path(path) for path in options.base], [Path(path) for path in options.new]
+        return [find_recording(path) for path in options.base], [find_recording(path) for path in options.new]
     if not options.recordings:
-        found = newest()
+        found = recordings_here()
         if len(found) < 2:
             there = "is only one" if found else "is no"
-            raise FormatError(f"there {there} *.tacho recording in this folder: name two, tachograph diff BASE NEW")
+            raise FormatError(f"there {there} recording in this folder: name two, tachograph diff BASE NEW")
         return [found[-2]], [found[-1]]
     if len(options.recordings) != 2:
         raise FormatError(
             f"a diff is of two recordings, not {len(options.recordings)}: tachograph diff BASE NEW, or groups with"
             " --base A... --new B..."
         )
-    return [Path(options.recordings[0])], [Path(options.recordings[1])]
-
-
-def newest() -> list[Path]:
-    """The recordings of this folder, oldest first."""
-    found = [path for path in Path().glob("*.tacho") if (path / "manifest.json").is_file()]
-    found += [path for path in Path().glob("*.tacho.zip") if path.is_file()]
-    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
+    return [find_recording(options.recordings[0])], [find_recording(options.recordings[1])]

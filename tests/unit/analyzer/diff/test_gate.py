@@ -159,8 +159,18 @@ def test_without_arguments_it_is_the_two_newest(make: Make) -> None:
     assert any("work(item)" in line and "+2.00 s" in line and "slower" in line for line in output.splitlines())
 
 
+def test_recordings_of_any_name_are_found(make: Make) -> None:
+    """As record --output may name them; and the end of a name may be left out, as for analyze."""
+    Path(make("other", {WORK: 100})).rename("before")
+    make("after", {WORK: 300})
+    os.utime("before", (1_000_000, 1_000_000))
+    for arguments in ((), ("before", "after"), ("--base", "before", "--new", "after")):
+        output = invoke(*arguments, "--spread", "1").output
+        assert output.index("before") < output.index("after.tacho")
+
+
 def test_one_recording_is_not_enough(make: Make) -> None:
-    assert "there is no *.tacho recording" in invoke().stderr
+    assert "there is no recording" in invoke().stderr
     make("only", {WORK: 1})
     result = invoke()
     assert (result.exit_code, "there is only one" in result.stderr) == (2, True)
