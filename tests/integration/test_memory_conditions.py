@@ -376,8 +376,9 @@ def test_limits_on_address_space(tmp_path: Path) -> None:
 
 
 LOCKED = """
-import ctypes, json, os, sys, threading, time
+import ctypes, json, os, sys, threading, time, warnings
 from pathlib import Path
+warnings.simplefilter("ignore")  # a fork beside a thread, whose warning has a process id in it
 library = ctypes.CDLL(None, use_errno=True)
 def memory():
     lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())

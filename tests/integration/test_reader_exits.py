@@ -11,9 +11,11 @@ VECTORS = Path(__file__).parents[2] / "format-spec" / "vectors"
 
 # Importing takes most of a script's time, so it is done once. Each child is a script that reads and ends by itself.
 SCRIPTS = """
-import collections, json, os, sys
+import collections, json, os, sys, warnings
 import pyarrow.compute, pyarrow.parquet
 from tachograph.analyzer import Recording
+
+warnings.simplefilter("ignore")  # a fork beside the threads of Arrow
 
 def read(path):
     with Recording(path) as recording:

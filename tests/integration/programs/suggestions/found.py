@@ -166,7 +166,7 @@ def collector() -> None:
 
     kept = [[number] for number in range(300_000)]
     gc.set_threshold(200, 2, 1)
-    for _ in rounds(0.6):
+    for _ in rounds(1.5):
         for _number in range(1000):
             Node()
     gc.set_threshold(700, 10, 10)
