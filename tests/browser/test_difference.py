@@ -52,6 +52,20 @@ def test_what_became_slower_comes_first(page: Path, visit: Callable[..., Any]) -
     assert total.split()[:6] == ["CPU", "4.00", "s", "6.00", "s", "+50.0"]
 
 
+def test_runs_that_cannot_tell_are_shown_all_the_same(tmp_path: Path, visit: Callable[..., Any]) -> None:
+    """One run a side gives no verdicts; the page had no lines, functions and flame graph then."""
+    result = diff([build(tmp_path / "a.tacho", 100, 200, 100)], [build(tmp_path / "b.tacho", 400, 200, 0)])
+    assert result.unjudged is not None
+    write(result, str(tmp_path / "diff.html"))
+    shown = visit(tmp_path / "diff.html")
+    for table, name in (("lines", "main.py:2"), ("functions", "slow")):
+        row = shown.locator(f"#{table} tbody tr").first.inner_text()
+        assert row.split()[:4] == ["+3.00", "s", "1.00", "s"]
+        assert name in row
+        assert "no evidence" in row
+    assert "6.00 s" in shown.locator("#flame").inner_text()
+
+
 def test_bars_of_a_table_have_one_scale(page: Path, visit: Callable[..., Any]) -> None:
     """``slow`` needs 3 s more and ``gone`` 1 s less: a bar is three times as long as the other."""
     shown = visit(page)

@@ -54,7 +54,7 @@ def page(result: DiffResult) -> str:
     document: dict[str, Any] = {
         "shares": result.shares,
         "verdicts": list(VERDICTS),
-        "metrics": [_metric(result, BY_NAME[name]) for name in METRICS if result.functions.compared(name)],
+        "metrics": [_metric(BY_NAME[name]) for name in _metrics(result)],
         "totals": _totals(result.totals),
         "lines": _places(result.lines, names),
         "functions": _places(result.functions, names),
@@ -93,13 +93,14 @@ def _facts(result: DiffResult) -> list[str]:
     return [fact for fact in (program, runs, spread, shares, f"scope {result.scope}") if fact]
 
 
-def _metric(result: DiffResult, metric: Metric) -> dict[str, Any]:
-    return {
-        "name": metric.name,
-        "label": metric.label,
-        "unit": metric.unit,
-        "compared": result.functions.compared(metric.name),
-    }
+def _metrics(result: DiffResult) -> list[str]:
+    """The metrics that functions differ by, also where the runs cannot tell and nothing has a verdict."""
+    there = set(result.functions.values["metric"])
+    return [name for name in METRICS if name in there]
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    return {"name": metric.name, "label": metric.label, "unit": metric.unit}
 
 
 def _total_row(row: Any) -> dict[str, str]:

@@ -9,7 +9,11 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable
+
+# The kernel may not be through yet with a thread that was joined, and CPython 3.12 and later warn of a fork beside it.
+warnings.simplefilter("ignore", DeprecationWarning)
 
 
 def what(function: Callable[[], object]) -> str:
