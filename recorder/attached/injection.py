@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -44,6 +45,8 @@ def stand_by():
         except OSError:
             pass
 """
+_STAYS = "stays"
+"""The file beside a script that is left to the process, which has yet to run it."""
 # The main thread is not kept, and is free for the program's signals: imports take some milliseconds.
 _IN_A_THREAD = "__import__('_thread').start_new_thread(stand_by, ())\n"
 
@@ -73,10 +76,41 @@ def _by_remote_exec(pid: int, script: Path, report: Path) -> Connection:
             f"process {pid} does not stand by and cannot be entered ({one_line(str(error))}): that takes the right to"
             " trace it (ptrace), or start it with 'tachograph standby'"
         ) from None
-    connection = _wait(pid, report, time.monotonic() + PATIENCE_S)
-    if connection is None:
-        raise Refused(_does_not_run(pid))
+    _take_away_what_stayed(pid)
+    try:
+        connection = _wait(pid, report, time.monotonic() + PATIENCE_S)
+        if connection is None:
+            raise Refused(_does_not_run(pid))
+    except BaseException:
+        if Path(f"/proc/{pid}").exists():
+            _leave_nothing_to_do(pid, script)
+        raise
     return connection
+
+
+def _leave_nothing_to_do(pid: int, script: Path) -> None:
+    """Leaves a script that takes itself and its folder away, for the interpreter that was told to run one.
+
+    It would complain on the program's standard error, when it goes on, of a script that is not there.
+    """
+    folder, other = script.parent, script.with_name("other.py")
+    (folder / _STAYS).write_text(f"{pid}", encoding="utf-8")
+    files = [os.fspath(script), os.fspath(folder / _STAYS)]
+    os_module = "__import__('os')"
+    text = f"[{os_module}.unlink(path) for path in {files!r}]; {os_module}.rmdir({os.fspath(folder)!r})\n"
+    other.write_text(text, encoding="utf-8")
+    other.replace(script)
+
+
+def _take_away_what_stayed(pid: int) -> None:
+    """Scripts that were left to this process, which knows the latest only, or to one that has ended."""
+    for mark in Path(tempfile.gettempdir()).glob(f"tachograph-*/{_STAYS}"):
+        with suppress(OSError):
+            if mark.parent.is_symlink() or mark.parent.stat().st_uid != os.geteuid():
+                continue
+            left_to = mark.read_text(encoding="utf-8", errors="replace")
+            if left_to == f"{pid}" or not Path("/proc", left_to, "stat").exists():
+                shutil.rmtree(mark.parent, ignore_errors=True)
 
 
 def _by_pending_call(pid: int, script: Path, report: Path, limit: float) -> Connection:
@@ -117,7 +151,7 @@ def _files(*, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
     try:
         yield script, report
     finally:
-        for file in (script, report):
+        for file in (report,) if (folder / _STAYS).exists() else (script, report):
             with suppress(OSError):
                 file.unlink()
         with suppress(OSError):
