@@ -45,7 +45,7 @@ def main() -> None:
     clocks = Clocks()
     clocks.cycle(
         seconds(5.0),
-        [("compress", compress, 40), ("digest", digest, 60), ("checksum", checksum, 150), ("python", python, 40_000)],
+        [("compress", compress, 40), ("digest", digest, 60), ("checksum", checksum, 150), ("python", python, 25_000)],
     )
     clocks.write()
 
