@@ -45,10 +45,13 @@ def stand_by():
         except OSError:
             pass
 """
-_STAYS = "stays"
-"""The file beside a script that is left to the process, which has yet to run it."""
 # The main thread is not kept, and is free for the program's signals: imports take some milliseconds.
 _IN_A_THREAD = "__import__('_thread').start_new_thread(stand_by, ())\n"
+
+_STAYS = "stays"
+"""The file beside a script that is left to the process, which has yet to run it; the process's id is in it."""
+_NOTHING = "[__import__('os').unlink(path) for path in {files!r}]; __import__('os').rmdir({folder!r})\n"
+"""What is left: it takes itself away, and the program's names stay as they are."""
 
 
 def entered(process: Process) -> Connection:
@@ -81,7 +84,7 @@ def _by_remote_exec(pid: int, script: Path, report: Path) -> Connection:
         connection = _wait(pid, report, time.monotonic() + PATIENCE_S)
         if connection is None:
             raise Refused(_does_not_run(pid))
-    except BaseException:
+    except BaseException:  # an interrupt as well
         if Path(f"/proc/{pid}").exists():
             _leave_nothing_to_do(pid, script)
         raise
@@ -93,12 +96,10 @@ def _leave_nothing_to_do(pid: int, script: Path) -> None:
 
     It would complain on the program's standard error, when it goes on, of a script that is not there.
     """
-    folder, other = script.parent, script.with_name("other.py")
-    (folder / _STAYS).write_text(f"{pid}", encoding="utf-8")
-    files = [os.fspath(script), os.fspath(folder / _STAYS)]
-    os_module = "__import__('os')"
-    text = f"[{os_module}.unlink(path) for path in {files!r}]; {os_module}.rmdir({os.fspath(folder)!r})\n"
-    other.write_text(text, encoding="utf-8")
+    mark, other = script.with_name(_STAYS), script.with_name("other.py")
+    mark.write_text(f"{pid}", encoding="utf-8")
+    files = [os.fspath(script), os.fspath(mark)]
+    other.write_text(_NOTHING.format(files=files, folder=os.fspath(script.parent)), encoding="utf-8")
     other.replace(script)
 
 
