@@ -26,6 +26,13 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # Unwind tables everywhere: a signal may arrive at any instruction, and other people's profilers unwind through us.
 add_compile_options(-Wall -Wextra -fasynchronous-unwind-tables)
+# GCC 16 guesses which function a pointer has and copies it in front of the call: the hooks, which cost a load and a
+# jump, would hold a slow way of copying that is meant for the program's first instants.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-fno-speculatively-call-stored-functions TACHOGRAPH_CALLS_AS_WRITTEN)
+if(TACHOGRAPH_CALLS_AS_WRITTEN)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-speculatively-call-stored-functions>)
+endif()
 if(TACHOGRAPH_WERROR)
   add_compile_options(-Werror)
 endif()

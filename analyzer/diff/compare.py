@@ -15,7 +15,7 @@ from ..profile.profile import Question
 from ..recording.garbage import uncollected
 from ..recording.opened import Watcher
 from ..recording.text import printable
-from ..report_data.difference import DiffResult, Level
+from ..report_data.difference import DiffResult, Judged, Level
 from ..report_data.difference_metrics import NATIVE, OF_CALLS, OVERALL, SELF, TOTAL, TREE, Metric
 from ..report_data.numbers import counted
 from .evidence import RATE, adjusted_alpha
@@ -140,12 +140,12 @@ class _Comparison:
         self._shares, self._spread = how.shares, how.spread
         self._runs = sides[0].runs, sides[1].runs
         self._placer = Placer(*sides, link)
-        self._unjudged = unjudged(*self._runs, how.spread, anyway=how.anyway)
+        self._judged_of, self._unjudged = unjudged(*self._runs, how.spread, anyway=how.anyway)
         amounts = totals(OVERALL, self._runs)
         wholes = {name: float(max(side.mean[0] for side in both)) for name, both in amounts.items()}
-        self._totals_judging = Judging(self._unjudged is None, how.spread or 0.0, how.smallest, wholes)
+        self._totals_judging = Judging(self._judged_of, how.spread or 0.0, how.smallest, wholes)
         of_rows = {} if how.shares else wholes
-        self._judging = Judging(self._unjudged is None, how.spread or 0.0, how.smallest, of_rows)
+        self._judging = Judging(self._judged_of, how.spread or 0.0, how.smallest, of_rows)
 
     def result(self, question: Question, notes: list[str]) -> DiffResult:
         """Everything, compared."""
@@ -173,8 +173,9 @@ class _Comparison:
             widened=any(run.profile.widened for run in runs),
             shares=self._shares,
             spread=self._spread if len(runs) == 2 else None,
-            summary=summarise(whole, lines, self._unjudged),
+            summary=summarise(whole, lines, self._judged_of, self._unjudged),
             unjudged=self._unjudged,
+            judged=self._judged_of,
             remarks=notes,
             totals=whole,
             lines=lines,
@@ -188,7 +189,7 @@ class _Comparison:
     def _judged(self, tables: Sequence[Rows], judging: Judging) -> list[Level]:
         """The tables with their verdicts, of which at most a small share is wrong in all of them together."""
         p_values = [tested.p for table in tables for tested in table.tested]
-        alpha = adjusted_alpha(np.concatenate(p_values)) if p_values and judging.judged else RATE
+        alpha = adjusted_alpha(np.concatenate(p_values)) if p_values and judging.judged is not Judged.NOTHING else RATE
         return [level_of(table, alpha, judging) for table in tables]
 
     def _totals(self) -> Rows:

@@ -12,7 +12,7 @@ import pandas as pd
 from tachograph.format import FormatError
 
 from ..recording.text import printable
-from ..report_data.difference import Condition, DiffResult, Judgement, Level, Outcome
+from ..report_data.difference import Condition, DiffResult, Judged, Judgement, Level, Outcome
 from ..report_data.difference_metrics import BY_NAME, NATIVE, OVERALL, SELF, TOTAL
 from .evidence import RATE
 
@@ -74,10 +74,10 @@ def judge(result: DiffResult, conditions: Sequence[Condition]) -> list[Judgement
     for condition in conditions:
         if result.shares and condition.level != "totals" and not condition.relative:
             raise FormatError(f"--fail-if {printable(condition.text, 100)!r}: shares need an amount in %")
-    return [_judge(result.levels[condition.level], condition, result.unjudged) for condition in conditions]
+    return [_judge(result.levels[condition.level], condition, result.judged) for condition in conditions]
 
 
-def _judge(level: Level, condition: Condition, unjudged: str | None) -> Judgement:
+def _judge(level: Level, condition: Condition, judged: Judged) -> Judgement:
     if not level.knows(condition.metric):
         raise FormatError(
             f"--fail-if {printable(condition.text, 100)!r}: {BY_NAME[condition.metric].label} was not recorded on both"
@@ -103,7 +103,7 @@ def _judge(level: Level, condition: Condition, unjudged: str | None) -> Judgemen
         Outcome.FAILED if low > allowed else Outcome.PASSED if high <= allowed else Outcome.UNDECIDED
         for low, high in zip(excess.low[rows].tolist(), excess.high[rows].tolist(), strict=True)
     ]
-    if unjudged is not None:
+    if not judged.includes(BY_NAME[condition.metric]):
         outcomes = [Outcome.UNDECIDED] * len(outcomes)
     order = {Outcome.FAILED: 0, Outcome.UNDECIDED: 1, Outcome.PASSED: 2}
     worst = min(range(len(rows)), key=lambda n: (order[outcomes[n]], -np.nan_to_num(excess.low[rows[n]])))

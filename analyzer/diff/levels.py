@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..profile.profile import Profile
 from ..recording.long_reads import release_unused
-from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Level, Status
+from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Judged, Level, Status
 from ..report_data.difference_metrics import CALL_TIME, CALLS, OF_CALLS, PEAK, RESIDENT, WALL, Metric
 from ..samples.intervals import none_seen
 from .evidence import Amounts, Evidence
@@ -39,8 +39,8 @@ VALUES = ("base", "new", "difference", "low", "high", "change", "change_low", "c
 class Judging:
     """How verdicts are found."""
 
-    judged: bool
-    """Whether the runs can tell at all."""
+    judged: Judged
+    """What the runs can tell of."""
     spread: float
     """The standard deviation between runs that the user states, as a share; 0 where it is measured, or not known."""
     smallest: float
@@ -98,7 +98,8 @@ def test(
         used = ~((base.mean == 0) & (new.mean == 0)) & ~(np.isnan(base.mean) & np.isnan(new.mean))
         base, new = base.rows(used), new.rows(used)
         evidence = Evidence(base, new, judging.spread)
-        fit = judging.judged and metric.judged and not (name in ("threads", "totals") and metric.name in _IDLE_WAITS)
+        idle = name in ("threads", "totals") and metric.name in _IDLE_WAITS
+        fit = judging.judged.includes(metric) and metric.judged and not idle
         enough = ~np.isnan(base.mean + new.mean) if metric in OF_CALLS else _enough(base, new)
         p = evidence.p_values(enough & ~unfollowed[used] & ~pseudo[used] & fit)
         tested.append(Tested(metric, evidence, base, new, used, unfollowed[used], p))

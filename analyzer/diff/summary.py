@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..report_data.data_quality import CPU_WAIT_SHARE
-from ..report_data.difference import FASTER, LESS, MORE, SLOWER, Level, Summary
+from ..report_data.difference import FASTER, LESS, MORE, SLOWER, Judged, Level, Summary
 from ..report_data.difference_metrics import BY_NAME
 from ..report_data.numbers import change, changes, counted, percent, signed
 from .runs import Run
@@ -27,24 +27,27 @@ MIN_ON_BUSY = 5
 """Runs a side that can tell although the machine was busy, if the sides were recorded in turns."""
 
 
-def unjudged(base: Sequence[Run], new: Sequence[Run], spread: float | None, *, anyway: bool) -> str | None:
-    """Why the runs tell nothing about the program, as the beginning of a sentence; None if they do.
+def unjudged(
+    base: Sequence[Run], new: Sequence[Run], spread: float | None, *, anyway: bool
+) -> tuple[Judged, str | None]:
+    """What the runs tell of, and why not of everything, as the beginning of a sentence.
 
     ``spread`` is the standard deviation between runs that the user states, as a share; ``anyway`` judges runs of a busy
     machine as well. A busy machine changes the CPU
     time of one and the same program by tens of per cent within minutes (docs/explanation/diff.md has figures): three
-    runs, and then three others, see little of that in each of the two groups.
+    runs, and then three others, see little of that in each of the two groups. It does not change what is allocated.
     """
+    single = len(base) == 1 and len(new) == 1
     busy = [sum(map(_busy, side)) / len(side) for side in (base, new)]
     steady = min(len(base), len(new)) >= MIN_ON_BUSY and _in_turns(base, new)
     if max(busy) > CPU_WAIT_SHARE and not steady and not anyway:
         share = f"no processor for {percent(max(busy))} % of the time"
-        if len(base) == 1 and len(new) == 1:
-            return f"one run a side, on a busy machine ({share}), differs"
-        return f"the machine was busy ({share}), and the sides differ"
-    if len(base) == 1 and len(new) == 1 and spread is None:
-        return "one run a side differs"
-    return None
+        if single:
+            return Judged.NOTHING, f"one run a side, on a busy machine ({share}), differs"
+        return Judged.BYTES, f"the machine was busy ({share}), and the sides differ"
+    if single and spread is None:
+        return Judged.NOTHING, "one run a side differs"
+    return Judged.EVERYTHING, None
 
 
 def _in_turns(base: Sequence[Run], new: Sequence[Run]) -> bool:
@@ -61,14 +64,26 @@ def _busy(run: Run) -> float:
     return (totals.main_cpu_wait_s or 0.0) / totals.main_s if totals.main_s > 0 else 0.0
 
 
-def summarise(totals: Level, lines: Level, reason: str | None) -> Summary:
-    """The answer; ``reason`` is why there is no verdict (``unjudged``)."""
+def summarise(totals: Level, lines: Level, judged: Judged, reason: str | None) -> Summary:
+    """The answer; ``judged`` and ``reason`` are those of ``unjudged``."""
     rows = totals.values.set_index("metric")
     known = [name for name in (*TIMES, *SIZES) if name in rows.index]
-    if reason is not None:
-        told = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in known if _noted(rows.loc[name])]
-        again = _REPEAT_BUSY if "busy" in reason else _REPEAT
-        return Summary("unknown", f"{reason} by {', '.join(told[:2]) or 'less than 1 %'}; {again}")
+    if reason is None:
+        return _judged(totals, lines, rows, known)
+    open_ = [name for name in known if not judged.includes(BY_NAME[name])]
+    told = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in open_ if _noted(rows.loc[name])]
+    again = _REPEAT_BUSY if "busy" in reason else _REPEAT
+    times = f"{reason} by {', '.join(told[:2]) or 'less than 1 %'}; {again}"
+    if len(open_) == len(known):
+        return Summary("unknown", times)
+    sizes = _judged(totals, lines, rows, [name for name in known if name not in open_])
+    if sizes.verdict == "same":
+        return Summary("unknown", f"{times}; no difference found in memory")
+    return Summary(sizes.verdict, f"{sizes.sentence}; of times nothing is certain: {times}")
+
+
+def _judged(totals: Level, lines: Level, rows: pd.DataFrame, known: Sequence[str]) -> Summary:
+    """The answer by the totals that are ``known`` and can be judged; ``rows`` are those of ``totals`` by metric."""
     times = [name for name in TIMES if name in known and rows.at[name, "verdict"] in _WORSE | _BETTER]
     sizes = [name for name in SIZES if name in known and rows.at[name, "verdict"] in _WORSE | _BETTER]
     if not times and not sizes:
@@ -84,7 +99,7 @@ def summarise(totals: Level, lines: Level, reason: str | None) -> Summary:
     return Summary(str(row["verdict"]), ", ".join([first + _because(lines, found[0], str(row["verdict"])), *others]))
 
 
-def _by_lines(lines: Level, rows: pd.DataFrame, known: list[str]) -> Summary:
+def _by_lines(lines: Level, rows: pd.DataFrame, known: Sequence[str]) -> Summary:
     """The totals have no verdict: what single lines say."""
     values = lines.values
     judged = values[values["metric"].isin((*TIMES, *SIZES)) & values["verdict"].isin(_WORSE | _BETTER)]

@@ -31,7 +31,7 @@ from ..recording.time_window import Window, make_window
 from ..recording.tree import NOTHING
 from ..samples.intervals import effective_samples
 from ..samples.measures import prepared
-from ..samples.native_frames import FrameClass
+from ..samples.native_frames import FrameClass, stripped
 from ..samples.nodes import Calls, joined, time_sums
 from ..samples.path_sums import PathFacts, PathSums
 from ..samples.reduction import Facts, Reduction
@@ -253,7 +253,7 @@ def _totals(
         threads,
         processes,
         summary.effective,
-        collecting(measured.facts.cpu),
+        collecting(measured.facts.cpu, asked.recording),
         asked.wall_s,
         waits_known=summary.waits_known,
     )
@@ -332,9 +332,11 @@ def _begins_in_own_code(recording: Recording) -> bool:
     return bool(np.isin(ids(recording.table("codes").column("file"))[roots], own).any())
 
 
-def collecting(cpu: Frame) -> float | None:
-    """Seconds in the garbage collector among attributed facts; None if no program counter is known."""
+def collecting(cpu: Frame, recording: Recording) -> float | None:
+    """Seconds in the garbage collector among attributed facts; None if no program counter is known, or no name."""
     if len(cpu) and not (cpu["frame_class"] != FrameClass.UNKNOWN).any():
+        return None
+    if stripped(recording.table("native_frames"), recording.table("modules")):
         return None
     return float(cpu["python_ns"][cpu["frame_class"] == FrameClass.COLLECTOR].sum()) / 1e9
 
@@ -357,6 +359,10 @@ def with_remarks(quality: Quality, measured: Measured, unknown_s: float, cpu_s: 
         notes.append(f"{share:.0%} of the CPU time cannot be divided into Python and native (no program counter)")
     if nameless(recording):
         notes.append("native functions have no names here: all time in calls of C functions counts as native")
+    elif stripped(recording.table("native_frames"), recording.table("modules")):
+        notes.append(
+            "this interpreter is without the names of its own functions: time in its garbage collector is not known"
+        )
     if recording.being_written:
         notes.append("the program still runs: this is what was recorded so far (--follow shows it until it ends)")
     elif recording.unfinished:

@@ -25,6 +25,19 @@ VERDICTS = (SLOWER, FASTER, MORE, LESS, NO_EVIDENCE, UNKNOWN)
 _Array = NDArray[np.float64]
 
 
+class Judged(enum.Enum):
+    """What the runs can tell of."""
+
+    EVERYTHING = enum.auto()
+    BYTES = enum.auto()
+    """A busy machine changes how long a program takes, and not how much memory it asks for."""
+    NOTHING = enum.auto()
+
+    def includes(self, metric: Metric) -> bool:
+        """Whether they can tell of a difference by this metric."""
+        return self is Judged.EVERYTHING or (self is Judged.BYTES and metric.unit == "bytes")
+
+
 class Status(enum.StrEnum):
     """What became of something between the base and the new recording."""
 
@@ -154,7 +167,9 @@ class DiffResult:
     """The spread between runs that the user stated, None where it was measured or is unknown."""
     summary: Summary
     unjudged: str | None
-    """Why there are no verdicts, None where there can be."""
+    """Why there are no verdicts, or none on times, None where there can be."""
+    judged: Judged
+    """What there can be verdicts on."""
     remarks: list[str]
     totals: Level
     lines: Level

@@ -69,6 +69,9 @@ HOOKED = re.compile(
 )
 """Functions of the C library that the recorder's library interposes."""
 
+NAMELESS = 0.1
+"""The part of the places seen in an interpreter that may be without a name; in a stripped one it is most of them."""
+
 GPU_DRIVER = re.compile(r"lib(cuda|nvidia-|amdhip64|hsa-runtime64|ze_)")
 """Names of the user-space drivers through which a thread waits for a GPU."""
 
@@ -88,6 +91,13 @@ def frame_classes(frames: pa.Table, modules: pa.Table, processes: pa.Table) -> N
     for index in np.flatnonzero(inside):
         classes[index] = _interpreter_class(symbols[index].as_py())
     return classes
+
+
+def stripped(frames: pa.Table, modules: pa.Table) -> bool:
+    """Whether the interpreter has no names but of what it exports: its collector, for one, cannot be told then."""
+    inside = np.append(_interpreter_modules(modules), False)[ids(frames.column("module"), modules.num_rows)]
+    nameless = np.array([symbol is None for symbol in frames.column("symbol").to_pylist()], np.bool_)
+    return bool((inside & nameless).sum() > NAMELESS * inside.sum())
 
 
 def gpu_frames(frames: pa.Table, modules: pa.Table) -> NDArray[np.bool_]:

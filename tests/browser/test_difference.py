@@ -66,6 +66,16 @@ def test_runs_that_cannot_tell_are_shown_all_the_same(tmp_path: Path, visit: Cal
     assert "6.00 s" in shown.locator("#flame").inner_text()
 
 
+def test_a_table_without_rows_speaks_of_no_window(tmp_path: Path, visit: Callable[..., Any]) -> None:
+    result = diff([build(tmp_path / "a.tacho", 100, 200, 0)], [build(tmp_path / "b.tacho", 100, 200, 0)], spread=0.01)
+    write(result, str(tmp_path / "diff.html"))
+    shown = visit(tmp_path / "diff.html")
+    shown.keyboard.press("/")
+    shown.keyboard.type("nowhere")
+    shown.wait_for_selector("text=Nothing matches “nowhere”.")
+    assert "window" not in shown.locator("#lines").inner_text()
+
+
 def test_bars_of_a_table_have_one_scale(page: Path, visit: Callable[..., Any]) -> None:
     """``slow`` needs 3 s more and ``gone`` 1 s less: a bar is three times as long as the other."""
     shown = visit(page)

@@ -49,14 +49,19 @@ RULES = {
 }
 
 
+NEED_NAMES = ("in_list", "collector")
+"""Told by names of functions that only the interpreter itself uses: one whose names were stripped tells neither."""
+
+
 @pytest.mark.parametrize("functions", GROUPS, ids=lambda functions: functions[0])
 def test_each_rule_finds_its_pattern_and_nothing_else(tmp_path: Path, functions: tuple[str, ...]) -> None:
     pytest.importorskip("pandas")
     run = support.record([FOUND, *functions], tmp_path, "--interval", "2")
     assert run.status == 0, run.stderr
-    said = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["suggestions"]
-    expected = {(RULES[name], None if name == "collector" else marked(FOUND, name).pop()) for name in functions}
-    assert {(each["rule"], each["line"]) for each in said} == expected
+    report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    told = [name for name in functions if report["totals"]["gc_s"] is not None or name not in NEED_NAMES]
+    expected = {(RULES[name], None if name == "collector" else marked(FOUND, name).pop()) for name in told}
+    assert {(each["rule"], each["line"]) for each in report["suggestions"]} == expected
 
 
 INNOCENT = support.PROGRAMS / "suggestions" / "innocent.py"

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ...recording.question_options import DEFAULT_TOKENS
 from ...recording.text import printable, shorten_left
-from ...report_data.difference import NO_EVIDENCE, ComparedRun, DiffResult, Judgement, Level, Status
+from ...report_data.difference import NO_EVIDENCE, ComparedRun, DiffResult, Judged, Judgement, Level, Status
 from ...report_data.difference_metrics import BY_NAME, Metric
 from ...report_data.difference_rows import HIDDEN_TOTALS, explained, shown_metrics, shown_rows
 from ...report_data.numbers import amount, change, changes, seconds, signed, span, when
@@ -65,7 +65,8 @@ def _side(runs: Sequence[ComparedRun]) -> str:
 
 def _unknown(result: DiffResult) -> Iterator[Row]:
     if result.unjudged is not None:
-        yield Row(f"no verdicts: {result.unjudged}")
+        none = "no verdicts" if result.judged is Judged.NOTHING else "no verdicts on times"
+        yield Row(f"{none}: {result.unjudged}")
     for remark in result.remarks:
         yield Row(f"note: {remark}")
     missing = [BY_NAME[name].label for name in ("main_wait", "memory.live_at_peak") if not result.lines.knows(name)]

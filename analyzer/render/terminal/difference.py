@@ -21,6 +21,7 @@ from ...report_data.difference import (
     SLOWER,
     ComparedRun,
     DiffResult,
+    Judged,
     Judgement,
     Level,
     Outcome,
@@ -244,7 +245,7 @@ class Report:
 
     def _legend(self) -> Iterator[Text]:
         told = "if nothing changed, hardly 1 diff in 100 has a verdict"
-        if self._result.unjudged is not None:
+        if self._result.judged is Judged.NOTHING:
             told = "intervals are of sampling alone: how much runs differ is not in them"
         yield from self._prose(f"+ new  - gone  ~ edited  > moved or renamed; {told}", "dim")
 

@@ -236,7 +236,7 @@ def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
         "n = range(9999); table = pa.table({**{name: [None] * 9999 for name in schema.names}, 'native_frame': n,\n"
         " 'offset': [k * k for k in n], 'symbol': [str(k * 7919) for k in n]}, schema=schema)\n"
         "for limit in (0, 10, 5000, 20000):\n"
-        " resource.setrlimit(resource.RLIMIT_FSIZE, (limit, -1))\n"
+        " resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))\n"
         " try: write_table(table, sys.argv[1] + '/native_frames.parquet', spec, 'native_frames', 'a uuid')\n"
         " except OSError as error: print(limit, error.strerror, os.listdir(sys.argv[1]), flush=True)\n"
     )

@@ -25,7 +25,8 @@ class DiffPage {
     for (const [name, title] of [["lines", "Lines"], ["functions", "Functions"], ["native", "Native functions"], ["files", "Files"]]) {
       if (name === "native" && !data.native.rows.length) continue;
       const left = data[name].left_out;
-      this.tables[name] = new Table({ label: title, columns: this.columns(name), sort: "size", first: name === "lines" ? 30 : 12 });
+      this.tables[name] = new Table({ label: title, columns: this.columns(name), sort: "size", first: name === "lines" ? 30 : 12,
+        nothing: () => (this.search ? `Nothing matches “${this.search}”.` : "Nothing to compare.") });
       section(name, title, left ? `${count(left)} with smaller differences are not shown here.` : "").append(this.tables[name].element);
     }
     this.flame = new DiffFlame(data, this);

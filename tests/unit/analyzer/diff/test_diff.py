@@ -12,6 +12,7 @@ import pytest
 
 from tachograph.analyzer import diff as comparison
 from tachograph.analyzer.diff import DiffResult, Level
+from tachograph.analyzer.diff.gate import judge, parse_condition
 from tachograph.format import FormatError, load_specification
 from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make
 from unit.analyzer.recordings import START, Builder
@@ -302,21 +303,60 @@ def test_an_unknown_sampler_is_called_so(make: Make) -> None:
         diff([make("a", {WORK: 10})], [silent])
 
 
-def test_a_remark_on_many_recordings_is_said_once(make: Make, tmp_path: Path) -> None:
-    targets = [each.name for each in load_specification().enums["target"]]
+@pytest.fixture
+def busy(tmp_path: Path) -> Make:
+    """Writes a recording of SOURCE that had no processor half of the time, with so many samples and bytes held."""
+    target = [each.name for each in load_specification().enums["target"]].index("cpu")
 
-    def busy(name: str) -> Path:
+    def write(name: str, samples: int = 500, held: int | None = None) -> Path:
         builder = Builder(tmp_path / f"{name}.tacho", end_ns=START + 10**10)
         stack = builder.stack((builder.code(builder.file("/srv/a/app.py", SOURCE), "<module>"), 9))
-        for _ in range(500):
+        for _ in range(samples):
             builder.cpu(stack)
-        builder.wait(stack, 0, 5000, target=targets.index("cpu"))
+        builder.wait(stack, 0, 5000, target=target)
+        if held is not None:
+            builder.block(stack, held, 10, mean=1)
+            builder.memory("start", 0, 0)
+            builder.memory("end", 9000, held, obj_allocated_bytes=held)
         return builder.write()
 
+    return write
+
+
+def test_a_remark_on_many_recordings_is_said_once(busy: Make) -> None:
     result = diff([busy("a"), busy("b"), busy("c")], [busy("d"), busy("e"), busy("f")])
     (remark,) = [remark for remark in result.remarks if "busy" in remark]
     assert remark.startswith("the machine was busy in 6 of 6 recordings (no processor for 30.0 s of 60.0 s)")
     assert result.summary.verdict == "unknown"
+
+
+def test_a_busy_machine_changes_times_and_not_what_is_held(busy: Make) -> None:
+    base = [busy(f"a{number}", 500 + number, 50_000_000 + number) for number in range(3)]
+    new = [busy(f"b{number}", 900 + number, 80_000_000 + number) for number in range(3)]
+    result = diff(base, new)
+    assert values(result.totals, "memory.peak")["verdict"] == "more"
+    assert values(result.lines, "memory.allocated", line=CALL)["verdict"] == "more"
+    assert values(result.totals, "cpu")["verdict"] == "no evidence"
+    assert values(result.lines, "cpu", line=CALL)["verdict"] == "no evidence"
+    assert result.summary.verdict == "more"
+    assert result.summary.sentence.startswith("more: peak memory +60.0 %")
+    assert "of times nothing is certain: the machine was busy" in result.summary.sentence
+    gate = judge(result, [parse_condition("memory.peak>5%"), parse_condition("cpu>5%")])
+    assert [each.outcome.value for each in gate] == ["failed", "undecided"]
+
+
+def test_one_run_a_side_on_a_busy_machine_tells_nothing(busy: Make) -> None:
+    result = diff([busy("a", held=50_000_000)], [busy("b", held=80_000_000)])
+    assert result.summary.verdict == "unknown"
+    assert values(result.totals, "memory.peak")["verdict"] == "no evidence"
+
+
+def test_equal_memory_on_a_busy_machine_is_said_so(busy: Make) -> None:
+    base = [busy(f"a{number}", 500 + number, 50_000_000 + number) for number in range(3)]
+    new = [busy(f"b{number}", 900 + number, 50_000_002 - number) for number in range(3)]
+    result = diff(base, new)
+    assert result.summary.verdict == "unknown"
+    assert result.summary.sentence.endswith("to know; no difference found in memory")
 
 
 def test_runs_of_different_programs_are_no_group(make: Make) -> None:
