@@ -17,6 +17,7 @@ constexpr size_t kMostInterpreters = 64;
 constexpr size_t kShortened = 8;  // frames of a stack for which there was no room
 constexpr size_t kFrameCopy = 128;
 constexpr size_t kMostShims = 100'000;
+constexpr int64_t kMostHiddenUnits = 4;
 
 // The latest frames of some code objects: in a stack that recurs, each object is looked at once.
 class LatestFrames {
@@ -94,6 +95,17 @@ void Walker::find_cframes(const uint8_t* tstate, const RawFrame* frames, size_t 
     }
 }
 
+// What CPython 3.13 and later put between the caller of a class and its __init__. Tracebacks leave
+// it out, too: it has no line, and one text for its name and its file.
+bool Walker::hidden(const uint8_t* code, int64_t units) const {
+    int first_line = 1;
+    const void* name = nullptr;
+    const void* file = nullptr;
+    return units <= kMostHiddenUnits && load(api_, code, at_->code_first_line, &first_line) &&
+           first_line == 0 && load(api_, code, at_->code_qualname, &name) &&
+           load(api_, code, at_->code_filename, &file) && name == file;
+}
+
 Frames Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most,
                        Activations* activations) const {
     Frames found{0, TG_STACK_TORN, 0, false};
@@ -138,6 +150,10 @@ Frames Walker::collect(const uint8_t* tstate, RawFrame* frames, size_t most,
         const int64_t offset = instruction - (code + at_->code_instructions);
         const int64_t first = at_->instruction_is_previous ? -2 : 0;
         if (offset < first || offset >= units * 2 || offset % 2 != 0) return found;
+        if (hidden(code, units)) {
+            frame = previous;
+            continue;
+        }
         if (count == 0 && offset >= 0 && !api_->read(&found.opcode, instruction, 1)) return found;
         frames[count++] = {frame, code, offset < 0 ? -1 : static_cast<int32_t>(offset), TG_NONE};
         frame = previous;
@@ -267,6 +283,11 @@ bool Walker::position(tg_position* out) const {
         const auto* code = reinterpret_cast<const uint8_t*>(tagged & ~at_->code_tag_mask);
         const auto* instruction = field<const uint8_t*>(copy, at_->frame_instruction);
         const int64_t offset = instruction - (code + at_->code_instructions);
+        int64_t units = 0;
+        if (plausible(code) && load(api_, code, at_->code_units, &units) && hidden(code, units)) {
+            frame = field<const uint8_t*>(copy, at_->frame_previous);
+            continue;
+        }
         *out = {frame, offset < 0 ? -1 : static_cast<int32_t>(offset)};
         return true;
     }

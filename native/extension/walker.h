@@ -65,6 +65,7 @@ class Walker {
                     RawFrame* room, size_t most) const;
     void intern(tg_path path, tg_walk* out) const;
     bool innermost(const uint8_t* tstate, const uint8_t** frame) const;
+    bool hidden(const uint8_t* code, int64_t units) const;
     void find_cframes(const uint8_t* tstate, const RawFrame* frames, size_t count,
                       Activations* activations) const;
     const uint8_t* find_thread_state(pid_t tid) const;

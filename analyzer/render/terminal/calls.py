@@ -19,11 +19,13 @@ from .style import COLOURS, Style
 MIN_SHARE = 0.01
 """Branches with less of the whole are left out, and said to be."""
 
-MAX_ROWS, MAX_DEPTH = 60, 40
+MAX_ROWS, MAX_STEM = 60, 40
 JOINED = 0.98
 """A branch that has this part of its caller's time is written behind it, if the library is the same."""
 
 GUESSED = 0.05
+IMPORTING = "<frozen importlib._bootstrap"
+"""Files of the functions between an import and the module that is run for it."""
 
 
 def show_tree(profile: Profile, branches: list[Branch], console: Console, top: int | None = None) -> None:
@@ -126,11 +128,11 @@ def _print_rows(
     wanted = sorted((weight(each) for root in branches for _, each in root.walk()), reverse=True)[:limit]
     least = max(least, wanted[-1] if len(wanted) == limit else 0.0)
     written = 0
-    for depth, chain in _rows(branches, least, weight):
-        if written >= limit or depth > MAX_DEPTH:
+    for stem, chain in _rows(branches, least, weight):
+        if written >= limit or len(stem) > MAX_STEM:
             continue
         written += 1
-        text = cells(chain).append("  " * depth)
+        text = cells(chain).append(style.plain(stem), "dim")
         text.append_text(_names(chain, style, max(20, console.width - text.cell_len - 1)))
         text.truncate(console.width, overflow="ellipsis")
         style.print(console, text)
@@ -143,24 +145,40 @@ def _print_rows(
 
 def _rows(
     branches: list[Branch], least: float, weight: Callable[[Branch], float]
-) -> Iterator[tuple[int, list[Branch]]]:
-    """Branches with at least this weight, callers first; those in a chain of one library as one row."""
+) -> Iterator[tuple[str, list[Branch]]]:
+    """Branches with at least this weight, callers first, and the lines in front of each: those of a library as one row.
+
+    A branch whose caller has no other one stands below it; where there are several they are drawn as a tree.
+    """
 
     def least_first(some: list[Branch]) -> list[Branch]:
         return sorted((each for each in reversed(some) if weight(each) > 0 and weight(each) >= least), key=weight)
 
-    waiting = [(0, branch) for branch in least_first(branches)]
+    waiting = [("", "", branch) for branch in least_first(branches)]
     while waiting:
-        depth, branch = waiting.pop()
+        first, below_it, branch = waiting.pop()
         chain = [branch]
-        while branch.language == "native" and branch.children:
+        while branch.children:
             below = max(branch.children, key=weight)
-            if weight(below) < JOINED * weight(branch) or below.module != branch.module:
+            if weight(below) < JOINED * weight(branch) or not _together(branch, below):
                 break
             branch = below
             chain.append(branch)
-        yield depth, chain
-        waiting += [(depth + 1, child) for child in least_first(branch.children)]
+        yield first, chain
+        children = least_first(branch.children)
+        if len(children) == 1:
+            waiting.append((below_it, below_it, children[0]))
+            continue
+        for number, child in enumerate(children):  # the last of them comes first
+            ends = ("└ ", "  ") if number == 0 else ("├ ", "│ ")
+            waiting.append((below_it + ends[0], below_it + ends[1], child))
+
+
+def _together(branch: Branch, below: Branch) -> bool:
+    """Whether two functions may stand in one row: those of one native library, and those that import a module."""
+    if branch.language == "native":
+        return below.module == branch.module
+    return (branch.file or "").startswith(IMPORTING) and (below.file or "").startswith(IMPORTING)
 
 
 def _names(chain: list[Branch], style: Style, room: int) -> Text:
@@ -168,6 +186,8 @@ def _names(chain: list[Branch], style: Style, room: int) -> Text:
     if first.language != "native":
         where = "" if first.file is None else f"{within_package(first.file)}:{first.line}"
         text = Text(first.name, "" if first.language else "italic")
+        if len(chain) > 1:
+            text.append(style.plain(" → … → ") if len(chain) > 2 else style.plain(" → ")).append(last.name)
         return text.append("  ").append(shorten_left(where, max(8, room - text.cell_len - 2)), "dim") if where else text
     # A library without names stands for all of its functions.
     names = [f"[{each.module}]" if each.name.startswith("[") else short_name(each.name) for each in chain]

@@ -178,7 +178,7 @@ class Report:
         )
         what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE * 100:.0f} % of {of}"
         if profile.widened:
-            return f"{what}; all code is shown, because little time is the project's own"
+            return f"{what}; all code: little of it is the project's"
         return f"{what}; {scope_text(profile.scope)}"
 
     def _title(self, title: str, rest: str) -> Text:

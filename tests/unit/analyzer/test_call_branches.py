@@ -182,6 +182,8 @@ def test_commands(made: Made, tmp_path: Path) -> None:
     assert "qs<>  numpy/_umath  (20% guessed)" in tree
     assert "builtin_sorted  python3.13" in tree
     assert "sort  numpy/fromnumeric.py:900" in tree
+    assert "├ " in tree
+    assert "└ " in tree
     assert "and 5 more rows" in runner.invoke(analyze, [path, "--tree", "--top", "2"]).output
     line = runner.invoke(analyze, [path, "--line", "main.py:3"]).output
     assert "array_sort → qs<>  numpy/_umath" in line
@@ -312,3 +314,15 @@ def test_waits_of_a_line_and_where_functions_begin(tmp_path: Path) -> None:
     with open_recording(recorded) as recording:
         named = recording.frame("native_frames")
     assert named["function_line"].dropna().tolist() == [3551]
+
+
+def test_functions_that_import_a_module_are_one_row(builder: Builder) -> None:
+    machinery = builder.file("<frozen importlib._bootstrap>")
+    main, module = (builder.file(f"/srv/{name}.py") for name in ("main", "module"))
+    steps = [builder.code(machinery, name) for name in ("_find_and_load", "_load_unlocked", "_call")]
+    frames = [builder.code(main, "start"), *steps, builder.code(module, "<module>")]
+    builder.cpu(builder.stack(*((code, 0) for code in frames)), 90)
+    tree = CliRunner().invoke(analyze, [str(builder.write()), "--tree", "--scope", "all"]).output
+    assert "_find_and_load → … → _call  <frozen importlib._bootstrap>:1" in tree
+    assert "_load_unlocked" not in tree
+    assert tree.index("start") < tree.index("_find_and_load") < tree.index("<module>")
