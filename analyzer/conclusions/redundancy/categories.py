@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tachograph.format.enumerations import Access
 
 from ...recording.syntax.names import ARRAYS, PURE_METHODS, Names
-from ...recording.syntax.source import LoopNode, dotted, parts_of, short
+from ...recording.syntax.source import LoopNode, dotted, parts_of, short, spelled
 from .same_arguments import differs, why_same
 
 SLICE, SAME_CALL, ALGORITHM = "slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm"
@@ -35,6 +36,7 @@ REMEDIES = {
 LEAST_PART = 0.2
 """Of the pairs, that the paths of a category have to be."""
 MAX_EXPRESSIONS = 400
+MAX_OPERATIONS = 100
 
 INDEXING = re.compile(
     r"subscript|array_item|getitem|setitem|prepare_index|unpack_ind|get_item|set_item|_index\b|mapiter"
@@ -253,16 +255,17 @@ def _neighbours(names: Names, line: int) -> Iterator[_Candidate]:
 def _twice(names: Names, expressions: list[ast.expr], evidence: Evidence) -> Iterator[_Candidate]:
     """The same call more than once in a statement, or on the line and on the other one of the pairs."""
     calls = [node for node in expressions if isinstance(node, ast.Call) and (node.args or node.keywords)]
-    texts = [ast.dump(node) for node in calls]
-    for node, text in zip(calls, texts, strict=True):
-        if texts.count(text) > 1:
-            reason = f"{short(node)} is computed {texts.count(text)} times in one statement."
+    texts = [(node, text) for node in calls if (text := spelled(node)) is not None]
+    counts = Counter(text for _, text in texts)
+    for node, text in texts:
+        if counts[text] > 1:
+            reason = f"{short(node)} is computed {counts[text]} times in one statement."
             yield _Candidate(MISUSE, reason, _runs(node, names.called(node)))
     other = evidence.partner_line
     if other is None or other == evidence.line:
         return
-    there = {ast.dump(node) for node in _expressions(names, other) if isinstance(node, ast.Call)}
-    for node, text in zip(calls, texts, strict=True):
+    there = {spelled(node) for node in _expressions(names, other) if isinstance(node, ast.Call)}
+    for node, text in texts:
         if text in there:
             reason = f"{short(node)} is called with the same arguments on line {other}, too."
             yield _Candidate(SAME_CALL, reason, _runs(node, names.called(node)))
@@ -344,7 +347,7 @@ def _of_one_number(names: Names, function: str, call: ast.Call, targets: set[str
             taken = part.id in targets - counters and id(part) not in indexes
             if taken or names.kind(part) in ARRAYS:
                 return False
-    return any(isinstance(part, ast.Name | ast.Subscript) and _uses(part, targets) for part in parts)
+    return any(isinstance(part, ast.Name) and part.id in targets for part in parts)
 
 
 def _runs(call: ast.Call, function: str | None) -> re.Pattern[str]:
@@ -359,9 +362,11 @@ def _runs(call: ast.Call, function: str | None) -> re.Pattern[str]:
 
 
 def _operations(node: ast.BinOp) -> Iterator[ast.BinOp]:
-    """An operation and the operations that it is made of, the outer ones first."""
+    """An operation and the operations that it is made of, the outer ones first; of very many the first."""
     waiting: list[ast.expr] = [node]
-    while waiting:
+    for _ in range(MAX_OPERATIONS):
+        if not waiting:
+            return
         each = waiting.pop()
         if isinstance(each, ast.BinOp):
             yield each
@@ -401,5 +406,7 @@ def _indexed(nodes: Sequence[ast.AST], targets: set[str]) -> dict[str, set[str]]
         for part in ast.walk(node):
             if isinstance(part, ast.Subscript) and _uses(part.slice, targets):
                 places = part.slice.elts if isinstance(part.slice, ast.List) else [part.slice]
-                found.setdefault(ast.unparse(part.value), set()).update(map(ast.unparse, places))
+                base = spelled(part.value)
+                if base is not None:
+                    found.setdefault(base, set()).update(text for each in places if (text := spelled(each)))
     return found

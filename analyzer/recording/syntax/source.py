@@ -11,6 +11,9 @@ MAX_CHARACTERS = 300_000
 MAX_NODES = 5_000
 """Nodes of one statement that rules look at."""
 
+LARGE = 60
+"""Nodes of an expression whose text nobody wants to read."""
+
 MAX_PARTS = 12
 """Parts of a dotted name."""
 
@@ -154,9 +157,16 @@ def dotted(node: ast.AST) -> str | None:
     return ".".join(reversed([*names, node.id])) if isinstance(node, ast.Name) else None
 
 
+def spelled(node: ast.expr) -> str | None:
+    """The text of an expression; None of a large one, which may nest deeper than ``ast.unparse`` can go."""
+    if sum(1 for _ in zip(range(LARGE), ast.walk(node), strict=False)) >= LARGE:
+        return None
+    return ast.unparse(node)
+
+
 def short(node: ast.expr, most: int = 48) -> str:
     """The text of a small expression, cut at ``most`` characters; of a large one only that it is one."""
-    if sum(1 for _ in zip(range(60), ast.walk(node), strict=False)) >= 60:
+    text = spelled(node)
+    if text is None:
         return "the expression"
-    text = ast.unparse(node)
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -263,6 +263,24 @@ def test_a_sum_of_many_numbers_is_looked_at() -> None:
     assert judged(source, POWER).category == INVARIANT
 
 
+@pytest.mark.broad
+@pytest.mark.parametrize("deep", ["n{}", "n[0]{}", "n.m(){}"], ids=["sum", "subscripts", "methods"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "t += np.sqrt({} + np.exp(n)) * i  #",
+        "a, b = np.dot({}, i), np.dot({}, i)  #",
+        "a[i], a[i - 1] = a[i - 1] + ({}), a[i]  #",
+    ],
+)
+def test_an_expression_may_be_of_any_depth(line: str, deep: str) -> None:
+    """Python's own functions for syntax trees go down some hundred levels, its parser some thousand."""
+    first, again = deep.split("{}")[0], deep.removeprefix("n").removesuffix("{}") or " + n"
+    lines = (line.replace("{}", first + again * levels) for levels in (1800, 900, 450))
+    sources = (f"def f(n):\n  for i in range(9):\n    {text}" for text in lines)
+    judged(next(source for source in sources if parse(source) is not None), POWER)
+
+
 def test_paths_that_no_expression_runs_decide_nothing() -> None:
     source = "for i in range(9):\n    w[i] = load(i)  #"
     assert judged(source, INDEX).category == SLICE

@@ -346,6 +346,7 @@ def test_a_spool_of_a_newer_major_version_is_refused(tmp_path: Path) -> None:
         assemble(SpoolDirectory(tmp_path), SPEC)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("seed", range(40))
 def test_corrupted_spools_still_give_valid_tables(tmp_path: Path, seed: int) -> None:
     """What can be read is read, with every id in range; nothing is an error."""

@@ -23,6 +23,7 @@ def test_records_behind_damage_are_found() -> None:
     assert (log.torn, log.unlisted) == (2, 0)
 
 
+@pytest.mark.broad
 def test_what_came_after_the_bound_is_counted() -> None:
     record = log_record(1, 1, 10)
     full = record * (BOUND // len(record))
@@ -132,6 +133,7 @@ def test_a_corrupted_log_still_gives_valid_tables(tmp_path: Path, seed: int) -> 
         assert row["parent"] is None or row["parent"] < row["process"]
 
 
+@pytest.mark.broad
 def test_thousands_of_listed_processes_are_quick_and_small(tmp_path: Path) -> None:
     import tracemalloc
 

@@ -92,6 +92,7 @@ def test_the_end_is_rehearsed_when_the_program_has_begun_and_when_it_has_loaded_
     assert at == list(REHEARSED)
 
 
+@pytest.mark.broad
 def test_a_part_is_made_of_one_segment_after_the_other(spool: Path) -> None:
     """Decoded, a segment takes several times its size: four at once made the recording command grow by 20 MB."""
     size, pid, start_ns = 1 << 18, os.getpid(), time.monotonic_ns()

@@ -93,6 +93,7 @@ def build_units(folder: Path, *flags: str) -> Path:
     return build(folder, *flags, *names)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("version", ["2", "3", "4", "5"])
 def test_only_the_units_that_hold_addresses_are_read(tmp_path: Path, version: str) -> None:
     library = build_units(tmp_path, "-g", f"-gdwarf-{version}", "-gz=none")
@@ -120,6 +121,7 @@ def test_where_nothing_tells_which_units_hold_addresses_all_are_read(tmp_path: P
         check(library)
 
 
+@pytest.mark.broad
 def test_damage_in_what_tells_of_units_does_no_harm(tmp_path: Path) -> None:
     library = build_units(tmp_path, "-g", "-gz=none")
     whole, offsets = library.read_bytes(), bytes_of(library, "other_7")
@@ -218,6 +220,7 @@ def test_more_than_is_read_is_counted(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (places.unread, place.symbol, place.line) == (1, "first", None)
 
 
+@pytest.mark.broad
 def test_damaged_files_tell_nothing_wrong_and_do_no_harm(tmp_path: Path) -> None:
     library = build(tmp_path, "-g", "-gz=none")
     whole, offsets = library.read_bytes(), bytes_of(library, "second")

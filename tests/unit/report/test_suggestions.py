@@ -68,6 +68,7 @@ INNOCENT = Path(__file__).resolve().parents[2] / "integration" / "programs" / "s
 INNOCENTS = [each for each in ast.parse(INNOCENT.read_text(encoding="utf-8")).body if isinstance(each, ast.FunctionDef)]
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("function", INNOCENTS[1:], ids=lambda function: function.name)
 def test_the_source_of_innocent_programs_alone_makes_no_rule_speak(
     builder: Builder, answer: Answer, function: ast.FunctionDef

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....recording.syntax.names import ARRAYS, DOUBLE, SINGLE, Names
-from ....recording.syntax.source import Module, dotted, parts_of, short
+from ....recording.syntax.source import Module, dotted, parts_of, short, spelled
 from ...numbers import percent, seconds
 from ..facts import Line
 from ..program import Program, Rule, Spot
@@ -94,10 +94,10 @@ def _loop(outer: ast.For, names: Names) -> ElementLoop:
     counted_by = _counters(outer)
     known: dict[ast.stmt, bool] = {}
     stored = {
-        ast.unparse(node.value)
+        spelled(node.value)
         for node in ast.walk(outer)
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-    }
+    } - {None}
     for node in ast.walk(outer):
         if not isinstance(node, ast.Subscript):
             continue
@@ -107,7 +107,7 @@ def _loop(outer: ast.For, names: Names) -> ElementLoop:
         sliced = any(isinstance(part, ast.Slice) for part in (node.slice, *parts))
         if by and not sliced and _as_number(names.module.statement(node), names, known):
             found.elements.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        found.recurrent |= isinstance(node.ctx, ast.Load) and _earlier(node) and ast.unparse(node.value) in stored
+        found.recurrent |= isinstance(node.ctx, ast.Load) and _earlier(node) and spelled(node.value) in stored
         found.certain |= by >= 2 and bool(parts) and not any(isinstance(part, ast.Slice) for part in parts)
     return found
 

@@ -64,6 +64,7 @@ def test_interval_p_value_and_ratio_tell_the_same() -> None:
         assert excluded.any()
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("spread", [0.0, 0.05])
 @pytest.mark.parametrize(("base_runs", "new_runs"), [(2, 2), (3, 3), (5, 5), (1, 3)])
 @pytest.mark.parametrize("rows", [1, 40])
@@ -92,6 +93,7 @@ def test_few_samples_that_are_equal_in_all_runs_prove_nothing() -> None:
     assert Evidence(base, new).p_values()[0] > 0.05
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("runs", [1, 3, 5])
 def test_verdicts_find_real_changes_and_few_wrong_ones(runs: int) -> None:
     rng = np.random.default_rng(4)

@@ -15,6 +15,7 @@ def fleet(chance: np.random.Generator, units: int, share: float = 0.2) -> tuple[
     return (shares * weights)[None, :], weights
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("units", [10, 30])
 def test_95_of_100_intervals_hold_the_truth(units: int) -> None:
     chance = np.random.default_rng(7)
@@ -45,6 +46,7 @@ def test_a_line_that_few_recordings_have_has_an_interval_that_says_so() -> None:
     assert found.low[1] == pytest.approx(0.1) == found.high[1]
 
 
+@pytest.mark.broad
 def test_p_values_of_equal_groups_are_even() -> None:
     chance = np.random.default_rng(3)
     p = []
