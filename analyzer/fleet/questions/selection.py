@@ -156,7 +156,10 @@ class Selection:
             else:
                 connection.register("everything", self.index.dataset(table))
             return connection.execute(text).df()
-        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+        except duckdb.Error as error:
+            # Some damage has a class of its own, and some only the base class: what else DuckDB refuses is our mistake.
+            if type(error) not in {duckdb.Error, duckdb.IOException, duckdb.InvalidInputException}:
+                raise
             raise self.index.damaged(str(error).partition("\n")[0]) from None
 
     @cached_property

@@ -254,10 +254,11 @@ def test_damaged_index(shop: Path) -> None:
         fleets.open(str(shop))
 
 
-def test_damaged_sums(shop: Path) -> None:
+@pytest.mark.parametrize("damage", [b"PAR1 broken PAR1", b"PAR1" + bytes(100) + b"\xff\xff\xff\xffPAR1", b"PAR1", b""])
+def test_damaged_sums(shop: Path, damage: bytes) -> None:
     found = fleets.open(str(shop))
     for part in shop.glob(".tachograph/*/functions/*.parquet"):
-        part.write_bytes(b"PAR1 broken PAR1")
+        part.write_bytes(damage)
     with pytest.raises(FormatError, match=r"the index .* is damaged \(.*\): remove it$"):
         found.top()
 
