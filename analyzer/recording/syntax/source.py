@@ -12,7 +12,7 @@ MAX_NODES = 5_000
 """Nodes of one statement that rules look at."""
 
 LARGE = 60
-"""Nodes of an expression whose text nobody wants to read."""
+"""Nodes of an expression whose text is too long to read."""
 
 MAX_PARTS = 12
 """Parts of a dotted name."""
