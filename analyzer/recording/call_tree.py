@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import ids
 
-from .compat.linetable import NO_INSTRUCTION, lines_of
+from .compat.linetable import NO_INSTRUCTION, NOT_BEGUN, lines_of
 from .opened import Recording
 from .sources import shown_paths
 from .template_lines import TemplateLines
@@ -44,7 +44,9 @@ def load_tree(recording: Recording) -> CallTree:
     keys = zip(code_file.tolist(), codes.column("qualname").to_pylist(), first_line.tolist(), strict=True)
     function_of_code = [numbers.setdefault(key, len(numbers)) for key in keys]
     files_of, names, lines_of_functions = zip(*numbers, strict=True) if numbers else ((), (), ())
-    lines = lines_of(codes.column("line_table"), first_line, code, ids(stacks.column("instruction"), NO_INSTRUCTION))
+    instruction = ids(stacks.column("instruction"), NO_INSTRUCTION)
+    instruction[(instruction == NO_INSTRUCTION) & (parent >= 0)] = NOT_BEGUN
+    lines = lines_of(codes.column("line_table"), first_line, code, instruction)
     templates = TemplateLines(codes)
     _, function_code = np.unique(np.array(function_of_code, np.int64), return_index=True)
     return CallTree(

@@ -58,7 +58,9 @@ class PlainRecording:
         if node["code"] is None:
             return None, None
         code = self.tables["codes"][node["code"]]
-        line = line_of(code["line_table"], code["first_line"], node["instruction"])
+        begun = node["instruction"] is not None or node["parent"] is None
+        instruction = node["instruction"] if begun else -1
+        line = line_of(code["line_table"], code["first_line"], instruction)
         return self.tables["files"][code["file"]]["path"], line
 
     def derived(self) -> dict[str, Any]:
@@ -175,6 +177,8 @@ class PlainRecording:
 
 def line_of(table: bytes | None, first_line: int, instruction: int | None) -> int | None:
     """The line of an instruction: SPEC.md, "Line tables"."""
+    if instruction is not None and instruction < 0:
+        return first_line if first_line > 0 else None
     if table is None or instruction is None:
         return None
     at = end = 0

@@ -39,6 +39,9 @@ NO_LINE = -1
 NO_INSTRUCTION = -(2**31)
 """Stands for an instruction that is not known."""
 
+NOT_BEGUN = -1
+"""Stands for the moment before a frame's first instruction."""
+
 MAX_STEPS_BACK = 15
 """Entries without a location that are passed by at most."""
 

@@ -76,6 +76,17 @@ def test_rows_without_a_line(builder: Builder, profile: Callable[..., Profile]) 
     assert answer.lines["cpu_s"].sum() == pytest.approx(answer.totals.cpu_s)
 
 
+def test_a_frame_that_has_not_begun_is_on_its_first_line(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """CPython 3.11 and 3.12 have set up a frame before its first instruction is known."""
+    file = builder.file("/srv/a.py")
+    caller, callee = builder.code(file), builder.code(file, "key", 7)
+    builder.cpu(builder.stack((caller, 0), (callee, None)), 30)
+    builder.cpu(builder.stack((caller, None), (callee, 0)), 20)
+    lines = profile().lines
+    expected = [(7, "key", 0.05, 0.05), (1, "f", 0.0, 0.03), (None, "f", 0.0, 0.02)]
+    assert table(lines, "line", "function", "cpu_s", "total_cpu_s") == expected
+
+
 def test_start_and_shutdown_of_the_interpreter(builder: Builder, profile: Callable[..., Profile]) -> None:
     worker = builder.thread("native worker")
     stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
