@@ -32,7 +32,7 @@ from ..recording.tree import NOTHING
 from ..samples.intervals import effective_samples
 from ..samples.measures import prepared
 from ..samples.native_frames import FrameClass, stripped
-from ..samples.nodes import Calls, joined, time_sums
+from ..samples.nodes import COLLECTOR_MEASURE, Calls, NodeSums, collector_sums, joined, time_sums
 from ..samples.path_sums import PathFacts, PathSums
 from ..samples.reduction import Facts, Reduction
 from ..samples.scope import ALL, OWN_CODE, PROJECT, Scope
@@ -233,7 +233,13 @@ def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:
     rows = prepared(facts.cpu, facts.waits, main_threads(asked.recording.table("threads")))
     effective = effective_samples(float(facts.cpu["cpu_ns"].sum()), facts.weight_squared)
     waited = [] if facts.waits is None else [reason_sums(facts.waits, len(tree))]
-    more = [*waited, measured.pools.sums(), *measured.held.sums, *([] if gpu is None else [gpu.sums])]
+    more = [
+        *waited,
+        collector_sums(facts.cpu, len(tree)),
+        measured.pools.sums(),
+        *measured.held.sums,
+        *([] if gpu is None else [gpu.sums]),
+    ]
     sums = joined([time_sums(rows, len(tree)), *more])
     return Summary(tree, rows, sums, effective, waits_known=facts.waits is not None)
 
@@ -253,7 +259,7 @@ def _totals(
         threads,
         processes,
         summary.effective,
-        collecting(measured.facts.cpu, asked.recording),
+        collecting(measured.facts, summary.sums, asked.recording),
         asked.wall_s,
         waits_known=summary.waits_known,
     )
@@ -332,13 +338,17 @@ def _begins_in_own_code(recording: Recording) -> bool:
     return bool(np.isin(ids(recording.table("codes").column("file"))[roots], own).any())
 
 
-def collecting(cpu: Frame, recording: Recording) -> float | None:
-    """Seconds in the garbage collector among attributed facts; None if no program counter is known, or no name."""
-    if len(cpu) and not (cpu["frame_class"] != FrameClass.UNKNOWN).any():
+def collecting(facts: Facts, sums: NodeSums, recording: Recording) -> float | None:
+    """Seconds in the garbage collector; None if no program counter is known, or nothing tells which are its."""
+    if len(facts.cpu) and not (facts.cpu["frame_class"] != FrameClass.UNKNOWN).any():
         return None
-    if stripped(recording.table("native_frames"), recording.table("modules")):
-        return None
-    return float(cpu["python_ns"][cpu["frame_class"] == FrameClass.COLLECTOR].sum()) / 1e9
+    return None if collections_unknown(facts, recording) else sums.total(COLLECTOR_MEASURE) / 1e9
+
+
+def collections_unknown(facts: Facts, recording: Recording) -> bool:
+    """Whether neither samples tell of collections, as since version 1.4, nor names of functions."""
+    tables = (recording.table(name) for name in ("native_frames", "modules"))
+    return not facts.collections_known and stripped(*tables)
 
 
 def nameless(recording: Recording) -> bool:
@@ -359,7 +369,7 @@ def with_remarks(quality: Quality, measured: Measured, unknown_s: float, cpu_s: 
         notes.append(f"{share:.0%} of the CPU time cannot be divided into Python and native (no program counter)")
     if nameless(recording):
         notes.append("native functions have no names here: all time in calls of C functions counts as native")
-    elif stripped(recording.table("native_frames"), recording.table("modules")):
+    elif collections_unknown(measured.facts, recording):
         notes.append(
             "this interpreter is without the names of its own functions: time in its garbage collector is not known"
         )

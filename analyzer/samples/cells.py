@@ -32,6 +32,9 @@ _SIZES = (
 )
 """Columns and how many values each has, the one that changes fastest first."""
 
+_COLLECTS = (FrameClass.MACHINERY, FrameClass.INTERIOR, FrameClass.RUNTIME)
+"""Where a thread in a collection may be for its sake. The Python code of finalizers has lines of its own."""
+
 CELLS = STATES * _ORIGINS * _KERNEL * _OPCODES * _FRAMES * _CALLERS
 
 
@@ -58,6 +61,12 @@ class CellPacker:
             "frame_class": self._frames[columns["native"]],
             "foreign_caller": self._callers.of(columns["stack"], columns["native_stack"], columns["native_path"]),
         }
+        # Where the sample itself tells, no name is needed: what collections free is theirs, and not all that has such a
+        # name is run by them alone.
+        frame = values["frame_class"]
+        within = (columns["collecting"] == 1) & ~values["foreign_caller"] & np.isin(frame, _COLLECTS)
+        without = (columns["collecting"] == 0) & (frame == FrameClass.COLLECTOR)
+        values["frame_class"] = np.select([within, without], [FrameClass.COLLECTOR, FrameClass.INTERIOR], frame)
         cell = np.zeros(len(columns["thread"]), np.int64)
         for name, size in reversed(_SIZES):
             cell = cell * size + values[name]

@@ -27,6 +27,9 @@ Floats = NDArray[np.float64]
 PATH_COLUMNS = ("native_stack", "native_path")
 """Read where there are native call paths, of CPU samples and of waits."""
 
+COLLECTING_UNKNOWN = 2
+"""In column ``collecting``, which is 1 in a garbage collection and 0 outside of one."""
+
 _BYTE = 256
 """Values that a column of bytes may have."""
 
@@ -41,7 +44,7 @@ class SampleGroups:
         sizes = {"stack": self._nodes + 1, "native": self._frames + 1}
         if self._paths:
             sizes |= {"native_stack": self._paths + 1, "native_path": _BYTE}
-        sizes |= {"opcode": _BYTE, "thread": max(recording.rows("threads"), 1)}
+        sizes |= {"opcode": _BYTE, "collecting": 3, "thread": max(recording.rows("threads"), 1)}
         self._keys = Keys({**sizes, "origin": _BYTE, "stack_state": STATES, "kernel_known": 2})
         self._packer = CellPacker(recording)
         self._columns: dict[str, Ids] = {}
@@ -52,11 +55,12 @@ class SampleGroups:
 
     def of(self, rows: pa.RecordBatch, state: NDArray[np.integer]) -> Ids:
         """The group of each row of a batch, whose stack states are ``state``."""
-        system = rows.column("system_ns")
+        system, collecting = rows.column("system_ns"), rows.column("collecting")
         columns = {
             "stack": filled(rows.column("stack"), self._nodes),
             "native": filled(rows.column("native_frame"), self._frames),
             "opcode": filled(rows.column("opcode"), 0),
+            "collecting": np.where(known(collecting), filled(collecting, 0), COLLECTING_UNKNOWN),
             "thread": numbers(rows.column("thread")),
             "origin": numbers(rows.column("origin")),
             "stack_state": state,

@@ -13,6 +13,7 @@ from ..recording.frame import Frame
 from ..recording.tree import NOTHING
 from .accumulate import Keys, Totals, summed
 from .cells import CELLS, STATES, unpacked
+from .groups import COLLECTING_UNKNOWN
 from .stream import CpuBatch, Stream, WaitBatch
 from .wait_reasons import REASONS
 
@@ -28,10 +29,12 @@ class Facts:
     kernel_known, samples, cpu_ns, and the parts by the rule: python_ns, native_ns, kernel_ns, unknown_ns. Where the
     kernel's part was not recorded kernel_ns is 0 and the others hold all of the time. ``weight_squared`` is that of all
     samples (``CpuBatch.squared``). ``waits`` has stack, thread, stack_state, kind (world, gpu, cpu), reason
-    (``wait_reasons``), spans, wait_ns, or is None where waiting was not recorded.
+    (``wait_reasons``), spans, wait_ns, or is None where waiting was not recorded. ``collections_known`` says whether
+    any sample tells if it was taken in a garbage collection.
     """
 
     cpu: Frame
+    collections_known: bool
     weight_squared: float
     waits: Frame | None
 
@@ -60,7 +63,8 @@ class Reduction:
     def facts(self) -> Facts:
         """What was taken."""
         waits = self._wait_facts() if self._stream.waits_known else None
-        return Facts(self._cpu_facts(), self._stream.sums.weight_squared, waits)
+        collections_known = bool((self._stream.groups.columns["collecting"] != COLLECTING_UNKNOWN).any())
+        return Facts(self._cpu_facts(), collections_known, self._stream.sums.weight_squared, waits)
 
     def _cpu_facts(self) -> Frame:
         groups, totals = self._stream.groups, self._stream.sums.totals

@@ -39,7 +39,17 @@ MAX_WEIGHT_NS = 1 << 53
 WORLD, GPU, CPU = range(3)
 """What a thread waited for, as far as it matters here: a processor is not waiting for anything the program asked."""
 
-_CPU_COLUMNS = ("thread", "stack", "native_frame", "cpu_ns", "system_ns", "opcode", "origin", "stack_state")
+_CPU_COLUMNS = (
+    "thread",
+    "stack",
+    "native_frame",
+    "cpu_ns",
+    "system_ns",
+    "opcode",
+    "origin",
+    "stack_state",
+    "collecting",
+)
 _WAIT_COLUMNS = (
     "start_ns",
     "end_ns",

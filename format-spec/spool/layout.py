@@ -70,6 +70,14 @@ class Gil(IntEnum):
     UNKNOWN = 2
 
 
+class Collecting(IntEnum):
+    """Whether a thread that held the GIL was in a garbage collection."""
+
+    UNKNOWN = 0
+    YES = 1
+    NO = 2
+
+
 class ProcessEvent(IntEnum):
     """Kinds of records in the process log."""
 
@@ -418,6 +426,7 @@ CPU_ROWS = RowKind(
         ("stack_state", "B", 55),
         ("native_stack", "I", 56),
         ("native_path", "B", 60),
+        ("collecting", "B", 61),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
@@ -425,10 +434,10 @@ CPU_ROWS = RowKind(
         Reference("stack", "stack", "stack", 4294967295),
         Reference("native_stack", "native_stack", "native_stack", 0),
     ),
-    {"system_ns": -1, "opcode": 0},
+    {"system_ns": -1, "opcode": 0, "collecting": 0},
     optional=False,
     joined=(),
-    later=("native_stack", "native_path"),
+    later=("native_stack", "native_path", "collecting"),
     least=56,
 )
 WAIT_ROWS = RowKind(

@@ -103,7 +103,9 @@ def final_table(kind: RowKind, raw: pa.Table, maps: IdMaps, schema: pa.Schema) -
         if field.name == "process":
             columns["process"] = pa.repeat(scalar(maps.process, pa.uint32()), raw.num_rows)
         elif field.type == pa.bool_():
-            columns[field.name] = _flags(columns[field.name], nullable=field.nullable)
+            values = columns[field.name]
+            known = kind.unknown.get(field.name) == 0
+            columns[field.name] = _told(values) if known else _flags(values, nullable=field.nullable)
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
@@ -115,6 +117,11 @@ def _flags(values: pa.ChunkedArray, *, nullable: bool) -> pa.ChunkedArray:
     if not nullable:
         return flags
     return call("if_else", call("less", values, scalar(2, values.type)), flags, scalar(None, pa.bool_()))
+
+
+def _told(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """1 is true, and what is left of others false, where 0 was unknown."""
+    return call("equal", values, scalar(1, values.type))
 
 
 def mentioned(raw: pa.Table, name: str, none: int | None = None) -> set[int]:

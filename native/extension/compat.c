@@ -89,6 +89,7 @@ static struct tg_offsets offsets = {
     .runtime_gil = offsetof(_PyRuntimeState, ceval.gil),
 #endif
     .gil_size = sizeof(struct _gil_runtime_state),
+    .interpreter_collecting = offsetof(PyInterpreterState, gc.collecting),
 #if PY_VERSION_HEX >= 0x030E0000
     .tstate_task = offsetof(_PyThreadStateImpl, asyncio_running_task),
 #endif
@@ -158,6 +159,7 @@ const struct tg_offsets* tg_offsets_of_runtime(void) {
     offsets.interpreter_modules = published->interpreter_state.imports_modules;
     offsets.tstate_interpreter = published->thread_state.interp;
     offsets.interpreter_gil = published->interpreter_state.ceval_gil;
+    offsets.interpreter_collecting = published->interpreter_state.gc + published->gc.collecting;
 #if PY_VERSION_HEX >= 0x030E0000
     offsets.coroutine_frame = published->gen_object.gi_iframe;
 #endif

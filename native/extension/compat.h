@@ -33,6 +33,7 @@ struct tg_offsets {
     // The GIL: since 3.12 an interpreter points at it; up to 3.11 (where `interpreter_gil` is 0)
     // there is one, in _PyRuntimeState
     size_t interpreter_gil;
+    size_t interpreter_collecting;  // int: 1 in a garbage collection, else 0
     size_t runtime_gil;
     size_t gil_size;
     // The task of asyncio that runs: in _PyThreadStateImpl, or (up to 3.13, where `tstate_task` is

@@ -19,6 +19,11 @@ constexpr size_t kFrameCopy = 128;
 constexpr size_t kMostShims = 100'000;
 constexpr int64_t kMostHiddenUnits = 4;
 
+// Values of tg_walk::collecting.
+constexpr uint8_t kCollectingUnknown = 0;
+constexpr uint8_t kCollecting = 1;
+constexpr uint8_t kNotCollecting = 2;
+
 // The latest frames of some code objects: in a stack that recurs, each object is looked at once.
 class LatestFrames {
   public:
@@ -263,7 +268,18 @@ void Walker::self(tg_walk* out) const {
     int attached = 0;
     const uint8_t* tstate = own(&attached);
     out->gil = attached ? 1 : 0;
+    out->collecting = attached && tstate ? collecting(tstate) : kNotCollecting;
     if (tstate) walk(tstate, {}, out);
+}
+
+// Only a thread that holds the GIL collects; another value than 0 and 1 is not what we take it for.
+uint8_t Walker::collecting(const uint8_t* tstate) const {
+    const uint8_t* interpreter = nullptr;
+    int value = 0;
+    if (!load(api_, tstate, at_->tstate_interpreter, &interpreter) || !plausible(interpreter) ||
+        !load(api_, interpreter, at_->interpreter_collecting, &value) || value < 0 || value > 1)
+        return kCollectingUnknown;
+    return value == 1 ? kCollecting : kNotCollecting;
 }
 
 bool Walker::position(tg_position* out) const {

@@ -50,6 +50,8 @@ class Walker {
     void other(pid_t tid, void** hint, const Stands& stands, tg_walk* out) const;
 
     bool position(tg_position* out) const;
+    // As tg_walk has it, of a state that holds the GIL.
+    uint8_t collecting(const uint8_t* tstate) const;
     // As tg_walker has them.
     uint64_t progress() const;
     bool is_header(uint64_t address, uint64_t size) const;

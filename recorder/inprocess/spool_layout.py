@@ -77,6 +77,10 @@ NAME_SOURCE_SYSTEM = 2
 GIL_NO = 0
 GIL_YES = 1
 GIL_UNKNOWN = 2
+# Whether a thread that held the GIL was in a garbage collection.
+COLLECTING_UNKNOWN = 0
+COLLECTING_YES = 1
+COLLECTING_NO = 2
 # Kinds of records in the process log.
 PROCESS_EVENT_START = 1
 PROCESS_EVENT_END = 2
@@ -150,7 +154,7 @@ THREAD_END_BODY = "<I4xqq"
 CODE_BODY = "<IiIIIBB2xII"
 STACK_BODY = "<IIIi"
 MODULE_BODY = "<IIQQQqHH4x"
-CPU_BODY = "<qqqQIIIBBBBIB3x"
+CPU_BODY = "<qqqQIIIBBBBIBB2x"
 WAIT_BODY = "<qqqQIIiBBB1xI4x"
 STATE_BODY = "<qII"
 MEMORY_BODY = "<qqqqqqqqqqqqqqqqQIIIBB2x"
@@ -188,6 +192,7 @@ CPU_UNKNOWN = {
     "stack_state": 0,
     "native_stack": 0,
     "native_path": 0,
+    "collecting": 0,
 }
 """The fields of a CPU sample of which nothing is known, in their order."""
 

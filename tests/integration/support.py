@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from oracle.support import (
     COMMAND,
@@ -25,6 +27,7 @@ from oracle.support import (
     losses,
     native_recorder,
     tachograph,
+    tolerance,
 )
 
 __all__ = [
@@ -39,6 +42,8 @@ __all__ = [
     "digests",
     "discard",
     "environment",
+    "interpreter_files",
+    "interpreter_has_names",
     "is_running",
     "kill_quietly",
     "losses",
@@ -49,7 +54,9 @@ __all__ = [
     "run",
     "shell_status",
     "start",
+    "stripped_interpreter",
     "tachograph",
+    "tolerance",
     "wait_for",
 ]
 
@@ -128,6 +135,36 @@ def start(
     finally:
         kill_quietly(process.pid, group=True)
         process.communicate(timeout=30)
+
+
+def interpreter_files() -> list[Path]:
+    """The program of this interpreter and, where there is one, its shared library: the last has the evaluation loop."""
+    found = [Path(sys.executable).resolve()]
+    if sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        library = Path(str(sysconfig.get_config_var("LIBDIR"))) / str(sysconfig.get_config_var("INSTSONAME"))
+        found.append(library.resolve())
+    return found
+
+
+def interpreter_has_names() -> bool:
+    """Whether this interpreter's file names the functions that it does not export."""
+    return b"\0.symtab\0" in interpreter_files()[-1].read_bytes()
+
+
+def stripped_interpreter(folder: Path) -> dict[str, str]:
+    """Puts a copy of this interpreter without symbols into ``folder/bin``; the environment that it runs in."""
+    if shutil.which("strip") is None:
+        pytest.skip("no strip")
+    program, *libraries = interpreter_files()
+    for name in ("bin", "lib"):
+        (folder / name).mkdir()
+    copies = [Path(shutil.copy(program, folder / "bin" / "python3"))]
+    copies += [Path(shutil.copy(library, folder / "lib" / library.name)) for library in libraries]
+    for each in copies:
+        each.chmod(0o755)
+        subprocess.run(["strip", "--strip-all", str(each)], check=True)
+    modules = os.pathsep.join(path for path in sys.path if path)
+    return {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": modules, "LD_LIBRARY_PATH": str(folder / "lib")}
 
 
 def kill_quietly(pid: int, *, group: bool = False) -> None:

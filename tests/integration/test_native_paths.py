@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,25 +70,6 @@ class Recorded:
         return "?" if code is None else self.names[code]
 
 
-def stripped_interpreter(folder: Path) -> dict[str, str]:
-    """Puts a copy of this interpreter without symbols into ``folder/bin``; the environment that it runs in."""
-    if shutil.which("strip") is None:
-        pytest.skip("no strip")
-    for name in ("bin", "lib"):
-        (folder / name).mkdir()
-    program = folder / "bin" / "python3"
-    shutil.copy(Path(sys.executable).resolve(), program)
-    copies = [program]
-    library = Path(str(sysconfig.get_config_var("LIBDIR"))) / str(sysconfig.get_config_var("INSTSONAME"))
-    if sysconfig.get_config_var("Py_ENABLE_SHARED"):
-        copies.append(Path(shutil.copy(library.resolve(), folder / "lib" / library.name)))
-    for each in copies:
-        each.chmod(0o755)
-        subprocess.run(["strip", "--strip-all", str(each)], check=True)
-    modules = os.pathsep.join(path for path in sys.path if path)
-    return {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": modules, "LD_LIBRARY_PATH": str(folder / "lib")}
-
-
 @pytest.fixture(scope="module", params=["as it is", "stripped"])
 def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Recorded:
     """Python and native frames are paired by address: without symbols all is as it is with them."""
@@ -101,7 +79,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     if request.param == "as it is":
         done = support.record([PROGRAM, "2"], folder, "--interval", "1", "--cpu-only")
     else:
-        env = {**support.environment(), **stripped_interpreter(folder)}
+        env = {**support.environment(), **support.stripped_interpreter(folder)}
         command = [str(folder / "bin" / "python3"), str(PROGRAM), "2"]
         done = support.record(command, folder, "--interval", "1", "--cpu-only", env=env)
     assert (done.status, done.stderr) == (0, "")

@@ -97,6 +97,7 @@ void write_rows() {
     cpu->stack_state = TG_STACK_TRUNCATED;
     cpu->native_stack = 47;
     cpu->native_path = 4;
+    cpu->collecting = 2;
     spool::commit(ticket);
     WaitRecord* wait;
     ticket = take(Kind::wait, &wait);

@@ -150,11 +150,15 @@ class PlainRecording:
         opcode = classes.get(row["opcode"], "other") if trusted and classes else "unknown"
         frame = self.tables["native_frames"][row["native_frame"]]
         module = None if frame["module"] is None else self.tables["modules"][frame["module"]]
-        if module is None or not self._interpreter(module):
-            library = module is not None and _C_LIBRARY.match(PurePosixPath(module["path"]).name)
-            return "python_ns" if library and opcode == "internal" else "native_ns"
+        library = module is not None and _C_LIBRARY.match(PurePosixPath(module["path"]).name)
         symbol = frame["symbol"] or ""
-        if symbol.startswith((*_LOOP, *_COLLECTOR)):
+        inside = module is not None and self._interpreter(module)
+        if row.get("collecting") and (library or (inside and not symbol.startswith(_LOOP))):
+            return "python_ns"
+        if not inside:
+            return "python_ns" if library and opcode == "internal" else "native_ns"
+        collector = _COLLECTOR if row.get("collecting") is None else ()
+        if symbol.startswith((*_LOOP, *collector)):
             return "python_ns"
         if opcode == "native_call":
             return "native_ns"

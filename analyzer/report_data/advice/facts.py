@@ -14,7 +14,7 @@ from ...profile.wait_columns import wait_measure
 from ...recording.tree import NOTHING, Tree
 from ...samples.intervals import poisson_sums, wilson
 from ...samples.measures import rank
-from ...samples.native_frames import COLLECTOR
+from ...samples.nodes import COLLECTOR_MEASURE
 from ...samples.path_sums import PATH_MEASURES
 from ...samples.scope import PROJECT, Scope
 
@@ -161,14 +161,10 @@ class Facts:
 
     def collecting_s(self) -> float:
         """CPU time in the garbage collector on lines of the user's own: not in imports, nor at the end."""
-        facts = self.profile.paths
-        inside = np.array([COLLECTOR.match(name) is not None for name in facts.functions.names] + [False], np.bool_)
-        keys = np.where(inside[facts.tree.native], 0, NOTHING)
-        importing = np.array([path.startswith("<frozen importlib") for path in self._tree.paths] + [False], np.bool_)
-        by_stack = np.append(importing[self._tree.file], False)[facts.tree.stack]
-        own = (self._paths[0] != NOTHING) & (facts.tree.nearest(by_stack) == NOTHING)
-        counted = facts.tree.outermost(keys.astype(np.int64)) & own
-        return float(facts.below[counted, _CPU].sum()) / 1e9
+        tree, sums = self._tree, self.profile.calls.sums
+        importing = np.array([path.startswith("<frozen importlib") for path in tree.paths] + [False], np.bool_)
+        own = (self._charged != NOTHING) & (tree.nearest(importing[tree.file]) == NOTHING)
+        return float(sums.nodes[own, sums.column(COLLECTOR_MEASURE)].sum()) / 1e9
 
     def function(self, file: int, line: int) -> str | None:
         """The name of the function that most of a line's time belongs to."""

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 12u
+#define TG_API_VERSION 13u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -60,9 +60,10 @@ struct tg_path {
 struct tg_walk {
     uint32_t stack;
     uint8_t state;
-    uint8_t gil;        // as `gil` of records.toml: 0 no, 1 yes, 2 unknown
-    uint8_t opcode;     // 0 unknown
-    uint8_t shortened;  // truncated because there was no room for all of it, which was counted
+    uint8_t gil;         // as `gil` of records.toml: 0 no, 1 yes, 2 unknown
+    uint8_t opcode;      // 0 unknown
+    uint8_t shortened;   // truncated because there was no room for all of it, which was counted
+    uint8_t collecting;  // as `collecting` of records.toml: 0 unknown, 1 yes, 2 no
     // If not NULL: takes the outermost `room` frames, the root first; `depth` says how many.
     struct tg_position* positions;
     uint32_t room;

@@ -141,6 +141,9 @@ enum class NameSource : uint32_t { python = 1, system = 2 };
 // Whether a thread held the GIL.
 enum class Gil : uint32_t { no = 0, yes = 1, unknown = 2 };
 
+// Whether a thread that held the GIL was in a garbage collection.
+enum class Collecting : uint32_t { unknown = 0, yes = 1, no = 2 };
+
 // Kinds of records in the process log.
 enum class ProcessEvent : uint32_t {
     start = 1,
@@ -353,7 +356,8 @@ struct CpuRecord {
     uint8_t stack_state;
     uint32_t native_stack;
     uint8_t native_path;
-    uint8_t reserved_13[3];
+    uint8_t collecting;
+    uint8_t reserved_14[2];
 };
 static_assert(sizeof(CpuRecord) == 64);
 

@@ -20,7 +20,8 @@ struct Recorder {
 };
 
 // A walk before it has begun.
-inline constexpr tg_walk kNotWalked{TG_NONE, TG_STACK_NONE, 2, 0, 0, nullptr, 0, 0, nullptr, 0, 0};
+inline constexpr tg_walk kNotWalked{TG_NONE, TG_STACK_NONE, 2, 0, 0, 0, nullptr, 0,
+                                    0,       nullptr,       0, 0};
 
 // The one recorder of this process.
 Recorder& recorder();

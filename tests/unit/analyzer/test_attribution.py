@@ -299,6 +299,45 @@ def test_garbage_collection_is_told(
     assert (totals.gc_s, totals.native_s) == ((0.01, 0.0) if collector else (0.0, 0.01))
 
 
+@pytest.mark.parametrize(
+    ("symbol", "python", "collected"),
+    [
+        (None, 0.01, 0.01),  # a stripped interpreter
+        ("dict_dealloc", 0.01, 0.01),
+        ("PyObject_Vectorcall", 0.01, 0.01),
+        ("_PyEval_EvalFrameDefault", 0.01, 0.0),  # a finalizer's Python code
+    ],
+)
+def test_what_runs_in_a_collection_is_the_collectors(
+    builder: Builder, profile: Callable[..., Profile], symbol: str | None, python: float, collected: float
+) -> None:
+    frame = builder._add("native_frames", module=0, offset=77, symbol=symbol)
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(stack, 10, native_frame=frame, opcode=CALL_BUILTIN, collecting=True)
+    builder.cpu(stack, 20, native_frame=frame, opcode=CALL_BUILTIN, collecting=False)
+    totals = profile().totals
+    loop = symbol == "_PyEval_EvalFrameDefault"
+    assert (totals.python_s, totals.gc_s) == pytest.approx((0.03 if loop else python, collected))
+
+
+def test_no_name_is_the_collectors_outside_of_collections(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """``PyObject_IS_GC`` is asked about by more than the collector."""
+    frame = builder._add("native_frames", module=0, offset=77, symbol="PyObject_IS_GC")
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(stack, 10, native_frame=frame, opcode=BINARY_OP, collecting=False)
+    totals = profile().totals
+    assert (totals.python_s, totals.gc_s) == (0.01, 0.0)
+
+
+def test_foreign_code_in_a_collection_is_native(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """An extension's object that a collection frees."""
+    outside = builder._add("native_frames", module=None, offset=0x7000, symbol=None)
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(stack, 10, native_frame=outside, opcode=BINARY_OP, collecting=True)
+    totals = profile().totals
+    assert (totals.native_s, totals.gc_s) == (0.01, 0.0)
+
+
 def test_unknown_kernel_time_is_null_and_not_zero(builder: Builder, profile: Callable[..., Profile]) -> None:
     stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
     builder.cpu(stack, 10, system_ns=None)

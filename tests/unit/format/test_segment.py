@@ -68,7 +68,7 @@ def test_every_kind_of_record() -> None:
         Code(1, -1, 3, "\u4e2d.py", "\U0001f40d.g", None, "2=5&4=9"),
         Stack(0, NONE, 0, 10),
         Module(0, 1, 0x1000, 0x2000, 0x10, 0, "abcd", "/lib/x.so"),
-        ROWS[CPU](100, 10_000_000, -1, 0x1100, 0, 0, 3, 2, 4, 1, 2, 0, 0),
+        ROWS[CPU](100, 10_000_000, -1, 0x1100, 0, 0, 3, 2, 4, 1, 2, 0, 0, 0),
         ROWS[WAIT](200, 300, 100, 0, 0, 0, 7, 2, 0, 0, 0),
         State(400, 3, 55),
         ThreadEnd(0, 500, 499),
