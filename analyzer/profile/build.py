@@ -31,13 +31,13 @@ from ..recording.time_window import Window, make_window
 from ..recording.tree import NOTHING
 from ..samples.intervals import effective_samples
 from ..samples.measures import prepared
-from ..samples.native_frames import FrameClass, stripped
-from ..samples.nodes import COLLECTOR_MEASURE, Calls, NodeSums, collector_sums, joined, time_sums
+from ..samples.nodes import Calls, joined, time_sums
 from ..samples.path_sums import PathFacts, PathSums
 from ..samples.reduction import Facts, Reduction
 from ..samples.scope import ALL, OWN_CODE, PROJECT, Scope
 from ..samples.stream import Sink, Stream
 from ..samples.summary import Summary, main_threads
+from .collector_time import MEASURE, CollectorColumns, collector_known, collector_sums, without_names
 from .held_memory import Held, read_held
 from .held_paths import HeldPaths, held_paths
 from .metadata import read_metadata, totals_of, wall_seconds
@@ -176,6 +176,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         GpuColumns(names, measured.gpu),
         PoolColumns(names),
         WaitColumns(names),
+        CollectorColumns(names, collector_known(measured.facts, recording)),
     )
     by_thread = summary.threads(threads, held.threads(threads.num_rows), asked.filter.processes)
     memory = held.memory(recording)
@@ -259,7 +260,7 @@ def _totals(
         threads,
         processes,
         summary.effective,
-        collecting(measured.facts, summary.sums, asked.recording),
+        summary.sums.total(MEASURE) / 1e9 if collector_known(measured.facts, asked.recording) else None,
         asked.wall_s,
         waits_known=summary.waits_known,
     )
@@ -338,19 +339,6 @@ def _begins_in_own_code(recording: Recording) -> bool:
     return bool(np.isin(ids(recording.table("codes").column("file"))[roots], own).any())
 
 
-def collecting(facts: Facts, sums: NodeSums, recording: Recording) -> float | None:
-    """Seconds in the garbage collector; None if no program counter is known, or nothing tells which are its."""
-    if len(facts.cpu) and not (facts.cpu["frame_class"] != FrameClass.UNKNOWN).any():
-        return None
-    return None if collections_unknown(facts, recording) else sums.total(COLLECTOR_MEASURE) / 1e9
-
-
-def collections_unknown(facts: Facts, recording: Recording) -> bool:
-    """Whether neither samples tell of collections, as since version 1.4, nor names of functions."""
-    tables = (recording.table(name) for name in ("native_frames", "modules"))
-    return not facts.collections_known and stripped(*tables)
-
-
 def nameless(recording: Recording) -> bool:
     """Whether there are native frames, and none has a symbol: then the evaluation loop cannot be recognised."""
     symbols = recording.table("native_frames").column("symbol")
@@ -369,7 +357,7 @@ def with_remarks(quality: Quality, measured: Measured, unknown_s: float, cpu_s: 
         notes.append(f"{share:.0%} of the CPU time cannot be divided into Python and native (no program counter)")
     if nameless(recording):
         notes.append("native functions have no names here: all time in calls of C functions counts as native")
-    elif collections_unknown(measured.facts, recording):
+    elif without_names(measured.facts, recording):
         notes.append(
             "this interpreter is without the names of its own functions: time in its garbage collector is not known"
         )

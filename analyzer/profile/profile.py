@@ -179,6 +179,7 @@ class Profile:
     ``total_`` of allocated, freed, net, live_at_peak, live_at_end and copied bytes;
     gpu_s, gpu_share, total_gpu_s, total_gpu_share (how busy the GPU was while a main thread was there, running or
     waiting), gpu_memory_bytes and gpu_peak_bytes (memory of the GPU then: mean and most).
+    gc_s (the part of python_s that was spent in garbage collections),
     pool_cpu_s and total_pool_cpu_s (CPU time that native threads spent for it: no part of its ``cpu_s``),
     timeline (live bytes as a list of (seconds, bytes), None for places that never held much). NaN where they were not
     recorded. docs/reference/json.md says what each of them means.

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 import numpy as np
 
 from ..profile.call_branches import line_calls
+from ..profile.collector_time import COLUMN as GC
 from ..profile.profile import Profile, Totals
 from ..samples.scope import ALL
 from .numbers import percent, seconds, size
 
 LEAST_SHARE = 0.005
 """Native threads are mentioned if they used this part of the CPU time."""
+
+GC_SHARE = 0.02
+"""Garbage collections are mentioned if they took this part of the CPU time."""
+
+GC_LINE = 0.25
+"""A line that set off this part of it is named with it, of at most ``MOST_LINES``."""
+
+MOST_LINES = 2
 
 MOST = 0.5
 """A line with this part of the time is looked into."""
@@ -41,6 +51,26 @@ def first_waiting(profile: Profile) -> Waiting:
     threads = profile.threads
     waiting = int(((threads["cpu_s"] > 0) | (threads["wait_s"].fillna(0.0) > 0)).sum())
     return Waiting("wait", totals.wait_s, max(1, waiting), main=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Collections:
+    """What garbage collections took; ``lines`` set off much of it, the most first."""
+
+    seconds: float
+    share: float
+    lines: list[str]
+
+
+def collections(profile: Profile) -> Collections | None:
+    """None where they took too little to be mentioned, and where it is not known."""
+    totals, lines = profile.totals, profile.frames.lines
+    if not totals.gc_s or totals.gc_s < GC_SHARE * totals.cpu_s:
+        return None
+    order = np.argsort(-np.nan_to_num(lines[GC]), kind="stable")[:MOST_LINES]
+    much = [row for row in lines.take(order).rows() if row["line"] is not None and row[GC] >= GC_LINE * totals.gc_s]
+    named = [f"{PurePosixPath(row['file']).name}:{row['line']}" for row in much]
+    return Collections(totals.gc_s, totals.gc_s / totals.cpu_s, named)
 
 
 def charges_pools(totals: Totals) -> bool:

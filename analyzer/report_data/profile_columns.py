@@ -8,7 +8,7 @@ from ..conclusions import calls, copies, gpu, pools
 from ..conclusions.leaks import leak_report as leaks
 from ..conclusions.memory import memory_columns as memory
 from ..conclusions.redundancy import findings
-from ..profile import processes, span_sums, tasks, wait_columns
+from ..profile import collector_time, processes, span_sums, tasks, wait_columns
 from ..profile.held_memory import THREAD_COLUMNS
 from ..samples.measures import SECONDS
 
@@ -17,7 +17,7 @@ _SHARES = ("cpu_share", "cpu_share_low", "cpu_share_high")
 _TOTAL = tuple(f"total_{name}" for name in (*_SELF, *_SHARES))
 _OTHERS = (
     *(wait_columns.COLUMN, *memory.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS),
-    *(*pools.COLUMNS, "timeline"),
+    *(collector_time.COLUMN, *pools.COLUMNS, "timeline"),
 )
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

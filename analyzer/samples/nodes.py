@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from ..recording.call_tree import CallTree
 from ..recording.frame import Column, Frame, texts
-from .accumulate import summed
 from .cells import STATES
 from .measures import MEASURES, seconds_of, sums_by
-from .native_frames import FrameClass
 from .sites import state_label
 
 if TYPE_CHECKING:
@@ -43,9 +41,6 @@ class NodeSums:
         return float(self.nodes[:, column].sum() + self.stackless[:, column].sum())
 
 
-COLLECTOR_MEASURE = "collector_ns"
-
-
 def time_sums(rows: Frame, nodes: int) -> NodeSums:
     """The time measures of rows that ``measures.prepared`` made."""
     placed = rows["stack"] >= 0
@@ -54,17 +49,6 @@ def time_sums(rows: Frame, nodes: int) -> NodeSums:
     by_state = sums_by(outside, outside["stack_state"].astype(np.int64), STATES)
     times = NodeSums(MEASURES, sums_by(inside, inside["stack"], nodes), names, by_state)
     return joined([times])
-
-
-def collector_sums(cpu: Frame, nodes: int) -> NodeSums:
-    """The CPU time in the garbage collector of rows of ``reduction.Facts.cpu``; it is a part of Python's."""
-    mine = cpu.take(cpu["frame_class"] == FrameClass.COLLECTOR)
-    placed = mine["stack"] >= 0
-    inside, outside = mine.take(placed), mine.take(~placed)
-    own = summed(inside["stack"], inside["python_ns"], nodes)
-    by_state = summed(outside["stack_state"].astype(np.int64), outside["python_ns"], STATES)
-    names = [state_label(number) for number in range(STATES)]
-    return joined([NodeSums((COLLECTOR_MEASURE,), own[:, None], names, by_state[:, None])])
 
 
 def joined(parts: Sequence[NodeSums]) -> NodeSums:

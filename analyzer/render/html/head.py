@@ -7,9 +7,9 @@ from typing import Any
 
 from ...profile.profile import Profile
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict, without_processor
-from ...report_data.headline import first_waiting, pool_facts, touched_text
+from ...report_data.headline import collections, first_waiting, pool_facts, touched_text
 from ...report_data.numbers import percent, seconds, size
-from ..terminal.header import GC_SHARE, processes
+from ..terminal.header import processes
 
 PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "not known"))
 
@@ -123,11 +123,11 @@ def _split(profile: Profile) -> list[dict[str, Any]]:
             {"kind": kind, "name": name, "x": 100 * at, "width": 100 * share, "share": text, "time": seconds(amount)}
         )
         at += share
-    if totals.gc_s and totals.gc_s >= GC_SHARE * totals.cpu_s:
-        text = f"{percent(totals.gc_s / totals.cpu_s)} %"
-        parts.append(
-            {"kind": "", "name": "garbage collection (part of Python)", "share": text, "time": seconds(totals.gc_s)}
-        )
+    found = collections(profile)
+    if found is not None:
+        where = f", mostly on {' and '.join(found.lines)}" if found.lines else ""
+        name = f"garbage collection (part of Python{where})"
+        parts.append({"kind": "", "name": name, "share": f"{percent(found.share)} %", "time": seconds(found.seconds)})
     return parts
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...profile.collector_time import COLUMN as COLLECTOR
 from ...profile.profile import Profile
 from ...profile.wait_columns import COLUMN as WAIT_FOR
 from ...recording.frame import Frame
@@ -16,7 +17,7 @@ from ...recording.native_names import short_library
 from ...recording.text import printable
 from ...report_data.advice.table import Advice
 from ...report_data.flame import FOLDED, KERNEL, LABEL
-from ...report_data.headline import first_waiting
+from ...report_data.headline import GC_SHARE, first_waiting
 from ...report_data.native_callees import (
     Allocator,
     Callee,
@@ -56,6 +57,7 @@ MEMORY_COLUMNS = (
     "total_gpu_share",
     "gpu_peak_bytes",
     "pool_cpu_s",
+    COLLECTOR,
 )
 """Columns of the profile that belong to the whole of the question; shown whatever window is chosen, and marked so."""
 
@@ -224,6 +226,8 @@ def _exact(frame: pd.DataFrame) -> dict[str, list[Any]]:
     found = {name: each for name, each in values.items() if not np.isnan(each).all()}
     if not (frame["pool_cpu_s"] > 0).any():
         found.pop("pool_cpu_s", None)
+    if np.nansum(frame[COLLECTOR]) < GC_SHARE * np.nansum(frame["cpu_s"]):
+        found.pop(COLLECTOR, None)
     columns: dict[str, list[Any]] = {
         name: [number(value, 5) for value in each.tolist()] for name, each in found.items()
     }

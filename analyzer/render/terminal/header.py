@@ -12,7 +12,7 @@ from rich.text import Text
 from ...profile.profile import Profile, Totals
 from ...recording.text import printable
 from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict, without_processor
-from ...report_data.headline import first_waiting, pool_facts, touched_text
+from ...report_data.headline import collections, first_waiting, pool_facts, touched_text
 from ...report_data.numbers import percent, seconds, size
 from .style import COLOURS, NAMES, Style
 
@@ -21,9 +21,6 @@ MAX_LABELS = 12
 """Labels that the head has room for."""
 MIN_INHERITED = 1_000_000
 """What forked processes inherited from their parents is mentioned if it is so much."""
-GC_SHARE = 0.02
-"""Garbage collection is mentioned if it takes this part of the CPU time."""
-
 SEPARATORS = (" · ", " - ")
 """What separates facts; the second where there is only ASCII."""
 
@@ -147,11 +144,10 @@ def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
             legend = Text()
         legend.append_text(entry)
     yield legend
-    if totals.gc_s and totals.gc_s >= GC_SHARE * totals.cpu_s:
-        share = percent(totals.gc_s / totals.cpu_s)
-        told = (
-            f"   garbage collection took {share} % ({seconds(totals.gc_s)}); it is Python, on the lines that set it off"
-        )
+    found = collections(profile)
+    if found is not None:
+        where = f"mostly on {' and '.join(found.lines)}" if found.lines else "on the lines that set it off"
+        told = f"   garbage collection took {percent(found.share)} % ({seconds(found.seconds)}); it is Python, {where}"
         yield from _wrapped(Text(style.plain(told), "dim"), width)
 
 

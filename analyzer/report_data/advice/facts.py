@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ...profile.collector_time import MEASURE
 from ...profile.profile import Profile
 from ...profile.wait_columns import wait_measure
 from ...recording.tree import NOTHING, Tree
 from ...samples.intervals import poisson_sums, wilson
 from ...samples.measures import rank
-from ...samples.nodes import COLLECTOR_MEASURE
 from ...samples.path_sums import PATH_MEASURES
 from ...samples.scope import PROJECT, Scope
 
@@ -164,7 +164,7 @@ class Facts:
         tree, sums = self._tree, self.profile.calls.sums
         importing = np.array([path.startswith("<frozen importlib") for path in tree.paths] + [False], np.bool_)
         own = (self._charged != NOTHING) & (tree.nearest(importing[tree.file]) == NOTHING)
-        return float(sums.nodes[own, sums.column(COLLECTOR_MEASURE)].sum()) / 1e9
+        return float(sums.nodes[own, sums.column(MEASURE)].sum()) / 1e9
 
     def function(self, file: int, line: int) -> str | None:
         """The name of the function that most of a line's time belongs to."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tachograph.analyzer import Attribution, Profile
 from tachograph.analyzer.recording.compat.opcodes import OpcodeClass, classes_of, versions
+from tachograph.analyzer.report_data.headline import collections
 from tachograph.analyzer.samples.attribution import Division, Verdict, native_rule, opcode_rule, pc_only_rule
 from tachograph.analyzer.samples.cells import CELLS
 from tachograph.analyzer.samples.native_frames import COLLECTOR, HOOKED, LOOP, MACHINERY, RUNTIME, FrameClass
@@ -315,9 +316,10 @@ def test_what_runs_in_a_collection_is_the_collectors(
     stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
     builder.cpu(stack, 10, native_frame=frame, opcode=CALL_BUILTIN, collecting=True)
     builder.cpu(stack, 20, native_frame=frame, opcode=CALL_BUILTIN, collecting=False)
-    totals = profile().totals
+    answer = profile()
     loop = symbol == "_PyEval_EvalFrameDefault"
-    assert (totals.python_s, totals.gc_s) == pytest.approx((0.03 if loop else python, collected))
+    assert (answer.totals.python_s, answer.totals.gc_s) == pytest.approx((0.03 if loop else python, collected))
+    assert answer.lines["gc_s"].tolist() == [collected]
 
 
 def test_no_name_is_the_collectors_outside_of_collections(builder: Builder, profile: Callable[..., Profile]) -> None:
@@ -327,6 +329,24 @@ def test_no_name_is_the_collectors_outside_of_collections(builder: Builder, prof
     builder.cpu(stack, 10, native_frame=frame, opcode=BINARY_OP, collecting=False)
     totals = profile().totals
     assert (totals.python_s, totals.gc_s) == (0.01, 0.0)
+
+
+@pytest.mark.parametrize("rest_ms", [900, 9000])
+def test_lines_that_set_collections_off_are_named(
+    builder: Builder, profile: Callable[..., Profile], rest_ms: int
+) -> None:
+    """Those that set off a quarter or more, if it is worth mentioning at all."""
+    frame = builder._add("native_frames", module=0, offset=77, symbol=None)
+    code = builder.code(builder.file("/srv/a.py"))
+    for line, ms, collecting in ((1, 60, True), (2, 30, True), (3, 10, True), (4, rest_ms, False)):
+        builder.cpu(builder.stack((code, line - 1)), ms, collecting=collecting, native_frame=frame)
+    found = collections(profile())
+    if rest_ms == 9000:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found.seconds, found.share) == pytest.approx((0.1, 0.1))
+        assert found.lines == ["a.py:1", "a.py:2"]
 
 
 def test_foreign_code_in_a_collection_is_native(builder: Builder, profile: Callable[..., Profile]) -> None:
