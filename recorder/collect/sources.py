@@ -18,6 +18,9 @@ MAX_FILE = 4 << 20
 MAX_TOTAL = 128 << 20
 """Bytes of all files that are kept."""
 
+MAX_TRIED = 50_000
+"""Files that could not be read and are remembered, so as not to be tried again; then all of them may be."""
+
 CHUNK = 64 << 10
 """Bytes of a segment that are looked at in one read."""
 
@@ -65,15 +68,18 @@ class SourceStore:
 
     def read_with(self, rights: Rights, path: str) -> bytes | None:
         """The bytes of a file, which is read if it was not and ``rights`` allow that."""
-        if path not in self._files and (path, rights) not in self._tried:
+        # Code that is made at run time may have as many names of no file as the program has time for.
+        if path not in self._files and not path.startswith("<") and (path, rights) not in self._tried:
+            if len(self._tried) >= MAX_TRIED:
+                self._tried.clear()
             self._tried.add((path, rights))
             content = None
-            if not path.startswith("<"):
-                limit = min(MAX_FILE, self._room)
-                try:
-                    content = read_bounded(self._directory / path, limit, self._not_after_ns, rights)
-                except WithheldError:
-                    self._withheld.add(path)
+            try:
+                # A Path would keep the name: it interns what it is made of, for ever in CPython 3.12.
+                full = os.path.join(self._directory, path)
+                content = read_bounded(full, min(MAX_FILE, self._room), self._not_after_ns, rights)
+            except WithheldError:
+                self._withheld.add(path)
             if content is not None:
                 self._files[path] = content
                 self._room -= len(content)
@@ -88,7 +94,9 @@ class WithheldError(Exception):
     """A file must not be read with the rights of the process that named it."""
 
 
-def read_bounded(path: Path, limit: int, not_after_ns: int | None = None, rights: Rights = EVERYTHING) -> bytes | None:
+def read_bounded(
+    path: str | Path, limit: int, not_after_ns: int | None = None, rights: Rights = EVERYTHING
+) -> bytes | None:
     """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file.
 
     Errors:

@@ -1,5 +1,6 @@
 import os
 import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,21 @@ def test_the_scout_reads_files_as_they_turn_up(tmp_path: Path, monkeypatch: pyte
     for number in range(60):
         (tmp_path / f"file{number}.py").write_text("edited")
         assert store.read(str(tmp_path / f"file{number}.py")) == b"as it ran"
+
+
+def test_names_of_no_file_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour of code that is made at run time named hundreds of thousands of them."""
+    monkeypatch.setattr(sources, "MAX_TRIED", 1_000)
+    store = SourceStore(tmp_path)
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            store.read(f"<made {number}>")
+        generated = tracemalloc.get_traced_memory()[0]
+        for number in range(20_000):
+            store.read(f"gone/{number}.py")
+        gone = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert generated < 50_000
+    assert gone < 500_000
