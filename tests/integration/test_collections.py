@@ -56,7 +56,6 @@ def test_time_in_collections_is_known_and_pythons(tmp_path: Path, names: str) ->
     share = line["cpu_s"] / sum(each["cpu_s"] for each in own)
     assert share == pytest.approx(true_share, abs=support.tolerance(true_share, totals["samples"]))
     assert line["native_s"] <= support.tolerance(0.0, line["samples"]) * line["cpu_s"]
-    # The call of the collector takes a moment outside of collections; modules and the interpreter's end have some.
-    rest = sum(each["cpu_s"] for each in report["lines"] if each["file"] != str(program))
-    assert 0.98 * line["python_s"] <= totals["gc_s"] <= line["python_s"] + rest
+    assert 0.98 * line["python_s"] <= line["gc_s"] <= line["python_s"]
+    assert totals["gc_s"] == pytest.approx(sum(each["gc_s"] for each in report["lines"]), abs=1e-6)
     assert not any("garbage collector is not known" in note for note in report["quality"]["notes"])
