@@ -1,11 +1,12 @@
 """What a running recording costs: the same process recorded and paused in turn.
 
-    python benchmarks/on_and_off.py                    # about eight minutes
+    python benchmarks/on_and_off.py                    # about twenty minutes
     python benchmarks/on_and_off.py --seconds 2        # does it work?
 
 A program that is run twice differs from itself by some percent: where its objects lie, what else the machine does. In
 one process, with turns of 40 ms, recorded and paused, both are the same, and some hundred comparisons tell a few parts
-of a thousand. What it leaves out: start-up, the end, and what merely being loaded costs (overhead.py has them).
+of a thousand. What it leaves out: start-up, the end, and what merely being loaded costs (overhead.py has them), and
+programs whose libraries are not installed (numpy, pandas, scikit-learn).
 """
 
 import json
@@ -21,8 +22,10 @@ from harness.errors import BenchmarkError
 from harness.in_turn import middle
 from harness.measure import PROGRAMS, RECORDING
 from harness.survey import ROOT, complaints
-from programs.on_and_off import WORKS
+from programs.native_code import PROGRAMS as LIBRARIES
+from programs.on_and_off import WORKS as LOOPS
 
+WORKS = (*LOOPS, *LIBRARIES)
 ARMS = {
     "cpu only": f"{RECORD} --cpu-only",
     "cpu only, no paths": f"{RECORD} --cpu-only --native-depth 0",
@@ -71,12 +74,12 @@ def _run(arm: Arm, work: str, seconds: float) -> Any:
 def table(found: dict[str, Any]) -> str:
     """CPU time recorded over paused, medians with 95 % intervals, and the CPU time of the recorder's thread."""
     names = list(next(iter(found.values())))
-    head = "recorded, times paused".ljust(24) + "".join(name.rjust(26) for name in names)
-    lines = [head + "its own thread".rjust(20)]
-    for arm, works in found.items():
-        cells = [str(middle(works[name]["ratios"])).rjust(26) for name in names]
-        own = max(max(works[name]["own_ms_per_s"]) for name in names)
-        lines.append(arm.ljust(24) + "".join(cells) + f"{own:.1f} ms per s".rjust(20))
+    lines = ["recorded, times paused".ljust(24) + "".join(arm.rjust(26) for arm in found)]
+    for name in names:
+        cells = [str(middle(works[name]["ratios"])).rjust(26) for works in found.values()]
+        lines.append(name.ljust(24) + "".join(cells))
+    own = [max(max(works[name]["own_ms_per_s"]) for name in LOOPS) for works in found.values()]
+    lines.append("its own thread".ljust(24) + "".join(f"{each:.1f} ms per s".rjust(26) for each in own))
     return "\n".join(lines)
 
 

@@ -17,7 +17,8 @@ from ..recording.opened import Watcher
 from ..recording.text import printable
 from ..report_data.difference import DiffResult, Judged, Level
 from ..report_data.difference_metrics import NATIVE, OF_CALLS, OVERALL, SELF, TOTAL, TREE, Metric
-from ..report_data.numbers import counted
+from ..report_data.numbers import counted, percent
+from .drift import drift
 from .evidence import RATE, adjusted_alpha
 from .levels import Judging, Rows, level_of, measured, test, totals
 from .links import Link
@@ -26,6 +27,14 @@ from .places import MergedTree, Placer
 from .places import Rows as Places
 from .runs import Run, Side, in_one_scope, make_side, obstacles, read_run, remarks, strangers
 from .summary import summarise, unjudged
+
+LEAST_DRIFT = 0.02
+"""A smaller one is not worth a remark: it hardly changes an interval."""
+
+SPEED = (
+    "the sides were recorded one after the other, and the machine's own speed varied by some {} % from run to run:"
+    " times that differ little more than that may be the machine's; record in turns (old, new, old, new) to know more"
+)
 
 SMALLEST = 0.01
 """The smallest difference that matters, as a share of the total (or five times as much of the value itself)."""
@@ -143,9 +152,11 @@ class _Comparison:
         self._judged_of, self._unjudged = unjudged(*self._runs, how.spread, anyway=how.anyway)
         amounts = totals(OVERALL, self._runs)
         wholes = {name: float(max(side.mean[0] for side in both)) for name, both in amounts.items()}
-        self._totals_judging = Judging(self._judged_of, how.spread or 0.0, how.smallest, wholes)
+        # Of shares of a run's own total the machine's speed is no part.
+        speed = 0.0 if how.shares else drift(*self._runs)
+        self._totals_judging = Judging(self._judged_of, how.spread or 0.0, how.smallest, wholes, speed)
         of_rows = {} if how.shares else wholes
-        self._judging = Judging(self._judged_of, how.spread or 0.0, how.smallest, of_rows)
+        self._judging = Judging(self._judged_of, how.spread or 0.0, how.smallest, of_rows, speed)
 
     def result(self, question: Question, notes: list[str]) -> DiffResult:
         """Everything, compared."""
@@ -165,6 +176,8 @@ class _Comparison:
             ],
             self._judging,
         )
+        if self._judging.drift >= LEAST_DRIFT:
+            notes = [*notes, SPEED.format(percent(self._judging.drift))]
         return DiffResult(
             base=[*self._runs[0]],
             new=[*self._runs[1]],

@@ -18,6 +18,8 @@ _STEPS = 200
 _TINY = 1e-300
 _PRECISION = 1e-12
 _HALVINGS = 60
+_NEWTON_STEPS = 60
+_MOST_LOG_T = math.log(1e150)
 
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
@@ -43,14 +45,23 @@ def t_two_sided(t: _Array, freedom: _Array) -> _Array:
 def t_quantile(alpha: float, freedom: _Array) -> _Array:
     """The t that Student's t exceeds, either way, with probability ``alpha``; for each of ``freedom``."""
     distinct, index = np.unique(freedom, return_inverse=True)
-    low, high = np.zeros(len(distinct)), np.full(len(distinct), 1.0)
-    while len(high) and (short := t_two_sided(high, distinct) > alpha).any() and high.max() < 1e150:
-        high = np.where(short, high * 8, high)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        beyond = t_two_sided(middle, distinct) > alpha
-        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-    return np.asarray(high[index], np.float64).reshape(np.shape(freedom))
+    logarithm = np.full(len(distinct), math.log(max(normal_quantile(alpha), _TINY)))
+    for _ in range(_NEWTON_STEPS):
+        t = np.exp(logarithm)
+        tail = np.maximum(t_two_sided(t, distinct), _TINY)
+        # Of log(tail) by log(t): concave, and the normal quantile is below the root. So each step is towards it.
+        slope = -2 * t * _t_density(t, distinct) / tail
+        step = (math.log(alpha) - np.log(tail)) / np.minimum(slope, -_TINY)
+        logarithm = np.minimum(logarithm + step, _MOST_LOG_T)
+        if np.all(np.abs(step) < _PRECISION):
+            break
+    return np.asarray(np.exp(logarithm)[index], np.float64).reshape(np.shape(freedom))
+
+
+def _t_density(t: _Array, freedom: _Array) -> _Array:
+    front = _lgamma((freedom + 1) / 2) - _lgamma(freedom / 2) - np.log(freedom * math.pi) / 2
+    # By hypot, for a square of t may be too large.
+    return np.asarray(np.exp(front - (freedom + 1) * np.log(np.hypot(1.0, t / np.sqrt(freedom)))), np.float64)
 
 
 def _regularised_beta(x: _Array, a: _Array, b: float) -> _Array:

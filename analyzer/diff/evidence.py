@@ -33,6 +33,9 @@ _MAX_Z = 38.0
 
 _HALVINGS = 28
 
+_NORMAL = 1e6
+"""Degrees of freedom with which Student's t is the normal distribution."""
+
 
 RATE = 0.05
 """1 minus the confidence of a single interval."""
@@ -117,10 +120,14 @@ class Amounts:
 class Evidence:
     """What two sides say about the difference ``new - factor * base``."""
 
-    def __init__(self, base: Amounts, new: Amounts, spread: float = 0.0, factor: float = 1.0) -> None:
+    def __init__(
+        self, base: Amounts, new: Amounts, spread: float = 0.0, factor: float = 1.0, drift: float = 0.0
+    ) -> None:
         self._base, self._new = base, new
         self._spread = spread
         self._factor = factor
+        self._drift = drift
+        self._quantiles: dict[float, _Array] = {}
         self.single = base.runs == 1 and new.runs == 1
         """Whether there is one run a side."""
 
@@ -180,7 +187,9 @@ class Evidence:
             z = normal_quantile(alpha)
             return self._base.arms(z, self._spread), self._new.arms(z, self._spread)
         base, new, freedom = self._variances
-        t = t_quantile(alpha, freedom)
+        if alpha not in self._quantiles:  # the difference and the ratio ask for the same
+            self._quantiles[alpha] = t_quantile(alpha, freedom)
+        t = self._quantiles[alpha]
         down = t * np.sqrt(base) / self._factor, t * np.sqrt(new)
         return (down[0], down[0]), (down[1], down[1])
 
@@ -190,18 +199,22 @@ class Evidence:
         common = usual([side.seen for side in (self._base, self._new) if side.runs > 1])
         base, new = _of_mean(self._base, self._new, common), _of_mean(self._new, self._base, common)
         base_part, new_part = np.square(self._factor) * base.variance, new.variance
+        added = np.square(self._drift) * (np.square(self._factor * self._base.mean) + np.square(self._new.mean))
         with np.errstate(divide="ignore", invalid="ignore"):
             below = np.square(base_part) / base.freedom + np.square(new_part) / new.freedom
-            freedom = np.square(base_part + new_part) / below
+            freedom = np.square(base_part + new_part + added) / below
         if min(self._base.runs, self._new.runs) == 1:
             freedom = base.freedom  # both are from the same runs
+        # What a whole side may be off by. It is measured, but not by these rows: it takes no degrees of freedom.
+        base_part = base_part + np.square(self._drift * self._factor * self._base.mean)
+        new_part = new_part + np.square(self._drift * self._new.mean)
         least = np.minimum(base.freedom, new.freedom)
         # Rounded down to a tenth, so that quantiles are shared; fewer degrees only make intervals wider.
-        freedom = np.floor(np.where(np.isnan(freedom), least, freedom) * 10) / 10
+        freedom = np.floor(np.where(np.isnan(freedom), least, np.minimum(freedom, _NORMAL)) * 10) / 10
         return base_part, new_part, np.maximum(freedom, least)
 
     def _of_rows(self, rows: NDArray[np.bool_]) -> Evidence:
-        return Evidence(self._base.rows(rows), self._new.rows(rows), self._spread, self._factor)
+        return Evidence(self._base.rows(rows), self._new.rows(rows), self._spread, self._factor, self._drift)
 
     def _single_p(self) -> _Array:
         """Finds the quantile at which the interval just reaches 0."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..profile.profile import Profile
 from ..recording.long_reads import release_unused
 from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Judged, Level, Status
-from ..report_data.difference_metrics import CALL_TIME, CALLS, OF_CALLS, PEAK, RESIDENT, WALL, Metric
+from ..report_data.difference_metrics import BY_NAME, CALL_TIME, CALLS, OF_CALLS, PEAK, RESIDENT, WALL, Metric
 from ..samples.intervals import none_seen
 from .evidence import Amounts, Evidence
 from .runs import Run
@@ -28,6 +28,16 @@ MIN_SHARE = 1e-3
 LEAST_SEEN = 2.0
 """Rows with fewer observations than this are never known better than those without any. The total may be known exactly,
 and its estimated part has no variance where one row happens to have all of the few samples."""
+
+LEAST_BYTES = {
+    "memory.peak": 1 << 20,
+    "memory.live_at_peak": 1 << 20,
+    "memory.live_at_end": 1 << 20,
+    "memory.resident_peak": 8 << 20,
+}
+"""Differences of the whole program that never matter. Allocators take memory in steps, CPython's 1 MiB at a time, and
+what a moment holds has steps of its own (a table that doubles); resident pages of files depend on what else is in the
+cache. Three runs may all be on one side of such a step, and three others on the other, each three as if they were certain."""
 
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.int64]
@@ -47,6 +57,12 @@ class Judging:
     """The smallest difference that matters, as a share of the total."""
     wholes: dict[str, float]
     """By metric, the total of the program."""
+    drift: float = 0.0
+    """What each side's times may be off by as a whole, as a share: drift.py."""
+
+    def drift_of(self, metric: Metric) -> float:
+        """What a metric may be off by."""
+        return self.drift if metric.unit == "s" else 0.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +113,7 @@ def test(
         base, new = amounts[metric.name]
         used = ~((base.mean == 0) & (new.mean == 0)) & ~(np.isnan(base.mean) & np.isnan(new.mean))
         base, new = base.rows(used), new.rows(used)
-        evidence = Evidence(base, new, judging.spread)
+        evidence = Evidence(base, new, judging.spread, drift=judging.drift_of(metric))
         idle = name in ("threads", "totals") and metric.name in _IDLE_WAITS
         fit = judging.judged.includes(metric) and metric.judged and not idle
         enough = ~np.isnan(base.mean + new.mean) if metric in OF_CALLS else _enough(base, new)
@@ -110,7 +126,8 @@ def level_of(rows: Rows, alpha: float, judging: Judging) -> Level:
     """The level with its verdicts: rows with ``p <= alpha`` whose difference matters."""
     parts, families = [], []
     for tested in rows.tested:
-        values, family = _values(tested, alpha, judging)
+        least = LEAST_BYTES.get(tested.metric.name, 0) if rows.name == "totals" else 0
+        values, family = _values(tested, alpha, judging, least)
         parts.append(values)
         families.append({"metric": tested.metric.name, **family})
     release_unused()
@@ -121,12 +138,12 @@ def level_of(rows: Rows, alpha: float, judging: Judging) -> Level:
         rows.places,
         values[columns],
         pd.DataFrame(families, columns=["metric", "compared", "alpha", "verdicts"]),
-        partial(_evidence, rows.amounts, judging.spread),
+        partial(_evidence, rows.amounts, judging),
     )
 
 
-def _evidence(amounts: dict[str, tuple[Amounts, Amounts]], spread: float, metric: str, factor: float) -> Evidence:
-    return Evidence(*amounts[metric], spread, factor)
+def _evidence(amounts: dict[str, tuple[Amounts, Amounts]], judging: Judging, metric: str, factor: float) -> Evidence:
+    return Evidence(*amounts[metric], judging.spread, factor, judging.drift_of(BY_NAME[metric]))
 
 
 def _matters(base: Amounts, new: Amounts, whole: float, smallest: float) -> NDArray[np.bool_]:
@@ -144,7 +161,7 @@ def _matters_of_calls(base: Amounts, new: Amounts, smallest: float) -> NDArray[n
     return np.asarray(np.abs(new.mean - base.mean) >= 5 * smallest * np.fmax(base.mean, new.mean), np.bool_)
 
 
-def _values(tested: Tested, alpha: float, judging: Judging) -> tuple[pd.DataFrame, dict[str, float]]:
+def _values(tested: Tested, alpha: float, judging: Judging, least: int) -> tuple[pd.DataFrame, dict[str, float]]:
     metric, p = tested.metric, tested.p
     interval, change = tested.evidence.interval(alpha), tested.evidence.relative(alpha)
     whole = judging.wholes.get(metric.name.removeprefix("total_"))
@@ -154,7 +171,7 @@ def _values(tested: Tested, alpha: float, judging: Judging) -> tuple[pd.DataFram
         matters = _matters_of_calls(tested.base, tested.new, judging.smallest)
     else:
         matters = _matters(tested.base, tested.new, whole, judging.smallest)
-    certain = (p <= alpha) & matters
+    certain = (p <= alpha) & matters & (np.abs(tested.evidence.difference) >= least)
     verdict = np.where(certain, np.where(interval.value > 0, metric.more, metric.less), NO_EVIDENCE)
     frame = pd.DataFrame(
         {

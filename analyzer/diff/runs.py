@@ -14,6 +14,7 @@ from ..profile.build import build_profile
 from ..profile.profile import Question
 from ..recording.long_reads import release_unused
 from ..recording.opened import Recording, Watcher
+from ..recording.quality import cost_of_a_sample
 from ..recording.text import printable
 from ..report_data.data_quality import CPU_WAIT_SHARE, is_severe
 from ..report_data.difference import ComparedRun
@@ -43,6 +44,8 @@ class Run(ComparedRun):
     parameters: dict[str, Any]
     builds: dict[str, str | None]
     """Build ids of the native modules, by their printable paths."""
+    sample_ns: float | None = None
+    """CPU time that the recorder itself needed for a sample."""
 
     def functions(self) -> list[FunctionKey]:
         """The functions that its call tree names."""
@@ -60,7 +63,8 @@ def read_run(path: Path, question: Question, watcher: Watcher | None = None) -> 
     with Recording.open(path) as recording:
         recording.watcher = watcher
         profile = build_profile(recording, question)
-        run = Run(path, profile, catalogue(recording), recording.manifest.parameters, _builds(recording))
+        of_sample = cost_of_a_sample(recording)
+        run = Run(path, profile, catalogue(recording), recording.manifest.parameters, _builds(recording), of_sample)
     release_unused()
     return run
 

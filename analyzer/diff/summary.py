@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from ..report_data.data_quality import CPU_WAIT_SHARE
 from ..report_data.difference import FASTER, LESS, MORE, SLOWER, Judged, Level, Summary
 from ..report_data.difference_metrics import BY_NAME
 from ..report_data.numbers import change, changes, counted, percent, signed
+from .drift import in_turns
 from .runs import Run
 
 TIMES = ("cpu", "main_wait", "wall")
@@ -33,13 +33,13 @@ def unjudged(
     """What the runs tell of, and why not of everything, as the beginning of a sentence.
 
     ``spread`` is the standard deviation between runs that the user states, as a share; ``anyway`` judges runs of a busy
-    machine as well. A busy machine changes the CPU
-    time of one and the same program by tens of per cent within minutes (docs/explanation/diff.md has figures): three
-    runs, and then three others, see little of that in each of the two groups. It does not change what is allocated.
+    machine as well. A busy machine changes the CPU time of one and the same program by tens of per cent within minutes
+    (docs/explanation/diff.md has figures): three runs, and then three others, see little of that in each of the two
+    groups. It does not change what is allocated.
     """
     single = len(base) == 1 and len(new) == 1
     busy = [sum(map(_busy, side)) / len(side) for side in (base, new)]
-    steady = min(len(base), len(new)) >= MIN_ON_BUSY and _in_turns(base, new)
+    steady = min(len(base), len(new)) >= MIN_ON_BUSY and in_turns(base, new)
     if max(busy) > CPU_WAIT_SHARE and not steady and not anyway:
         share = f"no processor for {percent(max(busy))} % of the time"
         if single:
@@ -48,14 +48,6 @@ def unjudged(
     if single and spread is None:
         return Judged.NOTHING, "one run a side differs"
     return Judged.EVERYTHING, None
-
-
-def _in_turns(base: Sequence[Run], new: Sequence[Run]) -> bool:
-    """Whether the sides were recorded in turns, or in random order, and not one after the other."""
-    when = [(run.profile.metadata.created_utc or "", side) for side, runs in enumerate((base, new)) for run in runs]
-    order = [side for _, side in sorted(when)]
-    changes = sum(one != other for one, other in pairwise(order))
-    return changes + 1 >= min(len(base), len(new)) and all(time for time, _ in when)
 
 
 def _busy(run: Run) -> float:

@@ -146,6 +146,13 @@ def _cost(recording: Recording, processes: Mask | None) -> float | None:
     return sum(known) / 1e9 if known else None
 
 
+def cost_of_a_sample(recording: Recording) -> float | None:
+    """CPU nanoseconds that the handler used for a sample, on average; None if the manifest does not tell."""
+    entries = _cost_by_process(recording, None)
+    used, samples = (sum(_whole(entry.get(name)) or 0 for entry in entries) for name in ("handler_cpu_ns", "samples"))
+    return used / samples if used > 0 and samples > 0 else None
+
+
 def _own_bytes(recording: Recording, processes: Mask | None) -> int | None:
     """The most bytes that recording took up in one of the processes, None if the manifest does not tell."""
     found = [_whole(entry.get("own_bytes")) for entry in _cost_by_process(recording, processes)]

@@ -46,10 +46,10 @@ SECTIONS = (
         "A running recording, on and off",
         "",
         "Two runs of a program differ by some percent: where its objects lie, what else the machine does. Here one "
-        "process is recorded and paused in turns of 40 ms, so that both are the same. CPU time of the main thread, "
-        "recorded over paused: medians of some thousand comparisons, with 95 % intervals. Beside them the CPU time of "
-        "the recorder's own thread, the most of all processes. Start-up, the end, and what merely being loaded costs "
-        "are not in it.",
+        "process is recorded and paused in turns of 40 ms, so that both are the same: three loops of Python, and what "
+        "the section on native call paths has. CPU time of the main thread, recorded over paused: medians of hundreds "
+        "of comparisons, with 95 % intervals. Below them the CPU time of the recorder's own thread, the most of the "
+        "loops. Start-up, the end, and what merely being loaded costs are not in it.",
     ),
     Section(
         "allocation",

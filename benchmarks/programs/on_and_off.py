@@ -2,12 +2,14 @@
 
     tachograph record on_and_off.py WORK SECONDS ANSWERS
 
-A turn is about 40 ms of CPU time. Three turns make a comparison: one way, the other way, and the first way again; which
+WORK is one of those below, or a program of native_code.py. A turn is about 40 ms of CPU time, or one pass of such a
+program, if that is more. Three turns make a comparison: one way, the other way, and the first way again; which
 way comes first is drawn by lot. The file ANSWERS is JSON: `ratios`, CPU time of the main thread recorded over paused,
 one for each comparison; `own_ms_per_s`, the CPU time of the other threads while recording, by second of the main one.
 """
 
 import heapq
+import importlib
 import json
 import random
 import sys
@@ -56,12 +58,26 @@ def native(times: int) -> int:
 WORKS: dict[str, Callable[[int], object]] = {"objects": objects, "deep": deep, "native": native}
 
 
+def prepared(name: str) -> tuple[Callable[[int], object], int]:
+    """A work that is done so many times, and how often it is done to find out how long that takes."""
+    if name in WORKS:
+        return WORKS[name], 10_000
+    one_pass = importlib.import_module("native_code").PROGRAMS[name]()  # beside this program when it runs
+    one_pass()
+
+    def passes(times: int) -> None:
+        for _ in range(times):
+            one_pass()
+
+    return passes, 1
+
+
 def main() -> None:
     """Takes turns for as long as it was told to."""
-    work, seconds, answers = WORKS[sys.argv[1]], float(sys.argv[2]), Path(sys.argv[3])
+    (work, some), seconds, answers = prepared(sys.argv[1]), float(sys.argv[2]), Path(sys.argv[3])
     begin = time.thread_time()
-    work(10_000)
-    times = max(int(10_000 * TURN_S / (time.thread_time() - begin)), 1)
+    work(some)
+    times = max(int(some * TURN_S / (time.thread_time() - begin)), 1)
 
     def turn(*, on: bool) -> tuple[float, float]:
         (recorder.resume if on else recorder.pause)()

@@ -47,6 +47,7 @@ class Builder:
     host: str | None = None
     argv: tuple[str, ...] = ("program.py",)
     created_utc: str | None = None
+    sampler_cost: dict[str, Any] = field(default_factory=dict)
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _nodes: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
@@ -275,6 +276,7 @@ class Builder:
             state=self.state,
             host=self.host,
             created_utc=self.created_utc,
+            sampler_cost=self.sampler_cost,
             argv=[*self.argv],
             labels=self.labels,
             clock={"monotonic_ns": START, "utc_ns": 1_700_000_000_000_000_000},

@@ -28,6 +28,14 @@ def test_t_quantiles_are_those_of_the_tables(freedom: float, expected: float) ->
     assert t_two_sided(np.array([expected]), np.array([freedom]))[0] == pytest.approx(0.05, rel=1e-4)
 
 
+@pytest.mark.parametrize("alpha", [0.9, 0.05, 1e-3, 1e-7, 1e-30])
+def test_t_is_beyond_its_quantile_with_the_probability_that_was_asked_for(alpha: float) -> None:
+    freedom = np.array([0.5, 1.0, 1.3, 2.0, 4.9, 30.0, 1e3, 1e6, 0.5])
+    quantile = t_quantile(alpha, freedom)
+    assert t_two_sided(quantile, freedom) == pytest.approx(alpha, rel=1e-6)
+    assert quantile[0] == quantile[-1]
+
+
 def test_t_with_one_degree_of_freedom_is_cauchy() -> None:
     t = np.array([0.0, 0.1, 1.0, 50.0, 1e6])
     assert t_two_sided(t, np.ones(5)) == pytest.approx([1 - 2 * math.atan(value) / math.pi for value in t], rel=1e-9)
