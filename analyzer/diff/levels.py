@@ -37,7 +37,7 @@ LEAST_BYTES = {
 }
 """Differences of the whole program that never matter. Allocators take memory in steps, CPython's 1 MiB at a time, and
 what a moment holds has steps of its own (a table that doubles); resident pages of files depend on what else is in the
-cache. Three runs may all be on one side of such a step, and three others on the other, each three as if they were certain."""
+cache. Three runs may all be on one side of such a step, and three others on the other, as if they were certain."""
 
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.int64]

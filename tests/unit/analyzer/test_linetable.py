@@ -141,6 +141,7 @@ def test_lines_that_cannot_be_are_unknown() -> None:
 OFFSETS = (None, -7, -1, *range(70), 200, 10**9)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("piece", [1, 50, 1 << 20])
 def test_random_tables_agree_with_a_plain_reader(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linetable, "_PIECE", piece)

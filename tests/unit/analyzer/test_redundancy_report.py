@@ -146,6 +146,7 @@ def test_the_page_has_both_paths(found: Path) -> None:
     assert row["source"] == "x[i] += g[i]"
 
 
+@pytest.mark.broad
 def test_a_diff_tells_what_is_gone_and_what_is_new(found: Path, gone: Path) -> None:
     result = comparison.diff([found], [gone])
     (change,) = json.loads(json.dumps(document(result)["redundancies"]))

@@ -90,6 +90,7 @@ def test_a_ring_of_parents_is_cut(tmp_path: Path) -> None:
     assert counts(result) == {"references_lost": 2}
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("more", [0, 1, 2 * MAX_STACK_DEPTH])
 def test_a_stack_without_end_loses_its_outermost_levels(tmp_path: Path, more: int) -> None:
     segment = SegmentBuilder(0, size=1 << 24)

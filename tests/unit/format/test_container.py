@@ -83,6 +83,7 @@ def test_links_and_doubles_in_a_zip(tmp_path: Path) -> None:
         open_container(path)
 
 
+@pytest.mark.broad
 def test_bombs(tmp_path: Path) -> None:
     path = make_zip(tmp_path / "a.zip", {"spool/x.seg": bytes(100 << 20)})
     with pytest.raises(FormatError, match="would unpack"):

@@ -111,6 +111,7 @@ def test_only_the_units_that_hold_addresses_are_read(tmp_path: Path, version: st
     check(library)
 
 
+@pytest.mark.broad
 def test_where_nothing_tells_which_units_hold_addresses_all_are_read(tmp_path: Path) -> None:
     library = build_units(tmp_path, "-g", "-gz=none")
     whole = line_tables(str(library))

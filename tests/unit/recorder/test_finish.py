@@ -57,6 +57,7 @@ def test_a_rehearsal_leaves_everything_as_it_is(tmp_path: Path) -> None:
     rehearse(SpoolDirectory(path / "spool"), places)  # there is none: the end will say so
 
 
+@pytest.mark.recording
 def test_finishing_loads_neither_numpy_nor_all_of_arrow(tmp_path: Path) -> None:
     """They take longer than the rest."""
     code = (

@@ -72,6 +72,7 @@ def test_the_scout_reads_files_as_they_turn_up(tmp_path: Path, monkeypatch: pyte
         assert store.read(str(tmp_path / f"file{number}.py")) == b"as it ran"
 
 
+@pytest.mark.broad
 def test_names_of_no_file_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour of code that is made at run time named hundreds of thousands of them."""
     monkeypatch.setattr(sources, "MAX_TRIED", 1_000)

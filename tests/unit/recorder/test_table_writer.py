@@ -65,6 +65,7 @@ def test_one_that_was_killed_is_told_and_replaced(tables: TableProcess) -> None:
     tables.call(os.getpid)
 
 
+@pytest.mark.recording
 def test_it_dies_with_the_command() -> None:
     with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True) as command:
         assert command.stdout is not None

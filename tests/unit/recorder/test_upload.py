@@ -200,6 +200,7 @@ def test_too_many_windows_wait(tmp_path: Path, quick: None, monkeypatch: pytest.
     assert [path.exists() for path in windows] == [False, True, True]
 
 
+@pytest.mark.broad
 def test_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     recording(tmp_path / "a.tacho")
@@ -217,6 +218,7 @@ def test_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tmp_path / "store" / "x.tacho.zip").is_file()
 
 
+@pytest.mark.broad
 def test_upload_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     recording(tmp_path / "a.tacho")

@@ -17,6 +17,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(story.build(tmp_path_factory.mktemp("story") / "story.tacho"))
 
 
+@pytest.mark.broad
 def test_page_figures_and_json_from_one_command(recording: str, tmp_path: Path) -> None:
     page, figures, document = tmp_path / "report.html", tmp_path / "figures", tmp_path / "profile.json"
     arguments = [recording, "--html", str(page), "--figures", str(figures), "--json", str(document)]

@@ -22,6 +22,8 @@ from tachograph.analyzer.report_data.report_data import ReportData, build_report
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder
 
+pytestmark = pytest.mark.broad  # each test draws, or compares, many
+
 
 def drawn(path: Path) -> ReportData:
     with Recording.open(path) as recording:

@@ -185,6 +185,7 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
     return paths[0], paths[1]
 
 
+@pytest.mark.broad
 def test_a_diff(two: tuple[Path, Path]) -> None:
     result = diff([two[0]], [two[1]], spread=0.01)
     for most in (LEAST_TOKENS, 1_000, 50_000):
@@ -204,6 +205,7 @@ def test_a_diff_without_verdicts_says_why(two: tuple[Path, Path]) -> None:
     assert f"no verdicts: {result.unjudged}" in difference.summary(result)
 
 
+@pytest.mark.broad
 def test_the_commands(two: tuple[Path, Path], tmp_path: Path) -> None:
     target = tmp_path / "summary.md"
     for arguments in (["analyze", str(two[0])], ["diff", *map(str, two)]):

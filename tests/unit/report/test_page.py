@@ -104,6 +104,7 @@ def test_a_typical_page_is_small(tmp_path: Path) -> None:
     assert len(page_of(story.build(tmp_path / "story.tacho"))) < 150_000
 
 
+@pytest.mark.broad
 def test_a_page_that_would_be_too_large_is_reduced_and_says_so(
     builder: Builder, picture: Callable[..., ReportData]
 ) -> None:

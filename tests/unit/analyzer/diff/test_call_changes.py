@@ -60,6 +60,7 @@ def test_words() -> None:
     assert told_of_calls(None, None) is None
 
 
+@pytest.mark.broad
 def test_functions_without_a_verdict_are_shown_beside_those_with_one(tmp_path: Path) -> None:
     # A difference of 3 % has no verdict, and is more than a hundredth of the time.
     base, new = (

@@ -13,6 +13,8 @@ from tachograph.format import FormatError
 
 from ..recordings import MS, Builder
 
+pytestmark = pytest.mark.broad  # each test draws, or compares, many
+
 CPU_MS = (100.0, 101.0, 99.0, 100.5, 99.5)
 """Of a test in the runs of the base."""
 
