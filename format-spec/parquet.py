@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -108,8 +109,9 @@ def write_nowhere(table: pa.Table, spec: Specification, name: str) -> None:
     """Write a table into memory, and forget it: what writing needs is there from then on."""
     import pyarrow as pa
 
-    with _open_writer(pa.BufferOutputStream(), spec.tables[name], table) as writer:
-        writer.write_table(table)
+    writer = _open_writer(pa.BufferOutputStream(), spec.tables[name], table)
+    writer.write_table(table)
+    writer.close()
 
 
 def file_metadata(spec: Specification, name: str, uuid: str) -> dict[str, str]:
@@ -125,27 +127,22 @@ def file_metadata(spec: Specification, name: str, uuid: str) -> dict[str, str]:
 
 def write_plain(table: pa.Table, path: Path, time: str) -> None:
     """Write a part's table: quickly, with no care for the last byte."""
-    import pyarrow.parquet as pq
-
     wide = [field.name for field in table.schema if str(field.type) in ("int64", "uint64")]
     narrow = [name for name in table.column_names if name not in wide]
     with ReplacingFile(path) as file:
-        pq.write_table(
-            table,
+        writer = _writer(
             file.stream,
+            table.schema,
             compression="zstd",
             use_dictionary=[name for name in [*narrow, "pc"] if name != time],
             column_encoding={name: "DELTA_BINARY_PACKED" for name in wide if name != "pc"},
-            write_statistics=False,
-            write_page_checksum=True,
-            store_schema=False,
         )
+        writer.write_table(table)
+        writer.close()
 
 
 def _open_writer(stream: Any, table: TableSpec, rows: pa.Table | None = None) -> Any:
     """A writer of the table, or of these ``rows`` of it and no others."""
-    import pyarrow.parquet as pq
-
     encodings = {column.name: column.encoding for column in table.columns if column.encoding}
     dictionary = [column.name for column in table.columns if not column.encoding] if table.sort else []
     if not table.sort:
@@ -156,17 +153,44 @@ def _open_writer(stream: Any, table: TableSpec, rows: pa.Table | None = None) ->
     if rows is not None and rows.num_rows <= FEW_ROWS:
         dictionary = []
         packed = [field.name for field, values in zip(rows.schema, rows.columns, strict=True) if not _tiny(values)]
-    return pq.ParquetWriter(
+    return _writer(
         stream,
         table.schema,
         compression={name: "zstd" if name in packed else "none" for name in table.schema.names},
         compression_level=dict.fromkeys(packed, 9),
         use_dictionary=dictionary,
         column_encoding=encodings,
-        write_statistics=False,
-        write_page_checksum=True,
-        store_schema=False,
     )
+
+
+@lru_cache(maxsize=1)
+def load_writer() -> Any:
+    """The class of Arrow's writers, without ``pyarrow.parquet``; loading it takes a while the first time.
+
+    That module loads all of Arrow's file systems, which takes longer than writing a small recording. The class that it
+    wraps does the same, and is None where there is none of that name.
+    """
+    import pyarrow as pa  # noqa: F401  # the class needs all of it
+
+    try:
+        from pyarrow._parquet import ParquetWriter
+    except ImportError:
+        return None
+    return ParquetWriter
+
+
+def _writer(stream: Any, schema: pa.Schema, **options: Any) -> Any:
+    """A writer of Arrow's. What differs from the defaults of ``pyarrow.parquet`` is in ``options`` or here."""
+    options |= {"write_statistics": False, "write_page_checksum": True, "store_schema": False}
+    plain = load_writer()
+    if plain is not None:
+        try:
+            return plain(stream, schema, version="2.6", data_page_version="1.0", writer_engine_version="V2", **options)
+        except TypeError:
+            pass  # another version of Arrow, where it takes other options
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(stream, schema, **options)
 
 
 def _tiny(values: pa.ChunkedArray) -> bool:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=1)
-def _module() -> Any:
+def load_functions() -> Any:
+    """The module that has Arrow's functions; loading it takes a while the first time."""
     try:
         # It comes with Arrow's functions; pyarrow.compute passes on what is in it.
         from pyarrow import _compute
@@ -26,7 +27,7 @@ def _module() -> Any:
 
 def call(name: str, *arguments: Any) -> Any:
     """What Arrow's function ``name`` gives for some arguments, with its own defaults."""
-    return _module().call_function(name, list(arguments))
+    return load_functions().call_function(name, list(arguments))
 
 
 def index_in(values: pa.Array | pa.ChunkedArray, value_set: pa.Array) -> Any:
@@ -40,7 +41,7 @@ def is_in(values: pa.Array | pa.ChunkedArray, value_set: pa.Array) -> Any:
 
 
 def _looked_up(name: str, values: pa.Array | pa.ChunkedArray, value_set: pa.Array) -> Any:
-    module = _module()
+    module = load_functions()
     return module.call_function(name, [values], module.SetLookupOptions(value_set=value_set))
 
 
@@ -50,7 +51,7 @@ def cast(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> Any:
     Errors:
         pyarrow.ArrowInvalid: one of them does not fit it.
     """
-    module = _module()
+    module = load_functions()
     return module.call_function("cast", [values], module.CastOptions.safe(kind))
 
 
@@ -70,6 +71,6 @@ def sorted_by(table: pa.Table, order: Sequence[tuple[str, str]]) -> pa.Table:
 
     ``order`` has names of columns, each with ``ascending`` or ``descending``.
     """
-    module = _module()
+    module = load_functions()
     options = module.SortOptions(sort_keys=list(order))
     return call("take", table, module.call_function("sort_indices", [table], options))

@@ -18,7 +18,7 @@ from tachograph.format import Manifest
 from tachograph.recorder.attached.recording import CONTROL, LISTENER
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.command.launch import Program
-from tachograph.recorder.command.session import Session, leave_numpy_out
+from tachograph.recorder.command.session import Session, leave_unneeded_out
 from tachograph.recorder.labels.labels import Labels, gather_labels
 from tachograph.recorder.problems import Refused
 
@@ -26,7 +26,7 @@ from tachograph.recorder.problems import Refused
 def main() -> None:
     """Accompany the program that ``sys.argv[1]`` describes, complete its recording, and say how that went."""
     facts = json.loads(sys.argv[1])
-    leave_numpy_out()
+    leave_unneeded_out()
     with socket.socket(fileno=CONTROL) as control:
         answer = accompany(facts, control)
         with suppress(OSError):  # the program has ended
@@ -52,6 +52,7 @@ def accompany(facts: dict[str, Any], control: socket.socket) -> dict[str, Any]:
         gpu=facts["gpu"],
         labels=_labels(facts["labels"], manifest),
         listener=socket.socket(fileno=LISTENER) if facts["listens"] else None,
+        runs_already=True,
     )
     session.begin()
     try:

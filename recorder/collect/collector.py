@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -60,7 +61,8 @@ class Collector:
 
     ``prepare`` is called in it at once, ``warm_up`` after a moment: it takes time of a processor, and the program is
     starting up as well. It is left out if the program ends before. ``memory`` holds what processes write. ``rehearse``
-    is called after the looks that ``REHEARSED`` lists.
+    is called after the looks that ``REHEARSED`` lists, with what tells whether to give it up. With ``at_once`` the
+    program runs already, and may end the recording soon: ``warm_up`` and the first ``rehearse`` wait for nothing.
     """
 
     def __init__(
@@ -70,9 +72,12 @@ class Collector:
         warm_up: Callable[[], None],
         rotation: Callable[[], Rotation] | None = None,
         memory: MemoryFiles | None = None,
-        rehearse: Callable[[SpoolDirectory], None] | None = None,
+        rehearse: Callable[[SpoolDirectory, Callable[[], bool]], None] | None = None,
+        *,
+        at_once: bool = False,
     ) -> None:
         self._rehearse = rehearse
+        self._at_once = at_once
         self._memory = MemoryFiles(spool) if memory is None else memory
         self._spool_path = spool
         self._make_rotation = rotation
@@ -122,7 +127,7 @@ class Collector:
         with suppress(PermissionError):  # some containers do not even let a thread step back
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         scout = self._prepare()
-        if not self._done.wait(QUIET_START_S):
+        if not self._done.wait(0 if self._at_once else QUIET_START_S):
             self._warm_up()
             self._accompany(scout)
         self._look_last(scout)
@@ -142,6 +147,8 @@ class Collector:
         spool = SpoolDirectory(self._spool_path)
         rotation = self._rotation = None if self._make_rotation is None else self._make_rotation()
         poll, looks = FIRST_POLL_S, 0
+        if self._at_once and self._rehearse is not None and not self._done.is_set():
+            self._rehearse(spool, self._done.is_set)
         while not self._rest(poll if rotation is None else _until_due(rotation, poll)):
             # Where processes come and go, what they leave is not to heap up, and what they run is to be read before
             # they end: afterwards nothing tells what they were allowed to read.
@@ -151,7 +158,7 @@ class Collector:
                 self._rotate(rotation, spool, scout)
             looks += 1
             if looks in REHEARSED and self._rehearse is not None and not self._done.is_set():
-                self._rehearse(spool)
+                self._rehearse(spool, self._done.is_set)
 
     def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> bool:
         """Look once: read the sources of new code, make parts, trim what has ended. ``now`` is in seconds.
@@ -243,6 +250,7 @@ class Collector:
             if batch[-1] - batch[0] != SEGMENTS_PER_PART - 1:
                 return  # one is missing in between: the end counts it
             write_part(spool, process.prefix, map(process.segment, batch))
+            import_module("pyarrow.parquet")  # the end reads it by that
             _release_unused_memory()
             for sequence in batch:
                 process.segment_path(sequence).unlink()

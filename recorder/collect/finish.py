@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,11 +125,12 @@ def places_for(manifest: Manifest) -> NativePlaces:
     return NativePlaces(lines=bool(manifest.parameters.get("native_lines", True)))
 
 
-def rehearse(spool: SpoolDirectory, places: NativePlaces) -> None:
+def rehearse(spool: SpoolDirectory, places: NativePlaces, given_up: Callable[[], bool] = lambda: False) -> None:
     """Make the tables of a spool that is still being written, in memory, and drop them.
 
     What is done for the first time then takes a third of the end of a recording: functions and compressors are set up,
-    and most native places that the recording will have are found. A spool that is large by now is left alone.
+    and most native places that the recording will have are found. A spool that is large by now is left alone. Between
+    two steps it is asked whether to go on: the end itself does not wait for the rest.
     """
     import pyarrow as pa
 
@@ -142,6 +143,8 @@ def rehearse(spool: SpoolDirectory, places: NativePlaces) -> None:
         spec = load_specification()
         assembled = assemble(spool, spec, resolve=places.resolve)
         for name in spec.tables:
+            if given_up():
+                return
             write_nowhere(assembled.table(name), spec, name)
     except (OSError, FormatError, pa.ArrowException):
         return  # the end will say so

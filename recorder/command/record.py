@@ -105,10 +105,10 @@ def _accompany(
 ) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from tachograph.recorder.command import launch
-    from tachograph.recorder.command.session import Session, leave_numpy_out
+    from tachograph.recorder.command.session import Session, leave_unneeded_out
     from tachograph.recorder.command.summary import say, summary
 
-    leave_numpy_out(unless=after is not None)  # what reads a recording needs it
+    leave_unneeded_out(unless=after is not None)  # what reads a recording needs it
     code = target.what if target.kind is Kind.CODE else None
     keep = DEFAULT_KEEP if options.keep is None else options.keep
     uploads = None

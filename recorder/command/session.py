@@ -67,7 +67,10 @@ class Outcome:
 
 
 class Session:
-    """Everything that the recording command does beside waiting for the program."""
+    """Everything that the recording command does beside waiting for the program.
+
+    ``runs_already``: the program is not starting up, and may end the recording soon.
+    """
 
     def __init__(
         self,
@@ -84,6 +87,7 @@ class Session:
         listener: _socket.socket | None = None,
         log: int | None = None,
         uploads: Uploads | None = None,
+        runs_already: bool = False,
     ) -> None:
         self._directory = directory
         self._spool = directory / SPOOL
@@ -106,7 +110,8 @@ class Session:
             import_for_the_end,
             None if rotate is None else self._begin_rotation,
             self._memory,
-            None if rotate is not None else lambda spool: rehearse(spool, self._places),
+            None if rotate is not None else lambda spool, done: rehearse(spool, self._places, done),
+            at_once=runs_already,
         )
         self._labels = labels
         self._uploads = uploads
@@ -235,7 +240,13 @@ class Session:
         # A disk that has become full since the start: the end will say so, and recover does without either.
         with suppress(OSError):
             note_recorder(self._spool, self._program.pid)
-            note_start(self._spool, *self._program)
+            note_start(
+                self._spool,
+                self._program.pid,
+                self._program.start_ns,
+                self._program.path,
+                self._program.arguments,
+            )
             self._add_labels()
             self._manifest.write(self._directory / MANIFEST)
         return SourceScout(self._sources)
@@ -295,21 +306,30 @@ def stored_on_disk(processes: Sequence[SpoolProcess]) -> list[str]:
     ]
 
 
-def leave_numpy_out(*, unless: bool = False) -> None:
-    """Let Arrow find no numpy in this process, where one is installed: it would load it, and nothing here needs it.
+UNNEEDED = ("numpy", "cloudpickle", "pyarrow._azurefs", "pyarrow._gcsfs", "pyarrow._hdfs", "pyarrow._s3fs")
+"""Modules that pyarrow loads if they are there, and goes without if not; the last four are stores in networks."""
 
-    Loading numpy takes longer than finishing a short recording.
+
+def leave_unneeded_out(*, unless: bool = False) -> None:
+    """Let Arrow find none of ``UNNEEDED`` in this process: it would load them, and nothing here needs them.
+
+    Loading numpy takes longer than finishing a short recording, and cloudpickle as long as Arrow itself.
     """
     if not unless:
-        sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]  # so it is with what is not to be imported
+        for module in UNNEEDED:
+            # So it is with what is not to be imported.
+            sys.modules.setdefault(module, None)  # type: ignore[arg-type]
 
 
 def import_for_the_end() -> None:
     """Import now what the end needs, so that it need not wait; what cannot be imported, the end will name."""
-    for module in ("pyarrow.parquet", "tachograph.recorder._native"):
-        with suppress(ImportError):
-            import_module(module)
+    with suppress(ImportError):
+        import_module("tachograph.recorder._native")
     with suppress(ImportError):
         from tachograph.format import assemble, load_specification, write_recording  # noqa: F401
+        from tachograph.format.parquet import load_writer
+        from tachograph.format.spool.kernels import load_functions
 
         load_specification()
+        load_writer()
+        load_functions()

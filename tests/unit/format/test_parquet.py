@@ -27,6 +27,7 @@ from tachograph.format import (
     write_recording,
     write_table,
 )
+from tachograph.format import parquet as parquet_module
 
 SPEC = load_specification()
 UUID = "3f0c6d2e-0000-4000-8000-000000000000"
@@ -244,3 +245,20 @@ def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
     done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.splitlines() == [f"{limit} File too large []" for limit in (0, 10, 5000, 20000)]
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("other", [None, lambda: None], ids=["no such class", "another signature"])
+def test_without_arrows_inner_class_the_files_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Any
+) -> None:
+    (tmp_path / "spool").mkdir()
+    ten_seconds(tmp_path / "spool")
+    for name in ("inner", "outer"):
+        (tmp_path / name).mkdir()
+        write_recording(assemble(SpoolDirectory(tmp_path / "spool"), SPEC), tmp_path / name, UUID)
+        monkeypatch.setattr(parquet_module, "load_writer", lambda: other)
+    inner, outer = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("inner", "outer")
+    )
+    assert "cpu.parquet" in inner
+    assert inner == outer

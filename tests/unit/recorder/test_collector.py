@@ -2,6 +2,7 @@ import os
 import threading
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_the_end_is_rehearsed_when_the_program_has_begun_and_when_it_has_loaded_
     at: list[int] = []
     both = threading.Event()
 
-    def rehearse(_: SpoolDirectory) -> None:
+    def rehearse(_: SpoolDirectory, __: Callable[[], bool]) -> None:
         at.append(looks)
         if len(at) == 2:
             both.set()
@@ -90,6 +91,24 @@ def test_the_end_is_rehearsed_when_the_program_has_begun_and_when_it_has_loaded_
     assert both.wait(60)
     collector.stop()
     assert at == list(REHEARSED)
+
+
+def test_where_the_program_runs_already_nothing_is_put_off(spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector_module, "QUIET_START_S", 60)
+    monkeypatch.setattr(collector_module, "FIRST_POLL_S", 60)
+    done: list[object] = []
+    asked = threading.Event()
+
+    def rehearse(_: SpoolDirectory, given_up: Callable[[], bool]) -> None:
+        done.append(given_up())
+        asked.set()
+
+    scout = SourceScout(SourceStore(spool))
+    collector = Collector(spool, lambda: scout, lambda: done.append("warm"), rehearse=rehearse, at_once=True)
+    collector.start()
+    assert asked.wait(30)
+    collector.stop()
+    assert done == ["warm", False]
 
 
 @pytest.mark.broad

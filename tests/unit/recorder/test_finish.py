@@ -62,13 +62,15 @@ def test_finishing_loads_neither_numpy_nor_all_of_arrow(tmp_path: Path) -> None:
     """They take longer than the rest."""
     code = (
         "import sys; from pathlib import Path\n"
-        "from tachograph.recorder.command.session import import_for_the_end, leave_numpy_out\n"
+        "from tachograph.recorder.command.session import import_for_the_end, leave_unneeded_out\n"
         "from tachograph.recorder.collect.finish import finish\n"
         "from tachograph.recorder.command.manifests import new_manifest\n"
-        "leave_numpy_out(); import_for_the_end()\n"
+        "leave_unneeded_out(); import_for_the_end()\n"
         "path = Path(sys.argv[1])\n"
         "finish(path, new_manifest({'sampler': 'signal', 'sources': True}), None)\n"
-        "print([name for name in ('numpy', 'pandas', 'pyarrow.compute') if sys.modules.get(name)])"
+        "others = ['numpy', 'pandas', 'pyarrow.compute']\n"
+        "others += [f'pyarrow._{store}' for store in ('azurefs', 'gcsfs', 'hdfs', 's3fs')]\n"
+        "print([name for name in others if sys.modules.get(name)])"
     )
     for name in ("memory-killed", "tree-killed"):
         path = tmp_path / f"{name}.tacho"
