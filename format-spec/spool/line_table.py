@@ -7,23 +7,14 @@ location table of CPython 3.11 and later, Objects/locations.md in its sources).
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
 
 _UNIT = 2  # bytes of one code unit, the step of instruction offsets
 _MOST_UNITS = 8  # of one entry
-_SHORT_FORMS = range(10)
-_ONE_LINE_FORMS = range(10, 13)
-_NO_COLUMNS, _LONG_FORM, _NO_LOCATION = 13, 14, 15
-
-
-class _Entry(NamedTuple):
-    """One entry as it stands in the table: code units, form, line step, and the bytes behind head and line step."""
-
-    units: int
-    form: int
-    step: int
-    rest: bytes
+_FIRST_ONE_LINE, _NO_COLUMNS, _LONG_FORM, _NO_LOCATION = 10, 13, 14, 15
+_ONE_LINE_FORMS = range(_FIRST_ONE_LINE, _NO_COLUMNS)
+"""Forms of entries; those before the first of these are short ones."""
 
 
 def reduce_line_table(table: bytes, instructions: Collection[int]) -> bytes:
@@ -32,74 +23,69 @@ def reduce_line_table(table: bytes, instructions: Collection[int]) -> bytes:
     An instruction without a location of its own keeps the nearest entry before it that has one: readers fall back on
     that.
     """
-    wanted = {offset // _UNIT for offset in instructions if offset >= 0}
+    wanted = sorted({offset // _UNIT for offset in instructions if offset >= 0})
     try:
-        entries = _entries(table, max(wanted, default=-1))
+        reduced = _reduced(table, wanted)
     except IndexError:
         return table
-    reduced = _encode(entries, _kept(entries, wanted))
     return reduced if len(reduced) < len(table) else table
 
 
-def _entries(table: bytes, last_unit: int) -> list[_Entry]:
-    """The entries up to the one of ``last_unit``. Raises IndexError where the table is broken."""
-    entries: list[_Entry] = []
+def _reduced(table: bytes, wanted: list[int]) -> bytes:
+    """The table up to its last wanted unit. Raises IndexError where it is broken.
+
+    An entry with a location, and those without one that follow it, are kept or left out together.
+    """
+    out = bytearray()
+    place = written = step = 0
+    before = None
+    for entry in _located(table, wanted[-1] if wanted else -1):
+        if place < len(wanted) and wanted[place] < entry[0]:
+            if before is not None:
+                unit, form, units, _, start, end = before
+                _put_blank(out, unit - written)
+                _put(out, form, units, table[start:end], step)
+                written, step = unit + units, 0
+            place = bisect_left(wanted, entry[0], place)
+        step += entry[3]
+        before = entry
+    _put_blank(out, (0 if before is None else before[0]) - written)
+    return bytes(out)
+
+
+def _located(table: bytes, last_unit: int) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """The entries with a location up to the one of ``last_unit``, and then a place behind all entries.
+
+    Each is its first unit, form, units, line step, and from where to where it stands in the table, without head and
+    line step: tuples, for there are tens of thousands while the end of a recording is waited for.
+    Raises IndexError where the table is broken.
+    """
+    size = len(table)
     at = unit = 0
-    while unit <= last_unit and at < len(table):
+    while unit <= last_unit and at < size:
         head = table[at]
         if not head & 0x80:
             raise IndexError("an entry begins with its top bit set")
         form, units = head >> 3 & 15, (head & 7) + 1
         at += 1
-        step = 0
-        start = at
-        if form in _SHORT_FORMS:
+        step, start = 0, at
+        if form < _FIRST_ONE_LINE:
             at += 1
-        elif form in _ONE_LINE_FORMS:
-            step = form - _ONE_LINE_FORMS.start
+        elif form < _NO_COLUMNS:
+            step = form - _FIRST_ONE_LINE
             at += 2
         elif form != _NO_LOCATION:
             start, value = _varint(table, at)
             step = -(value >> 1) if value & 1 else value >> 1
             at = start
-            if form == _LONG_FORM:
-                for _ in range(3):
-                    at, _value = _varint(table, at)
-        if at > len(table):
+            for _ in range(3 if form == _LONG_FORM else 0):
+                at, _value = _varint(table, at)
+        if at > size:
             raise IndexError("the last entry is cut off")
-        entries.append(_Entry(units, form, step, table[start:at]))
+        if form != _NO_LOCATION:
+            yield unit, form, units, step, start, at
         unit += units
-    return entries
-
-
-def _kept(entries: list[_Entry], wanted: set[int]) -> list[bool]:
-    kept = [False] * len(entries)
-    unit = 0
-    located = -1
-    for index, entry in enumerate(entries):
-        if entry.form != _NO_LOCATION:
-            located = index
-        if any(at in wanted for at in range(unit, unit + entry.units)):
-            kept[index] = True
-            if located >= 0:
-                kept[located] = True
-        unit += entry.units
-    return kept
-
-
-def _encode(entries: list[_Entry], kept: list[bool]) -> bytes:
-    out = bytearray()
-    blank = step = 0
-    for entry, keep in zip(entries, kept, strict=True):
-        step += entry.step
-        if not keep or entry.form == _NO_LOCATION:
-            blank += entry.units
-            continue
-        _put_blank(out, blank)
-        _put(out, entry, step)
-        blank = step = 0
-    _put_blank(out, blank)
-    return bytes(out)
+    yield unit, _NO_LOCATION, 0, 0, 0, 0
 
 
 def _put_blank(out: bytearray, units: int) -> None:
@@ -109,27 +95,27 @@ def _put_blank(out: bytearray, units: int) -> None:
         out.append(_head(_NO_LOCATION, rest))
 
 
-def _put(out: bytearray, entry: _Entry, step: int) -> None:
+def _put(out: bytearray, form: int, units: int, rest: bytes, step: int) -> None:
     """Write an entry whose line is ``step`` away from that of the last one written."""
-    if entry.form in _SHORT_FORMS and step == 0:
-        out.append(_head(entry.form, entry.units))
-        out += entry.rest
+    if form < _FIRST_ONE_LINE and step == 0:
+        out.append(_head(form, units))
+        out += rest
         return
-    if entry.form in _SHORT_FORMS:
-        column = entry.form * 8 + (entry.rest[0] >> 4)
-        columns = (column, column + (entry.rest[0] & 15))
-    elif entry.form in _ONE_LINE_FORMS:
-        columns = (entry.rest[0], entry.rest[1])
+    if form < _FIRST_ONE_LINE:
+        column = form * 8 + (rest[0] >> 4)
+        columns = (column, column + (rest[0] & 15))
+    elif form < _NO_COLUMNS:
+        columns = (rest[0], rest[1])
     else:
-        out.append(_head(entry.form, entry.units))
+        out.append(_head(form, units))
         _put_signed(out, step)
-        out += entry.rest
+        out += rest
         return
     if 0 <= step < len(_ONE_LINE_FORMS) and max(columns) < 128:
-        out.append(_head(_ONE_LINE_FORMS.start + step, entry.units))
+        out.append(_head(_FIRST_ONE_LINE + step, units))
         out += bytes(columns)
         return
-    out.append(_head(_LONG_FORM, entry.units))
+    out.append(_head(_LONG_FORM, units))
     _put_signed(out, step)
     for value in (0, columns[0] + 1, columns[1] + 1):
         _put_varint(out, value)
