@@ -25,9 +25,6 @@ LONGEST_POLL_OF_WINDOWS_S = 0.5
 SETTLING_S = 1.0
 """A segment may still change for this long after the next one was begun (SPEC.md, "The spool")."""
 
-REHEARSED = (1, 3)
-"""The looks after which the end is rehearsed: when the program has begun, and when it has loaded what it needs."""
-
 SEGMENTS_PER_PART = 4
 NICENESS = 10
 """The program comes first where there are not enough processors for both."""
@@ -61,7 +58,7 @@ class Collector:
 
     ``prepare`` is called in it at once, ``warm_up`` after a moment: it takes time of a processor, and the program is
     starting up as well. It is left out if the program ends before. ``memory`` holds what processes write. ``rehearse``
-    is called after the looks that ``REHEARSED`` lists, with what tells whether to give it up. With ``at_once`` the
+    is called more and more rarely (``is_rehearsed_after``), with what tells whether to give it up. With ``at_once`` the
     program runs already, and may end the recording soon: ``warm_up`` and the first ``rehearse`` wait for nothing.
     """
 
@@ -157,7 +154,7 @@ class Collector:
             if rotation is not None:
                 self._rotate(rotation, spool, scout)
             looks += 1
-            if looks in REHEARSED and self._rehearse is not None and not self._done.is_set():
+            if is_rehearsed_after(looks) and self._rehearse is not None and not self._done.is_set():
                 self._rehearse(spool, self._done.is_set)
 
     def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> bool:
@@ -254,6 +251,15 @@ class Collector:
             _release_unused_memory()
             for sequence in batch:
                 process.segment_path(sequence).unlink()
+
+
+def is_rehearsed_after(looks: int) -> bool:
+    """Whether the end is rehearsed after so many looks: 1, 2, 4 and so on.
+
+    The program goes on to call native functions that it had not called before, and finding the place of one takes
+    milliseconds that the end need not take.
+    """
+    return looks & (looks - 1) == 0
 
 
 def _release_unused_memory() -> None:
