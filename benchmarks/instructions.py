@@ -112,7 +112,7 @@ def _run(valgrind: str, loop: str, memory: bool | None, passes: int, timeout: fl
             spool = folder / "spool"
             spool.mkdir()
             settings = Settings(
-                spool,
+                str(spool),
                 {"waits": True, "segment": SEGMENT, **Options(interval_ms=INTERVAL_MS, memory=memory).told("setting")},
                 preload_library(allocations=memory),
             )

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 from stat import S_ISREG
-from typing import Any
 
 from tachograph.recorder.command.options import FLAG, LIST, NUMBER, OPTIONS, SIZE, TEXT, project_values
 from tachograph.recorder.problems import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FILE = "pyproject.toml"
 LARGEST = 1 << 20

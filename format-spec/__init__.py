@@ -6,9 +6,7 @@ when they are used, and pyarrow only by what needs it, so ``import tachograph.fo
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .container import Container, open_container
     from .errors import FormatError
@@ -74,6 +72,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in _HOME_OF:
+        from importlib import import_module
+
         value = globals()[name] = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-from contextlib import suppress
-from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, BinaryIO
 
 UNFINISHED = ".tmp-"
 """How names begin of what is not whole yet (SPEC.md): readers pass them by."""
@@ -28,16 +29,17 @@ class ReplacingFile:
         OSError: it cannot be made, or its last bytes cannot be written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.size = 0
-        self._path = path
-        self._temporary = path.with_name(unfinished(path.name))
+        self._path = os.fspath(path)
+        folder, name = os.path.split(self._path)
+        self._temporary = os.path.join(folder, unfinished(name))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         try:
             descriptor = os.open(self._temporary, flags, 0o600)
         except FileExistsError:
             # Left by a killed writer; unlink removes the name only, also where it was made a link.
-            self._temporary.unlink()
+            os.unlink(self._temporary)
             descriptor = os.open(self._temporary, flags, 0o600)
         self.stream = _Sink(open(descriptor, "wb"))  # noqa: SIM115  # closed by commit or discard
 
@@ -58,8 +60,8 @@ class ReplacingFile:
         """
         try:
             self.stream.finish()
-            self.size = self._temporary.stat().st_size
-            self._temporary.replace(self._path)
+            self.size = os.stat(self._temporary).st_size
+            os.replace(self._temporary, self._path)
         except BaseException:
             self.discard()
             raise
@@ -67,7 +69,10 @@ class ReplacingFile:
     def discard(self) -> None:
         """Close the file and remove it."""
         self.stream.abandon()
-        self._temporary.unlink(missing_ok=True)
+        try:
+            os.unlink(self._temporary)
+        except FileNotFoundError:
+            return
 
 
 class _Sink(io.RawIOBase):
@@ -94,11 +99,13 @@ class _Sink(io.RawIOBase):
 
     def abandon(self) -> None:
         self._abandoned = True
-        with suppress(OSError):  # the disk is full, and what could not be written is not wanted any more
+        try:
             self._file.close()
+        except OSError:
+            return  # the disk is full, and what could not be written is not wanted any more
 
 
-def write_bytes(path: Path, data: bytes) -> None:
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a small file that appears at once, readable by its owner only.
 
     Errors:

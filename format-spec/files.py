@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
-from typing import IO, TYPE_CHECKING
 
 from .errors import FormatError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import IO
+
     import pyarrow as pa
 
 MAX_IN_MEMORY = 64 << 20
 """Bytes of a file that lies within another, or in memory, that are copied in memory; more go to a temporary file."""
 
 
-def read_regular_file(path: Path, limit: int) -> bytes:
+def read_regular_file(path: str | os.PathLike[str], limit: int) -> bytes:
     """The bytes of a file that is not a link, pipe or device and not larger than ``limit``.
 
     Errors:
@@ -28,9 +29,11 @@ def read_regular_file(path: Path, limit: int) -> bytes:
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise FormatError(f"{path.name} is not a regular file")
+            raise FormatError(f"{os.path.basename(path)} is not a regular file")
         if status.st_size > limit:
-            raise FormatError(f"{path.name} has {status.st_size} bytes, more than the {limit} that it may have")
+            raise FormatError(
+                f"{os.path.basename(path)} has {status.st_size} bytes, more than the {limit} that it may have"
+            )
         return file.read()
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
+from os import PathLike, fspath
 
 from .atomic import write_bytes
+from .clean_text import clean_text
 from .errors import FormatError, NewerVersionError
 from .files import read_regular_file
+from .plain_json import to_json
 from .plain_records import field, fields_of, record_class
-from .spool.arrow_columns import clean_text
 from .version import FORMAT_VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_MANIFEST_SIZE = 16 << 20
 MANIFEST_NAME = "manifest.json"
@@ -48,18 +51,17 @@ class Manifest:
     extra: dict[str, Any] = field(factory=dict)
 
     @classmethod
-    def read(cls, path: Path | str) -> Manifest:
+    def read(cls, path: str | PathLike[str]) -> Manifest:
         """Read a manifest file.
 
         Errors:
             FormatError: it cannot be read, is not a manifest, or is of a newer major version.
         """
-        path = Path(path)
         try:
             data = read_regular_file(path, MAX_MANIFEST_SIZE)
         except OSError as error:
-            raise FormatError(f"cannot read {path}: {error.strerror}") from error
-        return cls.from_bytes(data, str(path))
+            raise FormatError(f"cannot read {fspath(path)}: {error.strerror}") from error
+        return cls.from_bytes(data, fspath(path))
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str = MANIFEST_NAME) -> Manifest:
@@ -68,6 +70,8 @@ class Manifest:
         Errors:
             FormatError: as ``read``.
         """
+        import json  # not to write one: see plain_json.py
+
         try:
             document = _clean(json.loads(data.decode("utf-8"), parse_int=_integer))
         except (ValueError, RecursionError) as error:
@@ -94,15 +98,15 @@ class Manifest:
             del document["window"]
         if not self.labels:
             del document["labels"]
-        return (json.dumps(_clean({**document, **self.extra}), indent=1, ensure_ascii=False) + "\n").encode()
+        return (to_json(_clean({**document, **self.extra})) + "\n").encode()
 
-    def write(self, path: Path | str) -> None:
+    def write(self, path: str | PathLike[str]) -> None:
         """Write the file, readable by its owner only; it appears or changes at once.
 
         Errors:
             OSError: it cannot be written.
         """
-        write_bytes(Path(path), self.to_bytes())
+        write_bytes(path, self.to_bytes())
 
 
 STATES = ("recording", "complete", "recovered")

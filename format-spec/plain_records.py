@@ -1,15 +1,25 @@
 """Classes of values for what is imported before a recorded program runs. They are used like dataclasses.
 
 The module ``dataclasses`` imports ``inspect`` and compiles a text for each class: with it the program would wait longer
-than for all else that is done before it starts.
+than for all else that is done before it starts. For the same reason none of these modules imports ``typing``,
+``pathlib``, ``re`` or ``enum`` when it is imported itself (tests/unit/recorder/test_imports.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, dataclass_transform
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar, dataclass_transform
 
-Record = TypeVar("Record")
+    Record = TypeVar("Record")
+else:
+
+    def dataclass_transform(**_):
+        """Says something to type checkers only."""
+        return lambda decorator: decorator
+
+
 _MISSING: Any = object()
 
 

@@ -7,9 +7,6 @@ This module is imported in the profiled process and therefore imports next to no
 
 import sys
 
-from tachograph.recorder.inprocess.named_spans import Span, span
-from tachograph.recorder.inprocess.watched_loop import loop
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
@@ -17,16 +14,28 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tachograph.recorder.attached.recording import Recorded
+    from tachograph.recorder.inprocess.named_spans import Span, span
+    from tachograph.recorder.inprocess.watched_loop import loop
     from tachograph.recorder.problems import RecordingError
 
 __all__ = ["RecordingError", "Span", "loop", "pause", "record", "resume", "snapshot", "span", "start", "stop"]
 
 
-def __getattr__(name: str) -> object:
-    if name == "RecordingError":
-        from tachograph.recorder.problems import RecordingError
+_HOMES = {
+    "RecordingError": "problems",
+    "Span": "inprocess.named_spans",
+    "loop": "inprocess.watched_loop",
+    "span": "inprocess.named_spans",
+}
+"""What is imported when it is used: every recorded process imports this module when it starts."""
 
-        return RecordingError
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        home = f"{__name__}.{_HOMES[name]}"
+        __import__(home)
+        value = globals()[name] = getattr(sys.modules[home], name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -60,10 +60,3 @@ def _bits(flags: Iterable[object]) -> bytes:
     """One bit for each flag, lowest first, in whole bytes."""
     digits = "".join(["1" if flag else "0" for flag in flags])
     return int(digits[::-1] or "0", 2).to_bytes((len(digits) + 7) // 8, "little")
-
-
-def clean_text(text: str) -> str:
-    """The text with lone surrogates written as escapes, because Arrow strings are UTF-8."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -8,8 +8,9 @@ import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ..clean_text import clean_text
 from ..schema import MAX_STACK_DEPTH, Specification
-from .arrow_columns import clean_text, table_of
+from .arrow_columns import table_of
 from .layout import NONE, Code, Stack
 from .line_table import reduce_line_table
 from .process_definitions import ProcessFacts

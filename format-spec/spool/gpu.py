@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..clean_text import clean_text
 from ..errors import FormatError
 from ..schema import Specification
-from .arrow_columns import clean_text, column, scalar, table_of
+from .arrow_columns import column, scalar, table_of
 from .directory import SpoolDirectory
 from .kernels import call, cast, index_in, sorted_by, total
 from .layout import GPU_ROWS, GpuDevice, LossCount

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..clean_text import clean_text
 from ..schema import Specification
-from .arrow_columns import clean_text, table_of
+from .arrow_columns import table_of
 from .directory import SpoolProcess
 from .images import Image, Images
 from .layout import NameSource, Refusal, StateEvent

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ..clean_text import clean_text
 from ..schema import Specification
-from .arrow_columns import clean_text, table_of
+from .arrow_columns import table_of
 from .process_definitions import ProcessFacts
 
 if TYPE_CHECKING:

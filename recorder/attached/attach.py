@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import shlex
@@ -116,7 +117,7 @@ def _keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
 def _place(process: Process, output: str | None, *, force: bool) -> Path:
     if output is None:
         stem = re.sub(r"[^A-Za-z0-9._-]+", "_", process.title.removesuffix(".py")).strip("._-")[:MAX_NAME]
-        return default_path(stem or "program").absolute()
+        return Path(default_path(stem or "program")).absolute()
     option = OPTIONS["path"]
     assert option.parse is not None
     try:
@@ -127,10 +128,9 @@ def _place(process: Process, output: str | None, *, force: bool) -> Path:
         raise Refused(
             "the program writes its recording to a disk: name a directory, and send it with 'tachograph upload'"
         )
-    assert isinstance(path, Path)
-    if path.exists() and not force:
+    if os.path.exists(path) and not force:
         raise Refused(f"{path} exists; use --force to replace it, or name another place with -o")
-    return path.absolute()
+    return Path(path).absolute()
 
 
 def _wait(connection: Connection, duration: float | None, *, quiet: bool, title: str) -> bool:

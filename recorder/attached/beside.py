@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tachograph.format import Manifest
-from tachograph.recorder.attached.recording import CONTROL, LISTENER
+from tachograph.recorder.attached.recording import COMPLETE, CONTROL, LISTENER
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.command.launch import Program
 from tachograph.recorder.command.session import Session, leave_unneeded_out
@@ -28,14 +28,14 @@ def main() -> None:
     facts = json.loads(sys.argv[1])
     leave_unneeded_out()
     with socket.socket(fileno=CONTROL) as control:
-        answer = accompany(facts, control)
+        problem = accompany(facts, control)
         with suppress(OSError):  # the program has ended
-            control.sendall(json.dumps(answer).encode())
+            control.sendall(COMPLETE if problem is None else problem.encode("utf-8", "replace"))
     os._exit(0)  # an orderly shutdown of pyarrow takes longer than all the rest
 
 
-def accompany(facts: dict[str, Any], control: socket.socket) -> dict[str, Any]:
-    """Stay until ``control`` says something or is closed, then finish the recording; ``problem`` says what went wrong.
+def accompany(facts: dict[str, Any], control: socket.socket) -> str | None:
+    """Stay until ``control`` says something or is closed, then finish the recording; what went wrong, if anything did.
 
     ``facts`` are those that the program has sent (recording.py).
     """
@@ -60,8 +60,7 @@ def accompany(facts: dict[str, Any], control: socket.socket) -> dict[str, Any]:
     except OSError:
         told = b""
     outcome = session.end(None, lives=bool(told))
-    problem = outcome.unfinished or outcome.not_recorded
-    return {} if problem is None else {"problem": problem}
+    return outcome.unfinished or outcome.not_recorded
 
 
 def _executable(pid: int, arguments: list[str]) -> str:
@@ -79,7 +78,7 @@ def _code(arguments: list[str]) -> str | None:
 
 def _labels(given: dict[str, str], manifest: Manifest) -> Labels | None:
     try:
-        return gather_labels(given.items(), os.environ, (Path.cwd(),))
+        return gather_labels(given.items(), os.environ, (str(Path.cwd()),))
     except Refused as refused:
         manifest.notes.append(f"no labels: {refused.message}")
         return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from tachograph.recorder.command.options import OPTIONS, Option, Options
 from tachograph.recorder.problems import RecordingError, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _UNITS = ("_ms", "_s")
 
@@ -58,6 +60,8 @@ def _value(keyword: str, option: Option, value: Any) -> Any:
             raise RecordingError(f"{keyword} is True or False, not {value!r}")
         return value
     if option.repeated:
+        from collections.abc import Mapping  # most recordings have no labels of their own
+
         if not isinstance(value, Mapping):
             raise RecordingError(f"{keyword} is a dictionary, not {value!r}")
         return tuple(_parsed(keyword, option, f"{key}={text}") for key, text in value.items())

@@ -8,24 +8,24 @@ where the program is killed. Nothing is imported here that the command does not 
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import sys
 import time
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import tachograph
+from tachograph.format.plain_json import IN_ASCII, to_json
 from tachograph.format.plain_records import record_class
 from tachograph.recorder.attached.keywords import options_from
 from tachograph.recorder.attached.texts import TextTeller
 from tachograph.recorder.problems import RecordingError, Refused, one_line
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
     from collections.abc import Mapping
+    from pathlib import Path
     from types import TracebackType
+    from typing import Any
 
     from tachograph.recorder.attached.texts import Cells
     from tachograph.recorder.command.options import Options
@@ -37,6 +37,8 @@ CONTROL, LISTENER = 3, 4
 """Its descriptors."""
 
 MOST_ANSWER = 1 << 16
+COMPLETE = b"complete"
+"""What it answers, where all is well; else a line that says what is wrong."""
 
 
 @record_class
@@ -79,6 +81,8 @@ def begin(path: str | os.PathLike[str], given: Mapping[str, Any], cells: Cells |
     ``cells`` knows which code is a cell of a notebook (texts.py).
     Raises RecordingError, with one line, if that is not possible; then all is as it was.
     """
+    from pathlib import Path
+
     options = options_from(given)
     native = _native()
     _check_free(native)
@@ -118,9 +122,9 @@ def end() -> Path:
     again = native.disarm()
     native.unclaim()
     _tell(recording)
-    answer = _finish(recording)
-    if "problem" in answer:
-        raise RecordingError(f"the recording {recording.path} is not complete: {answer['problem']}")
+    problem = _finish(recording)
+    if problem is not None:
+        raise RecordingError(f"the recording {recording.path} is not complete: {problem}")
     if not again:
         raise RecordingError(
             f"the recording {recording.path} is complete, but this process cannot be recorded again: one of its threads"
@@ -164,7 +168,7 @@ def _start(native: Any, directory: Path, options: Options, cells: Cells | None) 
 
     library = preload_library()
     assert library is not None  # why_not_native has looked
-    why_not = native.load(os.fspath(library))
+    why_not = native.load(library)
     if why_not is not None:
         raise RecordingError(f"this process cannot be recorded from inside: {one_line(why_not)}")
     why_not = native.supported()
@@ -192,13 +196,15 @@ def _start(native: Any, directory: Path, options: Options, cells: Cells | None) 
         _tell(recording)
         _arm(native, spool, options, None if broker is None else broker[0], memory_at_once=not overcommits())
     except RecordingError:
+        from tachograph.recorder.collect.removal import remove_recording
+
         _finish(recording)
-        output.remove_recording(directory)
+        remove_recording(directory)
         raise
     return recording
 
 
-def _arm(native: Any, spool: Path, options: Options, broker: str | None, *, memory_at_once: bool) -> None:
+def _arm(native: Any, spool: str, options: Options, broker: str | None, *, memory_at_once: bool) -> None:
     from tachograph.recorder.collect.output import SEGMENT_SIZE
     from tachograph.recorder.command.option_values import setting_text
     from tachograph.recorder.inprocess import arm
@@ -213,10 +219,10 @@ def _arm(native: Any, spool: Path, options: Options, broker: str | None, *, memo
         **({} if broker is None else {"fd_broker": broker}),
     }
     config = ",".join(f"{key}={setting_text(value)}" for key, value in values.items())
-    if not native.configure(os.fspath(spool), config):
-        raise RecordingError(f"the path {one_line(os.fspath(spool))} is too long for a recording")
+    if not native.configure(spool, config):
+        raise RecordingError(f"the path {one_line(spool)} is too long for a recording")
     try:
-        arm.start(os.fspath(spool), arm.parse(config), lasting=False)
+        arm.start(spool, arm.parse(config), lasting=False)
     except (OSError, RuntimeError) as error:
         native.disarm()
         raise RecordingError(f"cannot record this process: {one_line(str(error))}") from None
@@ -253,7 +259,7 @@ def _start_beside(
     try:
         native.start_orphan(
             [sys.executable, "-P", "-c", "import sys, json; sys.path += [place for place in json.loads(sys.argv[1])"
-             f"['path'] if place not in sys.path]; {BESIDE}", json.dumps(facts)],
+             f"['path'] if place not in sys.path]; {BESIDE}", to_json(facts, IN_ASCII)],
             environment, descriptors,
         )  # fmt: skip
     except (RuntimeError, ValueError) as error:
@@ -266,8 +272,10 @@ def _start_beside(
 
 def _tell(recording: Recording) -> None:
     if recording.texts is not None:
-        with suppress(OSError):  # the disk is full, or the recording was removed: then these texts are unknown
+        try:
             recording.texts.tell()
+        except OSError:
+            return  # the disk is full, or the recording was removed: then these texts are unknown
 
 
 def _own_place() -> list[str]:
@@ -276,19 +284,20 @@ def _own_place() -> list[str]:
     return [os.path.dirname(package)] if os.path.basename(package) == tachograph.__name__ else []
 
 
-def _finish(recording: Recording) -> dict[str, Any]:
-    """Let the process beside this one complete the recording; what it says of it."""
+def _finish(recording: Recording) -> str | None:
+    """Let the process beside this one complete the recording; what went wrong, if anything did."""
     text = b""
     try:
         recording.control.sendall(b"end\n")
         while part := recording.control.recv(MOST_ANSWER):
             text += part
-        answer = json.loads(text)
-    except (OSError, ValueError):
-        answer = {"problem": "the process beside this one is gone; 'tachograph recover' completes it"}
+    except OSError:
+        text = b""
     finally:
         recording.control.close()
-    return answer  # type: ignore[no-any-return]
+    if not text:
+        return "the process beside this one is gone; 'tachograph recover' completes it"
+    return None if text == COMPLETE else text.decode("utf-8", "replace")
 
 
 def _end_at_exit() -> None:

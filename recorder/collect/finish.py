@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.recorder.collect.native_places import NativePlaces
-from tachograph.recorder.collect.output import MANIFEST, SPOOL, remove_spool
+from tachograph.recorder.collect.output import MANIFEST, SPOOL
+from tachograph.recorder.collect.removal import remove_spool
 from tachograph.recorder.problems import reason
 
 if TYPE_CHECKING:

@@ -7,13 +7,15 @@ is the only reader, and click only shows the options.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-from tachograph.format.plain_records import replaced
+from tachograph.format.plain_records import record_class, replaced
 from tachograph.recorder.command.options import DEFAULTS, OPTIONS, Option, Options, parsed
 from tachograph.recorder.command.target import Kind, Target
 from tachograph.recorder.problems import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 HELP = ("-h", "--help")
 _ENDS = {"m": Kind.MODULE, "c": Kind.CODE}
@@ -21,7 +23,8 @@ _SEE = "; see 'tachograph record --help'"
 _FIELDS: Mapping[str, str] = {name: field for field, option in OPTIONS.items() for name in (*option.names, *option.off)}
 
 
-class CommandLine(NamedTuple):
+@record_class
+class CommandLine:
     """What was typed: names of options with their texts (None for flags), and the program, None if there is none."""
 
     typed: tuple[tuple[str, str | None], ...]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from collections.abc import Iterator
-from typing import BinaryIO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
 
 _SANITIZERS = (b"libasan.so", b"libclang_rt.asan")
 _LOAD, _DYNAMIC, _NEEDED, _STRING_TABLE = 1, 2, 1, 5

@@ -7,17 +7,19 @@ descriptors, the process group and the terminal that this command was started wi
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from enum import IntEnum
-from pathlib import Path
-from typing import NamedTuple
 
+from tachograph.format.plain_records import record_class
 from tachograph.recorder.command.option_values import setting_text
 from tachograph.recorder.problems import Refused, reason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Mapping, Sequence
+else:
+    import _signal as signal  # the same without enumerations, which take milliseconds to be made
 
 # Not for the program: faults of our own, signals that cannot be caught, limits that each process meets for itself.
 _NOT_PASSED_ON = {
@@ -47,25 +49,21 @@ ORPHANS_S = 1.0
 """How often process 1 looks for orphans that have ended, beside when it is told of one."""
 
 
-class _Change(IntEnum):
-    """What became of the program, as waitpid tells."""
-
-    NONE = 0
-    STOPPED = 1
-    CONTINUED = 2
-    ENDED = 3
+_NONE, _STOPPED, _CONTINUED, _ENDED = range(4)
+"""What became of the program, as waitpid tells."""
 
 
-class Settings(NamedTuple):
+@record_class
+class Settings:
     """What the profiled process is told; see arm.py.
 
     ``values`` are numbers, flags, texts and lists of patterns by their key in the configuration; ``preload`` is the
     native sampler's library, ``broker`` the name of the fd broker's socket.
     """
 
-    spool: Path
+    spool: str
     values: Mapping[str, int | str | Sequence[str]]
-    preload: Path | None
+    preload: str | None
     broker: str | None = None
 
     def environment(self, original: Mapping[str, str]) -> dict[str, str]:
@@ -73,15 +71,16 @@ class Settings(NamedTuple):
         home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         values = {**self.values, "home": (home,), **({} if self.broker is None else {"fd_broker": self.broker})}
         environment = dict(original)
-        environment["TACHOGRAPH_SPOOL"] = os.fspath(self.spool)
+        environment["TACHOGRAPH_SPOOL"] = self.spool
         environment["TACHOGRAPH_CONFIG"] = ",".join(f"{key}={setting_text(value)}" for key, value in values.items())
         if self.preload is not None:
             before = original.get("LD_PRELOAD")
-            environment["LD_PRELOAD"] = os.fspath(self.preload) + ("" if before is None else f":{before}")
+            environment["LD_PRELOAD"] = self.preload + ("" if before is None else f":{before}")
         return environment
 
 
-class Program(NamedTuple):
+@record_class
+class Program:
     """The first process of a recording; ``start_ns`` is a monotonic time just before it was started."""
 
     pid: int
@@ -102,7 +101,7 @@ def release_signals() -> None:
     stays ignored.
     """
     for number in _ENDINGS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.SIG_IGN)  # discards what is pending
             signal.signal(number, signal.SIG_DFL)
     import threading  # not before the program runs
@@ -144,7 +143,7 @@ def start(program: str, arguments: Sequence[str], environment: Mapping[str, str]
         )
     except OSError as error:
         raise Refused(f"cannot start {program}: {reason(error)}") from None
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
         # Our caller ignores the ends of its children; we must not. The program has its own copy by now.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return Program(pid, start_ns, program, arguments)
@@ -194,36 +193,38 @@ class Watch:
             self._reap_orphans()
         while True:
             change, status = self._next_change()
-            if change is _Change.ENDED:
+            if change == _ENDED:
                 return status
-            if change is _Change.NONE:
+            if change == _NONE:
                 return None
-            if change is _Change.STOPPED and let_go(self._pid, os.WSTOPSIG(status)):
+            if change == _STOPPED and let_go(self._pid, os.WSTOPSIG(status)):
                 continue
-            self._stopped = change is _Change.STOPPED
+            self._stopped = change == _STOPPED
             self._share_stop()
 
     def _reap_orphans(self) -> None:
-        with suppress(ChildProcessError):
+        try:
             while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
                 if ended.si_pid == self._pid or self._spares(ended.si_pid):
                     return
                 os.waitpid(ended.si_pid, os.WNOHANG)
+        except ChildProcessError:
+            return  # there is none any more
 
-    def _next_change(self) -> tuple[_Change, int]:
+    def _next_change(self) -> tuple[int, int]:
         try:
             if os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                 self._at_end()
             pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         except ChildProcessError:
-            return _Change.ENDED, 0  # another thread or library has taken its status
+            return _ENDED, 0  # another thread or library has taken its status
         if pid == 0:
-            return _Change.NONE, 0
+            return _NONE, 0
         if os.WIFSTOPPED(status):
-            return _Change.STOPPED, status
+            return _STOPPED, status
         if os.WIFCONTINUED(status):
-            return _Change.CONTINUED, status
-        return _Change.ENDED, status
+            return _CONTINUED, status
+        return _ENDED, status
 
     def _has_had(self, info: signal.struct_siginfo) -> bool:
         """Whether the program has had a signal already, as it is in our process group.
@@ -254,10 +255,10 @@ class Watch:
         self._share_stop()
 
     def _send(self, number: int) -> None:
-        # A program that has become another user's (sudo) takes no signals from us, as it would take none from our
-        # caller.
-        with suppress(PermissionError):
+        try:
             os.kill(self._pid, number)
+        except PermissionError:
+            return  # it has become another user's (sudo), and would take none from our caller either
 
     def _share_stop(self) -> None:
         # The shell looks at us: we stop when the program does, but only if we were asked to; a program that
@@ -275,7 +276,8 @@ def let_go(pid: int, number: int) -> bool:
     if number in _STOPS or number == signal.SIGSTOP:
         return False
     try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            status = file.read()
     except OSError:
         return False
     if f"\nTracerPid:\t{os.getpid()}\n" not in status:

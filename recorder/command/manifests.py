@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
 
 from tachograph import __version__
 from tachograph.format.manifest import Manifest
 from tachograph.recorder.command.option_values import RATES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tachograph.recorder.command.options import Options
 
 

@@ -5,10 +5,11 @@ Those of ``--rotate`` and what belongs to it are in ``rotation.rotation_settings
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-
 from tachograph.recorder.inprocess.process_filter import join_patterns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 DEFAULT_THRESHOLD = 10_485_767
 """Bytes by which the footprint changes from one row to the next: a prime above 10 MiB (Scalene 2023, section 3.2).
@@ -37,7 +38,6 @@ ACCESSES = ("loads", "stores", "both")
 SHORTEST_MS, LONGEST_MS = 1.0, 1000.0
 DEFAULT_NATIVE_DEPTH, DEEPEST_NATIVE = 128, 1000
 
-# Compiled when it is needed: the program is not kept waiting for that.
 _SIZE = r"([0-9]{1,15})([KMGkmg]?)"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -47,6 +47,8 @@ def parse_threshold(text: str) -> int:
 
     Raises ValueError, with one line for the user, if it is not a size, or not one that can be used.
     """
+    import re  # the program is not kept waiting for what most command lines do not need
+
     match = re.fullmatch(_SIZE, text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a number of bytes such as 10485767, 64K or 16M")

@@ -7,10 +7,6 @@ in docs/reference/cli.md. It is read before the program starts, and therefore im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
-
 from tachograph.format.plain_records import field, fields_of, record_class, replaced
 from tachograph.recorder.command.option_values import (
     ACCESSES,
@@ -37,11 +33,17 @@ from tachograph.recorder.problems import Refused
 from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP, Rotate, parse_keep, parse_rotate, parse_signal
 from tachograph.recorder.upload.destination import Destination, parse_output
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
 NUMBER, TEXT, SIZE, FLAG, LIST = "a number", "a text", "a number or a text", "true or false", "a list of texts"
 """Kinds of values in ``pyproject.toml``."""
 
 
-class Option(NamedTuple):
+@record_class
+class Option:
     """One option.
 
     ``names`` are those of the command line; ``off`` those that switch a flag off. An option without ``parse`` is a
@@ -183,7 +185,7 @@ def _of_snapshots(options: Options) -> str | None:
 class Options:
     """The values of the options of ``record``. Those that are None or empty were not given."""
 
-    path: Path | Destination | None = row(
+    path: str | Destination | None = row(
         "-o", "--output", default=None, metavar="DIR.tacho|URL", parse=parse_output,
         help="Where to put the recording: a directory, or a URL such as s3://bucket/folder, to which it is sent when "
         "it is finished, and with --rotate window by window.",

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tachograph.recorder.command.executables import needs_sanitizer_first
 from tachograph.recorder.command.options import Options
@@ -20,8 +17,11 @@ from tachograph.recorder.problems import Refused
 from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP
 from tachograph.recorder.upload.destination import Destination, check_installed
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Callable
+    from pathlib import Path
 
     from tachograph.format import Manifest
     from tachograph.recorder.command.launch import Program
@@ -53,7 +53,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
     mask = launch.hold_signals()
     parameters = manifest_parameters(options, output.SEGMENT_SIZE)
     manifest = new_manifest(parameters)
-    if not isinstance(options.path, Path):  # what is sent to a store is made here first
+    if options.path is None or isinstance(options.path, Destination):  # what is sent to a store is made here first
         path, spool = output.claim_numbered(target.recording_stem(), manifest)
     else:
         path, spool = options.path, output.claim(options.path, manifest, force=options.force)
@@ -93,7 +93,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
 
 
 def _accompany(
-    path: Path,
+    place: str,
     program: Program,
     target: Target,
     manifest: Manifest,
@@ -104,12 +104,15 @@ def _accompany(
     after: After | None,
 ) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
+    from pathlib import Path
+
     from tachograph.recorder.command import launch
     from tachograph.recorder.command.session import Session, leave_unneeded_out
     from tachograph.recorder.command.summary import say, summary
 
+    path = Path(place)
     leave_unneeded_out(unless=after is not None)  # what reads a recording needs it
-    code = target.what if target.kind is Kind.CODE else None
+    code = target.what if target.kind == Kind.CODE else None
     keep = DEFAULT_KEEP if options.keep is None else options.keep
     uploads = None
     if isinstance(options.path, Destination):

@@ -12,7 +12,8 @@ import click
 
 from tachograph.format import FormatError, SpoolDirectory
 from tachograph.recorder.collect.finish import UnfinishedError, finish
-from tachograph.recorder.collect.output import MANIFEST, SPOOL, remove_spool
+from tachograph.recorder.collect.output import MANIFEST, SPOOL
+from tachograph.recorder.collect.removal import remove_spool
 from tachograph.recorder.collect.running import living_processes, was_made_here, was_made_here_by_us, working_directory
 from tachograph.recorder.collect.source_rights import SourceRights
 from tachograph.recorder.collect.sources import SourceStore

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
-from pathlib import Path
+from _imp import extension_suffixes  # what importlib.machinery passes on, without its module
 
 import tachograph.recorder
 from tachograph.recorder.problems import Refused
@@ -23,7 +21,7 @@ def check_support(sampler: str) -> None:
     why_not = why_no_recording()
     if why_not is not None:
         raise Refused(f"cannot record here: {why_not}; 'tachograph analyze' works here on recordings made elsewhere")
-    if find_spec("pyarrow") is None:
+    if not is_installed("pyarrow"):
         raise Refused("recording needs pyarrow, which is not installed here; install it with: pip install pyarrow")
     if sampler == "native":
         why_not = why_not_native()
@@ -54,24 +52,29 @@ def why_not_native(*, preloaded: bool = True) -> str | None:
     if not _has_glibc():
         return "it needs the C library glibc"
     library = preload_library()
-    if library is None or not any(native_part(f"_native{suffix}") for suffix in EXTENSION_SUFFIXES):
+    if library is None or not any(native_part(f"_native{suffix}") for suffix in extension_suffixes()):
         return "tachograph was installed without its native parts"
-    if preloaded and not _NOT_IN_PRELOAD.isdisjoint(str(library)):
+    if preloaded and not _NOT_IN_PRELOAD.isdisjoint(library):
         # A link elsewhere would have to stay for as long as any descendant of any program lives.
         what = "the loader takes no library whose path has a blank, a colon or a dollar sign"
-        return f"it is installed in {library.parent}, and {what} (install it elsewhere)"
+        return f"it is installed in {os.path.dirname(library)}, and {what} (install it elsewhere)"
     return None
 
 
-def preload_library(*, allocations: bool = True) -> Path | None:
+def preload_library(*, allocations: bool = True) -> str | None:
     """The library that the program is started with, if it was built; one of them sees no ``allocations``."""
     return native_part("libtachograph.so" if allocations else "libtachograph-cpu.so")
 
 
-def native_part(name: str) -> Path | None:
+def native_part(name: str) -> str | None:
     """Where a built file of this package lies; in an editable install that is not beside the sources."""
-    candidates = (Path(folder) / name for folder in tachograph.recorder.__path__)
-    return next((path for path in candidates if path.exists()), None)
+    candidates = (os.path.join(folder, name) for folder in tachograph.recorder.__path__)
+    return next(filter(os.path.exists, candidates), None)
+
+
+def is_installed(module: str) -> bool:
+    """Whether there is a module of this name, which is not imported; nor is importlib.util."""
+    return module in sys.modules or any(finder.find_spec(module, None) for finder in sys.meta_path)
 
 
 def _has_glibc() -> bool:

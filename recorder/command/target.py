@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import sys
-from collections.abc import Sequence
-from enum import Enum
-from pathlib import Path
-from typing import NamedTuple
 
+from tachograph.format.plain_records import record_class, replaced
 from tachograph.recorder.command.executables import belongs_elsewhere, find_command
 from tachograph.recorder.problems import Refused, reason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_NAME = 60
 """Characters of a recording's name that come from the target."""
 
 
-class Kind(Enum):
+class Kind:
     """What runs the program: python, which is told in one of three ways, or the system (a command)."""
 
     SCRIPT = "script"
@@ -27,20 +27,22 @@ class Kind(Enum):
     COMMAND = "command"
 
 
-class Target(NamedTuple):
+@record_class
+class Target:
     """A program: ``what`` is the script's path, the module's name, the code or the command as it was typed.
 
     ``program`` is the path of a command's executable file.
     """
 
-    kind: Kind
+    kind: str
+    """One of Kind."""
     what: str
     arguments: tuple[str, ...] = ()
     program: str | None = None
 
     def command(self) -> list[str]:
         """What was typed: the command line, for python without its own beginning."""
-        how = [] if self.kind in (Kind.SCRIPT, Kind.COMMAND) else ["-m"] if self.kind is Kind.MODULE else ["-c"]
+        how = [] if self.kind in (Kind.SCRIPT, Kind.COMMAND) else ["-m"] if self.kind == Kind.MODULE else ["-c"]
         return [*how, self.what, *self.arguments]
 
     def invocation(self, orig_argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -55,27 +57,28 @@ class Target(NamedTuple):
 
     def title(self) -> str:
         """A name for people: the file name of the script or command, the module's name, ``python-c`` or ``stdin``."""
-        if self.kind is Kind.CODE:
+        if self.kind == Kind.CODE:
             return "python-c"
-        if self.kind is Kind.MODULE:
+        if self.kind == Kind.MODULE:
             return self.what
-        return "stdin" if self.what == "-" else Path(self.what).name
+        return "stdin" if self.what == "-" else os.path.basename(self.what.rstrip("/"))
 
-    def folders(self) -> tuple[Path, ...]:
+    def folders(self) -> tuple[str, ...]:
         """Where the program's source may lie, the likeliest first: the folder of the script, and the present one."""
         try:
             present = [os.getcwd()]
-            script = [os.path.dirname(os.path.abspath(self.what))] if self.kind is Kind.SCRIPT else []
+            script = [os.path.dirname(os.path.abspath(self.what))] if self.kind == Kind.SCRIPT else []
         except OSError:
             return ()  # the present folder has been removed
-        return tuple(map(Path, dict.fromkeys([*script, *present])))
+        return tuple(dict.fromkeys([*script, *present]))
 
     def recording_stem(self) -> str:
         """The beginning of a recording's file name."""
         name = self.title()
         if self.kind in (Kind.SCRIPT, Kind.COMMAND):
             name = name.removesuffix(".py").removesuffix(".sh")
-        return re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-")[:MAX_NAME] or "program"
+        words = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else " " for c in name)
+        return "_".join(words.split()).strip("._-")[:MAX_NAME] or "program"
 
     def resolved(self) -> Target:
         """The same, with a script told from a command. Refuses what could not be run.
@@ -83,24 +86,24 @@ class Target(NamedTuple):
         A file that is Python is a script; any other name is a command if there is an executable file of that name, at
         that path or on PATH. A syntax error is the program's own business.
         """
-        if self.kind is not Kind.SCRIPT or self.what == "-":
+        if self.kind != Kind.SCRIPT or self.what == "-":
             return self
         refusal = None
         try:
-            head = check_script(Path(self.what))
+            head = check_script(self.what or ".")
             if head is None or not belongs_elsewhere(head):
                 return self
         except Refused as error:
             refusal = error
         program = find_command(self.what, os.environ.get("PATH"))
         if program is not None:
-            return self._replace(kind=Kind.COMMAND, program=program)
+            return replaced(self, kind=Kind.COMMAND, program=program)
         if refusal is not None:
             raise refusal
         return self
 
 
-def check_script(path: Path) -> bytes | None:
+def check_script(path: str) -> bytes | None:
     """Refuse a script that is missing, a plain directory, unreadable or no Python; its beginning, if it is a file."""
     head = _head(path)
     if head is not None and not looks_like_python(path, head):
@@ -108,29 +111,29 @@ def check_script(path: Path) -> bytes | None:
     return head
 
 
-def _head(path: Path) -> bytes | None:
+def _head(path: str) -> bytes | None:
     """The beginning of a script; None of what is none to be read: a directory with a __main__.py, a pipe."""
     try:
-        status = path.stat()
+        status = os.stat(path)
         if stat.S_ISDIR(status.st_mode):
-            if not (path / "__main__.py").exists():
+            if not os.path.exists(os.path.join(path, "__main__.py")):
                 raise Refused(f"{path} is a directory without a __main__.py; name a script or a command, or use -m")
             return None
         if not stat.S_ISREG(status.st_mode):
             return None  # a pipe, such as <(...): reading it here would take the program away from python
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return file.read(4096)
     except FileNotFoundError:
-        what = "script" if path.suffix == ".py" else "script or command"
+        what = "script" if path.endswith(".py") else "script or command"
         raise Refused(f"there is no {what} {path}; options of 'tachograph record' go before it") from None
     except (OSError, ValueError) as error:
         text = reason(error) if isinstance(error, OSError) else str(error)
         raise Refused(f"cannot read the script {path}: {text}") from None
 
 
-def looks_like_python(path: Path, head: bytes) -> bool:
+def looks_like_python(path: str, head: bytes) -> bool:
     """Whether python would try to run a file that begins with ``head``."""
-    if head[:4] == b"PK\x03\x04" or path.suffix == ".pyc":
+    if head[:4] == b"PK\x03\x04" or path.endswith(".pyc"):
         return True
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True  # UTF-16: python has its own words for that
@@ -141,7 +144,8 @@ def looks_like_python(path: Path, head: bytes) -> bool:
         return True
     # "#!/bin/sh" may still be a file that is both; only a text that is not Python either is refused.
     try:
-        compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        with open(path, "rb") as file:
+            compile(file.read(), path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return False
     return True

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from tachograph.format import FormatError, Manifest
-from tachograph.recorder.collect.output import MANIFEST, drop_window
+from tachograph.recorder.collect.output import MANIFEST
+from tachograph.recorder.collect.removal import drop_window
 from tachograph.recorder.command.waiting import waiting
 from tachograph.recorder.problems import Refused, one_line
 from tachograph.recorder.upload.destination import Destination, check_installed, parse_url

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
+from tachograph.format.plain_records import record_class
 from tachograph.recorder.labels.label_text import checked, parse_labels
 from tachograph.recorder.problems import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 OURS, ATTRIBUTES, SERVICE = "TACHOGRAPH_LABELS", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME"
 
@@ -36,7 +38,8 @@ IN_KUBERNETES = "KUBERNETES_SERVICE_HOST"
 """Every container of a pod has it. Elsewhere NODE_NAME and the like mean other things."""
 
 
-class EnvironmentLabels(NamedTuple):
+@record_class
+class EnvironmentLabels:
     """Labels, and what to tell the reader of the recording about those that could not be read."""
 
     labels: dict[str, str]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_LABELS = 64
 """Labels of a recording."""
@@ -57,6 +58,8 @@ def _decoded(value: str) -> str:
 
 def checked(key: str, value: str) -> tuple[str, str]:
     """The label. Raises ValueError, with one line for the user, if it has a name or a value that no label can have."""
+    import re  # most recordings have no labels of their own, and the program waits for imports
+
     if len(key) > MAX_KEY or re.fullmatch(_KEY, key, re.ASCII) is None:
         raise ValueError(
             f"the name {shortened(key)} must begin with a letter, have only letters, digits and _ . - / and at most"

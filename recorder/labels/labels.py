@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-
 from tachograph.format.plain_records import record_class
 from tachograph.recorder.labels.environment import read_environment
 from tachograph.recorder.labels.label_text import MAX_LABELS
 from tachograph.recorder.problems import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 GIT_COMMIT, GIT_DIRTY = "git.commit", "git.dirty"
 
@@ -22,7 +23,7 @@ class Labels:
 
     given: Mapping[str, str]
     notes: tuple[str, ...] = ()
-    folders: tuple[Path, ...] = ()
+    folders: tuple[str, ...] = ()
 
     def masked(self) -> dict[str, str]:
         """The labels that were given, with values that look like secrets masked. Slow: not before the program runs."""
@@ -32,10 +33,12 @@ class Labels:
 
     def of_repository(self) -> dict[str, str]:
         """Commit and state of the program's repository, as far as they are known; what was given goes before."""
+        from pathlib import Path
+
         from tachograph.recorder.labels.git_changes import is_dirty
         from tachograph.recorder.labels.git_repository import find_repository, read_commit
 
-        repository = next(filter(None, map(find_repository, self.folders)), None)
+        repository = next(filter(None, map(find_repository, map(Path, self.folders))), None)
         commit = None if repository is None else read_commit(repository)
         if repository is None or commit is None or GIT_COMMIT in self.given:
             return {}
@@ -44,7 +47,7 @@ class Labels:
 
 
 def gather_labels(
-    typed: Iterable[tuple[str, str]], environment: Mapping[str, str], folders: Iterable[Path] = ()
+    typed: Iterable[tuple[str, str]], environment: Mapping[str, str], folders: Iterable[str] = ()
 ) -> Labels:
     """The labels of the command line and of the environment; where both have one, the command line counts.
 

@@ -22,14 +22,8 @@ from tachograph.format.spool.process_log import CUT_LOG_NAME, LOG_NAME, Event
 from tachograph.recorder.collect.descendants import ask_to_turn
 from tachograph.recorder.collect.finish import UnfinishedError, make_tables
 from tachograph.recorder.collect.memory_files import MemoryFiles
-from tachograph.recorder.collect.output import (
-    MANIFEST,
-    ROOM_AT_START,
-    SEGMENT_SIZE,
-    discard_window,
-    drop_window,
-    make_private,
-)
+from tachograph.recorder.collect.output import MANIFEST, ROOM_AT_START, SEGMENT_SIZE, make_private
+from tachograph.recorder.collect.removal import discard_window, drop_window
 from tachograph.recorder.collect.table_writer import TableProcess
 from tachograph.recorder.problems import reason
 from tachograph.recorder.rotation.journal import JOURNAL, Journal, replace_counters, settle, was_published

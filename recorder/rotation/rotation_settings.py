@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import signal
-from typing import NamedTuple
+from tachograph.format.plain_records import record_class
 
 DEFAULT_KEEP = 10
 SHORTEST_S, LONGEST_S = 1.0, 30 * 86400.0
 SMALLEST_BYTES, LARGEST_BYTES = 100_000, 10**12
 MOST_KEPT = 9999
 
-# Compiled when one is needed: the program is not kept waiting for that.
 _TYPED = r"([0-9]{1,12})(s|m|h|d|KB|MB|GB)"
 _SIGNAL = r"(?:SIG)?(USR1|USR2|RTMIN)(?:(?<=RTMIN)\+([0-9]{1,2}))?"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
-class Rotate(NamedTuple):
+@record_class
+class Rotate:
     """A window is closed after so many seconds, or when so many bytes were written in it; one of the two is None."""
 
     seconds: float | None
@@ -31,6 +29,8 @@ def parse_rotate(text: str) -> Rotate:
 
     Raises ValueError, with one line for the user, if it is neither or cannot be used.
     """
+    import re  # the program is not kept waiting for what most command lines do not need
+
     text = text.strip()
     match = re.fullmatch(_TYPED, text)
     if match is None:
@@ -62,6 +62,9 @@ def parse_signal(text: str) -> int:
 
     Raises ValueError, with one line for the user, if that is none, or one that says something of its own.
     """
+    import re
+    import signal
+
     text = text.strip()
     match = re.fullmatch(_SIGNAL, text.upper())
     first = None if match is None else getattr(signal, f"SIG{match[1]}", None)

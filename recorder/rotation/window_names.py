@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from tachograph.format.atomic import UNFINISHED
-from tachograph.recorder.collect.output import SUFFIX, discard_window
+from tachograph.recorder.collect.output import SUFFIX
+from tachograph.recorder.collect.removal import discard_window
 
 
 def window_name(directory: Path, number: int) -> str:

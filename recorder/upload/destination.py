@@ -5,10 +5,7 @@ It is read before the program starts, and imports nothing of fsspec.
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import NamedTuple
-
+from tachograph.format.plain_records import record_class
 from tachograph.recorder.problems import Refused
 
 SUFFIX, ARCHIVE = ".tacho", ".tacho.zip"
@@ -23,7 +20,8 @@ BY_PROTOCOL = {
 """Modules that fsspec needs for a protocol, where it needs one."""
 
 
-class Destination(NamedTuple):
+@record_class
+class Destination:
     """A URL: of one recording if it ends in ``.tacho`` or ``.tacho.zip``, else of a folder for many."""
 
     url: str
@@ -43,30 +41,38 @@ class Destination(NamedTuple):
         """The URL of a recording's archive. In a folder its name tells when it began, and is its own."""
         if self.names_one:
             return self.url.removesuffix(".zip") + ".zip"
+        import re
+
         moment = re.sub(r"\+00:00$", "Z", created_utc)
         name = "-".join(filter(None, (stem, re.sub(r"[^0-9TZ]", "", moment), re.sub(r"[^0-9a-f]", "", uuid)[:8])))
         address, mark, query = self.url.partition("?")
         return f"{address.rstrip('/')}/{name}{ARCHIVE}{mark}{query}"
 
 
-def parse_output(text: str) -> Path | Destination:
+def parse_output(text: str) -> str | Destination:
     """The folder or URL that ``--output`` means. Raises ValueError, with one line for the user, if it names no place.
 
     A path may hold ``://`` only behind a slash: ``./s3://x`` is a folder.
     """
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) is None:
-        return Path(text)
-    return parse_url(text)
+    if "://" in text and _is_protocol(text.partition("://")[0]):
+        return parse_url(text)
+    return text.rstrip("/") or ("/" if text else ".")
 
 
 def parse_url(text: str) -> Destination:
     """The URL of a store. Raises ValueError, with one line for the user, if it is none."""
     protocol, separator, rest = text.partition("://")
-    if not separator or re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", protocol) is None:
+    if not separator or not _is_protocol(protocol):
         raise ValueError(f"{without_secrets(text)!r} is not a URL such as s3://bucket/folder")
     if not rest.strip("/"):
         raise ValueError(f"{text!r} names no place in the store, such as {protocol}://bucket/folder")
     return Destination(text)
+
+
+def _is_protocol(text: str) -> bool:
+    """Whether a URL may begin so: a letter, and letters, digits and ``+ . -``."""
+    plain = text.replace("+", "").replace(".", "").replace("-", "")
+    return text.isascii() and text[:1].isalpha() and plain.isalnum()
 
 
 def check_installed(destination: Destination) -> None:
@@ -84,5 +90,7 @@ def check_installed(destination: Destination) -> None:
 
 def without_secrets(text: str) -> str:
     """Text with the names, passwords and parameters of URLs masked."""
+    import re
+
     text = re.sub(r"(?<=://)[^/@\s]*@", "***@", text)
     return re.sub(r"(://[^\s?'\"]*)\?[^\s'\"]*", r"\1?***", text)

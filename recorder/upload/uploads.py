@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tachograph.recorder.collect.output import drop_window
+from tachograph.recorder.collect.removal import drop_window
 from tachograph.recorder.upload.destination import without_secrets
 from tachograph.recorder.upload.sender import Answer, Sender
 

@@ -120,7 +120,7 @@ def test_options_that_do_not_go_together(line: str, words: str) -> None:
 def test_values() -> None:
     assert options("") == Options()
     assert options("-o x.tacho --interval 2.5 -qf --start-paused --sampler signal") == Options(
-        path=Path("x.tacho"), interval_ms=2.5, quiet=True, force=True, start_paused=True, sampler="signal"
+        path="x.tacho", interval_ms=2.5, quiet=True, force=True, start_paused=True, sampler="signal"
     )
     assert options("--rotate 10m --keep 3 --snapshot-signal sigusr2") == Options(
         rotate=parse_rotate("10m"), keep=3, snapshot_signal=signal.SIGUSR2

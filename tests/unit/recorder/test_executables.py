@@ -32,7 +32,7 @@ def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def resolved(name: str) -> tuple[Kind, str | None]:
+def resolved(name: str) -> tuple[str, str | None]:
     target = Target(Kind.SCRIPT, name, ("x",)).resolved()
     assert (target.what, target.arguments) == (name, ("x",))
     return target.kind, target.program
@@ -64,7 +64,7 @@ def test_commands_and_scripts(bin_folder: Path) -> None:
     [
         ("missing.py", "there is no script missing.py; options of 'tachograph record' go before it"),
         ("missing", "there is no script or command missing; options of"),
-        ("./missing", "there is no script or command missing"),
+        ("./missing", "there is no script or command ./missing"),
         (".", "is a directory without a __main__.py; name a script or a command, or use -m"),
         ("plain.sh", "plain.sh is neither a Python script nor an executable file"),
         ("", "is a directory"),

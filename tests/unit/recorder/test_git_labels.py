@@ -226,11 +226,11 @@ def test_a_repository_without_a_commit(top: Path, tmp_path: Path) -> None:
     repository = find_repository(top)
     assert repository is not None
     assert read_commit(repository) is None
-    assert gather_labels([], {}, [top]).of_repository() == {}
+    assert gather_labels([], {}, [str(top)]).of_repository() == {}
 
 
 def test_the_labels(git: Git, top: Path, tmp_path: Path) -> None:
-    labels = gather_labels([], {}, [tmp_path / "nowhere", top])
+    labels = gather_labels([], {}, [str(tmp_path / "nowhere"), str(top)])
     assert labels.of_repository()["git.commit"] == git("rev-parse", "HEAD")
 
 

@@ -80,10 +80,8 @@ def test_what_other_tools_say() -> None:
 
 
 def test_variables_that_mean_something_else_give_no_labels() -> None:
-    assert read_environment({"RANK": "sergeant", "WORLD_SIZE": "-1", "NODE_NAME": "built-in", "POD_NAME": "x"}) == (
-        {},
-        (),
-    )
+    found = read_environment({"RANK": "sergeant", "WORLD_SIZE": "-1", "NODE_NAME": "built-in", "POD_NAME": "x"})
+    assert (found.labels, found.notes) == ({}, ())
     assert read_environment({"OMPI_COMM_WORLD_RANK": "2", "SLURM_JOB_NAME": "a\nb"}).labels == {"rank": "2"}
 
 
@@ -114,5 +112,5 @@ def test_secrets_are_masked() -> None:
 
 
 def test_a_commit_that_was_given_is_not_looked_up(tmp_path: Path) -> None:
-    assert gather_labels([("git.commit", "abc")], {}, [Path(__file__).parent]).of_repository() == {}
-    assert gather_labels([], {}, [tmp_path]).of_repository() == {}
+    assert gather_labels([("git.commit", "abc")], {}, [str(Path(__file__).parent)]).of_repository() == {}
+    assert gather_labels([], {}, [str(tmp_path)]).of_repository() == {}

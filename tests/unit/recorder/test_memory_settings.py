@@ -1,6 +1,5 @@
 """What is recorded of memory: sizes as they are typed, and what the program and the manifest are told."""
 
-import os
 import re
 from pathlib import Path
 
@@ -64,11 +63,11 @@ def test_the_threshold_is_the_first_prime_above_10_mib() -> None:
 @pytest.mark.parametrize(("memory", "told"), [(True, "1"), (False, "0")])
 def test_the_program_is_told(memory: bool, told: str) -> None:
     values = Options(memory=memory, memory_threshold=65_536, include=("a,b", "c:*"), native_depth=32).told("setting")
-    settings = Settings(Path("/spool"), {"segment": 1 << 20, **values}, Path("/lib.so"))
+    settings = Settings("/spool", {"segment": 1 << 20, **values}, "/lib.so")
     environment = settings.environment({"HOME": "/"})
     spool, config = arm.take_settings(environment)
     # The library takes itself out of LD_PRELOAD, in every program.
-    assert (environment, spool) == ({"HOME": "/", "LD_PRELOAD": os.fspath(Path("/lib.so"))}, os.fspath(Path("/spool")))
+    assert (environment, spool) == ({"HOME": "/", "LD_PRELOAD": "/lib.so"}, "/spool")
     assert (config["memory"], config.get("threshold")) == (told, "65536" if memory else None)
     assert config["native_depth"] == "32"
     assert (config["interval_ns"], config["segment"], config["sampler"]) == ("10000000", "1048576", "native")

@@ -30,7 +30,7 @@ while time.process_time() < end: pass
 
 def test_a_recording_without_a_manifest(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    write_spool(claim(path, new_manifest({}), force=False), 50, close=False)
+    write_spool(Path(claim(path, new_manifest({}), force=False)), 50, close=False)
     (path / "manifest.json").unlink()
     line = recover_recording(path)
     assert line.startswith(f"recovered {path}: 50 CPU samples")
@@ -41,7 +41,7 @@ def test_a_recording_without_a_manifest(tmp_path: Path) -> None:
 
 def test_a_spool_that_was_left_over_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    spool = claim(path, new_manifest({}), force=False)
+    spool = Path(claim(path, new_manifest({}), force=False))
     write_spool(spool, 50)
     recover_recording(path)
     spool.mkdir()
@@ -53,7 +53,7 @@ def test_a_spool_that_was_left_over_is_removed(tmp_path: Path) -> None:
 
 def test_what_is_being_recorded_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    spool = claim(path, new_manifest({}), force=False)
+    spool = Path(claim(path, new_manifest({}), force=False))
     write_spool(spool, 50)
     note_recorder(spool, os.getpid())
     assert set(living_processes(spool)) == {os.getpid()}
@@ -78,7 +78,7 @@ def test_a_damaged_note_is_no_note(tmp_path: Path, text: str) -> None:
 
 def unfinished(path: Path, source: Path) -> Path:
     """A recording of a killed run of ``source``, made here, with the note of its recording command."""
-    spool = claim(path, new_manifest({}), force=False)
+    spool = Path(claim(path, new_manifest({}), force=False))
     note_recorder(spool, 1 << 22)
     note = json.loads((spool / "recorder.json").read_text())
     (spool / "recorder.json").write_text(json.dumps({**note, "processes": []}))

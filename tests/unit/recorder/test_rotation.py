@@ -40,7 +40,7 @@ class Recorded:
     def __init__(self, folder: Path, keep: int = 10) -> None:
         self.path = folder / "run.tacho"
         self.manifest = new_manifest({"rotate": "1h"})
-        self.spool = claim(self.path, self.manifest, force=False)
+        self.spool = Path(claim(self.path, self.manifest, force=False))
         self.writer = write_spool(self.spool, 10, close=False)
         self.rotation = Rotation(self.path, self.manifest, parse_rotate("1h"), keep, lambda: (0, False))
         self.written = 10

@@ -29,7 +29,7 @@ NO_PROCESS = 2**22 + 1
 
 def session(path: Path, sampler: str = "signal", *, script: bool = True, **parameters: object) -> tuple[Session, Path]:
     manifest = new_manifest({"sampler": sampler, "sources": True, **parameters})
-    spool = claim(path, manifest, force=False)
+    spool = Path(claim(path, manifest, force=False))
     program = Program(
         NO_PROCESS, time.monotonic_ns(), sys.executable if script else "/bin/sh", ["a.py", "--token", "x"]
     )
