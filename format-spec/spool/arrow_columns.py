@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CODES = {"uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q", "double": "d"}
+_CODES = {"uint8": "B", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q", "double": "d"}
+_ALIASES = {code: name for name, code in _CODES.items()}
 
 
 def column(values: Collection[Any], kind: pa.DataType) -> pa.Array:
@@ -39,6 +40,14 @@ def column(values: Collection[Any], kind: pa.DataType) -> pa.Array:
         )
     numbers = array(_CODES[name], [0 if value is None else value for value in values])
     return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(numbers.tobytes())])
+
+
+def numbers_of(values: array[int]) -> pa.Array:
+    """An Arrow array of an array of whole numbers, without a copy."""
+    import pyarrow as pa
+
+    kind = pa.type_for_alias(_ALIASES[values.typecode])
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 @lru_cache(maxsize=512)

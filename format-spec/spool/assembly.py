@@ -23,11 +23,12 @@ from .native_tree import NativeTree, take_native_paths
 from .process_definitions import ProcessFacts
 from .process_log import ProcessLog
 from .process_reader import Chunk, read_process
-from .processes import losses_of_rows, processes_table, rows_of, threads_table
+from .processes import losses_of_rows, processes_table, rows_of
 from .records import ROW_KINDS, TABLE_KINDS
 from .row_kind import RowKind
 from .rows import IdMaps, final_table, id_maps
 from .spans_table import spans_table
+from .threads_table import threads_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,29 +16,13 @@ from .layout import (
     Definition,
     Meta,
     Module,
-    NameSource,
     NativeStack,
     Span,
     Stack,
     State,
-    ThreadCarried,
-    ThreadEnd,
-    ThreadName,
-    ThreadOrigin,
-    ThreadStart,
 )
 from .segment import Segment, carried_torn
-
-
-@dataclass
-class ThreadFacts:
-    """What is known of a thread; None where its record was lost. ``earlier_ns`` is CPU time in earlier windows."""
-
-    start: ThreadStart | None = None
-    name: ThreadName | None = None
-    end: ThreadEnd | None = None
-    origin: ThreadOrigin | None = None
-    earlier_ns: int = 0
+from .thread_records import FIELDS, ThreadRecords
 
 
 class StackRecords:
@@ -77,16 +61,17 @@ class StackRecords:
 
 _STACK_FIELDS = SHAPES[STACK].fixed
 _STACK_END = 8 + _STACK_FIELDS.size
-_CONTEXTS = (STACK, TASK_STACK, CODE, NATIVE_STACK)
+_UNDECODED = frozenset((STACK, *FIELDS))
+_CONTEXTS = frozenset((STACK, TASK_STACK, CODE, NATIVE_STACK))
 
 
 @dataclass
 class ProcessFacts:
     """What is known of a process: its definitions by the spool's ids, and what it mentions.
 
-    ``mentions`` are the distinct ``thread``, ``stack``, ``native_stack`` and ``pc`` values of its rows. ``first_ns``
-    and ``last_ns`` are the times of its first and last row. ``number`` is its row in the table processes. ``carried``
-    says where its window begins, in a recording that is rotated; ``later_threads`` are known only from behind its end.
+    ``mentions`` are the distinct ``stack``, ``native_stack`` and ``pc`` values of its rows. ``first_ns`` and
+    ``last_ns`` are the times of its first and last row. ``number`` is its row in the table processes. ``carried`` says
+    where its window begins, in a recording that is rotated.
     """
 
     prefix: str
@@ -94,16 +79,14 @@ class ProcessFacts:
     start_ns: int
     control: ControlFile | None = None
     meta: dict[str, str] = field(default_factory=dict)
-    threads: dict[int, ThreadFacts] = field(default_factory=dict)
+    threads: ThreadRecords = field(default_factory=ThreadRecords)
     codes: dict[int, Code] = field(default_factory=dict)
     stacks: StackRecords = field(default_factory=StackRecords)
     native_stacks: dict[int, NativeStack] = field(default_factory=dict)
     modules: dict[int, Module] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
-    mentions: dict[str, set[int]] = field(
-        default_factory=lambda: {"thread": set(), "stack": set(), "native_stack": set(), "pc": set()}
-    )
+    mentions: dict[str, set[int]] = field(default_factory=lambda: {"stack": set(), "native_stack": set(), "pc": set()})
     first_ns: int | None = None
     last_ns: int | None = None
     records_torn: int = 0
@@ -111,26 +94,22 @@ class ProcessFacts:
     references_lost: int = 0
     number: int = 0
     carried: Carried | None = None
-    later_threads: set[int] = field(default_factory=set)
 
     def add(self, segment: Segment, *, contexts: bool = True) -> None:
-        """Take over the definitions of a segment. The first definition of an id counts, the last name of a thread.
+        """Take over the definitions of a segment. The first definition of an id counts, and the last of a thread.
 
         Without ``contexts`` stacks, code objects and native stacks are left out.
         """
         self.records_torn += segment.torn + carried_torn(segment)
         if contexts:
             self.stacks.take(segment)
-        for record in segment.definitions(without=(STACK,) if contexts else _CONTEXTS):
+        self.mention("pc", self.threads.take(segment))
+        for record in segment.definitions(without=_UNDECODED if contexts else _UNDECODED | _CONTEXTS):
             match record:
                 case State():
                     self.states.append(record)
                 case Span():
                     self._named(record)
-                case ThreadEnd():
-                    self.threads.setdefault(record.thread, ThreadFacts()).end = record
-                case ThreadCarried():
-                    self.threads.setdefault(record.thread, ThreadFacts()).earlier_ns = record.cpu_ns
                 case Carried():
                     self.carried = record
                 case _:
@@ -139,9 +118,8 @@ class ProcessFacts:
     def define(self, segment: Segment) -> None:
         """Take over only what a later segment says about the ids that earlier ones use already."""
         self.stacks.take(segment)
-        for record in segment.definitions(without=(STACK,)):
-            if isinstance(record, ThreadStart | ThreadName) and record.thread not in self.threads:
-                self.later_threads.add(record.thread)
+        self.mention("pc", self.threads.take_later(segment))
+        for record in segment.definitions(without=_UNDECODED):
             self._define(record)
 
     def _define(self, record: Definition) -> None:
@@ -154,13 +132,6 @@ class ProcessFacts:
                 self.codes.setdefault(record.code, record)
             case Module():
                 self.modules.setdefault(record.module, record)
-            case ThreadStart():
-                self.threads.setdefault(record.thread, ThreadFacts()).start = record
-            case ThreadOrigin():
-                self.threads.setdefault(record.thread, ThreadFacts()).origin = record
-                self.mention("pc", {record.start})
-            case ThreadName():
-                self._call(record)
             case Meta():
                 self.meta[record.key] = record.value
 
@@ -172,7 +143,10 @@ class ProcessFacts:
 
     def mention(self, column: str, values: set[int]) -> None:
         """Note ids or addresses that rows refer to."""
-        self.mentions[column] |= values
+        if column == "thread":
+            self.threads.mention(values)
+        else:
+            self.mentions[column] |= values
 
     def span(self, first_ns: int, last_ns: int) -> None:
         """Note the times of the first and the last of some rows."""
@@ -186,8 +160,3 @@ class ProcessFacts:
         self.spans.setdefault(record.span, record)
         self.mention("thread", {record.thread})
         self.span(record.start_ns, record.end_ns)
-
-    def _call(self, record: ThreadName) -> None:
-        facts = self.threads.setdefault(record.thread, ThreadFacts())
-        if facts.name is None or facts.name.source != NameSource.PYTHON or record.source == NameSource.PYTHON:
-            facts.name = record

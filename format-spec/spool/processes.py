@@ -1,4 +1,4 @@
-"""Builds the tables processes and threads."""
+"""Builds the table processes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from ..schema import Specification
 from .arrow_columns import table_of
 from .directory import SpoolProcess
 from .images import Image, Images
-from .layout import NameSource, Refusal, StateEvent
-from .process_definitions import ProcessFacts, ThreadFacts
+from .layout import Refusal, StateEvent
+from .process_definitions import ProcessFacts
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MAIN = 1
-"""Flag of a process's main thread."""
 
 RECORDED = ("python", "native")
 """What a process may say of how it was recorded (META ``recorded``); the first if it says nothing."""
@@ -172,59 +169,3 @@ def _recorded_how(facts: ProcessFacts | None) -> str:
         return "listed"
     told = facts.meta.get("recorded", RECORDED[0])
     return told if told in RECORDED else RECORDED[0]
-
-
-def threads_table(
-    processes: Sequence[ProcessFacts], native_frames: Sequence[Mapping[int, int]], spec: Specification
-) -> tuple[pa.Table, list[dict[int, int]]]:
-    """One row per thread that is defined or mentioned, and for each process the map from its ids to the recording's.
-
-    ``native_frames`` are those of each process by program counter.
-
-    Threads of other windows are there only if they are mentioned.
-    """
-    rows: list[tuple[object, ...]] = []
-    maps = []
-    for process, frames in zip(processes, native_frames, strict=True):
-        ids: dict[int, int] = {}
-        begin_ns = process.carried.start_ns if process.carried is not None else None
-        here = (thread for thread, facts in process.threads.items() if not _was_over(facts, begin_ns))
-        for thread in sorted(set(here) - process.later_threads | process.mentions["thread"]):
-            ids[thread] = len(rows) + len(ids)
-        for thread in ids:
-            facts = process.threads.get(thread, ThreadFacts())
-            process.references_lost += facts.start is None
-            origin = facts.origin
-            creator = ids.get(origin.creator) if origin is not None else None
-            start_frame = frames.get(origin.start) if origin is not None else None
-            rows.append((len(rows), process.number, *_thread_row(facts, begin_ns), creator, start_frame))
-        maps.append(ids)
-    return table_of(rows, spec.tables["threads"].schema), maps
-
-
-def _was_over(facts: ThreadFacts, begin_ns: int | None) -> bool:
-    """Whether a thread had ended before its window began."""
-    return begin_ns is not None and facts.end is not None and facts.end.time_ns < begin_ns
-
-
-def _began_ns(facts: ThreadFacts, begin_ns: int | None) -> int | None:
-    """When recording of a thread began in its window; one that has left only blocks behind ended before."""
-    if facts.start is None:
-        return None
-    began_ns = facts.start.time_ns if begin_ns is None else max(facts.start.time_ns, begin_ns)
-    return began_ns if facts.end is None else min(began_ns, max(facts.end.time_ns, facts.start.time_ns))
-
-
-def _thread_row(facts: ThreadFacts, begin_ns: int | None) -> tuple[object, ...]:
-    """The row; ``begin_ns`` is the beginning of the window, if it is not the first."""
-    start, name, end = facts.start, facts.name, facts.end
-    known = end is not None and end.cpu_ns >= 0 and facts.earlier_ns >= 0
-    return (
-        start.tid if start else None,
-        name.name if name else None,
-        name.source == NameSource.PYTHON if name else None,
-        bool(start.flags & MAIN) if start else None,
-        _began_ns(facts, begin_ns),
-        end.time_ns if end else None,
-        max(0, end.cpu_ns - facts.earlier_ns) if end is not None and known else None,
-    )

@@ -7,20 +7,25 @@ the joined records.
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import FormatError
-from .arrow_columns import column, scalar
-from .kernels import call, index_in
+from .arrow_columns import column, numbers_of, scalar
+from .kernels import bounds, call, index_in
 from .row_kind import SIZES, Referred, RowKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .threads_table import ThreadIds
 
 FEW_ROWS = 16
+FEW_KEYS = 1 << 12
+SPARSEST = 4
+"""Places for each key of an ``IdMap``, at most."""
 
 
 def raw_table(kind: RowKind, records: bytes, columns: Collection[str] | None = None) -> pa.Table:
@@ -57,18 +62,46 @@ def sound_rows(raw: pa.Table, least: Mapping[str, int]) -> pa.Table:
 
 @dataclass(frozen=True)
 class IdMaps:
-    """For one process: its id in the recording, and from the spool's ids and addresses to the recording's ids.
-
-    The maps are pairs of (keys, values).
-    """
+    """For one process: its id in the recording, and from the spool's ids and addresses to the recording's ids."""
 
     process: int
-    ids: Mapping[Referred, tuple[pa.Array, pa.Array]]
+    ids: Mapping[Referred, IdMap]
+
+
+class IdMap:
+    """From ids or addresses of the spool to the recording's ids, for whole columns."""
+
+    def __init__(self, keys: pa.Array, values: pa.Array) -> None:
+        self._keys = keys
+        self._values = values
+        self._first: int | None = None
+        if len(keys) > FEW_KEYS:
+            self._spread_out()
+
+    def of(self, ids: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The recording's id of each; null where there is none."""
+        if self._first is None:
+            return call("take", self._values, index_in(ids, self._keys))
+        # What is below the first wraps around, and lies behind the last.
+        places = call("subtract", ids, scalar(self._first, ids.type))
+        there = call("less", places, scalar(len(self._values), ids.type))
+        return call("take", self._values, call("if_else", there, places, scalar(None, ids.type)))
+
+    def _spread_out(self) -> None:
+        """Give each key a place of its own, so that it need not be looked for, where that takes little room.
+
+        To look for keys Arrow enters all of them into a table, and would do so for each piece of a recording.
+        """
+        first, last = bounds(self._keys)
+        if last - first < SPARSEST * len(self._keys):
+            every = array("I" if self._keys.type.bit_width == 32 else "Q", range(first, last + 1))
+            self._values = call("take", self._values, index_in(numbers_of(every), self._keys))
+            self._first = first
 
 
 def id_maps(
     process: int,
-    threads: Mapping[int, int],
+    threads: ThreadIds,
     stacks: Mapping[int, int],
     native_stacks: Mapping[int, int],
     native_frames: Mapping[int, int],
@@ -76,16 +109,16 @@ def id_maps(
     """Make the maps of a process ready for ``final_table``."""
     import pyarrow as pa
 
-    def pair(mapping: Mapping[int, int], keys: pa.DataType) -> tuple[pa.Array, pa.Array]:
-        return column(mapping.keys(), keys), column(mapping.values(), pa.uint32())
+    def made(mapping: Mapping[int, int], keys: pa.DataType) -> IdMap:
+        return IdMap(column(mapping.keys(), keys), column(mapping.values(), pa.uint32()))
 
-    pairs = {
-        "thread": pair(threads, pa.uint32()),
-        "stack": pair(stacks, pa.uint32()),
-        "native_stack": pair(native_stacks, pa.uint32()),
-        "pc": pair(native_frames, pa.uint64()),
+    maps = {
+        "thread": IdMap(threads.keys, threads.values),
+        "stack": made(stacks, pa.uint32()),
+        "native_stack": made(native_stacks, pa.uint32()),
+        "pc": made(native_frames, pa.uint64()),
     }
-    return IdMaps(process, pairs)  # type: ignore[arg-type]  # the keys are those of Referred
+    return IdMaps(process, maps)  # type: ignore[arg-type]  # the keys are those of Referred
 
 
 def final_table(kind: RowKind, raw: pa.Table, maps: IdMaps, schema: pa.Schema) -> pa.Table:
@@ -94,8 +127,7 @@ def final_table(kind: RowKind, raw: pa.Table, maps: IdMaps, schema: pa.Schema) -
 
     columns = {name: raw.column(name) for name in raw.column_names}
     for reference in (*kind.references, *kind.joined):
-        keys, values = maps.ids[reference.to]
-        columns[reference.column] = call("take", values, index_in(columns.pop(reference.field), keys))
+        columns[reference.column] = maps.ids[reference.to].of(columns.pop(reference.field))
     for name, unknown in kind.unknown.items():
         missing = call("equal", columns[name], scalar(unknown, columns[name].type))
         columns[name] = call("if_else", missing, scalar(None, columns[name].type), columns[name])

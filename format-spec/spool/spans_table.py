@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..clean_text import clean_text
 from ..schema import Specification
 from .arrow_columns import table_of
 from .process_definitions import ProcessFacts
+from .threads_table import ThreadIds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def spans_table(
-    processes: Sequence[ProcessFacts], threads: Sequence[Mapping[int, int]], spec: Specification
-) -> pa.Table:
-    """One row per span that ended, in the order of their beginning; ``threads`` are the maps of ``threads_table``.
+def spans_table(processes: Sequence[ProcessFacts], threads: Sequence[ThreadIds], spec: Specification) -> pa.Table:
+    """One row per span that ended, in the order of their beginning; ``threads`` are the ids of ``threads_table``.
 
     Of a span whose own end was not recorded nothing is known, so it is no parent either.
     """

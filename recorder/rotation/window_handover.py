@@ -276,7 +276,7 @@ def _carried_definitions(
 ) -> Iterator[tuple[int, bytes]]:
     """All but what is of one window, and but threads that are over and that no row names or will name."""
     named = mentioned(rows["blocks"], "thread", NONE) | mentioned(rows["freed"], "thread", NONE)
-    ended = {number: thread.end for number, thread in source.facts.threads.items() if thread.end is not None}
+    ended = source.facts.threads.ends()
     gone = {number for number, end in ended.items() if end.time_ns < carried.start_ns - _LATE_NS} - named
     yield CARRIED, carried_body(carried)
     # Of a thread that has ended all was told, also what is in no sample.
@@ -303,7 +303,7 @@ def _carried_definitions(
 
 def _sampled(source: _Source) -> dict[int, int]:
     """CPU time in samples up to here, by thread; -1 where samples are not of their thread alone."""
-    sums = {number: thread.earlier_ns for number, thread in source.facts.threads.items() if thread.earlier_ns}
+    sums = source.facts.threads.earlier_cpu_ns()
     own = source.facts.meta.get("sampler") != "signal"
     for table in source.tables(CPU_ROWS, ["time_ns", "thread", "cpu_ns"]):
         grouped = table.group_by("thread").aggregate([("cpu_ns", "sum")])
