@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +19,9 @@ CUT_LOG_NAME = "processes.cut.log"
 """A log that is being cut."""
 
 RECORD_SIZE = PROCESS_FIELDS.size
+SHORT_MAGIC = b"TACHPRC2"
+"""What a record begins with that has no room behind its texts: most have none, and half a kilobyte for them."""
+
 BOUND = LOG_BOUND
 """Bytes of the log from which on a process appends one byte in place of a record."""
 
@@ -26,6 +31,11 @@ MAX_LOG_SIZE = 2 * BOUND
 UNKNOWN_STATUS = -(1 << 31)
 
 _ROOM = len(PROCESS_FIELDS.unpack(bytes(RECORD_SIZE))[-1])
+_HEAD_SIZE = RECORD_SIZE - _ROOM
+_LENGTHS = struct.Struct("<II")
+_LENGTHS_AT = _HEAD_SIZE - _LENGTHS.size
+_BEGINNING = re.compile(b"|".join((PROCESS_MAGIC, SHORT_MAGIC)))
+_OVER = len(PROCESS_MAGIC) - 1
 
 Event = ProcessEvent
 
@@ -81,16 +91,16 @@ def decode_log(data: bytes) -> ProcessLog:
     records: list[LogRecord] = []
     torn = unlisted = at = 0
     while at < len(data):
-        end = at + RECORD_SIZE
-        # A record that a full disk cut short has the next one's beginning within its own length.
-        if data.startswith(PROCESS_MAGIC, at) and end <= len(data) and data.find(PROCESS_MAGIC, at + 1, end) < 0:
-            record = _decode(data, at)
+        end = _end(data, at)
+        # In a record that a full disk cut short the next one begins, with its last bytes perhaps.
+        if end is not None and end <= len(data) and _BEGINNING.search(data, at + 1, end + _OVER) is None:
+            record = _decode(data[at:end])
             if record is not None:
                 records.append(record)
             at = end
             continue
-        after = data.find(PROCESS_MAGIC, at + 1)
-        after = len(data) if after < 0 else after
+        begins = _BEGINNING.search(data, at + 1)
+        after = len(data) if begins is None else begins.start()
         if at >= BOUND:
             unlisted += sum(data.count(kind, at, after) for kind in BEGINNINGS)
         else:
@@ -126,8 +136,30 @@ def encode_record(
     return PROCESS_FIELDS.pack(*head, executable + arguments)
 
 
-def _decode(data: bytes, at: int) -> LogRecord | None:
-    record = PROCESS_FIELDS.unpack_from(data, at)
+def shortened(record: bytes) -> bytes:
+    """A record of ``RECORD_SIZE`` without the room behind its texts; what is none stays as it is."""
+    if not record.startswith(PROCESS_MAGIC):
+        return record
+    executable, arguments = _LENGTHS.unpack_from(record, _LENGTHS_AT)
+    executable = min(executable, _ROOM)
+    arguments = min(arguments, _ROOM - executable)
+    end = _HEAD_SIZE + executable + arguments
+    lengths = _LENGTHS.pack(executable, arguments)
+    return SHORT_MAGIC + record[len(SHORT_MAGIC) : _LENGTHS_AT] + lengths + record[_HEAD_SIZE:end]
+
+
+def _end(data: bytes, at: int) -> int | None:
+    """Where the record ends that begins at ``at``; None if none does."""
+    if data.startswith(PROCESS_MAGIC, at):
+        return at + RECORD_SIZE
+    if not data.startswith(SHORT_MAGIC, at) or at + _HEAD_SIZE > len(data):
+        return None
+    length = sum(_LENGTHS.unpack_from(data, at + _LENGTHS_AT))
+    return at + _HEAD_SIZE + length if length <= _ROOM else None
+
+
+def _decode(data: bytes) -> LogRecord | None:
+    record = PROCESS_FIELDS.unpack(data.ljust(RECORD_SIZE, b"\0"))
     _, kind, pid, parent, status, time_ns, first, second, third, executable, command, text = record
     if kind not in _KINDS:
         return None

@@ -1,6 +1,7 @@
 """The process log in memory: processes append to it without waiting for a disk, and we copy it into the spool.
 
-They open it as a descriptor of ours (SPEC.md, "Process log"). A process that may not look into ours, as it is of
+They open it as a descriptor of ours (SPEC.md, "Process log"), and each record has 512 bytes there. In the spool most
+have an eighth of that, or the log would be full after some tens of thousands of processes. A process that may not look into ours, as it is of
 another user or has fewer rights, appends to the file of the spool itself.
 """
 
@@ -11,7 +12,7 @@ import mmap
 import os
 from pathlib import Path
 
-from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE
+from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE, shortened
 
 CHUNK = 1 << 16
 FREED_AT_ONCE = 1 << 18
@@ -28,6 +29,8 @@ class MemoryLog:
         self._path = spool / LOG_NAME
         self._descriptor = descriptor
         self._copied = self._freed = 0
+        # What is to be written of the records up to ``_copied``, and was not.
+        self._left = b""
 
     def append(self, record: bytes) -> None:
         """Append a record for a process that cannot; any thread may.
@@ -50,24 +53,24 @@ class MemoryLog:
             OSError: there is no room, for example. What was not copied is there the next time.
         """
         size = os.fstat(self._descriptor).st_size // RECORD_SIZE * RECORD_SIZE
-        if size == self._copied:
+        if size == self._copied and not self._left:
             return
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._path, flags, 0o600)
         try:
+            self._write_left(file)
             while self._copied < size:
-                self._copy_some(file, min(CHUNK, size - self._copied))
+                data = os.pread(self._descriptor, min(CHUNK, size - self._copied), self._copied)
+                self._copied += len(data)
+                self._left = _as_written(data, full=os.fstat(file).st_size >= BOUND)
+                self._write_left(file)
         finally:
             os.close(file)
         self._free()
 
-    def _copy_some(self, file: int, length: int) -> None:
-        data = os.pread(self._descriptor, length, self._copied)
-        if os.fstat(file).st_size < BOUND:
-            self._copied += os.write(file, data)
-        else:
-            os.write(file, data[_KIND_AT::RECORD_SIZE])
-            self._copied += length
+    def _write_left(self, file: int) -> None:
+        while self._left:
+            self._left = self._left[os.write(file, self._left) :]
 
     def _free(self) -> None:
         end = self._copied // FREED_AT_ONCE * FREED_AT_ONCE
@@ -75,3 +78,10 @@ class MemoryLog:
             with mmap.mmap(self._descriptor, end - self._freed, offset=self._freed) as memory:
                 memory.madvise(mmap.MADV_REMOVE)
             self._freed = end
+
+
+def _as_written(data: bytes, *, full: bool) -> bytes:
+    """Whole records of the memory as they are in the spool: one byte of each, once the log there is full."""
+    if full:
+        return data[_KIND_AT::RECORD_SIZE]
+    return b"".join([shortened(data[at : at + RECORD_SIZE]) for at in range(0, len(data), RECORD_SIZE)])

@@ -377,6 +377,11 @@ def log_record(
     return (struct.pack("<8sIiiiqqqqII", *head) + executable + command).ljust(512, b"\0")
 
 
+def short_record(record: bytes) -> bytes:
+    """A record of the process log without what follows its texts."""
+    return b"TACHPRC2" + record[8 : 64 + sum(struct.unpack_from("<II", record, 56))]
+
+
 def write_spool(
     spool: Path, segments: list[bytes], control_file: bytes | None, prefix: str = "4242-1000000000"
 ) -> None:

@@ -1,6 +1,6 @@
 """Makes the golden recordings of process trees: ``python -m unit.format.make_tree_vectors``, in tests.
 
-They are as those of ``make_vectors.py``, of version 1.1.
+They are as those of ``make_vectors.py``, of version 1.1, but for ``tree-short``, which is of version 1.4.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from support.spool_builder import NONE, SegmentBuilder, control, log_record, write_spool
+from support.spool_builder import NONE, SegmentBuilder, control, log_record, short_record, write_spool
 from support.vectors import (
     LINES,
     MS,
@@ -134,7 +134,20 @@ def log() -> bytes:
 
 
 def make_tree_killed() -> None:
-    path = fresh("tree-killed")
+    make_spool("tree-killed", log(), "1.1")
+
+
+def make_tree_short() -> None:
+    """The same from a log with short records, but for every third, and one that is cut short."""
+    records = log().split(b"TACHPRC1")[1:]
+    whole = [(b"TACHPRC1" + record)[:512] for record in records]
+    mixed = [record if number % 3 == 2 else short_record(record) for number, record in enumerate(whole)]
+    mixed.insert(5, short_record(whole[0])[:-1])
+    make_spool("tree-short", b"".join(mixed), "1.4")
+
+
+def make_spool(name: str, process_log: bytes, version: str) -> None:
+    path = fresh(name)
     spool = path / "spool"
     controls: dict[int, dict[str, Any]] = {
         4242: {"parent": 4201, "start_ns": T0, "state": 1},
@@ -154,12 +167,12 @@ def make_tree_killed() -> None:
         segment.stack(0, NONE, NONE, 2)
         segment.cpu(start + 10 * MS, 0, 0, pc=0x10010)
         write_spool(spool, [segment.to_bytes()], control(pid=pid, **head), f"{pid}-{start}")
-    (spool / "processes.log").write_bytes(log())
-    write_json(path / "manifest.json", unfinished(format_version="1.1"))
+    (spool / "processes.log").write_bytes(process_log)
+    write_json(path / "manifest.json", unfinished(format_version=version))
     unknown = {"end_ns": None, "exit_status": None, "user_ns": None, "system_ns": None, "max_resident_bytes": None}
     command = "python3 /srv/app/main.py '--token=***'"
     expect(
-        "tree-killed",
+        name,
         state="recording",
         rows={
             "processes": 8,
@@ -211,7 +224,7 @@ def make_tree_killed() -> None:
     )
 
 
-MAKERS = {"tree": make_tree, "tree-killed": make_tree_killed}
+MAKERS = {"tree": make_tree, "tree-killed": make_tree_killed, "tree-short": make_tree_short}
 
 if __name__ == "__main__":
     make(MAKERS)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from support.spool_builder import SegmentBuilder, control, log_record, write_spool
+from support.spool_builder import SegmentBuilder, control, log_record, short_record, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.format.spool.images import images_of
-from tachograph.format.spool.process_log import BOUND, Event, decode_log, encode_record
+from tachograph.format.spool.process_log import BOUND, Event, decode_log, encode_record, shortened
 
 SPEC = load_specification()
 
@@ -21,6 +21,22 @@ def test_records_behind_damage_are_found() -> None:
     log = decode_log(data)
     assert [(record.event, record.pid) for record in log.records] == [(1, 1), (1, 2), (2, 1)]
     assert (log.torn, log.unlisted) == (2, 0)
+
+
+def test_short_records_are_read_as_long_ones() -> None:
+    texts = [(b"", b""), (b"/bin/x", b""), (b"", b"a\0b"), (b"/bin/x", b"y" * 442)]
+    long = [log_record(1, number, 10, executable=path, command=rest) for number, (path, rest) in enumerate(texts)]
+    short = [short_record(record) for record in long]
+    assert short == [shortened(record) for record in long]
+    assert [len(record) for record in short] == [64, 70, 67, 512]
+    wanted = decode_log(b"".join(long))
+    assert len(wanted.records) == len(long)
+    assert wanted.torn == 0
+    assert decode_log(b"".join(short)) == wanted
+    assert decode_log(b"".join(short[:2] + long[2:])) == wanted
+    damaged = decode_log(b"".join([short[1][:-1], short[0], b"TACHPRC2" + b"\xff" * 56, short[3]]))
+    assert ([record.pid for record in damaged.records], damaged.torn) == ([0, 3], 2)
+    assert shortened(b"no record" * 57)[:512] == (b"no record" * 57)[:512]
 
 
 @pytest.mark.broad
@@ -119,6 +135,7 @@ def test_a_corrupted_log_still_gives_valid_tables(tmp_path: Path, seed: int) -> 
         )
         for _ in range(60)
     ]
+    records = [short_record(record) if chance.random() < 0.5 else record for record in records]
     data = bytearray(b"".join(records))
     for _ in range(80):
         at = chance.randrange(len(data))

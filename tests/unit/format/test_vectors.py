@@ -74,7 +74,7 @@ def packed(path: Path, target: Path, method: int, folder: str) -> Path:
 
 
 VECTOR_NAMES = ["whole", "extra", "killed", "memory", "memory-killed", "tree", "tree-killed", "gpu", "weights"]
-VECTOR_NAMES += ["signal", "native", "pools", "touched", "calls", "redundancy", "cells"]
+VECTOR_NAMES += ["signal", "native", "pools", "touched", "calls", "redundancy", "cells", "tree-short"]
 
 
 @pytest.mark.parametrize("name", VECTOR_NAMES)

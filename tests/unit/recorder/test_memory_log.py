@@ -1,5 +1,6 @@
 """The process log in memory: what is appended to it is copied into the spool, once, and its memory is freed."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -83,6 +84,36 @@ def test_copied_memory_is_freed(log: Log) -> None:
         log.copies.copy()
         assert os.fstat(log.descriptor).st_blocks * 512 <= FREED_AT_ONCE
     assert log.pids() == list(range(1, log.number + 1))
+
+
+def test_an_hour_of_forks_finds_room(log: Log) -> None:
+    """In the spool a record takes what it holds: a hundred children a second, each with two records."""
+    log.append(100, Event.FORK)
+    log.append(100, Event.END)
+    log.copies.copy()
+    assert log.path.stat().st_size * 3600 < BOUND
+    assert log.pids() == list(range(1, 201))
+
+
+def test_what_a_full_disk_cut_short_is_gone_on_with(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, room = os.write, [100]
+
+    def written(descriptor: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "full")
+        count = write(descriptor, data[: room[0]])
+        room[0] -= count
+        return count
+
+    log.append(5)
+    monkeypatch.setattr(os, "write", written)
+    with pytest.raises(OSError, match="full"):
+        log.copies.copy()
+    monkeypatch.undo()
+    log.append(2)
+    log.copies.copy()
+    assert log.pids() == list(range(1, 8))
+    assert decode_log(log.path.read_bytes()).torn == 0
 
 
 def test_a_full_log_counts(log: Log) -> None:
