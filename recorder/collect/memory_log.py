@@ -1,8 +1,8 @@
 """The process log in memory: processes append to it without waiting for a disk, and we copy it into the spool.
 
 They open it as a descriptor of ours (SPEC.md, "Process log"), and each record has 512 bytes there. In the spool most
-have an eighth of that, or the log would be full after some tens of thousands of processes. A process that may not look into ours, as it is of
-another user or has fewer rights, appends to the file of the spool itself.
+have an eighth of that: the log would else be full after 50,000 processes. A process that may not look into ours, as it
+is of another user or has fewer rights, appends to the file of the spool itself.
 """
 
 from __future__ import annotations
