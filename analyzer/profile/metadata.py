@@ -6,8 +6,10 @@ import shlex
 
 import numpy as np
 
+from tachograph.format.arrays import ids, known
+
 from ..recording.filter import Filter
-from ..recording.frame import Frame
+from ..recording.frame import Frame, WholeNumbers
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes
 from ..recording.text import printable
@@ -130,24 +132,23 @@ def _sum(threads: Frame, column: str) -> float | None:
     return float(np.sum(threads[column][known]))
 
 
-def _clocks(recording: Recording, wanted: Filter) -> list[int | None]:
-    """CPU time by the clocks of the threads of a question; None where it was not read."""
-    clocks = recording.table("threads").column("cpu_ns").to_pylist()
-    return clocks if wanted.threads is None else [clocks[number] for number in np.flatnonzero(wanted.threads)]
+def _clocks(recording: Recording, wanted: Filter) -> WholeNumbers:
+    """CPU time by the clocks of the threads of a question; unknown where it was not read."""
+    column = recording.table("threads").column("cpu_ns")
+    clocks = WholeNumbers(ids(column, 0), ~known(column))
+    return clocks if wanted.threads is None else clocks[wanted.threads]
 
 
-def _clock(clocks: list[int | None]) -> float | None:
-    known = [clock for clock in clocks if clock is not None]
-    return sum(known) / 1e9 if known and len(known) == len(clocks) else None
+def _clock(clocks: WholeNumbers) -> float | None:
+    return int(clocks.values.sum()) / 1e9 if len(clocks) and not clocks.unknown.any() else None
 
 
-def _unsampled(clocks: list[int | None], threads: Frame) -> float | None:
+def _unsampled(clocks: WholeNumbers, threads: Frame) -> float | None:
     """CPU time that no sample stands for: of threads shorter than the interval, and at the end of each thread."""
-    known = [clock for clock in clocks if clock is not None]
-    if not known:
+    if clocks.unknown.all():
         return None
     sampled = float(threads["cpu_s"][~np.isnan(threads["clock_cpu_s"])].sum())
-    unsampled: float = sum(known) / 1e9 - sampled
+    unsampled: float = int(clocks.values.sum()) / 1e9 - sampled
     return max(0.0, unsampled)
 
 

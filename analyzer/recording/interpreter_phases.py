@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import ids, known, numbers
+from tachograph.format.arrays import filled, ids, known, numbers
 from tachograph.format.enumerations import StackState
 
 from .opened import Recording
@@ -57,7 +57,7 @@ class InterpreterPhases:
 def find_interpreter_phases(recording: Recording) -> InterpreterPhases:
     """Looks at ``cpu`` from both ends, as far as it must: for one process as a rule at a row group or two."""
     threads = recording.table("threads")
-    main = np.array([each is True for each in threads.column("main").to_pylist()], np.bool_)
+    main = np.asarray(filled(threads.column("main"), otherwise=False), np.bool_)
     start_ns = ids(threads.column("start_ns"), 0)
     end_ns = ids(threads.column("end_ns"), _NEVER)
     groups = recording.tables.row_groups("cpu")

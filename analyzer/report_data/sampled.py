@@ -10,11 +10,18 @@ from numpy.typing import NDArray
 from ..recording.filter import Mask
 from ..recording.time_ranges import TimeRanges
 from ..recording.time_window import Window
+from ..samples.accumulate import Keys, Totals
 from ..samples.path_sums import PathSums
 from ..samples.stream import CpuBatch, Stream, WaitBatch
 from .bins import Bins
 from .series import MEASURES, PlaceSums, Rows
 from .targets import Ids, Values
+
+MANY_THREADS = 2000
+"""Of so many threads at most there is a sum for each bin of each."""
+
+_MAX_THREAD = 1 << 32
+"""Ids of threads are less."""
 
 
 class Sampled:
@@ -30,7 +37,7 @@ class Sampled:
         self._main = main
         self.places = PlaceSums()
         """By node of the tree of call paths."""
-        self.threads = GridSums(len(main), bins.count)
+        self.threads = GridSums(len(main), bins.count) if len(main) <= MANY_THREADS else ThreadSums(bins.count)
         self.everything = GridSums(1, bins.count)
 
     def cpu(self, batch: CpuBatch) -> None:
@@ -86,6 +93,35 @@ class GridSums:
     def of(self, rows: Ids) -> dict[str, NDArray[np.float32]]:
         """The grids of some rows, for the measures that are known."""
         return {name: grid[rows].astype(np.float32) for name, grid in self.grids.items() if name in MEASURES}
+
+
+class ThreadSums:
+    """The same of many threads, that of each only for the bins in which it did something."""
+
+    def __init__(self, bins: int) -> None:
+        self._bins = bins
+        self._keys = Keys({"thread": _MAX_THREAD, "bin": bins})
+        self._sums = Totals(MEASURES)
+        self._known: set[str] = set()
+
+    def add(self, bins: Ids, thread: NDArray[np.integer], weights: Mapping[str, Values]) -> None:
+        """Adds weights."""
+        self._known |= weights.keys()
+        if len(bins):
+            number = self._keys.of({"thread": thread, "bin": bins})
+            self._sums.add(number, len(self._keys), weights)
+
+    def of(self, threads: Ids) -> dict[str, NDArray[np.float32]]:
+        """The grids of some threads, for the measures that are known."""
+        cells, order = self._keys.columns(), np.argsort(threads)
+        row = np.append(order, -1)[np.searchsorted(threads[order], cells["thread"])]
+        wanted = np.flatnonzero(np.append(threads, -1)[row] == cells["thread"])
+        found = {}
+        for name in MEASURES:
+            if name in self._known:
+                found[name] = np.zeros((len(threads), self._bins), np.float32)
+                found[name][row[wanted], cells["bin"][wanted]] = self._sums[name][wanted]
+        return found
 
 
 def _spread(start_ns: Ids, end_ns: Ids, window: Window, bins: Bins) -> tuple[Ids, Ids, Values]:

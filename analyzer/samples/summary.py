@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import numbers
+from tachograph.format.arrays import filled, floats, ids, known, numbers
 
 from ..recording.call_tree import CallTree
 from ..recording.frame import Column, Frame, WholeNumbers, texts
@@ -157,31 +157,31 @@ class Summary:
         sums = sums_by(self._rows, self._rows["thread"], threads.num_rows)
         owner, main = numbers(threads.column("process")), main_threads(threads)
         more = held or {}
-        seconds = seconds_of(sums, waits_known=self.waits_known)
-        frame = Frame(
-            {
-                "thread": np.arange(threads.num_rows),
-                "name": [printable(name) if name is not None else None for name in threads.column("name").to_pylist()],
-                "tid": WholeNumbers.of(threads.column("tid").to_pylist()),
-                "process": owner,
-                "main": main,
-                "start_ns": WholeNumbers.of(threads.column("start_ns").to_pylist()),
-                "end_ns": WholeNumbers.of(threads.column("end_ns").to_pylist()),
-                "clock_cpu_s": np.array(
-                    [np.nan if ns is None else ns / 1e9 for ns in threads.column("cpu_ns").to_pylist()], np.float64
-                ),
-                **seconds,
-                **more,
-                **self._shares(seconds["cpu_s"], ""),
-            }
-        )
         used = (sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | main
         for values in more.values():
             used |= np.nan_to_num(values) > 0
         if processes is not None:
             used &= processes[owner]
-        frame = frame.take(used)
-        return frame.take(frame.largest_first("cpu_s", "wait_s"))
+        # Most first, equal ones as they were. There may be millions: their frame is made once, in its order.
+        rows = np.flatnonzero(used)
+        rows = rows[np.lexsort((-sums[rows, _WAIT], -sums[rows, _CPU]))]
+        seconds = seconds_of(sums[rows], waits_known=self.waits_known)
+        names = threads.column("name").to_pylist()
+        return Frame(
+            {
+                "thread": rows,
+                "name": [None if names[row] is None else printable(names[row]) for row in rows.tolist()],
+                "tid": _whole_numbers(threads, "tid", rows),
+                "process": owner[rows],
+                "main": main[rows],
+                "start_ns": _whole_numbers(threads, "start_ns", rows),
+                "end_ns": _whole_numbers(threads, "end_ns", rows),
+                "clock_cpu_s": floats(threads.column("cpu_ns"))[rows] / 1e9,
+                **seconds,
+                **{name: values[rows] for name, values in more.items()},
+                **self._shares(seconds["cpu_s"], ""),
+            }
+        )
 
     def _paths(self, files: _Ids) -> list[str | None]:
         """The paths of files, fit to be shown; None for NOTHING."""
@@ -257,7 +257,13 @@ class Summary:
 
 def main_threads(threads: pa.Table) -> NDArray[np.bool_]:
     """Which threads are their process's main thread; one of which only the id is left counts as another."""
-    return np.array([main is True for main in threads.column("main").to_pylist()], np.bool_)
+    return np.asarray(filled(threads.column("main"), otherwise=False), np.bool_)
+
+
+def _whole_numbers(threads: pa.Table, name: str, rows: _Ids) -> WholeNumbers:
+    """Some rows of a column."""
+    column = threads.column(name)
+    return WholeNumbers(ids(column, 0)[rows], ~known(column)[rows])
 
 
 def _source_column(frame: Frame, sources: Sources) -> NDArray[Any]:

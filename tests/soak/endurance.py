@@ -6,6 +6,7 @@ Watched are the recording command, the program, what --rotate leaves on disk, an
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -23,6 +24,10 @@ MOST_GROWTH = 16 << 20
 Each window's tables are made by a process of its own: of those the ones that ended in the first quarter are compared
 with the later ones, each at its largest. One that is still about to load its libraries says nothing.
 """
+
+MOST_AT_THE_END, MOST_PER_ROW = 256 << 20, 600
+"""Bytes that the recording command may have at its largest, with those of files, when it makes the tables: so many, and
+so many for each row of the tables that are made in memory, such as threads and stacks."""
 
 KEEP = 3
 """Windows that are kept under ``--rotate``."""
@@ -80,6 +85,18 @@ def watch_tables(pid: int, seconds: float, peaks: dict[int, tuple[float, int]]) 
         time.sleep(0.02)
 
 
+def watch_end(command: subprocess.Popen[str], seconds: float) -> int:
+    """Wait for the end of a recording command, for so many seconds; the most bytes that it had in memory at any time.
+
+    It makes the tables when its program has ended.
+    """
+    most, end = 0, time.monotonic() + seconds
+    while command.poll() is None and time.monotonic() < end:
+        most = max(most, peak(command.pid))
+        time.sleep(0.02)
+    return most
+
+
 def on_disk(folder: Path) -> int:
     """Bytes that all recordings in a folder take, those of the moment's spool too."""
     total = 0
@@ -99,21 +116,25 @@ def run(folder: Path, name: str, seconds: float) -> str:
     if name == "pressure":
         return run_in_control_group(folder, program, load, seconds)
     rotate = ["--rotate", f"{max(2, round(seconds / 60))}s", "--keep", str(KEEP)] if name == "rotation" else []
-    seen = watch(folder, program, [*load.options, *rotate], seconds)
+    seen, at_end = watch(folder, program, [*load.options, *rotate], seconds)
     if load.changes_size:
         del seen["program"]
     growth = {what: grown(what, found, seconds) for what, found in seen.items() if found and what != "tables"}
     if seen["tables"]:
         growth["tables"] = grown_tables(seen["tables"], seconds)
-    lost = " and ".join(judge(recording, load) for recording in sorted(folder.glob("*.tacho"))[-1:])
+    recording = max(folder.glob("*.tacho"))
+    lost = judge(recording, load)
     sizes = ", ".join(f"{what} {each.quarter >> 20} then at most {each.most >> 20} MB" for what, each in growth.items())
-    return f"{sizes}; {lost}"
+    return f"{sizes}, {judge_end(recording, at_end)}; {lost}"
 
 
-def watch(folder: Path, program: Path, options: Sequence[str], seconds: float) -> dict[str, list[tuple[float, int]]]:
+def watch(
+    folder: Path, program: Path, options: Sequence[str], seconds: float
+) -> tuple[dict[str, list[tuple[float, int]]], int]:
     """Sizes with the times when they were seen: of processes, and if it rotates, of what is on disk.
 
-    Of those that make tables there is one for each that came to its end, when it did so.
+    Of those that make tables there is one for each that came to its end, when it did so. Then the most bytes that the
+    recording command had in memory, up to its end.
     """
     seen: dict[str, list[tuple[float, int]]] = {"recorder": [], "program": [], "disk": []}
     peaks: dict[int, tuple[float, int]] = {}
@@ -130,10 +151,11 @@ def watch(folder: Path, program: Path, options: Sequence[str], seconds: float) -
             for name, size in sizes.items():
                 if size > 0:
                     seen[name].append((time.monotonic() - begin, size))
-        output, errors = command.communicate(timeout=600)
+        most = watch_end(command, 600)
+        output, errors = command.communicate(timeout=1)
     assert (command.returncode, output, errors) == (0, "done\n", ""), (command.returncode, output, errors)
     seen["tables"] = sorted((at - begin, size) for pid, (at, size) in peaks.items() if pid not in running)
-    return seen
+    return seen, most
 
 
 def grown(name: str, found: Sequence[tuple[float, int]], seconds: float) -> Growth:
@@ -158,6 +180,16 @@ def bounded(name: str, early: Sequence[int], late: Sequence[int], found: Sequenc
     some = found[:: max(1, len(found) // 20)]
     assert growth.bytes <= MOST_GROWTH, f"the {name} grew by {growth.bytes >> 10} KB: {some}"
     return growth
+
+
+def judge_end(recording: Path, most: int) -> str:
+    """What the recording command had in memory at most. AssertionError if that is too much for the tables it made."""
+    spec = schema.load_specification()
+    tables = json.loads((recording / "manifest.json").read_text(encoding="utf-8"))["tables"]
+    rows = sum(table["rows"] for name, table in tables.items() if not spec.tables[name].sort)
+    bar = MOST_AT_THE_END + MOST_PER_ROW * rows
+    assert most <= bar, f"the recording command had {most >> 20} MB, and {rows} rows allow it {bar >> 20} MB"
+    return f"at its end {most >> 20} of {bar >> 20} MB"
 
 
 def judge(recording: Path, load: Load) -> str:

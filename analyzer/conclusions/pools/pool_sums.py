@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tachograph.format.arrays import filled
 from tachograph.format.enumerations import StackState
 
 from ...recording.opened import Recording
@@ -116,8 +117,8 @@ class PoolColumns:
 def native_threads(recording: Recording) -> NDArray[np.bool_]:
     """Which threads are neither main threads nor named by Python."""
     threads = recording.table("threads")
-    columns = zip(threads.column("main").to_pylist(), threads.column("python_name").to_pylist(), strict=True)
-    return np.array([main is False and python is not True for main, python in columns], np.bool_)
+    main, python = threads.column("main"), threads.column("python_name")
+    return np.asarray(~filled(main, otherwise=True) & ~filled(python, otherwise=False), np.bool_)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tachograph.analyzer.recording.time_window import Window
 from tachograph.analyzer.report_data.bins import Bins, make_bins
 from tachograph.analyzer.report_data.flame import FOLDED, LABEL, build_flame
 from tachograph.analyzer.report_data.report_data import Part, ReportData, build_report_data, coarser
+from tachograph.analyzer.report_data.sampled import GridSums, ThreadSums
 from tachograph.analyzer.report_data.targets import Groups, with_below
 from unit.analyzer.recordings import CALL, MS, NATIVE_FRAME, START, Builder
 
@@ -255,3 +256,20 @@ def test_moments_of_spans() -> None:
     bins = Bins(start_ns=5_000_000_000, width_ns=5e8, count=4, offset_ns=1_000_000_000)
     assert (bins.start_s, bins.end_s) == (1.0, 3.0)
     assert bins.middles_s().tolist() == [1.25, 1.75, 2.25, 2.75]
+
+
+def test_many_threads_have_the_same_grids() -> None:
+    """Where there are too many for a grid of all of them."""
+    chance = np.random.default_rng(1)
+    grids, sparse = GridSums(50, 8), ThreadSums(8)
+    for names in (("python", "kernel"), ("wait",)):
+        bins, thread = chance.integers(0, 8, 300), chance.integers(0, 50, 300).astype(np.uint32)
+        weights = {name: chance.integers(0, 9, 300).astype(np.float64) for name in names}
+        for sums in (grids, sparse):
+            sums.add(bins, thread, weights)
+    some = np.array([7, 3, 49, 0])
+    expected, found = grids.of(some), sparse.of(some)
+    assert found.keys() == expected.keys() == {"python", "kernel", "wait"}
+    for name, grid in expected.items():
+        np.testing.assert_array_equal(found[name], grid)
+    assert all(not grid.any() for grid in sparse.of(np.array([1_000])).values())

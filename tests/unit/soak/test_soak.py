@@ -77,6 +77,15 @@ def test_growth_from_one_process_of_tables_to_the_next() -> None:
         endurance.grown_tables(equal[:1], 30)
 
 
+def test_what_the_tables_take_of_memory(tmp_path: Path) -> None:
+    """What is made in memory is measured by its rows; samples are written a piece at a time."""
+    tables = {"threads": {"rows": 1_000_000, "bytes": 1}, "cpu": {"rows": 10**9, "bytes": 1}}
+    (tmp_path / "manifest.json").write_text(json.dumps({"tables": tables}))
+    assert endurance.judge_end(tmp_path, 700 << 20) == "at its end 700 of 828 MB"
+    with pytest.raises(AssertionError, match="had 6144 MB, and 1000000 rows allow it 828 MB"):
+        endurance.judge_end(tmp_path, 6 << 30)
+
+
 STARTS_ONE = """
 import subprocess, sys, threading
 code = "import sys; kept = b'x' * (50 << 20); print('made', flush=True); sys.stdin.read()"

@@ -6,6 +6,8 @@ import ast
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from ....recording.frame import Row
 from ....recording.syntax.names import LOCK, Names
 from ....recording.syntax.source import Module, dotted, parts_of, short
@@ -56,16 +58,17 @@ def python_threads(program: Program) -> Iterator[Finding]:
     """Threads that run Python code and wait for each other to let go of the interpreter."""
     profile, facts = program.profile, program.facts
     waited, wall = facts.total_waiting("GIL"), profile.totals.wall_s
-    rows = list(profile.frames.threads.rows())
-    python = sum(_known(row["python_s"]) for row in rows)
-    busy = [row for row in rows if _known(row["python_s"]) >= max(THREAD_SHARE * python, 1e-9)]
-    lacked = sum(_known(row["cpu_wait_s"]) for row in busy)
-    at_work = sum(row["cpu_s"] for row in busy) + lacked
+    threads = profile.frames.threads
+    python_s = np.nan_to_num(threads["python_s"])
+    python = float(python_s.sum())
+    busy = threads.take(python_s >= max(THREAD_SHARE * python, 1e-9))
+    lacked = float(np.nansum(busy["cpu_wait_s"]))
+    at_work = float(busy["cpu_s"].sum()) + lacked
     if lacked > LACKED * python:
         return
     if not wall or len(busy) < 2 or waited < max(MIN_SECONDS, GIL_PART * python) or at_work < MOSTLY * wall:
         return
-    if len({row["process"] for row in busy}) > 1:
+    if len(set(busy["process"].tolist())) > 1:
         return  # each process has an interpreter of its own, and which of them was waited for is not known
     by_line = facts.waiting("GIL")
     (file, line) = max(by_line, key=lambda place: by_line[place]) if by_line else (-1, None)
@@ -198,15 +201,15 @@ def too_many_threads(program: Program) -> Iterator[Finding]:
     starved = totals.cpu_wait_s
     if not processors or starved is None or starved < max(MIN_SECONDS, STARVED * totals.cpu_s):
         return
-    rows = list(program.profile.frames.threads.rows())
-    native = [row for row in rows if not row["main"] and not _known(row["python_s"]) and row["cpu_s"] > 0]
-    together = sum(row["cpu_s"] for row in native)
+    threads = program.profile.frames.threads
+    native = threads.take(~threads["main"] & (np.nan_to_num(threads["python_s"]) == 0) & (threads["cpu_s"] > 0))
+    together = float(native["cpu_s"].sum())
     # A thread counts if it had a fair part of the work: those that only started do not compete.
-    busy = [row for row in native if row["cpu_s"] >= 0.2 * together / len(native)]
-    waiting = sum(_known(row["cpu_wait_s"]) for row in busy)
+    busy = native.take(native["cpu_s"] * len(native) >= 0.2 * together)
+    waiting = float(np.nansum(busy["cpu_wait_s"]))
     if len(busy) <= TOO_MANY * processors or together < MOSTLY * totals.cpu_s or waiting < STARVED * together:
         return
-    processes = len({row["process"] for row in busy})
+    processes = len(set(busy["process"].tolist()))
     yield Finding(
         together / totals.cpu_s,
         f"{len(busy)} busy native threads in {processes} process{'es' * (processes > 1)} on {processors} CPUs waited"
