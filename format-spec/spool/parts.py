@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,9 @@ DEFINITIONS_NAME = "definitions.seg"
 MAX_PART_ROWS = 1 << 26
 
 
-def write_part(spool: SpoolDirectory, prefix: str, segments: Iterable[Segment]) -> Path:
+def write_part(
+    spool: SpoolDirectory, prefix: str, segments: Iterable[Segment], ready: Callable[[], None] | None = None
+) -> Path:
     """Make a part of consecutive segments of one process; the caller removes the segments afterwards.
 
     Each segment is used up before the next one is asked for: of an iterator one is in memory at a time. The part
@@ -58,30 +60,43 @@ def write_part(spool: SpoolDirectory, prefix: str, segments: Iterable[Segment]) 
         raise ValueError(f"segments {sequence} are not consecutive")
     path = spool.parts_path / f"{prefix}.{sequence[0]:06}-{sequence[-1]:06}"
     tables = {name: pa.concat_tables(each) for name, each in rows.items()}
-    whole_part(path, tables, definitions.file(pid, start_ns, torn))
+    whole_part(path, tables, definitions.file(pid, start_ns, torn), ready)
     return path
 
 
-def whole_part(path: Path, tables: Mapping[str, pa.Table], definitions: bytes | bytearray) -> None:
+def whole_part(
+    path: Path,
+    tables: Mapping[str, pa.Table],
+    definitions: bytes | bytearray,
+    ready: Callable[[], None] | None = None,
+) -> None:
     """Make a part at ``path`` of its tables, by the names of their kinds, and its definitions; it appears by a rename.
+
+    ``ready`` is called as in ``write_part``.
 
     Errors:
         OSError: it cannot be written; nothing is left of it.
     """
-    from ..parquet import write_plain
+    from ..parquet import plain_file
 
+    files: dict[str, memoryview | bytes | bytearray] = {
+        f"{name}.parquet": memoryview(plain_file(table, ROW_KINDS[name].time))
+        for name, table in tables.items()
+        if table.num_rows or not ROW_KINDS[name].optional
+    }
+    files[DEFINITIONS_NAME] = definitions
+    if ready is not None:
+        ready()
     path.parent.mkdir(mode=0o700, exist_ok=True)
     temporary = path.parent / unfinished(path.name)
     if temporary.exists():
         shutil.rmtree(temporary)
     temporary.mkdir(mode=0o700)
     try:
-        for name, table in tables.items():
-            if table.num_rows or not ROW_KINDS[name].optional:
-                write_plain(table, temporary / f"{name}.parquet", ROW_KINDS[name].time)
-        descriptor = os.open(temporary / DEFINITIONS_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(definitions)
+        for name, content in files.items():
+            descriptor = os.open(temporary / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(content)
         temporary.rename(path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tachograph.recorder.collect.memory_files import MemoryFiles
+from tachograph.recorder.collect.room import free_bytes
 from tachograph.recorder.collect.trimming import trim
 
 if TYPE_CHECKING:
@@ -26,6 +28,15 @@ SETTLING_S = 1.0
 """A segment may still change for this long after the next one was begun (SPEC.md, "The spool")."""
 
 SEGMENTS_PER_PART = 4
+ROOM_OF_PART = 1 << 20
+"""Bytes that are free when a part is written of four segments of 1 MB: nearly all parts take less."""
+
+ROOM_WAIT_S, ROOM_POLL_S = 2.0, 0.02
+"""How long that room is waited for, and how often it is looked for: some programs fill a disk and empty it again."""
+
+PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 20.0
+"""After how long a part is tried again for which there was no room, and the longest that this becomes."""
+
 NICENESS = 10
 """The program comes first where there are not enough processors for both."""
 
@@ -94,6 +105,8 @@ class Collector:
         # Processes that have ended and need no look any more: there may be thousands.
         self._over: set[str] = set()
         self._makes_parts = True
+        # Where there was no room for a part: when it is tried again, in seconds, and how long to wait if it fails.
+        self._parts_again, self._patience = 0.0, PATIENCE_S
         self._thread = threading.Thread(target=self._run, name="tachograph collector", daemon=True)
 
     def start(self) -> None:
@@ -171,15 +184,13 @@ class Collector:
             for process in processes:
                 self._note_settled(process, now)
                 self._note_request(process)
-                if self._makes_parts and not (self._rotation is not None and self._rotation.unsettled):
-                    self._make_parts(spool, process)
+                if self._may_make_parts(now):
+                    self._try_parts(spool, process, now)
                 self._put_away(spool, process, scout)
         except FormatError:
             return False  # the spool has been taken away; the end will say so
-        except (OSError, ImportError):
-            # No room for a part, most likely, or no pyarrow that works. The segments stay as they are: nothing is
-            # lost, the end only takes longer.
-            self._makes_parts = False
+        except OSError:
+            pass  # it is looked at again
         return len(self._over) > over or not self._currents.keys() <= living
 
     def _rotate(self, rotation: Rotation, spool: SpoolDirectory, scout: SourceScout) -> None:
@@ -233,9 +244,24 @@ class Collector:
             self._requests[process.prefix] = count
             self._rotation.ask_for_snapshot()
 
-    def _make_parts(self, spool: SpoolDirectory, process: SpoolProcess) -> None:
-        from tachograph.format import write_part
+    def _may_make_parts(self, now: float) -> bool:
+        return (
+            self._makes_parts
+            and now >= self._parts_again
+            and not (self._rotation is not None and self._rotation.unsettled)
+        )
 
+    def _try_parts(self, spool: SpoolDirectory, process: SpoolProcess, now: float) -> None:
+        """Make parts if there is room. Else the segments stay as they are: nothing is lost, they only take more."""
+        try:
+            self._make_parts(spool, process)
+        except ImportError:
+            self._makes_parts = False  # pyarrow does not work here, and never will
+        except OSError:
+            self._parts_again = now + self._patience
+            self._patience = min(2 * self._patience, LONGEST_PATIENCE_S)
+
+    def _make_parts(self, spool: SpoolDirectory, process: SpoolProcess) -> None:
         settled = self._settled.get(process.prefix, 0)
         ready = [
             sequence
@@ -246,11 +272,68 @@ class Collector:
             batch, ready = ready[:SEGMENTS_PER_PART], ready[SEGMENTS_PER_PART:]
             if batch[-1] - batch[0] != SEGMENTS_PER_PART - 1:
                 return  # one is missing in between: the end counts it
-            write_part(spool, process.prefix, map(process.segment, batch))
-            import_module("pyarrow.parquet")  # the end reads it by that
-            _release_unused_memory()
-            for sequence in batch:
-                process.segment_path(sequence).unlink()
+            self._wait_for_room()
+            _make_part(spool, process, batch, self._wait_for_room)
+            self._patience = PATIENCE_S
+
+    def _wait_for_room(self) -> None:
+        """Wait a moment until there is room for a part. Raises OSError if there is none, or at the end."""
+        deadline = time.monotonic() + ROOM_WAIT_S
+        while free_bytes(self._spool_path) < ROOM_OF_PART:
+            if time.monotonic() >= deadline or self._done.wait(ROOM_POLL_S):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def compress(self, prefixes: Container[str]) -> bool:
+        """Make parts of the segments of processes that write no more, after the end; whether one was made.
+
+        What is still in memory may then find room on a disk that is full.
+        """
+        from tachograph.format import FormatError, SpoolDirectory
+
+        made = False
+        if not self._makes_parts or (self._rotation is not None and self._rotation.unsettled):
+            return made
+        spool = SpoolDirectory(self._spool_path)
+        try:
+            for process in spool.processes():
+                if process.prefix not in prefixes:
+                    continue
+                whole = [seq for seq in process.segments if not self._memory.holds(process.prefix, seq)]
+                for batch in _batches(whole):
+                    _make_part(spool, process, batch)
+                    made = True
+        except (OSError, ImportError, FormatError):
+            pass  # no room for it, most likely: the segments stay as they are
+        return made
+
+
+def _make_part(
+    spool: SpoolDirectory, process: SpoolProcess, batch: Sequence[int], ready: Callable[[], None] | None = None
+) -> None:
+    """Put consecutive segments into a part.
+
+    Errors:
+        OSError: there is no room for it, for example; the segments are still there.
+    """
+    from tachograph.format import write_part
+
+    write_part(spool, process.prefix, map(process.segment, batch), ready)
+    import_module("pyarrow.parquet")  # the end reads it by that
+    _release_unused_memory()
+    for sequence in batch:
+        process.segment_path(sequence).unlink()
+
+
+def _batches(sequence: Sequence[int]) -> Iterator[list[int]]:
+    """Consecutive numbers together, and not too many."""
+    batch: list[int] = []
+    for number in sequence:
+        if batch and (number != batch[-1] + 1 or len(batch) == SEGMENTS_PER_PART):
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
 
 
 def is_rehearsed_after(looks: int) -> bool:

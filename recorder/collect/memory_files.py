@@ -27,6 +27,7 @@ from tachograph.format.spool.layout import (
 )
 from tachograph.recorder.collect.file_copies import copy_new, copy_whole, has_data, write_changed
 from tachograph.recorder.collect.memory_log import MemoryLog
+from tachograph.recorder.collect.room import SpoolRoom
 from tachograph.recorder.collect.running import is_over, was_running_at
 
 PERIOD_S, LONGEST_PERIOD_S = 0.25, 0.8
@@ -93,6 +94,7 @@ class MemoryFiles:
         self._spool = spool
         self._log = log
         self._log_lock = threading.Lock()
+        self._room = SpoolRoom(spool)
         self._lock = threading.Lock()
         self._processes: dict[str, _Process] = {}
         # Segments of processes that have ended, with their numbers, which came after all others had been copied.
@@ -346,6 +348,8 @@ class MemoryFiles:
         room = True
         for sequence, segment in segments.items():
             try:
+                if not segment.made and not segment.path.exists():
+                    self._room.check(segment.size, sequence)
                 if sequence < quiet:
                     copy_whole(segment.path, segment.descriptor, segment.size, made=segment.made)
                 else:

@@ -211,6 +211,8 @@ class Session:
             taken = self._broker.catch_up()  # what found no descriptor before, has one now
             self._broker.stop()
             left = self._memory.settle_all()
+        while left and self._collector.compress(left):
+            left = self._memory.settle_all()
         notes = self._manifest.notes
         if refused:
             notes.append(f"the records of a process were refused {refused} times: its memory could not be shared")

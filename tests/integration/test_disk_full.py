@@ -119,6 +119,30 @@ def test_full_for_a_while(tmp_path: Path) -> None:
     assert report["spans"][0]["count"] == 2 * SPANS
 
 
+def test_full_again_and_again(tmp_path: Path) -> None:
+    """What the program writes does not fit: the recording is complete, with what came first, and counts the rest."""
+    code = (
+        f"import os, sys, time\n{BURN}burn(0.4)\n{MUCH}"
+        f"for _ in range(4):{FILL.replace(chr(10), chr(10) + '    ')}\n"
+        "    write_much(500)\n"
+        "    os.unlink('disk/fill'); os.unlink('disk/fill2')\n"
+        "    write_much(1000)\n"
+        "time.sleep(1)\n"
+    )
+    script = (
+        "$RECORD --interval 2 -o disk/run.tacho program.py; status=$?\n"
+        "cp disk/run.tacho/manifest.json out\n"
+        "$TACHOGRAPH analyze disk/run.tacho --json out/report.json 1>&2 || exit 98\n"
+        "exit $status"
+    )
+    comes_to_its_end(tmp_path, "12m", code, script)
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))["state"] == "complete"
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert "burn" in {row["function"] for row in report["lines"]}
+    assert 1000 < report["spans"][0]["count"] < 6000
+    assert {"segments_missing", "records_dropped"} & support.losses(report).keys()
+
+
 def test_full_at_the_end(tmp_path: Path) -> None:
     """No room for the tables: output and status are the program's, and one line says what can be done later."""
     code = (

@@ -6,7 +6,9 @@
 #include "stacks/generation_turns.h"
 #include "stacks/native_contexts.h"
 
+#include <unistd.h>
 #include <atomic>
+#include <cstdio>
 #include <thread>
 #include <vector>
 
@@ -20,6 +22,16 @@ constexpr contexts::Sizes kSmall{1u << 16, 1u << 16};
 void open() {
     CHECK(spool::open(tests::folder, 64 << 20, 1) == 0 && spool::prepare_second() == 0);
     CHECK(contexts::open(kSmall) && native_contexts::open());
+}
+
+// Bytes of this process that are in memory and in no file.
+size_t resident() {
+    long pages = 0;
+    long of_files = 0;
+    FILE* file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*d %ld %ld", &pages, &of_files) == 2);
+    fclose(file);
+    return static_cast<size_t>(pages - of_files) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 uint32_t fill(uint32_t nodes) {
@@ -65,6 +77,23 @@ TEST(generations_begin_with_a_window) {
     CHECK(contexts::intern_stack(kNone, next, 0) > stack);
     CHECK(native_contexts::intern(0, {77, stack, 1}) > path && path != 0);
 }
+
+// A sanitizer has memory of its own for each byte.
+#if !TG_THREAD_SANITIZER && !defined(__SANITIZE_ADDRESS__)
+TEST(generations_take_little_memory_and_give_it_back) {
+    CHECK(spool::open(tests::folder, 64 << 20, 1) == 0 && spool::prepare_second() == 0);
+    CHECK(contexts::open() && native_contexts::open());
+    const size_t before = resident();
+    uint32_t code = 0;
+    for (; !contexts::nearly_full(0); ++code) contexts::intern_stack(kNone, code, 0);
+    CHECK(code > 700'000);
+    CHECK(resident() - before < 20u << 20);
+    generation_turns::maintain(kLater, false);
+    generation_turns::maintain(kLater, false);
+    CHECK(contexts::intern_stack(kNone, 0, 0) > code);
+    CHECK(resident() - before < 1u << 20);
+}
+#endif
 
 TEST(generations_wait_for_whoever_works_in_the_one_before) {
     open();

@@ -119,7 +119,10 @@ def run(folder: Path, name: str, seconds: float) -> str:
     seen, at_end = watch(folder, program, [*load.options, *rotate], seconds)
     if load.changes_size:
         del seen["program"]
-    growth = {what: grown(what, found, seconds) for what, found in seen.items() if found and what != "tables"}
+    growth = {}
+    if load.tables:
+        growth["program"] = grown_in_teeth("program", seen.pop("program"), load.tables)
+    growth |= {what: grown(what, found, seconds) for what, found in seen.items() if found and what != "tables"}
     if seen["tables"]:
         growth["tables"] = grown_tables(seen["tables"], seconds)
     recording = max(folder.glob("*.tacho"))
@@ -165,6 +168,30 @@ def grown(name: str, found: Sequence[tuple[float, int]], seconds: float) -> Grow
     return bounded(name, early, late, found)
 
 
+def grown_in_teeth(name: str, found: Sequence[tuple[float, int]], tables: int) -> Growth:
+    """The same of a process with tables that fill up and are emptied: its peaks are compared, the first with the later.
+
+    None may be larger than the process was at first, by more than full tables and what buffers need. Where the tables
+    were not emptied within the run, that alone is asked.
+    """
+    first, *later = peaks([size for _, size in found])
+    most = Growth(found[0][1] + tables, max([first, *later]))
+    some = found[:: max(1, len(found) // 20)]
+    assert most.bytes <= MOST_GROWTH, f"the {name} grew by {most.bytes >> 10} KB more than full tables take: {some}"
+    return bounded(name, [first], later, found) if later else Growth(first, first)
+
+
+def peaks(sizes: Sequence[int]) -> list[int]:
+    """The largest sizes, each before a fall by more than half of what buffers may take; at last the largest since."""
+    found, top = [], sizes[0]
+    for size in sizes:
+        if size < top - MOST_GROWTH // 2:
+            found.append(top)
+            top = size
+        top = max(top, size)
+    return [*found, top]
+
+
 def grown_tables(found: Sequence[tuple[float, int]], seconds: float) -> Growth:
     """The same of the processes that make tables, each seen once, at its end; the first is early in any case."""
     early = [size for number, (at, size) in enumerate(found) if number == 0 or at <= seconds / 4]
@@ -195,6 +222,7 @@ def judge_end(recording: Path, most: int) -> str:
 def judge(recording: Path, load: Load) -> str:
     """What the recording says that it lost. Raises AssertionError where that is more than a few torn stacks."""
     manifest = json.loads((recording / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["state"] == "complete", f"the recording is unfinished: {manifest['notes']}"
     samples = manifest["tables"]["cpu"]["rows"]
     losses = {loss.name: loss.severity for loss in schema.load_specification().losses}
     lost: dict[str, int] = {}

@@ -9,9 +9,11 @@
 
 namespace tachograph::contexts {
 
-// How many nodes and codes a generation has room for.
+// How many nodes and codes a generation has room for. When three quarters of the nodes are there,
+// another one begins: it may take 18 MB until then, and be full within five seconds only where each
+// sample of a hundred a second, on twenty threads, has a hundred callers that no other one has.
 struct Sizes {
-    uint32_t nodes = 1u << 22;
+    uint32_t nodes = 1u << 20;
     uint32_t codes = 1u << 18;
 };
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import threading
 import time
@@ -13,7 +14,7 @@ from support.spool_builder import write_spool as build_spool
 from support.written_spools import SEGMENT, add_samples, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.recorder.collect import collector as collector_module
-from tachograph.recorder.collect.collector import SEGMENTS_PER_PART, SETTLING_S, Collector
+from tachograph.recorder.collect.collector import ROOM_OF_PART, SEGMENTS_PER_PART, SETTLING_S, Collector
 from tachograph.recorder.collect.sources import SourceScout, SourceStore
 from tachograph.recorder.command.session import import_for_the_end
 from tachograph.recorder.inprocess.spool_writer import SpoolWriter
@@ -207,6 +208,53 @@ def test_segments_that_may_still_change_are_left_alone(spool: Path) -> None:
     write_spool(spool, 2000, close=False)
     steps(spool, 0.0, SETTLING_S / 2)
     assert not list((spool / "parts").glob("*"))
+
+
+def test_parts_are_made_again_when_there_is_room_again(spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that was full for a moment; else the segments would take ten times as much to the end."""
+    write_spool(spool, 2000, close=False)
+    scout = SourceScout(SourceStore(spool))
+    collector = Collector(spool, lambda: scout, lambda: None)
+    collector.step(SpoolDirectory(spool), scout, 0.0)
+    attempts = 0
+
+    def full(*_: object) -> None:
+        nonlocal attempts
+        attempts += 1
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tachograph.format.write_part", full)
+        for now in range(1, 600):
+            collector.step(SpoolDirectory(spool), scout, float(now))
+    assert 10 < attempts < 50  # less and less often
+    with monkeypatch.context() as patch:
+        patch.setattr(collector_module, "free_bytes", lambda path: ROOM_OF_PART - 1)
+        patch.setattr(collector_module, "ROOM_WAIT_S", 0.01)
+        collector.step(SpoolDirectory(spool), scout, 700.0)
+    assert not list((spool / "parts").glob("*"))
+    free = iter([ROOM_OF_PART - 1] * 3 + [ROOM_OF_PART] + [ROOM_OF_PART - 1] * 3)
+    monkeypatch.setattr(collector_module, "free_bytes", lambda path: next(free, ROOM_OF_PART))
+    collector.step(SpoolDirectory(spool), scout, 800.0)
+    (process,) = SpoolDirectory(spool).processes()
+    assert len(process.segments) <= SEGMENTS_PER_PART
+    assert not assemble(SpoolDirectory(spool), load_specification()).quality
+
+
+def test_at_the_end_all_segments_become_parts_where_there_is_no_room_otherwise(spool: Path) -> None:
+    """Those in a row together; the one that is missing is still missing."""
+    write_spool(spool, 2000)
+    sorted(spool.glob("*.seg"))[5].unlink()
+    before = assemble(SpoolDirectory(spool), load_specification())
+    (process,) = SpoolDirectory(spool).processes()
+    collector = steps(spool)
+    assert not collector.compress(["another"])
+    assert collector.compress([process.prefix])
+    assert not list(spool.glob("*.seg"))
+    assert not collector.compress([process.prefix])
+    after = assemble(SpoolDirectory(spool), load_specification())
+    assert after.table("cpu") == before.table("cpu")
+    assert after.quality == before.quality
 
 
 def test_parts_are_private(spool: Path) -> None:

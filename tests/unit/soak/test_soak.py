@@ -65,6 +65,33 @@ def test_growth_after_the_first_quarter() -> None:
         endurance.grown("program", steady[:20], 100)
 
 
+def sawtooth(teeth: int, *, tooth: int = 30, leak: int = 0) -> list[tuple[float, int]]:
+    """Sizes, each second, of a process of 14 MB whose tables take ``tooth`` MB in 60 s and are emptied then.
+
+    It loses ``leak`` KB of each of the teeth.
+    """
+    return [(float(at), (14 << 20) + (tooth * (at % 60) << 20) // 60 + (at * leak << 10) // 60)
+            for at in range(60 * teeth)]  # fmt: skip
+
+
+@pytest.mark.parametrize("teeth", [1, 2, 50])
+def test_tables_that_fill_up_and_are_emptied_are_no_growth(teeth: int) -> None:
+    """Whether the first quarter has seen them full or not."""
+    assert endurance.grown_in_teeth("program", sawtooth(teeth), 30 << 20).bytes == 0
+    assert endurance.grown_in_teeth("program", sawtooth(teeth)[:-20], 30 << 20).bytes <= 0
+
+
+def test_growth_from_one_peak_to_the_next_and_of_the_peaks() -> None:
+    leaks = sawtooth(50, leak=500)
+    with pytest.raises(AssertionError, match="the program grew by"):
+        endurance.grown_in_teeth("program", leaks, 60 << 20)
+    with pytest.raises(AssertionError, match="more than full tables take"):
+        endurance.grown_in_teeth("program", sawtooth(50, tooth=62), 30 << 20)
+    never_emptied = [(float(at), (14 << 20) + at * (1 << 20)) for at in range(100)]
+    with pytest.raises(AssertionError, match="more than full tables take"):
+        endurance.grown_in_teeth("program", never_emptied, 30 << 20)
+
+
 def test_growth_from_one_process_of_tables_to_the_next() -> None:
     """Each counts at its end, when it is largest; where the first takes longer than a quarter, it is the measure."""
     equal = [(at, 137 << 20) for at in (11.0, 14.0, 17.0)]
@@ -109,9 +136,9 @@ def test_the_largest_size_of_a_process_of_tables() -> None:
     assert peaks[only][1] == size
 
 
-def recording(folder: Path, **losses: int) -> Path:
+def recording(folder: Path, *, state: str = "complete", **losses: int) -> Path:
     quality = [{"loss": name, "count": count} for name, count in losses.items()]
-    manifest = {"tables": {"cpu": {"rows": 1000}}, "quality": quality}
+    manifest = {"state": state, "notes": ["no room"], "tables": {"cpu": {"rows": 1000}}, "quality": quality}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     return folder
 
@@ -125,3 +152,5 @@ def test_losses_that_are_none_and_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="codes_lost"):
         endurance.judge(recording(tmp_path, codes_lost=1), load)
     assert "3 records_dropped" in endurance.judge(recording(tmp_path, records_dropped=3), LOADS["disk"])
+    with pytest.raises(AssertionError, match=r"unfinished: \['no room'\]"):
+        endurance.judge(recording(tmp_path, state="recording"), LOADS["disk"])
