@@ -24,16 +24,6 @@ void open() {
     CHECK(contexts::open(kSmall) && native_contexts::open());
 }
 
-// Bytes of this process that are in memory and in no file.
-size_t resident() {
-    long pages = 0;
-    long of_files = 0;
-    FILE* file = fopen("/proc/self/statm", "r");
-    CHECK(file && fscanf(file, "%*d %ld %ld", &pages, &of_files) == 2);
-    fclose(file);
-    return static_cast<size_t>(pages - of_files) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-}
-
 uint32_t fill(uint32_t nodes) {
     uint32_t last = kNone;
     for (uint32_t code = 0; code < nodes; ++code) last = contexts::intern_stack(kNone, code, 0);
@@ -80,6 +70,21 @@ TEST(generations_begin_with_a_window) {
 
 // A sanitizer has memory of its own for each byte.
 #if !TG_THREAD_SANITIZER && !defined(__SANITIZE_ADDRESS__)
+
+namespace {
+
+// Bytes of this process that are in memory and in no file.
+size_t resident() {
+    long pages = 0;
+    long of_files = 0;
+    FILE* file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*d %ld %ld", &pages, &of_files) == 2);
+    fclose(file);
+    return static_cast<size_t>(pages - of_files) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
 TEST(generations_take_little_memory_and_give_it_back) {
     CHECK(spool::open(tests::folder, 64 << 20, 1) == 0 && spool::prepare_second() == 0);
     CHECK(contexts::open() && native_contexts::open());
