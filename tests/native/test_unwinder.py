@@ -64,6 +64,7 @@ def test_as_the_full_unwinder_says(judge: Judge, name: str) -> None:
     assert found["agree"] > (150 if name == "openblas" else 300), found  # half of its time is in code without rows
     assert found["leaves"] > 50, found
     assert found["agree"] >= 0.99 * (found["agree"] + with_rows), found
+    assert found["misled"] <= 0.01 * found["agree"], found
 
 
 @pytest.mark.parametrize("name", ["realigned", "exceptions", "tail_calls", "library", "python", "numpy"])

@@ -3,7 +3,8 @@
 NAME is ``interrupt:CODE``, ``step:CODE`` or, for a debugger to judge, ``watch:CODE:SAMPLES``.
 
 ``agree``: whole and the same as the judge's to the last frame; ``wrong``: said to be whole (or, between instructions,
-anything but torn) and another path; ``others``: by state, what is neither; ``leaves``: different program counters.
+anything but torn) and another path; ``misled``: moments of which libgcc cannot judge (judge.cpp); ``others``: by state,
+what is neither; ``leaves``: different program counters.
 """
 
 import collections
@@ -92,7 +93,7 @@ def interrupt(body: Callable[[], object], *, both: bool = True) -> dict[str, Any
             wrong += 1
         else:
             others[f"{path}, {'rows' if sample.to_root else 'no rows'}"] += 1
-    return summary(agree, wrong, others, taken)
+    return summary(agree, wrong, others, taken) | {"misled": judge.judge_misled()}
 
 
 def watch(body: Callable[[], object], wanted: int) -> dict[str, Any]:
