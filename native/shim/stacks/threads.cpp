@@ -27,8 +27,10 @@ struct Place {
 struct State {
     Thread* slots = nullptr;
     Place* places = nullptr;
-    std::atomic<uint32_t> used{0};
-    std::atomic<uint32_t> first_free{0};  // none before it, as far as is known
+    // The slots that were given back, each with the next one: the number of the first, plus one,
+    // and above it how often this has changed, so that a thread that was held up takes no stale
+    // one.
+    std::atomic<uint64_t> free{0};
     std::atomic<uint32_t> high_water{0};
     std::atomic<uint32_t> next_id{0};
     std::atomic<uint32_t> generation{1};
@@ -57,36 +59,34 @@ void count_missed(pid_t tid) {
     spool::count(Loss::threads_missed);
 }
 
+uint64_t changed(uint64_t free, uint64_t first) { return ((free >> 32) + 1) << 32 | first; }
+
 Place& place_of(pid_t tid) { return g.places[static_cast<uint32_t>(tid) % kPlaces]; }
 
-// The number of a slot that is the caller's from now on; kMostThreads: there is none.
+// A slot that was given back, or else one that nobody had; kMostThreads: there is none. So no more
+// slots are ever touched than threads were there at once.
 uint32_t reserve() {
-    if (g.used.load(std::memory_order_relaxed) >= kMostThreads) return kMostThreads;
-    const uint32_t first = g.first_free.load(std::memory_order_relaxed);
-    for (uint32_t tried = 0; tried < kMostThreads; ++tried) {
-        const uint32_t index = (first + tried) % kMostThreads;
-        std::atomic<pid_t>& tid = g.slots[index].tid;
-        pid_t free = 0;
-        if (tid.load(std::memory_order_relaxed) != 0 ||
-            !tid.compare_exchange_strong(free, kReserved, std::memory_order_acq_rel))
-            continue;
-        g.used.fetch_add(1, std::memory_order_relaxed);
-        uint32_t expected = first;
-        g.first_free.compare_exchange_strong(expected, index + 1, std::memory_order_relaxed);
-        return index;
+    uint64_t top = g.free.load(std::memory_order_acquire);
+    while (const uint32_t one_more = static_cast<uint32_t>(top)) {
+        const uint64_t next = g.slots[one_more - 1].next_free.load(std::memory_order_relaxed);
+        if (g.free.compare_exchange_weak(top, changed(top, next), std::memory_order_acq_rel))
+            return one_more - 1;
     }
-    return kMostThreads;
+    uint32_t fresh = g.high_water.load(std::memory_order_relaxed);
+    while (fresh < kMostThreads &&
+           !g.high_water.compare_exchange_weak(fresh, fresh + 1, std::memory_order_acq_rel)) {
+    }
+    return fresh;
 }
 
 void release(Thread* thread, pid_t tid) {
-    const uint32_t index = slot_of(thread);
     thread->tid.store(0, std::memory_order_release);
     place_of(tid).count.fetch_sub(1, std::memory_order_release);
-    g.used.fetch_sub(1, std::memory_order_relaxed);
-    uint32_t first = g.first_free.load(std::memory_order_relaxed);
-    while (index < first &&
-           !g.first_free.compare_exchange_weak(first, index, std::memory_order_relaxed)) {
-    }
+    uint64_t top = g.free.load(std::memory_order_relaxed);
+    do {
+        thread->next_free.store(static_cast<uint32_t>(top), std::memory_order_relaxed);
+    } while (!g.free.compare_exchange_weak(top, changed(top, slot_of(thread) + 1),
+                                           std::memory_order_acq_rel));
 }
 
 }  // namespace
@@ -99,10 +99,7 @@ bool open() {
 Thread* add(pid_t tid, bool main, int64_t time_ns) {
     if (const uint32_t index = reserve(); index < kMostThreads) {
         Thread& thread = g.slots[index];
-        uint32_t high = g.high_water.load(std::memory_order_relaxed);
-        while (high < index + 1 &&
-               !g.high_water.compare_exchange_weak(high, index + 1, std::memory_order_release)) {
-        }
+        thread.tid.store(kReserved, std::memory_order_relaxed);
         // Released one by one: a thread that reads a new value here finds `tid` changed as well.
         const uint32_t id = g.next_id.fetch_add(1, std::memory_order_relaxed);
         thread.id.store(id, std::memory_order_release);
@@ -167,8 +164,7 @@ void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns) {
 void forget() {
     kernel::clear(g.slots, sizeof(Thread) * kMostThreads);
     kernel::clear(g.places, sizeof(Place) * kPlaces);
-    g.used.store(0);
-    g.first_free.store(0);
+    g.free.store(0);
     g.high_water.store(0);
     g.next_id.store(0);
     g.generation.fetch_add(1);
