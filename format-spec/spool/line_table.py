@@ -56,8 +56,8 @@ def _reduced(table: bytes, wanted: list[int]) -> bytes:
 def _located(table: bytes, last_unit: int) -> Iterator[tuple[int, int, int, int, int, int]]:
     """The entries with a location up to the one of ``last_unit``, and then a place behind all entries.
 
-    Each is its first unit, form, units, line step, and from where to where it stands in the table, without head and
-    line step: tuples, for there are tens of thousands while the end of a recording is waited for.
+    Tuples of its first unit, form, units and line step, and of where in the table the rest of it begins and ends.
+    There are tens of thousands of them while the end of a recording is waited for.
     Raises IndexError where the table is broken.
     """
     size = len(table)

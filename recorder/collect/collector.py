@@ -157,8 +157,8 @@ class Collector:
         spool = SpoolDirectory(self._spool_path)
         rotation = self._rotation = None if self._make_rotation is None else self._make_rotation()
         poll, looks = FIRST_POLL_S, 0
-        if self._at_once and self._rehearse is not None and not self._done.is_set():
-            self._rehearse(spool, self._done.is_set)
+        if self._at_once:
+            self._rehearse_end(spool)
         while not self._rest(poll if rotation is None else _until_due(rotation, poll)):
             # Where processes come and go, what they leave is not to heap up, and what they run is to be read before
             # they end: afterwards nothing tells what they were allowed to read.
@@ -167,8 +167,12 @@ class Collector:
             if rotation is not None:
                 self._rotate(rotation, spool, scout)
             looks += 1
-            if is_rehearsed_after(looks) and self._rehearse is not None and not self._done.is_set():
-                self._rehearse(spool, self._done.is_set)
+            if is_rehearsed_after(looks):
+                self._rehearse_end(spool)
+
+    def _rehearse_end(self, spool: SpoolDirectory) -> None:
+        if self._rehearse is not None and not self._done.is_set():
+            self._rehearse(spool, self._done.is_set)
 
     def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> bool:
         """Look once: read the sources of new code, make parts, trim what has ended. ``now`` is in seconds.
@@ -184,7 +188,7 @@ class Collector:
             for process in processes:
                 self._note_settled(process, now)
                 self._note_request(process)
-                if self._may_make_parts(now):
+                if self._may_make_parts and now >= self._parts_again:
                     self._try_parts(spool, process, now)
                 self._put_away(spool, process, scout)
         except FormatError:
@@ -244,12 +248,9 @@ class Collector:
             self._requests[process.prefix] = count
             self._rotation.ask_for_snapshot()
 
-    def _may_make_parts(self, now: float) -> bool:
-        return (
-            self._makes_parts
-            and now >= self._parts_again
-            and not (self._rotation is not None and self._rotation.unsettled)
-        )
+    @property
+    def _may_make_parts(self) -> bool:
+        return self._makes_parts and not (self._rotation is not None and self._rotation.unsettled)
 
     def _try_parts(self, spool: SpoolDirectory, process: SpoolProcess, now: float) -> None:
         """Make parts if there is room. Else the segments stay as they are: nothing is lost, they only take more."""
@@ -291,7 +292,7 @@ class Collector:
         from tachograph.format import FormatError, SpoolDirectory
 
         made = False
-        if not self._makes_parts or (self._rotation is not None and self._rotation.unsettled):
+        if not self._may_make_parts:
             return made
         spool = SpoolDirectory(self._spool_path)
         try:

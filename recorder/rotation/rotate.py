@@ -24,6 +24,7 @@ from tachograph.recorder.collect.finish import UnfinishedError, make_tables
 from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.output import MANIFEST, ROOM_AT_START, SEGMENT_SIZE, make_private
 from tachograph.recorder.collect.removal import discard_window, drop_window
+from tachograph.recorder.collect.room import free_bytes
 from tachograph.recorder.collect.table_writer import TableProcess
 from tachograph.recorder.problems import reason
 from tachograph.recorder.rotation.journal import JOURNAL, Journal, replace_counters, settle, was_published
@@ -281,8 +282,7 @@ class Rotation:
         return turned, gpu_before, gpu
 
     def _check_room(self, processes: int) -> None:
-        disk = os.statvfs(self._directory)
-        if disk.f_bavail * disk.f_frsize < ROOM_AT_START + 2 * SEGMENT_SIZE * processes:
+        if free_bytes(self._directory) < ROOM_AT_START + 2 * SEGMENT_SIZE * processes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _write(self, spool: ClosedSpool, closed: _Closed, sources: SourceStore, *, gpu: bool) -> None:
