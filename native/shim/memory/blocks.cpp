@@ -2,7 +2,7 @@
 
 #include "base/kernel.h"
 #include "base/mixing.h"
-#include "memory/numbers.h"
+#include "base/numbers.h"
 #include "memory/pending_blocks.h"
 #include "memory/thinning.h"
 #include "spool/layout.h"

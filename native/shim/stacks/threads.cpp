@@ -1,6 +1,7 @@
 #include "stacks/threads.h"
 
 #include "base/kernel.h"
+#include "base/numbers.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
@@ -27,11 +28,7 @@ struct Place {
 struct State {
     Thread* slots = nullptr;
     Place* places = nullptr;
-    // The slots that were given back, each with the next one: the number of the first, plus one,
-    // and above it how often this has changed, so that a thread that was held up takes no stale
-    // one.
-    std::atomic<uint64_t> free{0};
-    std::atomic<uint32_t> high_water{0};
+    Numbers<kMostThreads> numbers;  // of the slots
     std::atomic<uint32_t> next_id{0};
     std::atomic<uint32_t> generation{1};
     std::atomic<bool> any_missed{false};
@@ -59,34 +56,12 @@ void count_missed(pid_t tid) {
     spool::count(Loss::threads_missed);
 }
 
-uint64_t changed(uint64_t free, uint64_t first) { return ((free >> 32) + 1) << 32 | first; }
-
 Place& place_of(pid_t tid) { return g.places[static_cast<uint32_t>(tid) % kPlaces]; }
-
-// A slot that was given back, or else one that nobody had; kMostThreads: there is none. So no more
-// slots are ever touched than threads were there at once.
-uint32_t reserve() {
-    uint64_t top = g.free.load(std::memory_order_acquire);
-    while (const uint32_t one_more = static_cast<uint32_t>(top)) {
-        const uint64_t next = g.slots[one_more - 1].next_free.load(std::memory_order_relaxed);
-        if (g.free.compare_exchange_weak(top, changed(top, next), std::memory_order_acq_rel))
-            return one_more - 1;
-    }
-    uint32_t fresh = g.high_water.load(std::memory_order_relaxed);
-    while (fresh < kMostThreads &&
-           !g.high_water.compare_exchange_weak(fresh, fresh + 1, std::memory_order_acq_rel)) {
-    }
-    return fresh;
-}
 
 void release(Thread* thread, pid_t tid) {
     thread->tid.store(0, std::memory_order_release);
     place_of(tid).count.fetch_sub(1, std::memory_order_release);
-    uint64_t top = g.free.load(std::memory_order_relaxed);
-    do {
-        thread->next_free.store(static_cast<uint32_t>(top), std::memory_order_relaxed);
-    } while (!g.free.compare_exchange_weak(top, changed(top, slot_of(thread) + 1),
-                                           std::memory_order_acq_rel));
+    g.numbers.give(slot_of(thread));
 }
 
 }  // namespace
@@ -97,7 +72,7 @@ bool open() {
 }
 
 Thread* add(pid_t tid, bool main, int64_t time_ns) {
-    if (const uint32_t index = reserve(); index < kMostThreads) {
+    if (const uint32_t index = g.numbers.take(); index != g.numbers.kNoNumber) {
         Thread& thread = g.slots[index];
         thread.tid.store(kReserved, std::memory_order_relaxed);
         // Released one by one: a thread that reads a new value here finds `tid` changed as well.
@@ -164,8 +139,7 @@ void end(Thread* thread, pid_t tid, int64_t time_ns, int64_t cpu_ns) {
 void forget() {
     kernel::clear(g.slots, sizeof(Thread) * kMostThreads);
     kernel::clear(g.places, sizeof(Place) * kPlaces);
-    g.free.store(0);
-    g.high_water.store(0);
+    g.numbers.reset();
     g.next_id.store(0);
     g.generation.fetch_add(1);
     if (g.any_missed.exchange(false, std::memory_order_relaxed))
@@ -206,7 +180,7 @@ void write_name(uint32_t id, bool python, const char* name, size_t length) {
 }
 
 Thread* at(uint32_t index) { return &g.slots[index]; }
-uint32_t high_water() { return g.high_water.load(std::memory_order_acquire); }
+uint32_t high_water() { return g.numbers.used(); }
 
 bool any() {
     for (uint32_t index = 0; index < high_water(); ++index)

@@ -10,7 +10,6 @@ namespace tachograph::threads {
 
 struct Thread {
     std::atomic<pid_t> tid{0};  // 0 = the slot is free
-    std::atomic<uint32_t> next_free{0};
     // Filled before `tid`. The helper reads them while the slot may change hands: what it read
     // belongs to `tid` if that is still there afterwards.
     std::atomic<uint32_t> id{0};  // dense id in the recording
