@@ -36,7 +36,8 @@ def write_part(
     """Make a part of consecutive segments of one process; the caller removes the segments afterwards.
 
     Each segment is used up before the next one is asked for: of an iterator one is in memory at a time. The part
-    appears at once and whole, by a rename.
+    appears at once and whole, by a rename. ``ready`` is called when all that it will hold is made and nothing of it is
+    written yet; it may raise OSError, if there is no room for it.
 
     Errors:
         ValueError: the segments are not consecutive.

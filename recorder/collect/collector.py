@@ -269,10 +269,9 @@ class Collector:
             for sequence in process.segments
             if sequence < settled and not self._memory.holds(process.prefix, sequence)
         ]
-        while len(ready) >= SEGMENTS_PER_PART:
-            batch, ready = ready[:SEGMENTS_PER_PART], ready[SEGMENTS_PER_PART:]
-            if batch[-1] - batch[0] != SEGMENTS_PER_PART - 1:
-                return  # one is missing in between: the end counts it
+        for batch in _batches(ready):
+            if len(batch) < SEGMENTS_PER_PART:
+                return  # more will come, or one is missing in between: the end counts it
             self._wait_for_room()
             _make_part(spool, process, batch, self._wait_for_room)
             self._patience = PATIENCE_S
