@@ -199,19 +199,18 @@ class Evidence:
         common = usual([side.seen for side in (self._base, self._new) if side.runs > 1])
         base, new = _of_mean(self._base, self._new, common), _of_mean(self._new, self._base, common)
         base_part, new_part = np.square(self._factor) * base.variance, new.variance
-        added = np.square(self._drift) * (np.square(self._factor * self._base.mean) + np.square(self._new.mean))
+        # What a whole side may be off by. It is measured, but not by these rows: it takes no degrees of freedom.
+        base_off = np.square(self._drift * self._factor * self._base.mean)
+        new_off = np.square(self._drift * self._new.mean)
         with np.errstate(divide="ignore", invalid="ignore"):
             below = np.square(base_part) / base.freedom + np.square(new_part) / new.freedom
-            freedom = np.square(base_part + new_part + added) / below
+            freedom = np.square(base_part + base_off + new_part + new_off) / below
         if min(self._base.runs, self._new.runs) == 1:
             freedom = base.freedom  # both are from the same runs
-        # What a whole side may be off by. It is measured, but not by these rows: it takes no degrees of freedom.
-        base_part = base_part + np.square(self._drift * self._factor * self._base.mean)
-        new_part = new_part + np.square(self._drift * self._new.mean)
         least = np.minimum(base.freedom, new.freedom)
         # Rounded down to a tenth, so that quantiles are shared; fewer degrees only make intervals wider.
         freedom = np.floor(np.where(np.isnan(freedom), least, np.minimum(freedom, _NORMAL)) * 10) / 10
-        return base_part, new_part, np.maximum(freedom, least)
+        return base_part + base_off, new_part + new_off, np.maximum(freedom, least)
 
     def _of_rows(self, rows: NDArray[np.bool_]) -> Evidence:
         return Evidence(self._base.rows(rows), self._new.rows(rows), self._spread, self._factor, self._drift)

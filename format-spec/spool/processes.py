@@ -159,7 +159,8 @@ def losses_of_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
         control = row.process.control if row.process is not None else None
         if control is not None and control.stop_requested and _end_ns(row) is None:
             losses.append({"process": row.number, "loss": "processes_outlived", "count": 1})
-        if control is not None and control.behind:
+        # Without a control file the first copies were not even complete.
+        if control.behind if control is not None else row.process is not None:
             losses.append({"process": row.number, "loss": "ends_uncopied", "count": 1})
     return losses
 

@@ -6,12 +6,15 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Code = Literal["q", "Q", "I", "i", "B", "d"]
+Packed = Literal["q", "Q", "I", "i", "H", "B"]
+"""The type of a field of a record that is no row."""
+
 Referred = Literal["thread", "stack", "native_stack", "pc"]
 SIZES: Mapping[Code, int] = {"q": 8, "Q": 8, "I": 4, "i": 4, "B": 1, "d": 8}
 _ARROW = {"q": "int64", "Q": "uint64", "I": "uint32", "i": "int32", "B": "uint8", "d": "float64"}
@@ -31,6 +34,24 @@ class Shape:
     kept: tuple[int, ...]
     texts: tuple[tuple[int, str | int], ...] = ()
     array: bool = False
+
+    @cached_property
+    def places(self) -> tuple[tuple[Packed, int], ...]:
+        """The struct type of each value of the fixed fields, and its offset among them."""
+        found: list[tuple[Packed, int]] = []
+        offset = 0
+        times = ""
+        for code in self.fixed.format.lstrip("<"):
+            if code.isdigit():
+                times += code
+                continue
+            size = struct.calcsize(f"<{code}")
+            for _ in range(int(times or 1)):
+                if code != "x":
+                    found.append((cast("Packed", code), offset))
+                offset += size
+            times = ""
+        return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from .threads_table import ThreadIds
 
 FEW_ROWS = 16
+"""A column with fewer is gone through in Python: a call of Arrow takes longer."""
+
 FEW_KEYS = 1 << 12
+"""An ``IdMap`` with more keys has a place for each number, if they lie closely."""
+
 SPARSEST = 4
 """Places for each key of an ``IdMap``, at most."""
 

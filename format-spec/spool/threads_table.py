@@ -7,13 +7,14 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ..schema import Specification
 from .arrow_columns import column, numbers_of, scalar
 from .kernels import call, cast, index_in
-from .layout import THREAD_CARRIED, THREAD_END, THREAD_NAME, THREAD_ORIGIN, THREAD_START, NameSource
+from .layout import SHAPES, THREAD_CARRIED, THREAD_END, THREAD_NAME, THREAD_ORIGIN, THREAD_START, NameSource
 from .process_definitions import ProcessFacts
+from .row_kind import Packed
 from .thread_records import FIELDS, distinct, ids_of
 
 if TYPE_CHECKING:
@@ -22,20 +23,14 @@ if TYPE_CHECKING:
 MAIN = 1
 """Flag of a process's main thread."""
 
-_Code = Literal["H", "I", "i", "q", "Q"]
-_Field = tuple[_Code, int]
+_Field = tuple[Packed, int]
 """The type of a field, and its offset among the fixed fields of its record."""
 
-_TID: _Field = ("i", 4)
-_START_NS: _Field = ("q", 8)
-_FLAGS: _Field = ("I", 16)
-_END_NS: _Field = ("q", 8)
-_END_CPU_NS: _Field = ("q", 16)
-_CREATOR: _Field = ("I", 4)
-_START_ROUTINE: _Field = ("Q", 8)
-_EARLIER_NS: _Field = ("q", 8)
-_SOURCE: _Field = ("H", 4)
-_NAME_LENGTH: _Field = ("H", 6)
+_, _TID, _START_NS, _FLAGS = SHAPES[THREAD_START].places
+_, _END_NS, _END_CPU_NS = SHAPES[THREAD_END].places
+_, _CREATOR, _START_ROUTINE = SHAPES[THREAD_ORIGIN].places
+_, _EARLIER_NS = SHAPES[THREAD_CARRIED].places
+_, _SOURCE, _NAME_LENGTH = SHAPES[THREAD_NAME].places
 
 _FEW_THREADS = 16
 _THREAD, _PROCESS = 0xFFFFFFFF, 0xFFFFFFFF << 32
@@ -248,6 +243,6 @@ def _field(records: bytes, size: int, field: _Field) -> array[int]:
     return values
 
 
-def _numbers(values: pa.Array, code: _Code) -> memoryview:
+def _numbers(values: pa.Array, code: Packed) -> memoryview:
     """What an Arrow array of numbers without null holds."""
     return memoryview(values.buffers()[1] or b"").cast(code)[values.offset : values.offset + len(values)]

@@ -288,6 +288,7 @@ def test_missing_and_unreadable_segments_are_counted(tmp_path: Path) -> None:
 
 
 def test_without_a_control_file(tmp_path: Path) -> None:
+    """It is read, and said that the process may have written more."""
     segment = SegmentBuilder(0)
     segment.thread_start(0, 1, 5, main=True)
     segment.cpu(10)
@@ -297,7 +298,7 @@ def test_without_a_control_file(tmp_path: Path) -> None:
     result = assembled(tmp_path)
     process = rows(result, "processes")[0]
     assert (process["pid"], process["start_ns"], process["parent_pid"]) == (4242, 1_000_000_000, None)
-    assert result.quality == []
+    assert result.quality == [{"process": 0, "loss": "ends_uncopied", "count": 1}]
     assert result.ended_ns == 10
 
 

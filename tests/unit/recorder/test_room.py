@@ -12,7 +12,7 @@ import pytest
 from tachograph.recorder.collect import room as room_module
 from tachograph.recorder.collect.room import LEAST, OF_PLAIN, SpoolRoom, bytes_of_tables
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="blocks of files")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's holes in files")
 
 MIB = 1 << 20
 
