@@ -4,7 +4,7 @@
     python benchmarks/fleet.py --sizes 10000 --workers 2 --repeat 24   # a quarter of an hour; 10 GB, then removed
     python benchmarks/fleet.py --sizes 1000 --workers 2 --replicate 10000   # questions on 10,000, without the reading
 
-The recordings are made from real ones, which are recorded first: each has other samples (a part of them is left out by
+The recordings are made from a real one, which is recorded first: each has other samples (a part of them is left out by
 chance), another host, day and version; a function becomes slower with a version. Tables that are the same are links.
 With ``--repeat 24`` a recording has 24 times as many samples and waits, and about 1 MB. With ``--replicate 10000`` the
 questions are asked as well of an index of so many recordings whose sums are those of others. Each step runs
@@ -15,7 +15,6 @@ the command's.
 import importlib
 import json
 import os
-import random
 import resource
 import shutil
 import subprocess
@@ -24,7 +23,10 @@ import tempfile
 import time
 import uuid
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -93,11 +95,11 @@ def main(sizes: str, workers: str, dask: str, repeat: int, replicate: int, outpu
     output.mkdir(parents=True, exist_ok=True)
     steps: list[Step] = []
     with tempfile.TemporaryDirectory(prefix="tachograph-fleet-") as folder:
-        originals = record(Path(folder))
+        original = record(Path(folder))
         counts = [int(size) for size in sizes.split(",")]
         for size in counts:
             fleet = Path(folder) / f"fleet-{size}"
-            make(originals, fleet, size, repeat)
+            make(original, fleet, size, repeat)
             each = sum(path.stat().st_size for path in (fleet / "day-00" / "run-000000.tacho").iterdir())
             print(f"{size:,} recordings of about {each / 1e3:,.0f} KB", flush=True)
             for count in map(int, filter(None, dask.split(","))):
@@ -118,51 +120,46 @@ def main(sizes: str, workers: str, dask: str, repeat: int, replicate: int, outpu
     (output / "fleet.json").write_text(json.dumps([asdict(step) for step in steps], indent=1), encoding="utf-8")
 
 
-def record(folder: Path) -> list[Path]:
-    """Two real recordings: with memory and without."""
-    made = []
-    for name, options in (("full", []), ("cpu", ["--cpu-only"])):
-        path = folder / f"{name}.tacho"
-        command = [sys.executable, "-m", "tachograph", "record", "--quiet", *options, "--output", str(path)]
-        subprocess.run([*command, str(EXAMPLE)], check=True, cwd=folder, stdout=subprocess.DEVNULL)
-        made.append(path)
-    return made[:1]  # those with and without memory are not asked together
+def record(folder: Path) -> Path:
+    """A real recording, with memory."""
+    path = folder / "full.tacho"
+    command = [sys.executable, "-m", "tachograph", "record", "--quiet", "--output", str(path), str(EXAMPLE)]
+    subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
+    return path
 
 
-def make(originals: list[Path], fleet: Path, count: int, repeat: int = 1) -> None:
-    """Writes ``count`` recordings."""
-    fleet.mkdir()
-    tables = {
-        (path, name): pq.read_table(path / f"{name}.parquet")
-        for path in originals
-        for name in TABLES
-        if (path / f"{name}.parquet").exists()
+def make(original: Path, fleet: Path, count: int, repeat: int = 1) -> None:
+    """Writes ``count`` recordings, on all processors."""
+    tables = {name: pq.read_table(path) for name in TABLES if (path := original / f"{name}.parquet").exists()}
+    with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
+        work = partial(_make_one, original, tables, fleet, count, repeat)
+        for _ in pool.map(work, range(count), chunksize=10):
+            pass
+
+
+def _make_one(original: Path, tables: dict[str, pa.Table], fleet: Path, count: int, repeat: int, number: int) -> None:
+    chance = np.random.default_rng((20_261_123, number))
+    target = fleet / f"day-{number % 30:02}" / f"run-{number:06}.tacho"
+    target.mkdir(parents=True)
+    manifest = json.loads((original / "manifest.json").read_text(encoding="utf-8"))
+    version = VERSIONS[number * len(VERSIONS) // count]
+    for path in original.glob("*.parquet"):
+        table = tables.get(path.stem)
+        if table is None:
+            os.link(path, target / path.name)
+            continue
+        slower = 1.5 if version == VERSIONS[-1] and path.stem == "cpu" else 1.0
+        times = 1 if path.stem == "allocations" else repeat  # blocks are told apart by their numbers
+        kept = pa.concat_tables([later(varied(table, chance, slower), turn, times) for turn in range(times)])
+        pq.write_table(kept, target / path.name, compression="zstd")
+        manifest["tables"][path.stem] = {"rows": kept.num_rows, "bytes": (target / path.name).stat().st_size}
+    manifest |= {
+        "uuid": str(uuid.UUID(bytes=chance.bytes(16))),
+        "host": f"web-{number % HOSTS}",
+        "created_utc": f"2026-11-{1 + number * 28 // count:02}T{number % 24:02}:00:00+00:00",
+        "labels": {"version": version, "service.name": f"shop-{number % 3}"},
     }
-    chance = np.random.default_rng(20_261_123)
-    pick = random.Random(20_261_123)
-    for number in range(count):
-        original = pick.choice(originals)
-        target = fleet / f"day-{number % 30:02}" / f"run-{number:06}.tacho"
-        target.mkdir(parents=True)
-        manifest = json.loads((original / "manifest.json").read_text(encoding="utf-8"))
-        version = VERSIONS[number * len(VERSIONS) // count]
-        for path in original.glob("*.parquet"):
-            table = tables.get((original, path.stem))
-            if table is None:
-                os.link(path, target / path.name)
-                continue
-            slower = 1.5 if version == VERSIONS[-1] and path.stem == "cpu" else 1.0
-            times = 1 if path.stem == "allocations" else repeat  # blocks are told apart by their numbers
-            kept = pa.concat_tables([later(varied(table, chance, slower), turn, times) for turn in range(times)])
-            pq.write_table(kept, target / path.name, compression="zstd")
-            manifest["tables"][path.stem] = {"rows": kept.num_rows, "bytes": (target / path.name).stat().st_size}
-        manifest |= {
-            "uuid": str(uuid.UUID(int=pick.getrandbits(128))),
-            "host": f"web-{number % HOSTS}",
-            "created_utc": f"2026-11-{1 + number * 28 // count:02}T{number % 24:02}:00:00+00:00",
-            "labels": {"version": version, "service.name": f"shop-{number % 3}"},
-        }
-        (target / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (target / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def varied(table: pa.Table, chance: np.random.Generator, slower: float) -> pa.Table:

@@ -218,6 +218,8 @@ class Evidence:
     def _single_p(self) -> _Array:
         """Finds the quantile at which the interval just reaches 0."""
         difference = self.difference
+        if not difference.size:
+            return difference
         squared, factor = np.square(difference), np.square(self._factor)
         # Where there is more, the new side's arm down and the base's arm up are in the way.
         towards = np.where(difference > 0, 1, -1)

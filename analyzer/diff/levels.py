@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,12 +132,12 @@ def level_of(rows: Rows, alpha: float, judging: Judging) -> Level:
         parts.append(values)
         families.append({"metric": tested.metric.name, **family})
     release_unused()
-    columns = ["row", "metric", *VALUES, "verdict"]
-    values = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    # One table of all: to make one for each metric takes longer than to judge them.
+    columns = {name: [part[name] for part in parts] for name in ("row", "metric", *VALUES, "verdict")}
     return Level(
         rows.name,
         rows.places,
-        values[columns],
+        pd.DataFrame({name: np.concatenate(each) if each else [] for name, each in columns.items()}),
         pd.DataFrame(families, columns=["metric", "compared", "alpha", "verdicts"]),
         partial(_evidence, rows.amounts, judging),
     )
@@ -161,7 +162,9 @@ def _matters_of_calls(base: Amounts, new: Amounts, smallest: float) -> NDArray[n
     return np.asarray(np.abs(new.mean - base.mean) >= 5 * smallest * np.fmax(base.mean, new.mean), np.bool_)
 
 
-def _values(tested: Tested, alpha: float, judging: Judging, least: int) -> tuple[pd.DataFrame, dict[str, float]]:
+def _values(
+    tested: Tested, alpha: float, judging: Judging, least: int
+) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
     metric, p = tested.metric, tested.p
     interval, change = tested.evidence.interval(alpha), tested.evidence.relative(alpha)
     whole = judging.wholes.get(metric.name.removeprefix("total_"))
@@ -173,23 +176,21 @@ def _values(tested: Tested, alpha: float, judging: Judging, least: int) -> tuple
         matters = _matters(tested.base, tested.new, whole, judging.smallest)
     certain = (p <= alpha) & matters & (np.abs(tested.evidence.difference) >= least)
     verdict = np.where(certain, np.where(interval.value > 0, metric.more, metric.less), NO_EVIDENCE)
-    frame = pd.DataFrame(
-        {
-            "row": np.flatnonzero(tested.used),
-            "metric": metric.name,
-            "base": tested.base.mean,
-            "new": tested.new.mean,
-            "difference": interval.value,
-            "low": interval.low,
-            "high": interval.high,
-            "change": change.value,
-            "change_low": change.low,
-            "change_high": change.high,
-            "p": p,
-            "verdict": np.where(np.isnan(interval.value) | tested.unfollowed, UNKNOWN, verdict),
-        }
-    )
-    return frame, {"compared": int((~np.isnan(p)).sum()), "alpha": alpha, "verdicts": int(certain.sum())}
+    values = {
+        "row": np.flatnonzero(tested.used),
+        "metric": np.full(p.shape, metric.name, object),
+        "base": tested.base.mean,
+        "new": tested.new.mean,
+        "difference": interval.value,
+        "low": interval.low,
+        "high": interval.high,
+        "change": change.value,
+        "change_low": change.low,
+        "change_high": change.high,
+        "p": p,
+        "verdict": np.where(np.isnan(interval.value) | tested.unfollowed, UNKNOWN, verdict).astype(object),
+    }
+    return values, {"compared": int((~np.isnan(p)).sum()), "alpha": alpha, "verdicts": int(certain.sum())}
 
 
 def _enough(base: Amounts, new: Amounts) -> NDArray[np.bool_]:

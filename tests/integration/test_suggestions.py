@@ -15,17 +15,15 @@ pytestmark = pytest.mark.native
 FOUND = support.PROGRAMS / "suggestions" / "found.py"
 
 GROUPS = (
-    (
-        *("apply_rows", "iterrows", "chained_indexing", "frame_grown"),
-        *("array_grown", "mixed_precision", "converted"),
-    ),
+    ("apply_rows", "iterrows", "chained_indexing", "frame_grown"),
+    ("array_grown", "mixed_precision", "converted"),
     ("element_by_element", "text_grown", "bytes_grown", "in_list", "cut_from_front"),
     ("pattern_in_loop", "pattern_compiled_again", "bytes_of_slice"),
     ("collector",),
     ("python_threads",),
     ("held_lock",),
 )
-"""Functions of the program that run in one process: so few that each has enough of its time."""
+"""Functions of the program that run in one process: so few that each has enough of its time, imports included."""
 
 RULES = {
     "apply_rows": "apply-rows",
