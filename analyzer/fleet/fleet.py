@@ -17,7 +17,8 @@ from ..recording.opened import Watcher
 from ..recording.text import printable
 from ..samples.scope import PROJECT
 from .extras import require_for
-from .index import Index
+from .index import Index, beside
+from .local_listing import KnownFolder, keep_known, read_known
 from .questions.compare import compare
 from .questions.flame import MAX_NODES, flame
 from .questions.health import health
@@ -266,12 +267,17 @@ def open(  # noqa: A001  # fleet.open reads as it should
     store = Store(url, storage_options)
     if watcher is not None:
         watcher.step("listing recordings")
-    found = store.recordings()
-    made = Index(store, Question(scope=scope), None if index is None else Store(index, storage_options))
+    home = beside(store) if index is None else Store(index, storage_options)
+    remembered = Path(home.root) if store.local and home.local else None
+    known = read_known(remembered)
+    found = store.recordings(known)
+    made = Index(store, Question(scope=scope), home)
     failures = made.update(found, cluster=cluster, workers=workers, watcher=watcher)
     rows = made.recordings(found)
     told = [(row.path, row.error) for row in rows[rows["error"].notna()].itertuples()]
     good = rows[rows["error"].isna()]
+    if remembered is not None:
+        _remember(remembered, found, known, set(good["recording"]))
     copies = good[good.duplicated("uuid", keep="first")]
     firsts = good.drop_duplicates("uuid").set_index("uuid")["path"]
     told += [(row.path, f"it is a copy of {firsts[row.uuid]}") for row in copies.itertuples()]
@@ -279,3 +285,14 @@ def open(  # noqa: A001  # fleet.open reads as it should
     left_out = pd.DataFrame(sorted(told), columns=["path", "reason"])
     good = good.drop(copies.index).reset_index(drop=True)
     return Fleet(url, made, with_labels(good), left_out, store, found)
+
+
+def _remember(folder: Path, found: Sequence[Found], known: Mapping[str, KnownFolder], good: set[int]) -> None:
+    """For the next listing: what was read without fault, and can be known again. Another may yet be completed."""
+    kept = {
+        each.path: KnownFolder(each.stamp, each.size, each.fingerprint)
+        for each in found
+        if each.stamp is not None and each.key in good
+    }
+    if kept != known:
+        keep_known(folder, kept)

@@ -31,7 +31,8 @@ from ..recording.opened import Watcher
 from ..recording.text import printable
 from .engine import Task, run
 from .index_tables import SCHEMAS, VERSION
-from .store import INDEX_FOLDER, Found, Store, StoreError
+from .local_listing import INDEX_FOLDER
+from .store import Found, Store, StoreError
 
 CATALOGUE = "index.json"
 BATCH = 64
@@ -52,11 +53,10 @@ class Parts:
 
 
 class Index:
-    """The index of a store for one question."""
+    """The index of a store for one question; it lies in the store ``home``."""
 
-    def __init__(self, store: Store, question: Question, home: Store | None = None) -> None:
-        self._store, self.question = store, question
-        self._home = home or Store(store.below(INDEX_FOLDER) if store.local else _beside(store), store.options)
+    def __init__(self, store: Store, question: Question, home: Store) -> None:
+        self._store, self.question, self._home = store, question, home
         told = json.dumps({"version": VERSION, **asdict(question)}, sort_keys=True, default=str)
         self._folder = hashlib.sha256(told.encode()).hexdigest()[:16]
         self._parts = self._read_catalogue()
@@ -240,5 +240,7 @@ def _parquet(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _beside(store: Store) -> str:
-    return f"{store.url.rstrip('/')}/{INDEX_FOLDER}"
+def beside(store: Store) -> Store:
+    """Where the index of a store is if nothing else is said."""
+    url = store.below(INDEX_FOLDER) if store.local else f"{store.url.rstrip('/')}/{INDEX_FOLDER}"
+    return Store(url, store.options)

@@ -19,10 +19,7 @@ from tachograph.format import FormatError
 from tachograph.format.atomic import UNFINISHED, unfinished
 
 from ..recording.text import printable
-
-MANIFEST = "manifest.json"
-INDEX_FOLDER = ".tachograph"
-"""Folder beside the recordings that holds what was summed up of them."""
+from .local_listing import MANIFEST, Files, Folder, KnownFolder, Stamp, folders_below, is_hidden
 
 TRIES, PAUSE_S = 6, 0.05
 """How often a request is made that fails, and the first pause between two; each next one is twice as long."""
@@ -37,9 +34,6 @@ ERRORS = {
     "google.auth.exceptions": ("GoogleAuthError",),
 }
 """Errors of stores' modules that are no OSError: of connections, and of keys that are missing."""
-
-Files = dict[str, tuple[int, object]]
-"""Files of a folder by name: their sizes, and what another content would change."""
 
 T = TypeVar("T")
 
@@ -59,18 +53,17 @@ class StoreError(Exception):
 
 @dataclass(frozen=True)
 class Found:
-    """A recording that lies in a store. ``path`` is below the store's root, ``members`` are its files by name."""
+    """A recording that lies in a store. ``path`` is below the store's root, ``members`` are the names of its files."""
 
     path: str
-    members: Mapping[str, int]
-    """Sizes in bytes; of an archive only its own, under its own name."""
+    size: int
+    """Bytes of all files."""
     fingerprint: str
     """Changes when a file of the recording does."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return sum(self.members.values())
+    members: tuple[str, ...] | None = None
+    """None: they were not looked at, for the folder is as it was."""
+    stamp: Stamp | None = None
+    """What the folder can be known by the next time, if it can."""
 
     @property
     def key(self) -> int:
@@ -120,44 +113,46 @@ class Store:
             pause *= 2
         raise AssertionError("the last try returns or raises")
 
-    def recordings(self) -> list[Found]:
+    def recordings(self, known: Mapping[str, KnownFolder] | None = None) -> list[Found]:
         """All recordings below the root, by path; folders that look like one and have no manifest yet are among them.
+
+        Folders of this machine that are as they were ``known`` are not looked through.
 
         Errors:
             FormatError: there is no such folder, or the store does not answer.
         """
         try:
-            listed = self.retried("cannot list", self._listed)
+            listed = self.retried("cannot list", lambda: self._listed(known or {}))
         except (StoreError, FileNotFoundError) as error:
             raise FormatError(f"{printable(self.url, 200)}: {error}") from None
         if not listed and not self._is_there():
             raise FormatError(f"there is no folder {printable(self.url, 200)}")
-        if sum(map(len, listed.values())) > MAX_FILES:
+        if sum(len(each.files) for each in listed) > MAX_FILES:
             raise FormatError(f"{printable(self.url, 200)} has more than {MAX_FILES:,} files: name a folder of it")
         found = []
-        for folder, members in listed.items():
-            archives = [name for name in members if name.endswith(".tacho.zip")]
-            found += [_found(posixpath.join(folder, name), {name: members.pop(name)}) for name in archives]
-            if MANIFEST in members or (members and folder.endswith(".tacho")):
-                found.append(_found(folder, members))
+        for each in listed:
+            if each.known is not None:
+                found.append(Found(each.path, each.known.bytes, each.known.fingerprint, stamp=each.stamp))
+                continue
+            archives = [name for name in each.files if name.endswith(".tacho.zip")]
+            found += [_found(posixpath.join(each.path, name), {name: each.files.pop(name)}) for name in archives]
+            if MANIFEST in each.files or (each.files and each.path.endswith(".tacho")):
+                found.append(_found(each.path, each.files, None if archives else each.stamp))
         return sorted(found, key=lambda each: each.path)
 
-    def _listed(self) -> dict[str, Files]:
-        """The files below the root by folder and name.
-
-        Those of an index, and of recordings that are not whole yet, are left out.
-        """
+    def _listed(self, known: Mapping[str, KnownFolder]) -> list[Folder]:
+        """The folders below the root, but for indexes and recordings that are not whole yet."""
         if self.local:
-            return dict(_files_below(self.root or "/"))
+            return list(folders_below(self.root or "/", known))
         folders: dict[str, Files] = defaultdict(dict)
         for full, told in self.fs.find(self.root, detail=True).items():
             folder, _, name = full.removeprefix(self.root).lstrip("/").rpartition("/")
             folders[folder][name] = int(told.get("size") or 0), _changed(told)
-        return {
-            folder: {name: told for name, told in members.items() if not name.startswith(UNFINISHED)}
+        return [
+            Folder(folder, {name: told for name, told in members.items() if not name.startswith(UNFINISHED)})
             for folder, members in folders.items()
-            if not any(map(_is_hidden, folder.split("/")))
-        }
+            if not any(map(is_hidden, folder.split("/")))
+        ]
 
     def _is_there(self) -> bool:
         try:
@@ -200,7 +195,8 @@ class Store:
             self._get(self.below(found.path), target)
             return
         target.mkdir(mode=0o700, exist_ok=True)
-        for member in found.members:
+        members = os.listdir(self.below(found.path)) if found.members is None else found.members
+        for member in members:
             if "/" not in member and member not in (".", ".."):
                 self._get(self.below(found.path, member), target / member)
 
@@ -211,39 +207,10 @@ class Store:
             raise StoreError(f"{posixpath.basename(path)} has gone") from None
 
 
-def _files_below(root: str) -> Iterator[tuple[str, Files]]:
-    """What ``Store._listed`` has of a folder of this machine; fsspec takes five times as long."""
-    waiting = [(root, "")]
-    while waiting:
-        folder, path = waiting.pop()
-        try:
-            entries = list(os.scandir(folder))
-        except OSError:
-            continue  # it may not be read, or has gone
-        files: Files = {}
-        for entry in entries:
-            name = entry.name
-            try:
-                if entry.is_dir(follow_symlinks=False):  # below a link there may be no end
-                    if not _is_hidden(name):
-                        waiting.append((entry.path, f"{path}/{name}" if path else name))
-                elif entry.is_file() and not name.startswith(UNFINISHED):
-                    status = entry.stat()
-                    files[name] = status.st_size, status.st_mtime or None
-            except OSError:
-                continue  # it has gone
-        yield path, files
-
-
-def _is_hidden(folder: str) -> bool:
-    """Whether a folder is an index, or a recording that is not whole yet."""
-    return folder == INDEX_FOLDER or folder.startswith(UNFINISHED)
-
-
-def _found(path: str, members: Files) -> Found:
-    stamps = [f"{name}:{size}:{changed}" for name, (size, changed) in sorted(members.items())]
-    sizes = {name: size for name, (size, _) in members.items()}
-    return Found(path, sizes, f"{key_of(*stamps) & (1 << 64) - 1:016x}")
+def _found(path: str, files: Files, stamp: Stamp | None = None) -> Found:
+    stamps = [f"{name}:{size}:{changed}" for name, (size, changed) in sorted(files.items())]
+    size = sum(size for size, _ in files.values())
+    return Found(path, size, f"{key_of(*stamps) & (1 << 64) - 1:016x}", tuple(sorted(files)), stamp)
 
 
 def _changed(told: Mapping[str, Any]) -> object:
