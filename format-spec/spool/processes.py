@@ -159,10 +159,18 @@ def losses_of_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
         control = row.process.control if row.process is not None else None
         if control is not None and control.stop_requested and _end_ns(row) is None:
             losses.append({"process": row.number, "loss": "processes_outlived", "count": 1})
-        # Without a control file the first copies were not even complete.
-        if control.behind if control is not None else row.process is not None:
+        if _is_behind(row.process):
             losses.append({"process": row.number, "loss": "ends_uncopied", "count": 1})
     return losses
+
+
+def _is_behind(process: SpoolProcess | None) -> bool:
+    """Whether what the process wrote last may be missing; without a control file its first copies were not complete."""
+    if process is None:
+        return False
+    if process.control is not None:
+        return process.control.behind
+    return bool(process.segments or process.parts)
 
 
 def _recorded_how(facts: ProcessFacts | None) -> str:
