@@ -40,7 +40,7 @@ def order(array):
 
 array, end = np.random.default_rng(1).random(200_000), time.process_time() + 2.0
 while time.process_time() < end:
-    apply(array[:9000])
+    apply(array[:4000])
     order(array)
 """
 

@@ -41,8 +41,8 @@ def check_native(found: support.Times) -> None:
 
 
 def check_time(run: support.Run, reported_s: float, true_ns: int) -> None:
-    """An absolute time within 1 %, and the two ends of a stretch of work that lie between samples."""
-    assert reported_s == pytest.approx(true_ns / 1e9, rel=0.01, abs=run.gap_s)
+    """An absolute time within 1 %, and what the ends of a stretch of work have that lie between samples."""
+    assert abs(reported_s - true_ns / 1e9) <= 0.01 * true_ns / 1e9 + run.gap_s
 
 
 # ------------------------------------------------------------------ pure Python
