@@ -41,6 +41,8 @@ IMPORTED = (
 """What the server imports. What is missing here is only slower."""
 
 _REQUEST_BYTES = 1 << 20
+_START_S = 120.0
+"""How long it takes at most until the server answers: on a busy machine its imports take seconds."""
 
 
 class WarmCommand:
@@ -60,12 +62,14 @@ class WarmCommand:
         with self._lock, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             here = self._started()
             socket.send_fds(here, [request], [output.fileno(), errors.fileno()])
-            here.settimeout(timeout)
+            here.settimeout(_START_S)
             pid = int.from_bytes(here.recv(8), "little")
+            here.settimeout(timeout)
             try:
                 status = int.from_bytes(here.recv(8), "little", signed=True)
             except TimeoutError:
                 os.kill(pid, signal.SIGKILL)
+                here.settimeout(_START_S)
                 here.recv(8)
                 raise subprocess.TimeoutExpired(list(arguments), timeout) from None
             output.seek(0)
