@@ -63,14 +63,14 @@ class WarmCommand:
             here = self._started()
             socket.send_fds(here, [request], [output.fileno(), errors.fileno()])
             here.settimeout(_START_S)
-            pid = int.from_bytes(here.recv(8), "little")
+            pid = _answer(here)
             here.settimeout(timeout)
             try:
-                status = int.from_bytes(here.recv(8), "little", signed=True)
+                status = _answer(here)
             except TimeoutError:
                 os.kill(pid, signal.SIGKILL)
                 here.settimeout(_START_S)
-                here.recv(8)
+                _answer(here)
                 raise subprocess.TimeoutExpired(list(arguments), timeout) from None
             output.seek(0)
             errors.seek(0)
@@ -86,6 +86,13 @@ class WarmCommand:
                 env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
                 self._server = subprocess.Popen(command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, env=env)
         return self._here
+
+
+def _answer(here: socket.socket) -> int:
+    data = here.recv(8)
+    if not data:
+        raise ConnectionError("the server of warm commands is gone")
+    return int.from_bytes(data, "little", signed=True)
 
 
 def serve(there: socket.socket) -> None:
@@ -104,13 +111,13 @@ def serve(there: socket.socket) -> None:
             _become_command(json.loads(request), descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-        there.send(pid.to_bytes(8, "little"))
+        there.send(pid.to_bytes(8, "little", signed=True))
         _, status = os.waitpid(pid, 0)
         with contextlib.suppress(BrokenPipeError):
             there.send(os.waitstatus_to_exitcode(status).to_bytes(8, "little", signed=True))
 
 
-def _become_command(request: "dict[str, object]", descriptors: Sequence[int]) -> NoReturn:
+def _become_command(request: dict[str, object], descriptors: Sequence[int]) -> NoReturn:
     for number, descriptor in enumerate(descriptors, 1):
         os.dup2(descriptor, number)
         os.close(descriptor)
