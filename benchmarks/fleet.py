@@ -1,14 +1,14 @@
 """What a fleet costs: indexing 100 to 10,000 recordings, and questions on the index.
 
     python benchmarks/fleet.py                                # 100 and 1,000 recordings: a few minutes
-    python benchmarks/fleet.py --sizes 10000 --workers 2 --repeat 24   # a quarter of an hour; 10 GB, then removed
+    python benchmarks/fleet.py --sizes 10000 --workers 2 --repeat 40   # a quarter of an hour; 7 GB, then removed
     python benchmarks/fleet.py --sizes 1000 --workers 2 --replicate 10000   # questions on 10,000, without the reading
 
 The recordings are made from a real one, which is recorded first: each has other samples (a part of them is left out by
 chance), another host, day and version; a function becomes slower with a version. Tables that are the same are links.
-With ``--repeat 24`` a recording has 24 times as many samples and waits, and about 1 MB. With ``--replicate 10000`` the
-questions are asked as well of an index of so many recordings whose sums are those of others. Each step runs
-in a process of its own, whose times and memory are told; Dask's workers run already, and their CPU time is counted with
+With ``--repeat 40`` a recording has 40 times as many samples and waits, and about 0.7 MB. With ``--replicate 10000``
+the questions are asked as well of an index of so many recordings whose sums are those of others. Each step runs in a
+process of its own, whose times and memory are told; Dask's workers run already, and their CPU time is counted with
 the command's.
 """
 

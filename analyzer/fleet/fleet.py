@@ -269,7 +269,7 @@ def open(  # noqa: A001  # fleet.open reads as it should
         watcher.step("listing recordings")
     home = beside(store) if index is None else Store(index, storage_options)
     remembered = Path(home.root) if store.local and home.local else None
-    known = read_known(remembered)
+    known = {} if remembered is None else read_known(remembered)
     found = store.recordings(known)
     made = Index(store, Question(scope=scope), home)
     failures = made.update(found, cluster=cluster, workers=workers, watcher=watcher)

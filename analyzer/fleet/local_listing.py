@@ -9,11 +9,12 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tachograph.format.atomic import UNFINISHED
+from tachograph.format.atomic import UNFINISHED, ReplacingFile
 
 MANIFEST = "manifest.json"
 INDEX_FOLDER = ".tachograph"
@@ -81,7 +82,7 @@ def folders_below(root: str, known: Mapping[str, KnownFolder]) -> Iterator[Folde
         except OSError:
             continue  # it may not be read, or has gone
         files: Files = {}
-        youngest_ns, leaf = folder_ns, True
+        youngest_ns, leaf, stamp = folder_ns, True, None
         for entry in entries:
             name = entry.name
             try:
@@ -93,10 +94,12 @@ def folders_below(root: str, known: Mapping[str, KnownFolder]) -> Iterator[Folde
                     status = entry.stat()
                     files[name] = status.st_size, status.st_mtime or None
                     youngest_ns = max(youngest_ns, status.st_mtime_ns)
+                    if name == MANIFEST:
+                        stamp = Stamp(folder_ns, status.st_mtime_ns, status.st_size)
             except OSError:
                 continue  # it has gone
-        settled = leaf and MANIFEST in files and youngest_ns < now_ns - SETTLED_NS
-        yield Folder(path, files, _stamp(folder, folder_ns) if settled else None)
+        settled = leaf and youngest_ns < now_ns - SETTLED_NS
+        yield Folder(path, files, stamp if settled else None)
 
 
 def is_hidden(folder: str) -> bool:
@@ -104,19 +107,16 @@ def is_hidden(folder: str) -> bool:
     return folder == INDEX_FOLDER or folder.startswith(UNFINISHED)
 
 
-def _stamp(folder: str, folder_ns: int | None = None) -> Stamp | None:
+def _stamp(folder: str) -> Stamp | None:
     try:
         manifest = os.stat(f"{folder}/{MANIFEST}")
-        folder_ns = os.stat(folder).st_mtime_ns if folder_ns is None else folder_ns
-        return Stamp(folder_ns, manifest.st_mtime_ns, manifest.st_size)
+        return Stamp(os.stat(folder).st_mtime_ns, manifest.st_mtime_ns, manifest.st_size)
     except OSError:
         return None
 
 
-def read_known(folder: Path | None) -> dict[str, KnownFolder]:
+def read_known(folder: Path) -> dict[str, KnownFolder]:
     """What ``keep_known`` left in the folder of the index; nothing if it is not there, or not as it should be."""
-    if folder is None:
-        return {}
     path = folder / NAME
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -128,17 +128,12 @@ def read_known(folder: Path | None) -> dict[str, KnownFolder]:
             str(name): KnownFolder(Stamp(int(one), int(two), int(three)), int(size), str(fingerprint))
             for name, (one, two, three, size, fingerprint) in document["folders"].items()
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
 
 
 def keep_known(folder: Path, known: Mapping[str, KnownFolder]) -> None:
     """Keep for the next time which recordings are known. Where that cannot be written, all is looked through again."""
     folders = {path: (*each.stamp, each.bytes, each.fingerprint) for path, each in known.items()}
-    path = folder / NAME
-    unfinished = path.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        unfinished.write_text(json.dumps({"version": VERSION, "folders": folders}), encoding="utf-8")
-        unfinished.replace(path)
-    except OSError:
-        unfinished.unlink(missing_ok=True)
+    with suppress(OSError), ReplacingFile(folder / NAME) as file:
+        file.stream.write(json.dumps({"version": VERSION, "folders": folders}).encode())

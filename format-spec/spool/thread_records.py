@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from struct import Struct
 
 from .arrow_columns import numbers_of
 from .kernels import call
@@ -17,8 +16,6 @@ FIELDS = {kind: SHAPES[kind].fixed for kind in (THREAD_START, THREAD_NAME, THREA
 KNOWN_BEHIND = (THREAD_START, THREAD_NAME, THREAD_ORIGIN)
 """The kinds that count also where they lie behind the end of a window."""
 
-_NAME_LENGTH_AT = 8 + SHAPES[THREAD_NAME].places[-1][1]
-_NAME_LENGTH = Struct("<H")
 _NAME_END = 8 + FIELDS[THREAD_NAME].size
 _FEWEST_MENTIONED = 1 << 16
 
@@ -103,7 +100,7 @@ class ThreadRecords:
             if records is None or length < ends[kind]:
                 continue
             if kind == THREAD_NAME:
-                (text,) = _NAME_LENGTH.unpack_from(data, offset + _NAME_LENGTH_AT)
+                text = FIELDS[THREAD_NAME].unpack_from(data, offset + 8)[-1]
                 if _NAME_END + text > length:
                     continue
                 self._names += data[offset + _NAME_END : offset + _NAME_END + text]

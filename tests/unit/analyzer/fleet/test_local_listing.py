@@ -138,7 +138,7 @@ def test_what_is_young_is_looked_through_each_time(made: Path, tmp_path: Path, l
         *(b"", b"[]", b"{", b'{"version": 2, "folders": {}}', b'{"version": 1}', b"\xff\xfe", b"[" * 100_000),
         *(
             b'{"version": 1, "folders": {"run-001.tacho": %b}}' % each
-            for each in (b"1", b"[1, 2, 3]", b'["a",1,1,1,"b"]')
+            for each in (b"1", b"[1, 2, 3]", b'["a",1,1,1,"b"]', b'[Infinity,1,1,1,"b"]')
         ),
     ],
 )
