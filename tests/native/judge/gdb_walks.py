@@ -2,9 +2,8 @@
 
 ``gdb -batch -x gdb_walks.py --args python walks.py JUDGE SUBJECTS watch:NAME:SAMPLES``. The last line of the output is
 a JSON object: ``agree``, ``wrong`` (said to be whole, and another path), ``others`` by state, ``leaves`` (different
-program counters) and ``examples`` of wrong ones. ``misled`` are samples of which gdb cannot judge: at
-``lea -8(%r10),%rsp``, at the end of a function that realigns its stack, GCC's rows still say that the caller's rbp is
-where rbp points, though it is back already, and gdb leaves out a caller. ``walks.py step:realigned`` judges there.
+program counters) and ``examples`` of wrong ones. ``misled`` are samples of which gdb cannot judge: at the end of a
+function that realigns its stack GCC's rows are wrong (``misleads`` of judge.cpp), and gdb leaves out callers.
 """
 
 import collections
@@ -16,7 +15,6 @@ import gdb  # type: ignore[import-untyped]
 MOST = 120
 PATHS = ("unrecorded", "whole", "guessed", "truncated", "torn")
 EXAMPLES = 5
-REALIGNED_END = b"\x49\x8d\x62\xf8"  # lea -8(%r10),%rsp
 
 
 def settings() -> None:
@@ -51,17 +49,12 @@ def of_gdb() -> list[int]:
     return found
 
 
-def of_unwinder() -> tuple[str, list[int]]:
-    """The state and the path of the sample that was just taken."""
+def of_unwinder() -> tuple[str, bool, list[int]]:
+    """The state of the sample that was just taken, whether rows are wrong there, and its path."""
     address = int(gdb.parse_and_eval("(unsigned long) $rdi"))
-    memory = bytes(gdb.selected_inferior().read_memory(address, 16 + 8 * MOST))
-    path, _, count = struct.unpack_from("<III", memory)
-    return PATHS[path], list(struct.unpack_from(f"<{min(count, MOST)}Q", memory, 16))
-
-
-def misled(pc: int) -> bool:
-    """Whether the rows at a sample's own program counter are wrong."""
-    return bytes(gdb.selected_inferior().read_memory(pc, len(REALIGNED_END))) == REALIGNED_END
+    memory = bytes(gdb.selected_inferior().read_memory(address, 24 + 8 * MOST))
+    path, _, misleads, _, count = struct.unpack_from("<5I", memory)
+    return PATHS[path], bool(misleads), list(struct.unpack_from(f"<{min(count, MOST)}Q", memory, 24))
 
 
 def main() -> None:
@@ -76,14 +69,14 @@ def main() -> None:
         frame = gdb.newest_frame()
         if frame.name() != "judge_looked":
             break
-        state, ours = of_unwinder()
+        state, misled, ours = of_unwinder()
         theirs = of_gdb()
         leaves.add(ours[0] if ours else 0)
         if state != "whole":
             others[state] += 1
         elif ours == theirs:
             agree += 1
-        elif misled(ours[0]):
+        elif misled:
             beyond += 1
         else:
             wrong += 1

@@ -36,8 +36,9 @@ struct Walked {
 };
 
 struct Sample {
-    uint32_t path;     // unwind::Path
-    uint32_t to_root;  // whether libgcc's walk came to the first frame
+    uint32_t path;      // unwind::Path
+    uint32_t to_root;   // whether libgcc's walk came to the first frame
+    uint32_t misleads;  // whether GCC's rows are wrong at this moment
     Walked ours;
     Walked theirs;
 };
@@ -135,13 +136,14 @@ void judge_by_calls(uint64_t pc, Sample* sample) {
 void look(const ucontext_t* context) {
     const uint32_t number = g_count.load();
     if (number >= kMostSamples || g_busy.exchange(true)) return;
-    if (g_both && !g_stepping &&
-        misleads(static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]))) {
+    const bool misled = misleads(static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]));
+    if (g_both && !g_stepping && misled) {
         g_misled.fetch_add(1);
         g_busy.store(false);
         return;
     }
     Sample& sample = g_samples[number];
+    sample.misleads = misled;
     unwind::Frame frames[kMostFrames];
     uint32_t count = 0;
     bool unknown = false;

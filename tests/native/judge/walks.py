@@ -42,7 +42,10 @@ class Walked(ctypes.Structure):
 class Sample(ctypes.Structure):
     """One moment, as both saw it."""
 
-    _fields_ = (("path", ctypes.c_uint32), ("to_root", ctypes.c_uint32), ("ours", Walked), ("theirs", Walked))
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("path", "to_root", "misleads")),
+        *((name, Walked) for name in ("ours", "theirs")),
+    )
 
 
 class DynamicInfo(ctypes.Structure):
