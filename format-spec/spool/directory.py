@@ -199,9 +199,7 @@ class SpoolDirectory:
             return found.setdefault(prefix, SpoolProcess(prefix, self.path))
 
         # Segments before parts: a segment that becomes a part in between is then in one of the two lists or in both.
-        for name in sorted(_names(self.path)):
-            if name.partition(".")[0] in without:
-                continue
+        for name in sorted(name for name in _names(self.path) if name.partition(".")[0] not in without):
             if match := _SEGMENT_NAME.fullmatch(name):
                 process(match[1]).segments.append(int(match[2]))
             elif match := _CONTROL_NAME.fullmatch(name):
@@ -293,7 +291,10 @@ class SpoolDirectory:
 
 
 def _names(directory: Path) -> Iterator[str]:
+    """One after the other: there may be files of a hundred thousand processes that nobody asks for."""
     try:
-        yield from os.listdir(directory)
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                yield entry.name
     except OSError as error:
         raise FormatError(f"cannot list {directory}: {error.strerror}") from error
