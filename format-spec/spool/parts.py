@@ -139,7 +139,10 @@ def part_rows(part: Part, kind: RowKind, columns: Sequence[str] | None = None) -
                 raise FormatError(f"{part.path.name}/{path.name} has too many rows")
             for group in range(file.metadata.num_row_groups):
                 there = [name for name in wanted.names if name in file.schema_arrow.names or name not in kind.later]
-                yield _with_later(file.read_row_group(group, columns=there).select(there), wanted)
+                rows = file.read_row_group(group, columns=there).select(there)
+                if any(values.null_count for values in rows.columns):
+                    raise FormatError(f"{part.path.name}/{path.name} lacks values")
+                yield _with_later(rows, wanted)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise FormatError(f"{part.path.name}/{path.name} cannot be read: {_first_line(error)}") from error
 

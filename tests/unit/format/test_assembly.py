@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.spool_builder import NONE, SegmentBuilder, control, write_spool
@@ -275,6 +276,17 @@ def test_damaged_parts_are_counted(tmp_path: Path) -> None:
     result = assembled(tmp_path)
     assert sum(entry["count"] for entry in result.quality if entry["loss"] == "segments_missing") == 3
     assert result.table("cpu").num_rows == 160
+
+
+def test_a_part_that_lacks_values_is_counted(tmp_path: Path) -> None:
+    """A field of a record always has a value: a file that says otherwise is damaged."""
+    time_ordered(tmp_path, parts=True)
+    part = min((tmp_path / "parts").iterdir()) / "cpu.parquet"
+    table = pq.read_table(part)
+    none = pa.nulls(table.num_rows, table.schema.field("stack").type)
+    at = table.column_names.index("stack")
+    pq.write_table(table.set_column(at, "stack", none), part)
+    assert counts(assembled(tmp_path))["segments_missing"] == 1
 
 
 def test_missing_and_unreadable_segments_are_counted(tmp_path: Path) -> None:
