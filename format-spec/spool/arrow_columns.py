@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from .kernels import call
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -48,6 +50,45 @@ def numbers_of(values: array[int]) -> pa.Array:
 
     kind = pa.type_for_alias(_ALIASES[values.typecode])
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def numbers_but(values: array[int], none: int) -> pa.Array:
+    """The same, with null where the number is ``none``."""
+    numbers = numbers_of(values)
+    return call("if_else", call("equal", numbers, scalar(none, numbers.type)), scalar(None, numbers.type), numbers)
+
+
+class Pieces:
+    """A column of texts or bytes that grows, and takes no more than what it holds."""
+
+    def __init__(self) -> None:
+        self._joined = bytearray()
+        self._ends = array("i", [0])
+        self._known = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __getitem__(self, number: int) -> bytes | None:
+        start, end = self._ends[number : number + 2]
+        return bytes(self._joined[start:end]) if self._known[number] else None
+
+    def append(self, piece: bytes | None) -> None:
+        """Add one; None is null.
+
+        Errors:
+            OverflowError: all of them together have 2 GB or more.
+        """
+        self._joined += piece or b""
+        self._ends.append(len(self._joined))
+        self._known.append(piece is not None)
+
+    def column(self, kind: pa.DataType) -> pa.Array:
+        """What there is so far as an array of strings or binary; nothing can be added any more."""
+        import pyarrow as pa
+
+        validity = None if all(self._known) else pa.py_buffer(_bits(self._known))
+        return pa.Array.from_buffers(kind, len(self), [validity, pa.py_buffer(self._ends), pa.py_buffer(self._joined)])
 
 
 @lru_cache(maxsize=512)

@@ -12,7 +12,8 @@ from ..manifest import MOST_INTEGER
 from ..schema import Specification
 from .arrow_columns import column, scalar, table_of
 from .block_lifetimes import Lifetimes
-from .contexts import ContextTree, ReadSource
+from .codes_table import ReadSource
+from .contexts import ContextTree
 from .directory import SpoolDirectory
 from .gpu import GpuFacts, read_gpu
 from .images import images_of

@@ -1,62 +1,61 @@
-"""Builds the tables files, codes and stacks: equal code objects and equal contexts of all processes become one row."""
+"""Builds the table stacks: equal contexts of all processes become one row. The tables of their code come with it."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import tokenize
-from collections.abc import Callable, Iterable, Mapping
+from array import array
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..clean_text import clean_text
 from ..schema import MAX_STACK_DEPTH, Specification
-from .arrow_columns import table_of
-from .layout import NONE, Code, Stack
-from .line_table import reduce_line_table
+from .arrow_columns import column, numbers_but, numbers_of
+from .codes_table import CodesTable, ReadSource, instructions_by_code
+from .id_numbers import IdNumbers
+from .layout import NONE, Stack
 from .process_definitions import ProcessFacts
 from .told_texts import ToldText
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ReadSource = Callable[[str], bytes | None]
-_Node = tuple[int | None, int | None, int | None, str | None]
+_NO_INSTRUCTION = -1
 
 
 class ContextTree:
-    """The files, codes and stacks of a recording."""
+    """The files, codes and stacks of a recording. Nodes are columns: there may be ten million."""
 
     def __init__(self) -> None:
-        self._files: dict[str, int] = {}
-        self._codes: dict[tuple[str, str, int, int, bytes | None, str], int] = {}
-        self._nodes: dict[_Node, int] = {}
-        self._depths: list[int] = []
+        self._codes = CodesTable()
+        self._numbers: dict[int | tuple[int, str], int] = {}
+        self._parents, self._code_of, self._instructions = array("I"), array("I"), array("i")
+        self._depths = array("H")
+        self._tasks: dict[int, str] = {}
 
-    def add(self, process: ProcessFacts) -> dict[int, int]:
+    def add(self, process: ProcessFacts) -> IdNumbers:
         """Add the stacks of a process that its rows mention, and their callers.
 
-        Returns the map from its stack ids to the recording's. Counts its lost references.
+        Returns the recording's ids by its stack ids. Counts its lost references.
         """
-        codes: dict[int, int | None] = {NONE: None}
-        ids: dict[int, int] = {}
-        for stack in sorted(process.mentions["stack"]):
-            if stack not in ids:
+        mentioned = process.mentions["stack"].rising()
+        ids = IdNumbers(mentioned[0], mentioned[-1], len(mentioned)) if mentioned else IdNumbers()
+        codes = {NONE: NONE}
+        for stack in mentioned:
+            if ids.get(stack) is None:
                 self._add_path(process, stack, ids, codes)
         return ids
 
-    def _add_path(self, process: ProcessFacts, stack: int, ids: dict[int, int], codes: dict[int, int | None]) -> None:
+    def _add_path(self, process: ProcessFacts, stack: int, ids: IdNumbers, codes: dict[int, int]) -> None:
         """Add a node after its callers, so that every parent comes before its children."""
         path: list[tuple[int, Stack | None]] = []
         on_path: set[int] = set()
         node = stack
-        while node != NONE and node not in ids and node not in on_path:
+        parent = None
+        while node != NONE and (parent := ids.get(node)) is None and node not in on_path:
             record = process.stacks.get(node)
             path.append((node, record))
             on_path.add(node)
             node = NONE if record is None else record.parent
-        looped = node in on_path
-        process.references_lost += looped
-        parent = None if node == NONE or looped else ids[node]
+        process.references_lost += node in on_path
         for node, record in reversed(path):
             if parent is not None and self._depths[parent] == MAX_STACK_DEPTH:
                 # No recorder writes stacks as deep as this; the innermost levels stay.
@@ -65,32 +64,36 @@ class ContextTree:
             if record is None:
                 process.references_lost += 1
                 # Not merged with another: two lost contexts need not be the same one.
-                parent = ids[node] = self._append((None, None, -1 - len(self._nodes), None))
-                continue
-            if record.code not in codes:
-                codes[record.code] = self._code(process.codes.get(record.code))
-                process.references_lost += codes[record.code] is None
-            instruction = record.instruction if record.instruction >= 0 else None
-            parent = ids[node] = self._append((parent, codes[record.code], instruction, record.task))
+                parent = self._append(None, NONE, _NO_INSTRUCTION)
+            else:
+                code = codes.get(record.code)
+                if code is None:
+                    code = codes[record.code] = self._code(process, record.code)
+                parent = self._number(parent, code, max(record.instruction, _NO_INSTRUCTION), record.task)
+            ids[node] = parent
 
-    def _append(self, node: _Node) -> int:
-        number = self._nodes.setdefault(node, len(self._nodes))
-        if number == len(self._depths):
-            self._depths.append(1 if node[0] is None else self._depths[node[0]] + 1)
+    def _code(self, process: ProcessFacts, code: int) -> int:
+        record = process.codes.get(code)
+        number = None if record is None else self._codes.number(record)
+        process.references_lost += number is None
+        return NONE if number is None else number
+
+    def _number(self, parent: int | None, code: int, instruction: int, task: str | None) -> int:
+        place = 0 if parent is None else parent + 1
+        node = (place << 32 | code) << 32 | instruction - _NO_INSTRUCTION
+        number = self._numbers.setdefault(node if task is None else (node, task), len(self._parents))
+        if number == len(self._parents):
+            self._append(parent, code, instruction)
+            if task is not None:
+                self._tasks[number] = clean_text(task)
         return number
 
-    def _code(self, code: Code | None) -> int | None:
-        if code is None:
-            return None
-        key = (code.filename, code.qualname, code.first_line, code.flags, code.line_table, code.template_lines)
-        return self._codes.setdefault(key, len(self._codes))
-
-    def _instructions_seen(self) -> dict[int, set[int]]:
-        seen: dict[int, set[int]] = {}
-        for _, code, instruction, _ in self._nodes:
-            if code is not None and instruction is not None:
-                seen.setdefault(code, set()).add(instruction)
-        return seen
+    def _append(self, parent: int | None, code: int, instruction: int) -> int:
+        self._parents.append(NONE if parent is None else parent)
+        self._code_of.append(code)
+        self._instructions.append(instruction)
+        self._depths.append(1 if parent is None else self._depths[parent] + 1)
+        return len(self._parents) - 1
 
     def tables(
         self,
@@ -99,70 +102,27 @@ class ContextTree:
         store_sources: bool,
         told: Mapping[str, ToldText],
     ) -> dict[str, pa.Table]:
-        """The three tables; ``read_source`` is asked once for every file whose text was not ``told``."""
-        files = [self._files.setdefault(key[0], len(self._files)) for key in self._codes]
-        seen = self._instructions_seen()
-        codes = [
-            (
-                code,
-                file,
-                clean_text(qualname),
-                line,
-                flags - (flags >> 31 << 32),
-                None if table is None else reduce_line_table(table, seen.get(code, ())),
-                clean_text(template_lines) or None,
-            )
-            for code, file, (_, qualname, line, flags, table, template_lines) in zip(
-                range(len(files)), files, self._codes, strict=True
-            )
-        ]
-        sources = [_source(path, told.get(path), read_source, store_sources) for path in self._files]
-        nodes = [
-            (
-                stack,
-                parent,
-                code,
-                None if instruction is None or instruction < 0 else instruction,
-                None if task is None else clean_text(task),
-            )
-            for stack, (parent, code, instruction, task) in enumerate(self._nodes)
-        ]
+        """The three tables; ``read_source`` is asked once for every file whose text was not ``told``.
 
-        def table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:
-            return table_of(rows, spec.tables[name].schema)
-
+        What makes contexts equal is let go: nothing can be added any more.
+        """
+        self._numbers.clear()
+        seen = instructions_by_code(self._code_of, self._instructions, len(self._codes))
         return {
-            "files": table(
-                "files",
-                [
-                    (file, clean_text(path), *source)
-                    for file, (path, source) in enumerate(zip(self._files, sources, strict=True))
-                ],
-            ),
-            "codes": table("codes", codes),
-            "stacks": table("stacks", nodes),
+            **self._codes.tables(spec, read_source, store_sources, told, seen),
+            "stacks": self._table(spec),
         }
 
+    def _table(self, spec: Specification) -> pa.Table:
+        import pyarrow as pa
 
-_Source = tuple[str | None, int | None, str | None, int | None, str | None]
-"""The columns of ``files`` from ``sha256`` on."""
-
-
-def _source(path: str, told: ToldText | None, read_source: ReadSource | None, store: bool) -> _Source:
-    if told is not None:
-        data = told.data
-        text = clean_text(told.text) if store else None
-        return hashlib.sha256(data).hexdigest(), len(data), text, told.cell, told.cell_id and clean_text(told.cell_id)
-    read = read_source(path) if read_source is not None else None
-    if read is None:
-        return None, None, None, None, None
-    return hashlib.sha256(read).hexdigest(), len(read), source_text(read) if store else None, None, None
-
-
-def source_text(data: bytes) -> str | None:
-    """The text of a Python source file, decoded as the language says; None if it cannot be decoded."""
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return clean_text(data.decode(encoding))
-    except (SyntaxError, UnicodeDecodeError, LookupError):
-        return None
+        schema, count = spec.tables["stacks"].schema, len(self._parents)
+        tasks = column([self._tasks.get(stack) for stack in range(count)], pa.string()) if self._tasks else None
+        columns = {
+            "stack": numbers_of(array("I", range(count))),
+            "parent": numbers_but(self._parents, NONE),
+            "code": numbers_but(self._code_of, NONE),
+            "instruction": numbers_but(self._instructions, _NO_INSTRUCTION),
+            "task": pa.nulls(count, pa.string()) if tasks is None else tasks,
+        }
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)

@@ -93,7 +93,7 @@ class NativeFrames:
             self._modules += modules.rows()
             unknown: _Place
             holders = {}
-            for pc in process.mentions["pc"]:
+            for pc in process.mentions["pc"].rising():
                 unknown = (None, pc)
                 holders[pc] = modules.holders(pc) or [(0, unknown)]
             self._holders.append(holders)

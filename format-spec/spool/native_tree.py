@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..schema import MAX_STACK_DEPTH, Specification
 from .arrow_columns import table_of
+from .id_numbers import IdNumbers
 from .layout import NONE, NativeStack
 from .process_definitions import ProcessFacts
 
@@ -27,7 +28,7 @@ def take_native_paths(process: ProcessFacts) -> list[NativeStack]:
     """
     found: dict[int, NativeStack] = {}
     depths: dict[int, int] = {_NO_PARENT: 0}
-    for mentioned in sorted(process.mentions["native_stack"]):
+    for mentioned in process.mentions["native_stack"].rising():
         path: list[NativeStack] = []
         on_path: set[int] = set()
         node = mentioned
@@ -62,9 +63,7 @@ class NativeTree:
     def __init__(self) -> None:
         self._nodes: dict[_Node, int] = {}
 
-    def add(
-        self, paths: list[NativeStack], native_frames: Mapping[int, int], stacks: Mapping[int, int]
-    ) -> dict[int, int]:
+    def add(self, paths: list[NativeStack], native_frames: Mapping[int, int], stacks: IdNumbers) -> dict[int, int]:
         """Add the nodes of a process; ``native_frames`` are by program counter, ``stacks`` by the spool's ids.
 
         Returns the map from its ids to the recording's.

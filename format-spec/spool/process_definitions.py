@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .context_records import CodeRecords, StackRecords
 from .directory import ControlFile
 from .layout import (
     CODE,
     NATIVE_STACK,
-    SHAPES,
     STACK,
     TASK_STACK,
     Carried,
-    Code,
     Definition,
     Meta,
     Module,
@@ -21,55 +20,19 @@ from .layout import (
     Stack,
     State,
 )
+from .mentions import Mentions
 from .segment import Segment, carried_torn
 from .thread_records import FIELDS, ThreadRecords
 
-
-class StackRecords:
-    """The nodes of a process's calling context tree by their ids, of which there may be millions.
-
-    They are kept as they are in the spool, and decoded when they are asked for: rows name only some of them. The first
-    definition of an id counts.
-    """
-
-    def __init__(self) -> None:
-        self._plain: dict[int, bytes] = {}
-        self._with_task: dict[int, Stack] = {}
-
-    def take(self, segment: Segment) -> None:
-        """Take over the nodes of a segment."""
-        data = segment.data
-        add = self._plain.setdefault
-        for kind, offset, length in segment.others:
-            if kind == STACK and length >= _STACK_END:
-                add(int.from_bytes(data[offset + 8 : offset + 12], "little"), data[offset + 8 : offset + _STACK_END])
-
-    def add(self, record: Stack) -> None:
-        """Take over a decoded node."""
-        self._with_task.setdefault(record.stack, record)
-
-    def get(self, stack: int) -> Stack | None:
-        """The node of an id; None if it was lost."""
-        body = self._plain.get(stack)
-        return self._with_task.get(stack) if body is None else Stack(*_STACK_FIELDS.unpack(body))
-
-    def clear(self) -> None:
-        """Let go of all of them."""
-        self._plain.clear()
-        self._with_task.clear()
-
-
-_STACK_FIELDS = SHAPES[STACK].fixed
-_STACK_END = 8 + _STACK_FIELDS.size
-_UNDECODED = frozenset((STACK, *FIELDS))
-_CONTEXTS = frozenset((STACK, TASK_STACK, CODE, NATIVE_STACK))
+_UNDECODED = frozenset((STACK, CODE, *FIELDS))
+_CONTEXTS = frozenset((STACK, CODE, TASK_STACK, NATIVE_STACK))
 
 
 @dataclass
 class ProcessFacts:
     """What is known of a process: its definitions by the spool's ids, and what it mentions.
 
-    ``mentions`` are the distinct ``stack``, ``native_stack`` and ``pc`` values of its rows. ``first_ns`` and
+    ``mentions`` are the ``stack``, ``native_stack`` and ``pc`` values of its rows. ``first_ns`` and
     ``last_ns`` are the times of its first and last row. ``number`` is its row in the table processes. ``carried`` says
     where its window begins, in a recording that is rotated.
     """
@@ -80,13 +43,15 @@ class ProcessFacts:
     control: ControlFile | None = None
     meta: dict[str, str] = field(default_factory=dict)
     threads: ThreadRecords = field(default_factory=ThreadRecords)
-    codes: dict[int, Code] = field(default_factory=dict)
+    codes: CodeRecords = field(default_factory=CodeRecords)
     stacks: StackRecords = field(default_factory=StackRecords)
     native_stacks: dict[int, NativeStack] = field(default_factory=dict)
     modules: dict[int, Module] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
-    mentions: dict[str, set[int]] = field(default_factory=lambda: {"stack": set(), "native_stack": set(), "pc": set()})
+    mentions: dict[str, Mentions] = field(
+        default_factory=lambda: {"stack": Mentions("I"), "native_stack": Mentions("I"), "pc": Mentions("Q")}
+    )
     first_ns: int | None = None
     last_ns: int | None = None
     records_torn: int = 0
@@ -102,7 +67,7 @@ class ProcessFacts:
         """
         self.records_torn += segment.torn + carried_torn(segment)
         if contexts:
-            self.stacks.take(segment)
+            self._take_contexts(segment)
         self.mention("pc", self.threads.take(segment))
         for record in segment.definitions(without=_UNDECODED if contexts else _UNDECODED | _CONTEXTS):
             match record:
@@ -117,10 +82,14 @@ class ProcessFacts:
 
     def define(self, segment: Segment) -> None:
         """Take over only what a later segment says about the ids that earlier ones use already."""
-        self.stacks.take(segment)
+        self._take_contexts(segment)
         self.mention("pc", self.threads.take_later(segment))
         for record in segment.definitions(without=_UNDECODED):
             self._define(record)
+
+    def _take_contexts(self, segment: Segment) -> None:
+        self.stacks.take(segment)
+        self.codes.take(segment)
 
     def _define(self, record: Definition) -> None:
         match record:
@@ -128,8 +97,6 @@ class ProcessFacts:
                 self.stacks.add(record)
             case NativeStack():
                 self.native_stacks.setdefault(record.native_stack, record)
-            case Code():
-                self.codes.setdefault(record.code, record)
             case Module():
                 self.modules.setdefault(record.module, record)
             case Meta():
@@ -146,7 +113,7 @@ class ProcessFacts:
         if column == "thread":
             self.threads.mention(values)
         else:
-            self.mentions[column] |= values
+            self.mentions[column].note(values)
 
     def span(self, first_ns: int, last_ns: int) -> None:
         """Note the times of the first and the last of some rows."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FormatError
 from .arrow_columns import column, numbers_of, scalar
+from .id_numbers import SPARSEST, IdNumbers
 from .kernels import bounds, call, index_in
 from .row_kind import SIZES, Referred, RowKind
 
@@ -27,9 +28,6 @@ FEW_ROWS = 16
 
 FEW_KEYS = 1 << 12
 """An ``IdMap`` with more keys has a place for each number, if they lie closely."""
-
-SPARSEST = 4
-"""Places for each key of an ``IdMap``, at most."""
 
 
 def raw_table(kind: RowKind, records: bytes, columns: Collection[str] | None = None) -> pa.Table:
@@ -106,7 +104,7 @@ class IdMap:
 def id_maps(
     process: int,
     threads: ThreadIds,
-    stacks: Mapping[int, int],
+    stacks: IdNumbers,
     native_stacks: Mapping[int, int],
     native_frames: Mapping[int, int],
 ) -> IdMaps:
@@ -118,7 +116,7 @@ def id_maps(
 
     maps = {
         "thread": IdMap(threads.keys, threads.values),
-        "stack": made(stacks, pa.uint32()),
+        "stack": IdMap(*stacks.pairs()),
         "native_stack": made(native_stacks, pa.uint32()),
         "pc": made(native_frames, pa.uint64()),
     }

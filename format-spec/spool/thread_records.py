@@ -5,9 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 
-from .arrow_columns import numbers_of
-from .kernels import call
 from .layout import SHAPES, THREAD_CARRIED, THREAD_END, THREAD_NAME, THREAD_ORIGIN, THREAD_START, ThreadEnd
+from .mentions import Mentions
 from .segment import Segment
 
 FIELDS = {kind: SHAPES[kind].fixed for kind in (THREAD_START, THREAD_NAME, THREAD_END, THREAD_ORIGIN, THREAD_CARRIED)}
@@ -17,7 +16,6 @@ KNOWN_BEHIND = (THREAD_START, THREAD_NAME, THREAD_ORIGIN)
 """The kinds that count also where they lie behind the end of a window."""
 
 _NAME_END = 8 + FIELDS[THREAD_NAME].size
-_FEWEST_MENTIONED = 1 << 16
 
 
 class ThreadRecords:
@@ -34,8 +32,7 @@ class ThreadRecords:
         self._fields: dict[int, bytearray] = {}
         self._names = bytearray()
         self._ids_before: dict[int, int] | None = None
-        self._mentioned = array("I")
-        self._distinct = 0
+        self._mentions = Mentions("I")
 
     def take(self, segment: Segment) -> set[int]:
         """Take over the records of a segment; returns the addresses of the start routines that they name."""
@@ -52,11 +49,7 @@ class ThreadRecords:
 
     def mention(self, threads: Iterable[int]) -> None:
         """Note threads that rows or spans refer to."""
-        self._mentioned.extend(threads)
-        if len(self._mentioned) > 2 * self._distinct + _FEWEST_MENTIONED:
-            # Each part mentions the threads that live for long.
-            self._mentioned = distinct(self._mentioned)
-            self._distinct = len(self._mentioned)
+        self._mentions.note(threads)
 
     def fields(self, kind: int) -> bytes | bytearray:
         """The fixed fields of all records of a kind, in the order of the spool."""
@@ -70,7 +63,7 @@ class ThreadRecords:
     @property
     def mentioned(self) -> array[int]:
         """The ids that were mentioned, some more than once."""
-        return self._mentioned
+        return self._mentions.noted
 
     def defined(self) -> array[int]:
         """The ids that a record of the window defines, some more than once."""
@@ -113,12 +106,4 @@ def ids_of(kind: int, records: bytes | bytearray) -> array[int]:
     """The ids of the threads that joined records of a kind are about."""
     found = array("I")
     found.frombytes(memoryview(records).cast("I")[:: FIELDS[kind].size // 4].tobytes())
-    return found
-
-
-def distinct(ids: array[int]) -> array[int]:
-    """The same ids, each once."""
-    found = array(ids.typecode)
-    unique = call("unique", numbers_of(ids))
-    found.frombytes(memoryview(unique.buffers()[1] or b"")[: len(unique) * ids.itemsize])
     return found

@@ -13,9 +13,10 @@ from ..schema import Specification
 from .arrow_columns import column, numbers_of, scalar
 from .kernels import call, cast, index_in
 from .layout import SHAPES, THREAD_CARRIED, THREAD_END, THREAD_NAME, THREAD_ORIGIN, THREAD_START, NameSource
+from .mentions import distinct
 from .process_definitions import ProcessFacts
 from .row_kind import Packed
-from .thread_records import FIELDS, distinct, ids_of
+from .thread_records import FIELDS, ids_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
