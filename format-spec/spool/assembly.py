@@ -18,9 +18,9 @@ from .directory import SpoolDirectory
 from .gpu import GpuFacts, read_gpu
 from .images import images_of
 from .kernels import call, is_in, sorted_by, total
-from .layout import BLOCK_ROWS, FREED_ROWS, TOUCHED_ROWS, NativeStack
+from .layout import BLOCK_ROWS, FREED_ROWS, TOUCHED_ROWS
 from .native_frames import NativeFrames, Resolve
-from .native_tree import NativeTree, take_native_paths
+from .native_tree import NativePaths, NativeTree
 from .process_definitions import ProcessFacts
 from .process_log import ProcessLog
 from .process_reader import Chunk, read_process
@@ -237,7 +237,7 @@ def assemble(
     chunks: dict[str, list[tuple[int, Chunk]]] = {name: [] for name in ROW_KINDS}
     processes: list[ProcessFacts] = []
     contexts, stack_ids = ContextTree(), []
-    native_paths: list[list[NativeStack]] = []
+    native_paths: list[NativePaths] = []
     for row in rows:
         if row.process is None:
             continue
@@ -246,7 +246,7 @@ def assemble(
         for name, pieces in found.items():
             chunks[name] += [(len(processes), chunk) for chunk in pieces]
         processes.append(facts)
-        native_paths.append(take_native_paths(facts))
+        native_paths.append(NativePaths(facts))
         stack_ids.append(contexts.add(facts))
         facts.forget_contexts()
     native = NativeFrames(processes)

@@ -36,10 +36,9 @@ class ContextTree:
 
         Returns the recording's ids by its stack ids. Counts its lost references.
         """
-        mentioned = process.mentions["stack"].rising()
-        ids = IdNumbers(mentioned[0], mentioned[-1], len(mentioned)) if mentioned else IdNumbers()
+        ids = process.stacks.numbers()
         codes = {NONE: NONE}
-        for stack in mentioned:
+        for stack in process.mentions["stack"].rising():
             if ids.get(stack) is None:
                 self._add_path(process, stack, ids, codes)
         return ids

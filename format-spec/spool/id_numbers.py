@@ -1,4 +1,4 @@
-"""Numbers by ids, as an array where the ids lie closely together: there may be millions."""
+"""Numbers by ids: a dictionary, or an array where there are many ids that lie closely together."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from .layout import NONE
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FEW = 1 << 14
+"""So few are a dictionary, which is faster; of millions it takes fifteen times the room."""
+
 SPARSEST = 4
 """Places of the array for each id, at most."""
 
 
-class IdNumbers:
-    """A number for each of some ids. Both have 32 bits and are not NONE.
+class CloseNumbers:
+    """A number for each of some ids, most of which are from ``first`` to ``last``. All have 32 bits and are not NONE.
 
-    Most of the ids, about ``count``, are from ``first`` to ``last``; others can be set as well.
+    It has what is needed of a dictionary.
     """
 
-    def __init__(self, first: int = 0, last: int = -1, count: int = 0) -> None:
+    def __init__(self, first: int, last: int) -> None:
         self._first = first
-        self._close = array("I", [NONE]) * (last - first + 1 if last - first < SPARSEST * count else 0)
+        self._close = array("I", [NONE]) * (last - first + 1)
         self._others: dict[int, int] = {}
 
     def get(self, key: int) -> int | None:
@@ -46,12 +49,39 @@ class IdNumbers:
         """The ids that have a number, and their numbers."""
         import pyarrow as pa
 
-        others = numbers_of(array("I", self._others)), numbers_of(array("I", self._others.values()))
-        if not self._close:
-            return others
         numbers = numbers_but(self._close, NONE)
         known = call("is_valid", numbers)
         keys = numbers_of(array("I", range(self._first, self._first + len(self._close))))
         close = (call("filter", values, known) for values in (keys, numbers))
-        ids, found = (pa.concat_arrays([*both]) for both in zip(close, others, strict=True))
+        ids, found = (pa.concat_arrays([*both]) for both in zip(close, pairs_of(self._others), strict=True))
         return ids, found
+
+
+IdNumbers = dict[int, int] | CloseNumbers
+"""What begins empty and gets a number for each id."""
+
+
+def numbers_for(ids: array[int]) -> IdNumbers:
+    """What will have numbers for ids like these."""
+    if len(ids) < FEW:
+        return {}
+    first, last = min(ids), max(ids)
+    return CloseNumbers(first, last) if last - first < SPARSEST * len(ids) else {}
+
+
+def first_places(ids: array[int]) -> IdNumbers:
+    """Where each id is for the first time."""
+    places = numbers_for(ids)
+    backwards = range(len(ids) - 1, -1, -1)
+    if isinstance(places, dict):
+        return dict(zip(reversed(ids), backwards, strict=True))
+    for place in backwards:
+        places[ids[place]] = place
+    return places
+
+
+def pairs_of(numbers: IdNumbers) -> tuple[pa.Array, pa.Array]:
+    """The ids that have a number, and their numbers."""
+    if isinstance(numbers, CloseNumbers):
+        return numbers.pairs()
+    return numbers_of(array("I", numbers)), numbers_of(array("I", numbers.values()))

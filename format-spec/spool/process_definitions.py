@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .context_records import CodeRecords, StackRecords
+from .context_records import CodeRecords, NativeRecords, StackRecords
 from .directory import ControlFile
 from .layout import (
     CODE,
@@ -15,7 +16,6 @@ from .layout import (
     Definition,
     Meta,
     Module,
-    NativeStack,
     Span,
     Stack,
     State,
@@ -24,8 +24,8 @@ from .mentions import Mentions
 from .segment import Segment, carried_torn
 from .thread_records import FIELDS, ThreadRecords
 
-_UNDECODED = frozenset((STACK, CODE, *FIELDS))
-_CONTEXTS = frozenset((STACK, CODE, TASK_STACK, NATIVE_STACK))
+_UNDECODED = frozenset((STACK, CODE, NATIVE_STACK, *FIELDS))
+_CONTEXTS = frozenset((TASK_STACK,))
 
 
 @dataclass
@@ -45,7 +45,7 @@ class ProcessFacts:
     threads: ThreadRecords = field(default_factory=ThreadRecords)
     codes: CodeRecords = field(default_factory=CodeRecords)
     stacks: StackRecords = field(default_factory=StackRecords)
-    native_stacks: dict[int, NativeStack] = field(default_factory=dict)
+    native_stacks: NativeRecords = field(default_factory=NativeRecords)
     modules: dict[int, Module] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
@@ -90,13 +90,12 @@ class ProcessFacts:
     def _take_contexts(self, segment: Segment) -> None:
         self.stacks.take(segment)
         self.codes.take(segment)
+        self.native_stacks.take(segment)
 
     def _define(self, record: Definition) -> None:
         match record:
             case Stack():
                 self.stacks.add(record)
-            case NativeStack():
-                self.native_stacks.setdefault(record.native_stack, record)
             case Module():
                 self.modules.setdefault(record.module, record)
             case Meta():
@@ -108,7 +107,7 @@ class ProcessFacts:
         self.stacks.clear()
         self.mentions["stack"].clear()
 
-    def mention(self, column: str, values: set[int]) -> None:
+    def mention(self, column: str, values: Iterable[int]) -> None:
         """Note ids or addresses that rows refer to."""
         if column == "thread":
             self.threads.mention(values)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FormatError
 from .arrow_columns import column, numbers_of, scalar
-from .id_numbers import SPARSEST, IdNumbers
+from .id_numbers import SPARSEST, IdNumbers, pairs_of
 from .kernels import bounds, call, index_in
 from .row_kind import SIZES, Referred, RowKind
 
@@ -105,20 +105,17 @@ def id_maps(
     process: int,
     threads: ThreadIds,
     stacks: IdNumbers,
-    native_stacks: Mapping[int, int],
+    native_stacks: tuple[array[int], array[int]],
     native_frames: Mapping[int, int],
 ) -> IdMaps:
     """Make the maps of a process ready for ``final_table``."""
     import pyarrow as pa
 
-    def made(mapping: Mapping[int, int], keys: pa.DataType) -> IdMap:
-        return IdMap(column(mapping.keys(), keys), column(mapping.values(), pa.uint32()))
-
     maps = {
         "thread": IdMap(threads.keys, threads.values),
-        "stack": IdMap(*stacks.pairs()),
-        "native_stack": made(native_stacks, pa.uint32()),
-        "pc": made(native_frames, pa.uint64()),
+        "stack": IdMap(*pairs_of(stacks)),
+        "native_stack": IdMap(*map(numbers_of, native_stacks)),
+        "pc": IdMap(column(native_frames.keys(), pa.uint64()), column(native_frames.values(), pa.uint32())),
     }
     return IdMaps(process, maps)  # type: ignore[arg-type]  # the keys are those of Referred
 

@@ -10,7 +10,10 @@ from oracle.conftest import Recorder
 from oracle.memory import BLOCK_MEAN, check_lines, line_bytes, rows, window_bytes
 from tachograph.format.enumerations import DOMAINS
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.quiet]
+"""Which line has touched pages is looked at beside the program: where a processor is long in coming, the next line gets
+what the last one touched.
+"""
 
 CASES = [
     ("pyarrow", "mimalloc"),

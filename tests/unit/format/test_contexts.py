@@ -14,7 +14,7 @@ from support.spool_builder import NONE, SegmentBuilder, control, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification, read_segment, write_part
 from tachograph.format.spool.arrow_columns import Pieces
 from tachograph.format.spool.codes_table import instructions_by_code
-from tachograph.format.spool.id_numbers import IdNumbers
+from tachograph.format.spool.id_numbers import CloseNumbers, first_places, numbers_for, pairs_of
 from tachograph.format.spool.mentions import Mentions
 from unit.format.test_assembly import assembled, of, rows
 
@@ -22,8 +22,9 @@ SPEC = load_specification()
 SIZE = 1 << 20
 
 
-def many(path: Path, count: int, *, codes: bool) -> None:
-    """Parts of a process with so many contexts that were sampled once, each of code of its own if ``codes``."""
+def many(path: Path, count: int, what: str) -> None:
+    """Parts of a process with so many contexts that were sampled once, each with code or native frames of its own."""
+    codes, native = what == "codes", what == "native"
     number = sequence = 0
     while number < count:
         segment = SegmentBuilder(sequence, size=SIZE)
@@ -31,18 +32,20 @@ def many(path: Path, count: int, *, codes: bool) -> None:
             if codes or not number:
                 segment.code(number, f"<made {number}>", f"made_{number}", 1, bytes(range(0x80, 0xA0)))
             segment.stack(number, number - 1 if number % 50 else NONE, number if codes else 0, 2 * number)
-            segment.cpu(number, 1, stack=number)
+            if native:
+                segment.native_stack(number + 1, number if number % 50 else 0, 0x1000, number)
+            segment.cpu(number, 1, stack=number, native=(number + 1, 1) if native else None)
             number += 1
         write_spool(path, [], control(seq=sequence))
         write_part(SpoolDirectory(path), "4242-1000000000", [read_segment(segment.to_bytes())])
         sequence += 1
 
 
-@pytest.mark.parametrize(("codes", "most"), [(True, 750), (False, 250)])
-def test_what_one_takes(tmp_path: Path, codes: bool, most: int) -> None:
+@pytest.mark.parametrize(("what", "most"), [("codes", 750), ("native", 450), ("stacks", 250)])
+def test_what_one_takes(tmp_path: Path, what: str, most: int) -> None:
     """Python objects for each of them took 1.6 KB for a code object and 600 bytes for a context."""
     count = 30_000
-    many(tmp_path, count, codes=codes)
+    many(tmp_path, count, what)
     assemble(SpoolDirectory(tmp_path), SPEC)  # what is loaded once does not count
     tracemalloc.start()
     try:
@@ -51,7 +54,8 @@ def test_what_one_takes(tmp_path: Path, codes: bool, most: int) -> None:
     finally:
         tracemalloc.stop()
     assert result.table("stacks").num_rows == count
-    assert result.table("codes").num_rows == (count if codes else 1)
+    assert result.table("codes").num_rows == (count if what == "codes" else 1)
+    assert result.table("native_stacks").num_rows == (count if what == "native" else 0)
     assert peak / count < most
 
 
@@ -85,19 +89,25 @@ def test_code_objects_differ_by_each_of_their_facts(tmp_path: Path) -> None:
     assert result.table("cpu").column("stack").to_pylist() == [*range(len(facts))] * 2
 
 
-@pytest.mark.parametrize("spread", [1, 3, 1000])
-def test_numbers_by_ids(spread: int) -> None:
+@pytest.mark.parametrize(("count", "spread", "close"), [(400, 1, False), (30_000, 3, True), (30_000, 1000, False)])
+def test_numbers_by_ids(count: int, spread: int, close: bool) -> None:
     chance = random.Random(spread)
-    ids = chance.sample(range(5, 5 + 400 * spread), 400)
-    numbers = IdNumbers(min(ids), max(ids), len(ids))
-    known = {key: chance.randrange(NONE) for key in [*ids[:300], 0, 4, 5 + 400 * spread, NONE - 1]}
+    ids = array("I", chance.sample(range(5, 5 + count * spread), count))
+    numbers = numbers_for(ids)
+    assert isinstance(numbers, CloseNumbers) == close
+    known = {key: chance.randrange(NONE) for key in [*ids[: count // 2], 0, 4, 5 + count * spread, NONE - 1]}
     for key, number in known.items():
         numbers[key] = number
     assert {key: numbers.get(key) for key in known} == known
-    assert all(numbers.get(key) is None for key in (*ids[300:], 1, NONE, NONE - 2) if key not in known)
-    keys, values = numbers.pairs()
+    assert all(numbers.get(key) is None for key in (*ids[count // 2 :], 1, NONE, NONE - 2) if key not in known)
+    keys, values = pairs_of(numbers)
     assert dict(zip(keys.to_pylist(), values.to_pylist(), strict=True)) == known
-    assert all(array.to_pylist() == [] for array in IdNumbers().pairs())
+    places = first_places(ids + ids)
+    assert [places.get(key) for key in ids] == [*range(count)]
+
+
+def test_no_numbers() -> None:
+    assert [array.to_pylist() for array in pairs_of(numbers_for(array("I")))] == [[], []]
 
 
 @pytest.mark.parametrize("code", ["I", "Q"])
