@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from . import fleet
     from .api import Recording, open  # noqa: A004
     from .profile.build import build_profile
-    from .profile.profile import Profile, Question
+    from .profile.profile import Profile
+    from .profile.question import Question
     from .recording.question_options import Attribution
 
 __all__ = ["Attribution", "Profile", "Question", "Recording", "build_profile", "fleet", "open"]
@@ -25,7 +26,7 @@ __all__ = ["Attribution", "Profile", "Question", "Recording", "build_profile", "
 _HOMES = {
     "Attribution": "recording.question_options",
     "Profile": "profile.profile",
-    "Question": "profile.profile",
+    "Question": "profile.question",
     "Recording": "api",
     "build_profile": "profile.build",
     "open": "api",

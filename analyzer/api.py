@@ -24,7 +24,8 @@ from tachograph.format import ColumnSpec, FormatError
 
 from .profile.build import build_profile
 from .profile.path_frame import path_frame
-from .profile.profile import Profile, Question
+from .profile.profile import Profile
+from .profile.question import Question
 from .profile.tests import read_tests
 from .recording.call_tree import load_tree
 from .recording.opened import DEFINITIONS

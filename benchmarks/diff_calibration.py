@@ -27,7 +27,7 @@ from tachograph.analyzer.diff.compare import diff_runs
 from tachograph.analyzer.diff.gate import judge as judge_conditions
 from tachograph.analyzer.diff.gate import parse_condition
 from tachograph.analyzer.diff.runs import Run, read_run
-from tachograph.analyzer.profile.profile import Question
+from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.report_data.difference import FASTER, LESS, MORE, SLOWER, Outcome
 
 PROGRAM = Path(__file__).parent / "programs" / "calibration.py"

@@ -25,7 +25,8 @@ from .progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..profile.profile import Profile, Question
+    from ..profile.profile import Profile
+    from ..profile.question import Question
     from ..recording.opened import Recording
     from ..report_data.advice.table import Advice
 
@@ -163,7 +164,7 @@ def run(options: Options) -> None:
     """Does what the options say."""
     with uncollected():
         from ..profile import build  # noqa: F401  # with pandas and pyarrow, once and for all that follow
-        from ..profile.profile import Question
+        from ..profile.question import Question
         from ..recording.opened import Recording
         from ..report_data.advice.table import Advice
 

@@ -163,7 +163,7 @@ def run(options: Options) -> bool:
     """Does what the options say; False if a condition failed."""
     from ..diff.compare import diff as compare
     from ..diff.gate import judge, parse_condition
-    from ..profile.profile import Question
+    from ..profile.question import Question
     from ..report_data.difference import Outcome
     from ..report_data.difference_metrics import SELF
 

@@ -13,7 +13,8 @@ from rich.text import Text
 from tachograph.format import FormatError
 
 from ..profile.build import build_profile
-from ..profile.profile import Profile, Question
+from ..profile.profile import Profile
+from ..profile.question import Question
 from ..recording.opened import Recording
 from ..recording.question_options import Sort
 from ..render.terminal.report import report_lines, show

@@ -11,7 +11,7 @@ import pandas as pd
 
 from tachograph.format import FormatError
 
-from ..profile.profile import Question
+from ..profile.question import Question
 from ..recording.garbage import uncollected
 from ..recording.opened import Watcher
 from ..recording.text import printable

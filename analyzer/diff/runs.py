@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from ..profile.build import build_profile
-from ..profile.profile import Question
+from ..profile.question import Question
 from ..recording.long_reads import release_unused
 from ..recording.opened import Recording, Watcher
 from ..recording.quality import cost_of_a_sample

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..profile.profile import Question
+from ..profile.question import Question
 from ..profile.tests import read_tests
 from ..recording.opened import Recording
 from ..recording.text import printable

@@ -12,8 +12,7 @@ import pandas as pd
 
 from tachograph.format import FormatError
 
-from ..profile.profile import Question
-from ..recording.opened import Watcher
+from ..profile.question import Question
 from ..recording.text import printable
 from ..samples.scope import PROJECT
 from .extras import require_for
@@ -33,6 +32,7 @@ from .store import Found, Store, StoreError
 
 if TYPE_CHECKING:
     from .. import api
+    from ..recording.opened import Watcher
 
 Where = str | Sequence[str]
 """Conditions, ``label=value`` each; values may be globs. All of them must hold."""

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
@@ -26,13 +26,15 @@ import pyarrow.parquet as pq
 
 from tachograph.format import FormatError
 
-from ..profile.profile import Question
-from ..recording.opened import Watcher
+from ..profile.question import Question
 from ..recording.text import printable
 from .engine import Task, run
 from .index_tables import SCHEMAS, VERSION
 from .local_listing import INDEX_FOLDER
 from .store import Found, Store, StoreError
+
+if TYPE_CHECKING:
+    from ..recording.opened import Watcher
 
 CATALOGUE = "index.json"
 BATCH = 64

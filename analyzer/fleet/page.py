@@ -15,9 +15,8 @@ from tachograph.format import FormatError
 
 from ..recording.output_file import write_page
 from ..recording.text import printable
-from ..render.html.pack import Packer, number
-from ..render.html.page import BOX_TREE_SCRIPTS, MAX_BYTES, render
-from ..render.html.payload import Names
+from ..render.html.pack import Names, Packer, number
+from ..render.html.template import BOX_TREE_SCRIPTS, MAX_BYTES, render
 from ..report_data.numbers import counted, percent, seconds, size
 from .questions.flame import MAX_NODES, flame
 from .questions.health import Health, health

@@ -11,7 +11,7 @@ import numpy as np
 
 from tachograph.format import FormatError
 
-from ..profile.profile import Question
+from ..profile.question import Question
 from ..recording.opened import Recording, Watcher
 from ..recording.output_file import writing
 from .questions.selection import Selection

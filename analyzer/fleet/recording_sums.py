@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from tachograph.format import FormatError
 
 from ..profile.build import Asked, ask, conclude, measure, named_scope
-from ..profile.profile import Profile, Question
+from ..profile.profile import Profile
+from ..profile.question import Question
 from ..recording.frame import Frame, WholeNumbers
 from ..recording.garbage import uncollected
 from ..recording.opened import Recording

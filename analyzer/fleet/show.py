@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from rich.text import Text
 
+from ..recording.frame import rows_of_pandas
 from ..recording.text import printable
-from ..render.json_document import of_pandas
 from ..report_data.numbers import amount, counted, percent, seconds, signed, size
 from .questions.top import METRICS
 
@@ -32,9 +32,9 @@ def document(kind: str, fleet: Fleet, question: Mapping[str, Any], **parts: Any)
     """The JSON document of a question: what was asked, what was left out, and the rows."""
     return {
         "tachograph": {"document": kind, "version": VERSION},
-        "fleet": {"url": fleet.url, "recordings": len(fleet.recordings), "left_out": of_pandas(fleet.left_out)},
+        "fleet": {"url": fleet.url, "recordings": len(fleet.recordings), "left_out": rows_of_pandas(fleet.left_out)},
         "question": dict(question),
-        **{name: of_pandas(part) if isinstance(part, pd.DataFrame) else part for name, part in parts.items()},
+        **{name: rows_of_pandas(part) if isinstance(part, pd.DataFrame) else part for name, part in parts.items()},
     }
 
 

@@ -43,7 +43,8 @@ from .held_paths import HeldPaths, held_paths
 from .metadata import read_metadata, totals_of, wall_seconds
 from .native_rows import native_rows
 from .processes import LISTED, frame_of, recorded_how
-from .profile import Frames, Profile, Question, Totals
+from .profile import Frames, Profile, Totals
+from .question import Question
 from .span_sums import Ranges, TimeRangeSums, sum_spans
 from .tasks import sum_tasks
 from .wait_columns import WaitColumns, idle_seconds, reason_sums

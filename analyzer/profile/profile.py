@@ -9,37 +9,15 @@ from typing import TYPE_CHECKING
 from ..conclusions.memory.process import Memory
 from ..recording.frame import Frame
 from ..recording.quality import Quality
-from ..recording.question_options import Attribution, PoolRule
 from ..recording.sources import Sources
 from ..samples.nodes import Calls
 from ..samples.path_sums import PathFacts
+from .question import Question
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..conclusions.gpu.gpu_report import Gpu
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of a recording; the defaults ask for everything."""
-
-    scope: str | None = None
-    """``project``, ``all`` or a glob; None: ``project``, or ``all`` where little time is the project's."""
-    thread: str | None = None
-    """A thread's name (or a glob of it), its operating system id, or ``main``."""
-    start_s: float | None = None
-    """Beginning of the window, seconds from the start of the recording; negative: from its end."""
-    end_s: float | None = None
-    attribution: Attribution = Attribution.AUTO
-    pools: PoolRule = PoolRule.POSITIONS
-    """How CPU time of native threads is charged to lines."""
-    leaks: str = "default"
-    """The name of the definition of leaks: ``default`` or ``paper``."""
-    span: str | None = None
-    """Only while spans lasted, in their threads: ``NAME`` (a glob), or ``NAME[KEY=VALUE,...]``."""
-    processes: tuple[str, ...] = ()
-    """Only these: ids in the recording, the operating system's ids, or names (globs); empty: all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,3 +139,9 @@ def _of_pandas(values: Column) -> Any:
     if isinstance(values, WholeNumbers):
         return pd.arrays.IntegerArray(values.values, values.unknown)
     return values.tolist() if values.dtype == object else values
+
+
+def rows_of_pandas(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame of pandas as records; what is unknown is None."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [dict(zip(plain.columns, row, strict=True)) for row in plain.itertuples(index=False, name=None)]

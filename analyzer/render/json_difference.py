@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ..recording.frame import rows_of_pandas
 from ..report_data.difference import ComparedRun, DiffResult, Judgement, Level
 from ..report_data.difference_metrics import CALL_TIME, CALLS, told_of_calls
 from ..report_data.redundancy_changes import redundancy_changes
-from .json_document import of_pandas
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""
@@ -68,7 +68,7 @@ def _records(level: Level) -> list[dict[str, Any]]:
     columns = [level.values[name].tolist() for name in ("row", "metric", *_VALUES)]
     for row, metric, *values in zip(*columns, strict=True):
         metrics.setdefault(row, {})[metric] = dict(zip(_VALUES, values, strict=True))
-    places = of_pandas(level.places.iloc[list(metrics)])
+    places = rows_of_pandas(level.places.iloc[list(metrics)])
     return [
         {**place, **_more(level, metrics[row]), "metrics": metrics[row]}
         for row, place in zip(metrics, places, strict=True)

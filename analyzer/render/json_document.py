@@ -7,20 +7,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..profile.profile import Profile
-from ..recording.frame import Column, Frame, WholeNumbers, falling
+from ..recording.frame import Column, Frame, WholeNumbers, falling, rows_of_pandas
 from ..recording.output_file import write_text
 from ..recording.question_options import Sort
 from ..report_data.advice.table import Advice
 from ..report_data.profile_columns import COLUMNS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""
@@ -123,8 +120,8 @@ def _gpu(profile: Profile) -> dict[str, Any] | None:
     if gpu is None:
         return None
     return {
-        "devices": of_pandas(gpu.devices),
-        "timeline": of_pandas(gpu.timeline),
+        "devices": rows_of_pandas(gpu.devices),
+        "timeline": rows_of_pandas(gpu.timeline),
         "shared": gpu.shared,
     }
 
@@ -198,12 +195,6 @@ def _column_texts(column: Column | None, rows: int, texts: _Made, numbers: _Made
     for row, value in zip(known.tolist(), (column[known] + 0.0).tolist(), strict=True):  # no zero is negative
         found[row] = numbers[value]
     return found
-
-
-def of_pandas(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame of pandas as records; what is unknown is None."""
-    plain = frame.astype(object).where(frame.notna(), None)
-    return [dict(zip(plain.columns, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..profile.profile import Profile, Question
+from ..profile.profile import Profile
+from ..profile.question import Question
 from ..recording.text import printable
 from .difference_metrics import BY_NAME, Metric
 

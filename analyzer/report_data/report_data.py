@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..profile.build import Asked, Measured, ask, conclude, measure
-from ..profile.profile import Profile, Question
+from ..profile.profile import Profile
+from ..profile.question import Question
 from ..recording.call_tree import CallTree
 from ..recording.opened import Recording
 from ..recording.tree import NOTHING

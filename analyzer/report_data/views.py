@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from ..profile.profile import Question
+from ..profile.question import Question
 from ..recording.opened import Recording
 from ..samples.scope import ALL, PROJECT
 from .report_data import ReportData, build_report_data, in_other_scope

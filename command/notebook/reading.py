@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def _report(wanted: dict[str, Any]) -> Shown:
-    from tachograph.analyzer.profile.profile import Question
+    from tachograph.analyzer.profile.question import Question
     from tachograph.analyzer.recording.opened import Recording
     from tachograph.analyzer.render.html.page import report
     from tachograph.analyzer.render.terminal.report import show
@@ -100,7 +100,7 @@ def _report(wanted: dict[str, Any]) -> Shown:
 
 def _difference(wanted: dict[str, Any]) -> Shown:
     from tachograph.analyzer.diff.compare import diff
-    from tachograph.analyzer.profile.profile import Question
+    from tachograph.analyzer.profile.question import Question
     from tachograph.analyzer.render.html.difference import page
     from tachograph.analyzer.render.terminal.difference import show
 

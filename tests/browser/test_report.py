@@ -12,7 +12,7 @@ import pytest
 from browser import story
 from browser.conftest import write_page
 from browser.story import MAIN
-from tachograph.analyzer.render.html.page import asset
+from tachograph.analyzer.render.html.template import asset
 from tachograph.analyzer.report_data.numbers import margin, percent, seconds
 from tachograph.analyzer.samples.intervals import wilson
 

@@ -10,7 +10,7 @@ from tachograph.format import FormatError
 
 from ...diff import diff
 from ...profile.path_frame import path_frame
-from ...profile.profile import Question
+from ...profile.question import Question
 from ...recording.opened import Recording
 from ...recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS, Sort
 from ...recording.text import printable

@@ -12,7 +12,7 @@ from mcp_types import ToolAnnotations
 from tachograph import __version__
 from tachograph.format import FormatError
 
-from ...profile.profile import Question
+from ...profile.question import Question
 from ...recording.question_options import DEFAULT_TOKENS
 from ...render.markdown.document import fenced
 from .answers import Answers

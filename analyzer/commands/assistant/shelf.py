@@ -9,7 +9,8 @@ from pathlib import Path
 from tachograph.format import FormatError
 
 from ...profile.build import build_profile
-from ...profile.profile import Profile, Question
+from ...profile.profile import Profile
+from ...profile.question import Question
 from ...recording.opened import Recording
 from ...recording.text import printable
 

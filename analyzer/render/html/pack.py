@@ -13,7 +13,7 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,27 @@ from numpy.typing import NDArray
 
 STEPS = 1 << 22
 """The largest row of a grid is this many units: sums are exact to a quarter of a millionth of it."""
+
+
+class Names:
+    """Distinct texts by number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: object) -> int:
+        """The number of a text, -1 for none."""
+        if not isinstance(text, str):
+            return -1
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+    def numbers(self, texts: Iterable[object]) -> list[int]:
+        """The numbers of some texts."""
+        return [self.number(text) for text in texts]
 
 
 class Packer:

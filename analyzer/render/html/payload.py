@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -34,7 +34,7 @@ from ...report_data.spans_over_time import SpanPart
 from ...report_data.views import View
 from .gpu import gpu_document
 from .head import summary
-from .pack import Packer, number
+from .pack import Names, Packer, number
 from .payload_calls import call_columns
 from .texts import Texts
 
@@ -67,27 +67,6 @@ MAX_FUNCTION_NAME = 1_000
 """Characters of a function's name: those of C++ with its types are long, and the page shortens them."""
 MAX_PROCESSES = 2_000
 """Processes that are listed at most."""
-
-
-class Names:
-    """Distinct texts by number."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, text: object) -> int:
-        """The number of a text, -1 for none."""
-        if not isinstance(text, str):
-            return -1
-        if text not in self._numbers:
-            self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return self._numbers[text]
-
-    def numbers(self, texts: Iterable[object]) -> list[int]:
-        """The numbers of some texts."""
-        return [self.number(text) for text in texts]
 
 
 def payload(

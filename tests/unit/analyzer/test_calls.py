@@ -13,7 +13,7 @@ import pytest
 
 from tachograph.analyzer.conclusions.calls.call_columns import quantiles
 from tachograph.analyzer.profile.build import build_profile
-from tachograph.analyzer.profile.profile import Question
+from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.report_data.numbers import short_count, short_time

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tachograph.analyzer import Recording
 from tachograph.analyzer.profile.build import build_profile
-from tachograph.analyzer.profile.profile import Question
+from tachograph.analyzer.profile.question import Question
 from unit.analyzer.recordings import Builder
 
 

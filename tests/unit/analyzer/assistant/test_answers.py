@@ -10,7 +10,7 @@ import pytest
 from tachograph.analyzer.commands.assistant.answers import MOST_TOKENS, Answers
 from tachograph.analyzer.commands.assistant.shelf import Shelf
 from tachograph.analyzer.commands.assistant.sql import select
-from tachograph.analyzer.profile.profile import Question
+from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.markdown.document import NOTICE, tokens
 from tachograph.analyzer.render.markdown.profile import PARTS_ALONE

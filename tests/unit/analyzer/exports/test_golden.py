@@ -12,7 +12,7 @@ from tachograph.analyzer import open as open_recording
 from tachograph.analyzer.exports import FORMATS, Metric, Options, prepare
 from tachograph.analyzer.exports.scrub import make_request, scrub
 from tachograph.analyzer.exports.value_types import value_sums, value_types
-from tachograph.analyzer.profile.profile import Question
+from tachograph.analyzer.profile.question import Question
 from tachograph.format import FormatError
 
 pytestmark = pytest.mark.broad
