@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 
 from ..errors import FormatError, NewerVersionError
@@ -211,6 +212,15 @@ class SpoolDirectory:
             each.parts = outermost(each.parts)
             each.segments = sorted(seq for seq in each.segments if not covered(seq, each.parts))
         return sorted(found.values(), key=lambda each: (each.start_ns, each.pid))
+
+    def has_more_than(self, most: int) -> bool:
+        """Whether there are more segments and parts than so many. It looks at no more names than it must.
+
+        Errors:
+            FormatError: the directory cannot be listed.
+        """
+        segments = (name for name in _names(self.path) if _SEGMENT_NAME.fullmatch(name))
+        return next(islice(chain(segments, self._parts()), most, None), None) is not None
 
     def parts(self, prefix: str) -> list[Part]:
         """The parts of a process, listed now."""

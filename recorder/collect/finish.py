@@ -139,7 +139,7 @@ def rehearse(spool: SpoolDirectory, places: NativePlaces, given_up: Callable[[],
     from tachograph.format.parquet import write_nowhere
 
     try:
-        if sum(len(process.segments) + len(process.parts) for process in spool.processes()) > MOST_REHEARSED:
+        if spool.has_more_than(MOST_REHEARSED):
             return
         spec = load_specification()
         assembled = assemble(spool, spec, resolve=places.resolve)

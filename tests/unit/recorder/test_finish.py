@@ -5,6 +5,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,24 @@ def test_a_rehearsal_leaves_everything_as_it_is(tmp_path: Path) -> None:
     writer.close()
     assert finish(path, manifest, SourceStore(tmp_path), places=places).rows["cpu"] == 150
     rehearse(SpoolDirectory(path / "spool"), places)  # there is none: the end will say so
+
+
+def test_a_large_spool_is_not_even_looked_through(tmp_path: Path) -> None:
+    """A rehearsal took 20 MB where ten thousand children had come and gone, and the allocator kept them."""
+    for number in range(2000):
+        for ending in ("ctl", "000000.seg"):
+            (tmp_path / f"{number + 2}-{number}.{ending}").touch()
+    spool = SpoolDirectory(tmp_path)
+    assert spool.has_more_than(1999)
+    assert not spool.has_more_than(2000)
+    rehearse(spool, NativePlaces())
+    tracemalloc.start()
+    try:
+        rehearse(spool, NativePlaces())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100_000
 
 
 @pytest.mark.recording
