@@ -301,7 +301,7 @@ class SpoolDirectory:
 
 
 def _names(directory: Path) -> Iterator[str]:
-    """One after the other: there may be files of a hundred thousand processes that nobody asks for."""
+    """One after the other: there may be files of a hundred thousand processes that are not asked for."""
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
