@@ -12,7 +12,7 @@ from ..manifest import MOST_INTEGER
 from ..schema import Specification
 from .arrow_columns import column, scalar, table_of
 from .block_lifetimes import Lifetimes
-from .codes_table import ReadSource
+from .codes_table import ReadSource, SourceTexts
 from .contexts import ContextTree
 from .directory import SpoolDirectory
 from .gpu import GpuFacts, read_gpu
@@ -265,7 +265,7 @@ def assemble(
             rows, {facts.number: facts for facts in processes}, exit_statuses or {}, spec, log.window_ns
         ),
         "threads": threads,
-        **contexts.tables(spec, read_source, store_sources, texts),
+        **contexts.tables(spec, SourceTexts(read_source, store_sources, texts)),
         **native.tables(spec, resolve),
         "native_stacks": tree.table(spec),
         "spans": spans_table(processes, thread_ids, spec),

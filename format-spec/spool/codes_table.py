@@ -7,6 +7,7 @@ import io
 import tokenize
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..clean_text import clean_text
@@ -30,6 +31,28 @@ _Source = tuple[str | None, int | None, str | None, int | None, str | None]
 """The columns of ``files`` from ``sha256`` on."""
 
 _UNREAD: _Source = (None, None, None, None, None)
+
+
+@dataclass(frozen=True)
+class SourceTexts:
+    """Where the texts of files come from: what the program ``told``, or ``read``; whether they are kept (``store``)."""
+
+    read: ReadSource | None
+    store: bool
+    told: Mapping[str, ToldText]
+
+    def of(self, path: str) -> _Source:
+        """What is known of a file; ``read`` is asked for each that was not told."""
+        told = self.told.get(path)
+        if told is not None:
+            data, text = told.data, clean_text(told.text) if self.store else None
+            cell_id = told.cell_id and clean_text(told.cell_id)
+            return hashlib.sha256(data).hexdigest(), len(data), text, told.cell, cell_id
+        read = self.read(path) if self.read is not None else None
+        if read is None:
+            return _UNREAD
+        text = source_text(read) if self.store else None
+        return hashlib.sha256(read).hexdigest(), len(read), text, None, None
 
 
 class CodesTable:
@@ -65,15 +88,10 @@ class CodesTable:
     def tables(
         self,
         spec: Specification,
-        read_source: ReadSource | None,
-        store_sources: bool,
-        told: Mapping[str, ToldText],
+        texts: SourceTexts,
         instructions: Iterator[Sequence[int]],
     ) -> dict[str, pa.Table]:
-        """The two tables; ``read_source`` is asked once for every file whose text was not ``told``.
-
-        ``instructions`` are those that were seen, of one code object after the other.
-        """
+        """The two tables; ``instructions`` are those that were seen, of one code object after the other."""
         import pyarrow as pa
 
         schema = spec.tables["codes"].schema
@@ -91,13 +109,11 @@ class CodesTable:
             "template_lines": self._template_lines.column(pa.string()),
         }
         return {
-            "files": self._files_table(spec, read_source, store_sources, told),
+            "files": self._files_table(spec, texts),
             "codes": pa.Table.from_arrays([codes[name] for name in schema.names], schema=schema),
         }
 
-    def _files_table(
-        self, spec: Specification, read_source: ReadSource | None, store: bool, told: Mapping[str, ToldText]
-    ) -> pa.Table:
+    def _files_table(self, spec: Specification, texts: SourceTexts) -> pa.Table:
         import pyarrow as pa
 
         schema = spec.tables["files"].schema
@@ -105,9 +121,9 @@ class CodesTable:
         sources: list[_Source] = []
         for path in self._paths:
             paths.append(clean_text(path).encode())
-            sources.append(_source(path, told.get(path), read_source, store))
-        texts = list(zip(*sources, strict=True)) or [()] * len(_UNREAD)
-        columns = [column(values, field.type) for values, field in zip(texts, list(schema)[2:], strict=True)]
+            sources.append(texts.of(path))
+        known = list(zip(*sources, strict=True)) or [()] * len(_UNREAD)
+        columns = [column(values, field.type) for values, field in zip(known, list(schema)[2:], strict=True)]
         files = numbers_of(array("I", range(len(paths))))
         return pa.Table.from_arrays([files, paths.column(pa.string()), *columns], schema=schema)
 
@@ -126,17 +142,6 @@ def instructions_by_code(codes: array[int], instructions: array[int], count: int
             found.append(pairs[place] & NONE)
             place += 1
         yield found
-
-
-def _source(path: str, told: ToldText | None, read_source: ReadSource | None, store: bool) -> _Source:
-    if told is not None:
-        data = told.data
-        text = clean_text(told.text) if store else None
-        return hashlib.sha256(data).hexdigest(), len(data), text, told.cell, told.cell_id and clean_text(told.cell_id)
-    read = read_source(path) if read_source is not None else None
-    if read is None:
-        return _UNREAD
-    return hashlib.sha256(read).hexdigest(), len(read), source_text(read) if store else None, None, None
 
 
 def source_text(data: bytes) -> str | None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..clean_text import clean_text
 from ..schema import MAX_STACK_DEPTH, Specification
 from .arrow_columns import column, numbers_but, numbers_of
-from .codes_table import CodesTable, ReadSource, instructions_by_code
+from .codes_table import CodesTable, SourceTexts, instructions_by_code
 from .id_numbers import IdNumbers
 from .layout import NONE, Stack
 from .process_definitions import ProcessFacts
-from .told_texts import ToldText
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,23 +92,11 @@ class ContextTree:
         self._depths.append(1 if parent is None else self._depths[parent] + 1)
         return len(self._parents) - 1
 
-    def tables(
-        self,
-        spec: Specification,
-        read_source: ReadSource | None,
-        store_sources: bool,
-        told: Mapping[str, ToldText],
-    ) -> dict[str, pa.Table]:
-        """The three tables; ``read_source`` is asked once for every file whose text was not ``told``.
-
-        What makes contexts equal is let go: nothing can be added any more.
-        """
+    def tables(self, spec: Specification, texts: SourceTexts) -> dict[str, pa.Table]:
+        """The three tables. What makes contexts equal is let go: nothing can be added any more."""
         self._numbers.clear()
         seen = instructions_by_code(self._code_of, self._instructions, len(self._codes))
-        return {
-            **self._codes.tables(spec, read_source, store_sources, told, seen),
-            "stacks": self._table(spec),
-        }
+        return {**self._codes.tables(spec, texts, seen), "stacks": self._table(spec)}
 
     def _table(self, spec: Specification) -> pa.Table:
         import pyarrow as pa
