@@ -85,6 +85,19 @@ def test_numbers_of_calls_that_are_estimated_are_near_the_truth(known: tuple[Pat
         assert abs(row["calls"] - known[1][name]) <= 2 * (row["calls_high"] - row["calls"]), name
 
 
+@pytest.mark.quiet
+def test_what_watching_takes_is_no_time_of_the_calls(tmp_path: Path) -> None:
+    """It is a multiple of what small functions take: without that being known theirs add up to more than there is."""
+    program = support.PROGRAMS / "small_calls.py"
+    recording, told = record(
+        program, tmp_path, options=("--calls", "--calls-budget", "10", "--calls-choice", "rejects")
+    )
+    rows = functions(recording, program)
+    own_s = sum(rows[name]["calls"] * rows[name]["own_call_mean_s"] for name in ("leaf", "calling"))
+    # The loop that calls has a part of it. Without this they were 1.8 to 7.8 times as much.
+    assert 0.4 * told["cpu_s"] < own_s < 1.6 * told["cpu_s"]
+
+
 def test_histograms_tell_two_kinds_of_calls_apart(known: tuple[Path, dict[str, int]]) -> None:
     times = dict(functions(known[0], KNOWN)["bimodal"]["call_times"])
     whole = sum(times.values())

@@ -27,9 +27,11 @@ void Budget::learn_body(double took_ns) {
     body_ns_ += (took - body_ns_) / 16;
 }
 
-void Budget::learn_event(double event_ns) {
+void Budget::learn_event(double event_ns, double inside_ns) {
     entry_ns_ = event_ns > body_ns_ ? event_ns - body_ns_ : kGuessedEntryNs / 4;
     loop_body_ns_ = body_ns_;
+    ignored_ns_ = entry_ns_;
+    inside_ns_ = std::clamp(inside_ns, 0.0, 2 * event_ns);
 }
 
 Charged::Charged(Budget* budget, int64_t begun_ns) : budget_(budget), begun_ns_(begun_ns) {

@@ -19,9 +19,9 @@ class Budget {
     // of a processor has a tenth of the time to spare.
     void earn(Moment now);
 
-    // One event, at what it was measured to take; one whose own code does nothing; anything else.
+    // One event, at what it was measured to take; one that is ignored; anything else.
     void charge_event() { charge_pause(event_ns()); }
-    void charge_entry() { charge_pause(entry_ns()); }
+    void charge_ignored() { charge_pause(slowed() * ignored_ns_); }
     void charge(double ns) { credit_ns_ -= ns; }
     // Something of the program that took so much, and goes on only after it.
     void charge_pause(double ns) {
@@ -32,6 +32,8 @@ class Budget {
     double credit_ns() const { return credit_ns_; }
     double spent_ns() const { return spent_ns_; }  // by events, in all
     double event_ns() const { return entry_ns() + body_ns_; }
+    // Of a call's two events, what lies between their readings of the clock.
+    double inside_ns() const { return slowed() * inside_ns_; }
     // Earned since this was last asked.
     double take_earnings() { return std::exchange(earnings_ns_, 0.0); }
     double body_ns() const { return body_ns_; }
@@ -44,8 +46,9 @@ class Budget {
     // Whether this event's own code is to be timed, and what it took.
     bool times_this_event() { return ++events_ % kTimedEvents == 0; }
     void learn_body(double took_ns);
-    // What watching a call of nothing takes by event, in all.
-    void learn_event(double event_ns);
+    // What watching a call of nothing takes by event, in all, and how long it seems to be.
+    void learn_event(double event_ns, double inside_ns);
+    void learn_ignored(double event_ns) { ignored_ns_ = std::max(event_ns, 0.0); }
     // While an event's cost is measured no budget is kept.
     void lift() { credit_ns_ = 1e18; }
 
@@ -77,6 +80,8 @@ class Budget {
     double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code, in a loop
     double body_ns_ = 0;                 // and in it, of late
     double loop_body_ns_ = 0;            // and in a loop
+    double inside_ns_ = 0;
+    double ignored_ns_ = kGuessedEntryNs;
     uint32_t events_ = 0;
 };
 

@@ -13,7 +13,8 @@ constexpr int kMeasuredCalls = 200;
 constexpr int kMeasurements = 5;
 constexpr char kProgram[] =
     "def called():\n    pass\n"
-    "def run():\n    for _ in range(200):\n        called()\n";
+    "def run():\n    for _ in range(200):\n        called()\n"
+    "def run_builtin(call=len, text=''):\n    for _ in range(200):\n        call(text)\n";
 
 // The least time of a call, of some runs; 0 if it cannot be measured.
 double measure_run(PyObject* run) {
@@ -32,8 +33,9 @@ double measure_run(PyObject* run) {
     return best / kMeasuredCalls;
 }
 
-void measure(PyObject* run, PyObject* called) {
+void measure(PyObject* run, PyObject* called, PyObject* run_builtin) {
     const double bare = measure_run(run);
+    const double bare_builtin = measure_run(run_builtin);
     const int64_t time = now();
     watcher.watching = true;
     watcher.next_round_ns.store(INT64_MAX);
@@ -45,13 +47,18 @@ void measure(PyObject* run, PyObject* called) {
         if (watcher.events->selective) watcher.events->watch(code);
         function->quota = function->steps = UINT64_MAX;
         function->interval.begin(moment(time), 0, true, 0, 0);
-        watcher.budget.learn_event((measure_run(run) - bare) / 2);
+        const double event = (measure_run(run) - bare) / 2;
+        // Half of a call of nothing is that it is called.
+        watcher.budget.learn_event(event, function->arm.least - bare / 2);
         if (watcher.events->selective) watcher.events->unwatch(code);
         if (function->state != Watch::open) --watcher.not_open;
         tg_set_code_extra(code, watcher.extra, nullptr);
         watcher.functions.remove(function);
     }
-    if (!watcher.events->selective) close_window(moment(now()));
+    if (!watcher.events->selective) {
+        watcher.budget.learn_ignored((measure_run(run_builtin) - bare_builtin) / 2);
+        close_window(moment(now()));
+    }
     watcher.watching = false;
 }
 
@@ -65,7 +72,8 @@ void measure_events() {
     PyObject* done = code ? PyEval_EvalCode(code, names, names) : nullptr;
     PyObject* run = done ? PyDict_GetItemString(names, "run") : nullptr;
     PyObject* called = done ? PyDict_GetItemString(names, "called") : nullptr;
-    if (run && called) measure(run, called);
+    PyObject* run_builtin = done ? PyDict_GetItemString(names, "run_builtin") : nullptr;
+    if (run && called && run_builtin) measure(run, called, run_builtin);
     PyErr_Clear();
     Py_XDECREF(done);
     Py_XDECREF(code);

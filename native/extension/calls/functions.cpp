@@ -29,9 +29,11 @@ constinit uint16_t Functions::s_free_places[kMostFunctions] = {};
 constinit Function Functions::s_functions[kMostFunctions] = {};
 
 void Times::add(int64_t time_ns) {
-    const int64_t time = std::max<int64_t>(time_ns, 0);
     ++ended;
-    sum_ns += time;
+    // A call of nothing may seem to take less than watching it did. Sums hold it as it is: what is
+    // taken off too much and too little makes up for each other.
+    sum_ns += time_ns;
+    const int64_t time = std::max<int64_t>(time_ns, 0);
     longest_ns = std::max(longest_ns, time);
     squared += static_cast<double>(time) * static_cast<double>(time);
     const auto bucket = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(time)));
@@ -162,11 +164,11 @@ bool Functions::write_row(const Function& function, uint32_t stack, Moment now) 
     put(record, 24, function.watched_ns);
     put(record, 32, function.calls);
     put(record, 40, function.total.ended);
-    put(record, 48, function.total.sum_ns);
+    put(record, 48, std::max<int64_t>(function.total.sum_ns, 0));
     put(record, 56, function.total.longest_ns);
     put(record, 64, function.own_begun);
     put(record, 72, function.own.ended);
-    put(record, 80, function.own.sum_ns);
+    put(record, 80, std::max<int64_t>(function.own.sum_ns, 0));
     put(record, 88, function.own.longest_ns);
     put(record, 96, std::max<int64_t>(now.cpu_ns - function.since.cpu_ns, 0));
     put(record, 104, function.watched_cpu_ns);

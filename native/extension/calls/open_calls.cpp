@@ -50,7 +50,7 @@ bool OpenCalls::push(const OpenCall& call) {
     return true;
 }
 
-Ended OpenCalls::pop(const void* frame, int64_t now_ns) {
+Ended OpenCalls::pop(const void* frame, int64_t now_ns, double watched_ns) {
     Thread* thread = t_lease.thread;
     if (!thread) return {};
     drop_dead(thread);
@@ -67,7 +67,8 @@ Ended OpenCalls::pop(const void* frame, int64_t now_ns) {
     }
     --thread->depth;
     drop_dead(thread);
-    const int64_t ran = now_ns - call.resumed_ns;
+    const auto watching = static_cast<int64_t>(watched_ns - call.watched_ns);
+    const int64_t ran = now_ns - call.resumed_ns - watching;
     if (thread->depth > 0) thread->calls[thread->depth - 1].callees_ns += ran;
     return {call.function, call, call.before_ns + ran};
 }
@@ -99,13 +100,14 @@ Ended OpenCalls::suspend(const Ended& ended) {
     return over;
 }
 
-bool OpenCalls::resume(const void* frame, int64_t now_ns) {
+bool OpenCalls::resume(const void* frame, int64_t now_ns, double watched_ns) {
     for (size_t probe = 0; probe < kProbes; ++probe) {
         OpenCall* each = suspended_at(frame, probe);
         if (each->frame != frame || !each->function || !each->lives()) continue;
         OpenCall call = *each;
         each->function = nullptr;
         call.resumed_ns = now_ns;
+        call.watched_ns = watched_ns;
         if (push(call)) return true;
         --call.function->open_calls;
         return false;

@@ -18,6 +18,7 @@ struct OpenCall {
     bool timed;          // false: what it took is not known, for another stack ran meanwhile
     uint64_t closings;   // how many functions had been closed when it began
     int64_t resumed_ns;  // when it last began to run
+    double watched_ns;   // what watching had taken by then, of all calls
     int64_t before_ns;   // what it ran before that
     int64_t callees_ns;  // what watched functions that it called took
 
@@ -38,9 +39,10 @@ class OpenCalls {
 
     // The calling thread's call begins, or goes on. False if there is no room for it.
     bool push(const OpenCall& call);
-    bool resume(const void* frame, int64_t now_ns);
-    // The calling thread's call in this frame ends, or is suspended.
-    Ended pop(const void* frame, int64_t now_ns);
+    bool resume(const void* frame, int64_t now_ns, double watched_ns);
+    // The calling thread's call in this frame ends, or is suspended. What watching took meanwhile,
+    // for it and for the calls within it, is no time of the call's.
+    Ended pop(const void* frame, int64_t now_ns, double watched_ns);
     // Returns the call that was suspended in this frame before, and never went on: it is over.
     Ended suspend(const Ended& ended);
     // In a forked child: there are no other threads.

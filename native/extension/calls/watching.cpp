@@ -100,8 +100,8 @@ void note(Function* function, const void* frame, int64_t begun_ns) {
     if (function->quota > 0) --function->quota;
     const bool own_known = watcher.not_open == 0;
     if (own_known) ++function->own_begun;
-    if (watcher.open_calls.push(
-            {frame, function, function->epoch, own_known, true, watcher.closings, begun_ns, 0, 0}))
+    if (watcher.open_calls.push({frame, function, function->epoch, own_known, true,
+                                 watcher.closings, begun_ns, watcher.budget.spent_ns(), 0, 0}))
         ++function->open_calls;
 }
 
@@ -153,6 +153,14 @@ class Event {
   private:
     Charged charged_;
 };
+
+// What watching has taken by the time that a call's last event was read, with that call's own part;
+// and when it goes on, for which the clock is read before our own code does anything.
+double watched_at_end() {
+    const Budget& budget = watcher.budget;
+    return budget.spent_ns() - budget.event_ns() + budget.inside_ns();
+}
+double watched_before() { return watcher.budget.spent_ns() - watcher.budget.body_ns(); }
 
 // An event of a call that goes on or ends. `does` gets its time, and says whether the call is
 // known.
@@ -279,13 +287,14 @@ Further started(void* code, const void* frame) {
 }
 
 Further resumed(void* code, const void* frame) {
-    return of_known(code,
-                    [frame](int64_t begun) { return watcher.open_calls.resume(frame, begun); });
+    return of_known(code, [frame](int64_t begun) {
+        return watcher.open_calls.resume(frame, begun, watched_before());
+    });
 }
 
 Further suspended(void* code, const void* frame) {
     return of_known(code, [frame](int64_t begun) {
-        const Ended found = watcher.open_calls.pop(frame, begun);
+        const Ended found = watcher.open_calls.pop(frame, begun, watched_at_end());
         if (!found.function) return false;
         const Ended over = watcher.open_calls.suspend(found);
         if (over.function) take(over);
@@ -295,7 +304,7 @@ Further suspended(void* code, const void* frame) {
 
 Further ended(void* code, const void* frame) {
     return of_known(code, [frame](int64_t begun) {
-        const Ended found = watcher.open_calls.pop(frame, begun);
+        const Ended found = watcher.open_calls.pop(frame, begun, watched_at_end());
         if (found.function) take(found);
         return found.function != nullptr;
     });
@@ -312,7 +321,7 @@ Further unwound(void* code, const void* frame) {
 }
 
 void ignored() {
-    watcher.budget.charge_entry();
+    watcher.budget.charge_ignored();
     // The clock is read now and then: it takes as long as the rest of such an event.
     if (++watcher.windows.ignored % kIgnoredEvents == 0) end_window(now());
     ++watcher.windows.events;
