@@ -13,7 +13,8 @@ import pytest
 
 from integration import restrictions, support
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.quiet]
+"""On a busy machine timers are late, and the recording has to be many times as long."""
 
 PROGRAM = support.PROGRAMS / "dialled.py"
 TRAPPING = support.PROGRAMS / "trapping.py"

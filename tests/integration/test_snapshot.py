@@ -21,6 +21,8 @@ while not os.path.exists("stop") and "SIGUSR2" not in got:
     while time.process_time() < end: pass
 print(*got)
 """
+NATIVE, SIGNAL = pytest.param("native", marks=pytest.mark.native), pytest.param("signal", marks=pytest.mark.slow)
+"""Windows are made by the recording command, which one sampler is enough to see."""
 ASKING = "from tachograph.recorder import snapshot\nprint(snapshot(), flush=True)\n"
 
 
@@ -42,6 +44,7 @@ def stop(folder: Path, command: "subprocess.Popen[str]") -> str:
     return output
 
 
+@pytest.mark.parametrize("sampler", [NATIVE, SIGNAL])
 def test_the_program_asks(tmp_path: Path, sampler: str) -> None:
     options = ("--rotate", "1h", "--keep", "1", "--sampler", sampler)
     with support.start(["-c", ASKING + BUSY], tmp_path, *options) as command:
@@ -53,6 +56,7 @@ def test_the_program_asks(tmp_path: Path, sampler: str) -> None:
     assert support.rows(tmp_path / "run.tacho", "cpu")
 
 
+@pytest.mark.parametrize("sampler", [NATIVE, SIGNAL])
 def test_a_signal_asks_and_the_program_never_gets_it(tmp_path: Path, sampler: str) -> None:
     options = ("--rotate", "1h", "--keep", "1", "--snapshot-signal", "USR1", "--sampler", sampler)
     with support.start(["-c", BUSY], tmp_path, *options) as command:

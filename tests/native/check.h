@@ -39,3 +39,16 @@ struct Test {
 #else
 #define TG_THREAD_SANITIZER 0
 #endif
+
+namespace tests {
+
+// How many rounds one thread makes that only computes: sanitizers see nothing new in the others.
+constexpr int rounds(int all) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    return all / 10;
+#else
+    return all;
+#endif
+}
+
+}  // namespace tests

@@ -103,7 +103,7 @@ TEST(contexts_whole_stacks_are_their_frames) {
         random = random * 1664525u + 1013904223u;
         return (random >> 8) % most;
     };
-    for (int round = 0; round < 20'000; ++round) {
+    for (int round = 0; round < tests::rounds(20'000); ++round) {
         const uint32_t gone = below(below(4) == 0 ? 50 : 4);
         stack.erase(stack.begin(), stack.begin() + (gone < stack.size() ? gone : 0));
         while (stack.size() < 20 || below(3) != 0)

@@ -43,7 +43,7 @@ TEST(generations_begin_when_a_table_is_nearly_full) {
     CHECK(again > first && again != kNone);  // no number is given twice
     CHECK(again >= 50'000);
     // As often as is needed, but not at once: rows of the one before may be on their way.
-    for (int64_t round = 2; round < 12; ++round) {
+    for (int64_t round = 2; round < 2 + tests::rounds(10); ++round) {
         fill(50'000);
         const uint32_t present = contexts::intern_stack(kNone, 7, 2);
         generation_turns::maintain(round * kLater - kLater / 2, false);

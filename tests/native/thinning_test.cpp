@@ -106,7 +106,7 @@ TEST(thinning_leaves_all_in_where_there_is_room) {
 // Each sum is right in the mean of many trials, within five standard errors; none has more rows
 // than there is room for; places that are worth a row have their sum in every trial.
 TEST(thinning_is_unbiased) {
-    constexpr int kTrials = 4000;
+    constexpr int kTrials = tests::rounds(4000);
     uint64_t random = 3;
     for (const size_t rows : {20, 60, 300}) {
         double sums[std::size(kCounts)] = {};

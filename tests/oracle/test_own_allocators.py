@@ -18,10 +18,10 @@ what the last one touched.
 CASES = [
     ("pyarrow", "mimalloc"),
     ("pyarrow", "jemalloc"),
-    ("pyarrow", "system"),
+    pytest.param(("pyarrow", "system"), marks=pytest.mark.slow),
     ("polars",),
     ("duckdb", "1"),
-    ("duckdb", "2"),
+    pytest.param(("duckdb", "2"), marks=pytest.mark.slow),
     ("numpy",),
 ]
 
