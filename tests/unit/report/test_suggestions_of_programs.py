@@ -59,6 +59,25 @@ def test_what_keeps_the_blocks_of_a_leak(builder: Builder, answer: Answer, line:
     assert "/s not given back" in suggestion.figure
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(10, []), (100, [("leak", 4)])])
+def test_what_a_library_builds_may_be_in_use(
+    builder: Builder, answer: Answer, seconds: int, expected: list[Any]
+) -> None:
+    """A document that is read and written within seconds looks the same as one that is never given back."""
+    program = builder.code(builder.file("/srv/a.py", "import docs\n\n\ndocs.publish(text)\n"), "main")
+    library = builder.code(builder.file("/usr/lib/python3.11/site-packages/docs.py", "\n" * 9), "publish")
+    stack = builder.stack((program, 3), (library, 5))
+    builder.end_ns = START + seconds * 1000 * MS
+    builder.rows["processes"][0]["end_ns"] = builder.end_ns
+    footprint = 0
+    for number in range(100):
+        builder.block(stack, 1_000_000, number * seconds * 10)
+        footprint += 1_000_000
+        builder.memory("tick", number * seconds * 10, footprint, obj_allocated_bytes=1_000_000, stack=stack)
+    builder.memory("end", seconds * 1000, footprint)
+    assert rules(answer) == expected
+
+
 def test_the_collector(builder: Builder, answer: Answer) -> None:
     frame = builder.native_frame(0, "visit_reachable")
     hot(builder, "x = []\n", 1, samples=200)

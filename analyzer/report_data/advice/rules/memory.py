@@ -11,6 +11,7 @@ import numpy as np
 from ....recording.frame import Row
 from ....recording.syntax.names import DICT, LIST, QUEUE, SET, Names
 from ....recording.syntax.source import Scope, dotted
+from ....recording.tree import NOTHING
 from ...numbers import percent, seconds, size
 from ..program import Program, Rule
 from ..suggestion import Finding
@@ -57,8 +58,10 @@ def leaks(program: Program) -> Iterator[Finding]:
     for row in found.take(slice(MAX_LEAKS)).rows():
         if row["line"] is None:
             continue
-        names = program.names(row["file_id"])
-        text, instead = _kept(names, row)
+        told = _keeper(program.names(row["file_id"]), row["line"])
+        if told is None and _may_be_at_work(program, row):
+            continue
+        text, instead = told or _kept(row)
         yield Finding(
             1.0,  # ahead of what costs time: it ends the program
             f"{size(round(row['rate_bytes_per_s']))}/s not given back, likelihood {row['likelihood'] * 100:.0f} %",
@@ -70,12 +73,24 @@ def leaks(program: Program) -> Iterator[Finding]:
         )
 
 
-def _kept(source: Names | None, row: Row) -> tuple[str, str]:
-    """What keeps the blocks of a line, and what to do about it."""
+def _may_be_at_work(program: Program, row: Row) -> bool:
+    """Whether it is mostly libraries that hold what a line keeps, in a run of less than a minute.
+
+    A library builds a document, a model or an index over seconds, and holds it until it is done with it, or until the
+    collector comes by. Whether it ever lets go of it cannot be told by then.
+    """
+    calls, wall = program.profile.calls, program.profile.totals.wall_s
+    if wall is None or wall >= GROWTH_SECONDS:
+        return False
+    node = calls.charged
+    mine = (node != NOTHING) & (calls.tree.file[node] == row["file_id"]) & (calls.tree.line[node] == row["line"])
+    held = calls.sums.nodes[:, calls.sums.names.index("live_at_end_bytes")]
+    return bool(held[mine & calls.in_scope].sum() < 0.5 * held[mine].sum())
+
+
+def _kept(row: Row) -> tuple[str, str]:
+    """What to do about what a line keeps, where the source does not say what keeps it."""
     function = row["function"]
-    told = None if source is None else _keeper(source, row["line"])
-    if told is not None:
-        return told
     if isinstance(row["native"], str) and row["native"]:
         return (
             f"{function} keeps what {row['native']} allocates in native code.",
@@ -87,8 +102,10 @@ def _kept(source: Names | None, row: Row) -> tuple[str, str]:
     )
 
 
-def _keeper(names: Names, line: int) -> tuple[str, str] | None:
-    """What the source says: a cache, or a container that is only added to."""
+def _keeper(names: Names | None, line: int) -> tuple[str, str] | None:
+    """What the source says that keeps it, and what to do: a cache, or a container that is only added to."""
+    if names is None:
+        return None
     for statement in names.module.statements.get(line, []):
         cached = _cached(names, names.module.scope(statement))
         if cached:
@@ -198,7 +215,8 @@ RULES = (
     Rule(
         "leak",
         "memory; the source text says what keeps it",
-        "those of docs/explanation/leaks.md: a likelihood above 95 %, and growth to the end",
+        "those of docs/explanation/leaks.md: a likelihood above 95 %, and growth to the end; and that the source says "
+        "what keeps it, or that the line allocated it itself, or a minute: what a library builds may be in use",
         leaks,
     ),
     Rule(
