@@ -76,9 +76,22 @@ class Index:
         Errors:
             FormatError: the index cannot be written.
         """
+        missing = self._missing(found)
+        left_out: dict[str, str] = {}
+        if missing:
+            self._write_catalogue()  # that it cannot be written is to be known before all the work
+            left_out = self._read_all(missing, cluster, workers, watcher)
+            self._write_catalogue()
+        if sum(count <= BATCH for count in self._parts.parts.values()) > SMALL_PARTS:
+            self._compact({each.key for each in found})
+        return left_out
+
+    def _read_all(
+        self, missing: Sequence[Found], cluster: str | Any | None, workers: int, watcher: Watcher | None
+    ) -> dict[str, str]:
+        """Adds recordings; paths of those that no worker could sum up, and why."""
         from .recording_sums import read_sums  # all of the analyzer: questions alone do without
 
-        missing = self._missing(found)
         batches = [missing[start : start + BATCH] for start in range(0, len(missing), BATCH)]
         tasks = [
             Task(read_sums, merged, [(self._store.url, self._store.options, each, self.question) for each in batch])
@@ -86,8 +99,6 @@ class Index:
         ]
         left_out: dict[str, str] = {}
         done = 0
-        if missing:
-            self._write_catalogue()  # that it cannot be written is to be known before all the work
         for each in run(tasks, cluster, workers):
             batch = batches[each.number]
             if each.error is not None:
@@ -97,10 +108,6 @@ class Index:
             done += len(batch)
             if watcher is not None:
                 watcher.step(f"indexing: {done:,} of {len(missing):,} recordings")
-        if missing:
-            self._write_catalogue()
-        if sum(count <= BATCH for count in self._parts.parts.values()) > SMALL_PARTS:
-            self._compact({each.key for each in found})
         return left_out
 
     def dataset(self, name: str) -> ds.Dataset:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import shutil
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 
@@ -45,6 +47,16 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shop(indexed: Path, tmp_path: Path) -> Path:
     """A copy of them, to be changed."""
     return Path(shutil.copytree(indexed, tmp_path / "shop"))
+
+
+def test_a_question_loads_nothing_that_reads_recordings(indexed: Path) -> None:
+    code = (
+        "import sys, tachograph.analyzer.fleet as fleets\n"
+        f"fleet = fleets.open({str(indexed)!r})\n"
+        "assert len(fleet.top()) > 0 and len(fleet.recordings) == 12\n"
+        "assert not {'tachograph.analyzer.profile.build', 'tachograph.analyzer.diff.evidence'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_sums_are_those_of_the_recordings(shop: Path) -> None:
