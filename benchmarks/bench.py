@@ -9,12 +9,14 @@ own; a run that was interrupted goes on where it was, and `--fresh` starts over.
 stopped, and the page says so. The page is docs/benchmarks.md, with its figures and data in docs/benchmarks.
 """
 
+import json
 import shutil
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import distribution
 from pathlib import Path
 
 import click
@@ -66,6 +68,14 @@ STEPS = {
     "analyze": Step("analyze.py", ("--samples", "1e5,1e6,1e7,1e8"), "analyze.json", 15),
     "reading": Step("reading.py", ("--seconds", "1,4,10"), "reading.json", 12),
 }
+OF_STARTS = {"overhead", "scaling"}
+"""Benchmarks that tell what the start of a process costs."""
+
+
+def is_editable() -> bool:
+    """Whether tachograph is imported from this checkout, by a finder that scikit-build-core brings."""
+    told = distribution("tachograph").read_text("direct_url.json")
+    return bool(told and json.loads(told).get("dir_info", {}).get("editable"))
 
 
 @click.command()
@@ -81,6 +91,15 @@ def main(only: str | None, page_alone: bool, fresh: bool) -> None:
     if fresh:
         for name in names:
             shutil.rmtree(RESULTS / name, ignore_errors=True)
+    if (
+        not page_alone
+        and is_editable()
+        and any(not (RESULTS / name / DONE).exists() for name in OF_STARTS & set(names))
+    ):
+        raise click.ClickException(
+            "tachograph is installed editable here, so every recorded process imports more: measure one that is "
+            "installed (make bench VENV=.venv-bench)"
+        )
     if not page_alone:
         for number, name in enumerate(names, 1):
             print(f"{number} of {len(names)}: {name}", flush=True)
