@@ -11,8 +11,10 @@ def lines(recording: Path, _: Path, program: Path) -> Lines:
     for text in recording.read_text(encoding="utf-8").splitlines():
         stack, _space, weight = text.rpartition(" ")
         frames = [frame.rsplit(":", 2) for frame in stack.split(";") if frame.count(":") >= 2]
-        if not text.startswith("#") and frames:
-            stacks.append(([(file, int(line)) for file, _function, line in frames], float(weight)))
+        # A frame that was read while it changed may have no line.
+        found = [(file, int(line)) for file, _function, line in frames if line.isdecimal()]
+        if not text.startswith("#") and found:
+            stacks.append((found, float(weight)))
     return times(innermost(stacks, program))
 
 
