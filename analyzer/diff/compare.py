@@ -18,8 +18,9 @@ from ..recording.text import printable
 from ..report_data.difference import DiffResult, Judged, Level
 from ..report_data.difference_metrics import NATIVE, OF_CALLS, OVERALL, SELF, TOTAL, TREE, Metric
 from ..report_data.numbers import counted, percent
+from .distributions import adjusted_alpha
 from .drift import drift
-from .evidence import RATE, adjusted_alpha
+from .evidence import RATE
 from .levels import Judging, Rows, level_of, measured, test, totals
 from .links import Link
 from .native_places import native_places

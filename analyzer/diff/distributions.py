@@ -1,4 +1,4 @@
-"""Normal and Student's t distributions on arrays, and the derivatives of the gamma function's logarithm.
+"""Normal and Student's t distributions, the level of many verdicts, and derivatives of the gamma function's logarithm.
 
 They are written out here because scipy is not worth its weight for them: scipy 1.17 adds 143 MB to an installation, and
 ``import scipy.special`` alone costs 0.2 s of CPU, more than half of what pandas costs. statsmodels needs scipy.
@@ -13,6 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Array = NDArray[np.float64]
+
+WRONG = 0.01
+"""The share of verdicts that may be wrong, on average; if nothing changed, the part of all comparisons with a verdict.
+"""
 
 _STEPS = 200
 _TINY = 1e-300
@@ -56,6 +60,19 @@ def t_quantile(alpha: float, freedom: _Array) -> _Array:
         if np.all(np.abs(step) < _PRECISION):
             break
     return np.asarray(np.exp(logarithm)[index], np.float64).reshape(np.shape(freedom))
+
+
+def adjusted_alpha(p_values: _Array, rate: float = WRONG) -> float:
+    """The level at which each row is to be judged: ``p <= alpha`` is a verdict, and intervals have 1 - alpha.
+
+    ``p_values`` are those of all rows that were compared (NaN: not compared, and not counted).
+    """
+    known = np.sort(p_values[~np.isnan(p_values)])
+    if not len(known):
+        return rate
+    bounds = rate * np.arange(1, len(known) + 1) / len(known)
+    below = np.flatnonzero(known <= bounds)
+    return float(bounds[below[-1]] if len(below) else bounds[0])
 
 
 def _t_density(t: _Array, freedom: _Array) -> _Array:

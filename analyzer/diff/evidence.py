@@ -40,9 +40,6 @@ _NORMAL = 1e6
 RATE = 0.05
 """1 minus the confidence of a single interval."""
 
-WRONG = 0.01
-"""The share of verdicts that may be wrong, on average; if nothing changed, the part of all diffs with a verdict."""
-
 
 @dataclass(frozen=True)
 class Amounts:
@@ -241,16 +238,3 @@ def _of_mean(side: Amounts, other: Amounts, common: Usual) -> Spread:
         return Spread(spread.variance / side.runs, spread.freedom)
     spread = other.spread(common)
     return Spread(np.maximum(spread.variance, side.sampling_variance), spread.freedom)
-
-
-def adjusted_alpha(p_values: NDArray[np.float64], rate: float = WRONG) -> float:
-    """The level at which each row is to be judged: ``p <= alpha`` is a verdict, and intervals have 1 - alpha.
-
-    ``p_values`` are those of all rows that were compared (NaN: not compared, and not counted).
-    """
-    known = np.sort(p_values[~np.isnan(p_values)])
-    if not len(known):
-        return rate
-    bounds = rate * np.arange(1, len(known) + 1) / len(known)
-    below = np.flatnonzero(known <= bounds)
-    return float(bounds[below[-1]] if len(below) else bounds[0])

@@ -23,7 +23,8 @@ from ..report_data.difference import FASTER, LESS, MORE, NO_EVIDENCE, SLOWER, UN
 from ..report_data.numbers import change, counted, signed, span
 from ..report_data.test_limits import amount_text
 from ..samples.scope import ALL
-from .evidence import RATE, Amounts, Evidence, adjusted_alpha
+from .distributions import adjusted_alpha
+from .evidence import RATE, Amounts, Evidence
 from .runs import UNEQUAL, obstacles, read_run, remarks
 
 FEWEST_BASES = 3

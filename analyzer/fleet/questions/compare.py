@@ -7,6 +7,7 @@ import pandas as pd
 
 from tachograph.format import FormatError
 
+from ...diff.distributions import adjusted_alpha
 from ..statistics import FEWEST, difference, pooled, ratios
 from .selection import Selection
 from .top import LEVELS, amounts_by_group, metric_named, row_sums, weights_of, with_spans
@@ -39,8 +40,6 @@ def compare(
     Errors:
         FormatError: a recording is in both groups, or they were made in different ways.
     """
-    from ...diff.evidence import adjusted_alpha  # it loads profiles, which no other question needs
-
     asked = metric_named(metric)
     if level not in LEVELS or level == "stacks":
         raise FormatError("groups are compared by functions or by lines")

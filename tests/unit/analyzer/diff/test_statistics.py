@@ -7,8 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from tachograph.analyzer.diff.distributions import normal_quantile, normal_two_sided, t_quantile, t_two_sided
-from tachograph.analyzer.diff.evidence import Amounts, Evidence, adjusted_alpha
+from tachograph.analyzer.diff.distributions import (
+    adjusted_alpha,
+    normal_quantile,
+    normal_two_sided,
+    t_quantile,
+    t_two_sided,
+)
+from tachograph.analyzer.diff.evidence import Amounts, Evidence
 
 UNIT = 0.01
 
