@@ -185,6 +185,15 @@ class Facts:
         at = np.append(paths.stack, NOTHING)[paths.nearest(inside)]
         return np.append(tree.file, NOTHING)[at], np.append(tree.line, NOTHING)[at]
 
+    def share_of_libraries(self, measure: str, file_id: int, line: int) -> float:
+        """What part of a measure that the profile has on a line code outside of the project has; 0 of nothing."""
+        calls, tree = self.profile.calls, self._tree
+        node = calls.charged
+        mine = (node != NOTHING) & (tree.file[node] == file_id) & (tree.line[node] == line)
+        amounts = calls.sums.nodes[:, calls.sums.names.index(measure)]
+        whole = float(amounts[mine].sum())
+        return float(amounts[mine & ~self._inside].sum()) / whole if whole > 0 else 0.0
+
     def below(self, line: Line) -> Below:
         """What a line called, with the CPU time."""
         facts, tree = self.profile.paths, self._tree

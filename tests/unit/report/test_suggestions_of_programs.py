@@ -76,6 +76,7 @@ def test_what_a_library_builds_may_be_in_use(
         builder.memory("tick", number * seconds * 10, footprint, obj_allocated_bytes=1_000_000, stack=stack)
     builder.memory("end", seconds * 1000, footprint)
     assert rules(answer) == expected
+    assert [each.rule for each in found(answer, scope="all")] == [rule for rule, _ in expected]
 
 
 def test_the_collector(builder: Builder, answer: Answer) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from ....recording.frame import Row
 from ....recording.syntax.names import DICT, LIST, QUEUE, SET, Names
 from ....recording.syntax.source import Scope, dotted
-from ....recording.tree import NOTHING
 from ...numbers import percent, seconds, size
 from ..program import Program, Rule
 from ..suggestion import Finding
@@ -79,13 +78,10 @@ def _may_be_at_work(program: Program, row: Row) -> bool:
     A library builds a document, a model or an index over seconds, and holds it until it is done with it, or until the
     collector comes by. Whether it ever lets go of it cannot be told by then.
     """
-    calls, wall = program.profile.calls, program.profile.totals.wall_s
+    wall = program.profile.totals.wall_s
     if wall is None or wall >= GROWTH_SECONDS:
         return False
-    node = calls.charged
-    mine = (node != NOTHING) & (calls.tree.file[node] == row["file_id"]) & (calls.tree.line[node] == row["line"])
-    held = calls.sums.nodes[:, calls.sums.names.index("live_at_end_bytes")]
-    return bool(held[mine & calls.in_scope].sum() < 0.5 * held[mine].sum())
+    return program.facts.share_of_libraries("live_at_end_bytes", row["file_id"], row["line"]) > 0.5
 
 
 def _kept(row: Row) -> tuple[str, str]:
