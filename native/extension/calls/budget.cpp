@@ -30,7 +30,6 @@ void Budget::learn_body(double took_ns) {
 void Budget::learn_event(double event_ns, double inside_ns) {
     entry_ns_ = event_ns > body_ns_ ? event_ns - body_ns_ : kGuessedEntryNs / 4;
     loop_body_ns_ = body_ns_;
-    ignored_ns_ = entry_ns_;
     inside_ns_ = std::clamp(inside_ns, 0.0, 2 * event_ns);
 }
 

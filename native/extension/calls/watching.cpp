@@ -154,25 +154,18 @@ class Event {
     Charged charged_;
 };
 
-// What watching has taken by the time that a call's last event was read, with that call's own part;
-// and when it goes on, for which the clock is read before our own code does anything.
-double watched_at_end() {
-    const Budget& budget = watcher.budget;
-    return budget.spent_ns() - budget.event_ns() + budget.inside_ns();
-}
-double watched_before() { return watcher.budget.spent_ns() - watcher.budget.body_ns(); }
-
-// An event of a call that goes on or ends. `does` gets its time, and says whether the call is
-// known.
+// An event of a call that goes on or ends. `does` gets its time and what watching had taken before
+// it, and says whether the call is known.
 template <typename Does>
 Further of_known(void* code, const Does& does) {
     if (!watcher.active()) return Further::wanted;
     const int64_t begun = now();
+    const double watched_ns = watcher.budget.spent_ns();
     const Event event(begun);
     end_window(begun);
     Function* function = watcher.known(code);
     if (!function) return Further::unwanted;
-    return after_end(function, does(begun), begun);
+    return after_end(function, does(begun, watched_ns), begun);
 }
 
 // Exceptions have events in all functions, and these cannot be declined: in a program that raises
@@ -287,14 +280,17 @@ Further started(void* code, const void* frame) {
 }
 
 Further resumed(void* code, const void* frame) {
-    return of_known(code, [frame](int64_t begun) {
-        return watcher.open_calls.resume(frame, begun, watched_before());
+    return of_known(code, [frame](int64_t begun, double) {
+        // All of this event but our own code, which comes after its reading of the clock.
+        const double watched_ns = watcher.budget.spent_ns() - watcher.budget.body_ns();
+        return watcher.open_calls.resume(frame, begun, watched_ns);
     });
 }
 
 Further suspended(void* code, const void* frame) {
-    return of_known(code, [frame](int64_t begun) {
-        const Ended found = watcher.open_calls.pop(frame, begun, watched_at_end());
+    return of_known(code, [frame](int64_t begun, double watched_ns) {
+        const double inside_ns = watcher.budget.inside_ns();
+        const Ended found = watcher.open_calls.pop(frame, begun, watched_ns + inside_ns);
         if (!found.function) return false;
         const Ended over = watcher.open_calls.suspend(found);
         if (over.function) take(over);
@@ -303,8 +299,9 @@ Further suspended(void* code, const void* frame) {
 }
 
 Further ended(void* code, const void* frame) {
-    return of_known(code, [frame](int64_t begun) {
-        const Ended found = watcher.open_calls.pop(frame, begun, watched_at_end());
+    return of_known(code, [frame](int64_t begun, double watched_ns) {
+        const double inside_ns = watcher.budget.inside_ns();
+        const Ended found = watcher.open_calls.pop(frame, begun, watched_ns + inside_ns);
         if (found.function) take(found);
         return found.function != nullptr;
     });
