@@ -8,15 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ...diff.distributions import WRONG
 from ..statistics import FEWEST, pooled, ratios
 from .places import find_place
 from .selection import Selection
 from .top import amounts_by_group, groups_of, metric_named, weights_of, with_spans
 
 SHUFFLES = 999
-WRONG = 0.01
-"""The part of fleets without a change in which one is told."""
-
 MAX_CELLS = 500_000
 """Numbers that are shuffled at a time: what fits into a processor's cache is done twice as fast, with less memory."""
 

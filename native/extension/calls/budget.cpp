@@ -25,11 +25,13 @@ void Budget::learn_body(double took_ns) {
     // An event in which the thread lost the processor is not what an event takes.
     const double took = std::min(took_ns, 4 * body_ns_ + 50);
     body_ns_ += (took - body_ns_) / 16;
+    compare_bodies();
 }
 
 void Budget::learn_event(double event_ns, double inside_ns) {
     entry_ns_ = event_ns > body_ns_ ? event_ns - body_ns_ : kGuessedEntryNs / 4;
     loop_body_ns_ = body_ns_;
+    compare_bodies();
     inside_ns_ = std::clamp(inside_ns, 0.0, 2 * event_ns);
 }
 

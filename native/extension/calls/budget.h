@@ -21,7 +21,7 @@ class Budget {
 
     // One event, at what it was measured to take; one that is ignored; anything else.
     void charge_event() { charge_pause(event_ns()); }
-    void charge_ignored() { charge_pause(slowed() * ignored_ns_); }
+    void charge_ignored() { charge_pause(slowed_ * ignored_ns_); }
     void charge(double ns) { credit_ns_ -= ns; }
     // Something of the program that took so much, and goes on only after it.
     void charge_pause(double ns) {
@@ -33,7 +33,7 @@ class Budget {
     double spent_ns() const { return spent_ns_; }  // by events, in all
     double event_ns() const { return entry_ns() + body_ns_; }
     // Of a call's two events, what lies between their readings of the clock.
-    double inside_ns() const { return slowed() * inside_ns_; }
+    double inside_ns() const { return slowed_ * inside_ns_; }
     // Earned since this was last asked.
     double take_earnings() { return std::exchange(earnings_ns_, 0.0); }
     double body_ns() const { return body_ns_; }
@@ -66,10 +66,10 @@ class Budget {
     // data are in no cache, and other processes share the processor. How much longer is seen of our
     // own code, which is timed in both; the way into it, which is the interpreter's, is taken to be
     // slowed as much.
-    double slowed() const {
-        return loop_body_ns_ > 0 ? std::clamp(body_ns_ / loop_body_ns_, 1.0, kMostSlowed) : 1;
+    void compare_bodies() {
+        slowed_ = loop_body_ns_ > 0 ? std::clamp(body_ns_ / loop_body_ns_, 1.0, kMostSlowed) : 1;
     }
-    double entry_ns() const { return slowed() * entry_ns_; }
+    double entry_ns() const { return slowed_ * entry_ns_; }
 
     double part_ = 0;
     int64_t period_ns_ = 0;
@@ -80,6 +80,7 @@ class Budget {
     double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code, in a loop
     double body_ns_ = 0;                 // and in it, of late
     double loop_body_ns_ = 0;            // and in a loop
+    double slowed_ = 1;
     double inside_ns_ = 0;
     double ignored_ns_ = kGuessedEntryNs;
     uint32_t events_ = 0;
