@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from support.warm_command import run_command
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "case-studies"
 TIMEOUT_S = 60
@@ -25,10 +27,7 @@ def analysis(folder: Path, program: str, *arguments: str) -> dict[str, Any]:
     environment = os.environ | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
 
     def tachograph(*line: str | Path) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "tachograph", *map(str, line)],
-            cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-        )  # fmt: skip
+        done = run_command([*map(str, line)], folder, environment, TIMEOUT_S)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

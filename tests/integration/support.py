@@ -94,8 +94,9 @@ def record(
     output: str = "run.tacho",
 ) -> Outcome:
     """Run ``tachograph record -q -o OUTPUT OPTIONS... TARGET...`` in ``cwd``; the recording is ``cwd/OUTPUT``."""
-    command = [*COMMAND, "record", "-q", "-o", output, *map(str, options), *map(str, target)]
-    return run(command, cwd, env=env, stdin=stdin, timeout=timeout)
+    line = ["record", "-q", "-o", output, *options, *target]
+    done = tachograph(*line, cwd=cwd, timeout=timeout, env=env, stdin=stdin)
+    return Outcome(shell_status(done.returncode), done.stdout, done.stderr)
 
 
 def run(

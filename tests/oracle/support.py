@@ -13,13 +13,13 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from support.warm_command import READERS, WarmCommand
+from support.warm_command import run_command
 
 COMMAND = [sys.executable, "-m", "tachograph"]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -217,30 +217,25 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def tachograph(
-    *arguments: str | Path, cwd: Path, timeout: float = 120, env: dict[str, str] | None = None
+    *arguments: str | Path, cwd: Path, timeout: float = 120, env: dict[str, str] | None = None, stdin: str = ""
 ) -> "subprocess.CompletedProcess[str]":
     """Run the command to its end, whatever its exit status.
 
-    What reads a recording starts from imports that are made already, unless an environment is given.
+    What records or reads a recording starts from imports that are made already, unless an environment is given.
     """
     words = list(map(str, arguments))
-    if env is None and words[0] in READERS:
-        return _warm_command().run(words, cwd, environment(), timeout)
+    if env is None:
+        return run_command(words, cwd, environment(), timeout, stdin)
     return subprocess.run(
         [*COMMAND, *words],
         cwd=cwd,
-        env=environment() if env is None else env,
-        stdin=subprocess.DEVNULL,
+        env=env,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
-
-
-@cache
-def _warm_command() -> WarmCommand:
-    return WarmCommand()
 
 
 def analyze(recording: Path, *options: str, cwd: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import click
 import pytest
 
 import tachograph
+from support.warm_command import run_command
 from tachograph import project
 from tachograph.cli import main
 from tachograph.recorder.problems import Refused
@@ -30,11 +31,8 @@ def run(tmp_path: Path) -> Run:
     paths = os.pathsep.join(filter(None, [str(Path(tachograph.__file__).parent.parent), os.environ.get("PYTHONPATH")]))
 
     def run_it(*args: str | Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "tachograph", *map(str, args)]
         environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "100"}
-        return subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
+        return run_command([*map(str, args)], folder, environment, 60)
 
     return run_it
 

@@ -10,6 +10,7 @@ import pytest
 
 import tachograph
 import tachograph.recorder
+from support.warm_command import run_command
 
 PTH = Path(tachograph.recorder.__file__).parent / "tachograph.pth"
 ARMED = "import sys; sys.exit('tachograph.recorder.inprocess.arm' not in sys.modules)"
@@ -44,6 +45,8 @@ def run(environment: dict[str, str], tachograph_command: list[str], tmp_path: Pa
     """Runs ``tachograph ARGS...`` in ``tmp_path``."""
 
     def run_it(*args: str | Path, timeout: float = 60, **options: object) -> subprocess.CompletedProcess[str]:
+        if not options:
+            return run_command([*map(str, args)], tmp_path, environment, timeout)
         command = [*tachograph_command, *map(str, args)]
         settings = {"env": environment, "cwd": tmp_path, "text": True, "capture_output": True, **options}
         return subprocess.run(command, timeout=timeout, check=False, **settings)  # type: ignore[call-overload,no-any-return]
