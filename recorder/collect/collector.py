@@ -173,6 +173,8 @@ class Collector:
     def _rehearse_end(self, spool: SpoolDirectory) -> None:
         if self._rehearse is not None and not self._done.is_set():
             self._rehearse(spool, self._done.is_set)
+            if not self._done.is_set():
+                _release_unused_memory()
 
     def step(self, spool: SpoolDirectory, scout: SourceScout, now: float) -> bool:
         """Look once: read the sources of new code, make parts, trim what has ended. ``now`` is in seconds.
@@ -346,7 +348,8 @@ def is_rehearsed_after(looks: int) -> bool:
 
 
 def _release_unused_memory() -> None:
-    """Give back to the system what allocators keep of memory that was used for a moment: of a part some 15 MB.
+    """Give back to the system what allocators keep of memory that was used for a moment: of a part some 15 MB, of a
+    rehearsal as much again and more.
 
     The program may share a container's memory with us, and they would keep it to the end.
     """

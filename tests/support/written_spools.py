@@ -9,9 +9,11 @@ from tachograph.recorder.inprocess.spool_writer import SpoolWriter, code_body, m
 SEGMENT = 8192
 
 
-def write_spool(spool: Path, samples: int, *, file: str = "<string>", close: bool = True) -> SpoolWriter:
+def write_spool(
+    spool: Path, samples: int, *, file: str = "<string>", close: bool = True, segment_size: int = SEGMENT
+) -> SpoolWriter:
     """One process with one thread, one stack of two frames, and so many samples, a millisecond apart."""
-    writer = SpoolWriter(str(spool), SEGMENT)
+    writer = SpoolWriter(str(spool), segment_size)
     for key, value in {"sampler": "signal", "interval_ns": "10000000", "python_version": "3.11.7"}.items():
         writer.append(META, meta_body(key, value))
     writer.append(THREAD_START, struct.pack("<IiqII", 0, 4711, writer.start_ns, 1, 0))

@@ -1,5 +1,7 @@
 import errno
 import os
+import subprocess
+import sys
 import threading
 import time
 import tracemalloc
@@ -131,6 +133,40 @@ def test_a_part_is_made_of_one_segment_after_the_other(spool: Path) -> None:
     (process,) = SpoolDirectory(spool).processes()
     assert len(process.parts) == 1
     assert peak < 16 * size
+
+
+REHEARSES = """
+import sys
+from pathlib import Path
+from tachograph.format import SpoolDirectory
+from tachograph.recorder.collect.collector import Collector
+from tachograph.recorder.collect.finish import rehearse
+from tachograph.recorder.collect.native_places import NativePlaces
+from tachograph.recorder.command.session import import_for_the_end, leave_unneeded_out
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+leave_unneeded_out()
+import_for_the_end()
+places, sizes = NativePlaces(lines=False), []
+for folder in sys.argv[1:]:
+    spool = SpoolDirectory(Path(folder))
+    end = Collector(spool.path, None, None, rehearse=lambda spool, done: sizes.append(rehearse(spool, places, done)))
+    end._rehearse_end(spool)
+    sizes.append(resident())
+print(sizes[-1] - sizes[-3])
+"""
+
+
+def test_what_a_rehearsal_took_is_given_back(tmp_path: Path) -> None:
+    """What allocators kept of it made the recording command of a long run grow by 14 MB each time."""
+    for name, samples in (("small", 100), ("large", 90_000)):
+        (tmp_path / name).mkdir()
+        write_spool(tmp_path / name, samples, segment_size=1 << 20)
+    command = [sys.executable, "-c", REHEARSES, *(str(tmp_path / name) for name in ("small", "large"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert int(done.stdout) < 8 << 20
 
 
 def used_bytes(spool: Path) -> int:
