@@ -7,15 +7,17 @@ finalising a recording may take.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .kernels import call
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from .row_kind import Packed
 
 _CODES = {"uint8": "B", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q", "double": "d"}
 _ALIASES = {code: name for name, code in _CODES.items()}
@@ -50,6 +52,13 @@ def numbers_of(values: array[int]) -> pa.Array:
 
     kind = pa.type_for_alias(_ALIASES[values.typecode])
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def numbers_in(values: pa.Array) -> memoryview:
+    """What an Arrow array of whole numbers without null holds, without a copy."""
+    code = cast("Packed", _CODES[str(values.type)])
+    held = memoryview(values.buffers()[1] or b"").cast(code)
+    return held[values.offset : values.offset + len(values)]
 
 
 def numbers_but(values: array[int], none: int) -> pa.Array:
@@ -99,9 +108,13 @@ def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
 
 def table_of(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
     """A table of rows in the order of the schema's columns."""
+    return table_of_columns(list(zip(*rows, strict=True)) or [()] * len(schema), schema)
+
+
+def table_of_columns(columns: Sequence[Collection[object]], schema: pa.Schema) -> pa.Table:
+    """A table of columns in the order of the schema."""
     import pyarrow as pa
 
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [column(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 

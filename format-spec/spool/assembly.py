@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..manifest import MOST_INTEGER
 from ..schema import Specification
 from .arrow_columns import column, scalar, table_of
-from .block_lifetimes import Lifetimes
+from .block_lifetimes import LifetimesByProcess
 from .codes_table import ReadSource, SourceTexts
 from .contexts import ContextTree
 from .directory import SpoolDirectory
 from .gpu import GpuFacts, read_gpu
+from .id_numbers import IdNumbers
 from .images import images_of
 from .kernels import call, is_in, sorted_by, total
 from .layout import BLOCK_ROWS, FREED_ROWS, TOUCHED_ROWS
@@ -29,7 +31,7 @@ from .records import ROW_KINDS, TABLE_KINDS
 from .row_kind import RowKind
 from .rows import IdMaps, final_table, id_maps
 from .spans_table import spans_table
-from .threads_table import threads_table
+from .threads_table import ThreadIds, threads_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,12 +40,30 @@ MAX_ROWS_AT_ONCE = 1 << 20
 FEWEST_ROWS_AT_ONCE = 1 << 12
 
 
-@dataclass(frozen=True)
-class _ProcessMaps:
-    """How the rows of one process are translated; ``remapped`` holds addresses that changed their module."""
+_MAPS_KEPT = 64
+"""Processes whose maps stay ready: rows come in the order of time, so of those that lived at once."""
 
-    ids: IdMaps
-    remapped: Mapping[int, list[tuple[int, int]]]
+
+class _Maps:
+    """How the rows of each process are translated; made when they are needed, as there may be thousands."""
+
+    def __init__(self, native: NativeFrames) -> None:
+        self._native = native
+        self._of: list[tuple[int, ThreadIds, IdNumbers, tuple[array[int], array[int]]]] = []
+        self.ids = lru_cache(maxsize=_MAPS_KEPT)(self._ids)
+
+    def add(
+        self, process: int, threads: ThreadIds, stacks: IdNumbers, native_stacks: tuple[array[int], array[int]]
+    ) -> None:
+        """Take over what is known of the next process, whose row is ``process``."""
+        self._of.append((process, threads, stacks, native_stacks))
+
+    def _ids(self, index: int) -> IdMaps:
+        return id_maps(*self._of[index], self._native.pairs(index))
+
+    def remapped(self, index: int) -> Mapping[int, list[tuple[int, int]]]:
+        """The addresses that changed their module."""
+        return self._native.remapped(index)
 
 
 class Assembled:
@@ -58,7 +78,7 @@ class Assembled:
         spec: Specification,
         tables: dict[str, pa.Table],
         chunks: dict[str, list[tuple[int, Chunk]]],
-        maps: list[_ProcessMaps],
+        maps: _Maps,
         processes: list[ProcessFacts],
         log: ProcessLog,
         of_rows: list[dict[str, Any]],
@@ -88,14 +108,16 @@ class Assembled:
             return
         kind = TABLE_KINDS[name]
         chunks = sorted(self._chunks[kind.name], key=lambda item: item[1].first_ns)
-        lifetimes = self._lifetimes() if kind is BLOCK_ROWS else {}
+        lifetimes = self._lifetimes() if kind is BLOCK_ROWS else None
         schema = self.spec.tables[name].schema
         pieces, waiting = [table_of([], schema)], 0
         for index, (process, chunk) in enumerate(chunks):
             for raw in chunk.read():
-                born = lifetimes[process].join(raw) if lifetimes else raw
+                born = raw if lifetimes is None else lifetimes.of(process).join(raw)
                 pieces.append(self._final(kind, born, process, schema))
                 waiting += raw.num_rows
+            if lifetimes is not None:
+                lifetimes.chunk_done(process)
             last = index + 1 == len(chunks)
             if waiting < FEWEST_ROWS_AT_ONCE and not last:
                 continue
@@ -193,24 +215,22 @@ class Assembled:
         total = {name: min(MOST_INTEGER, sum(entry[name] for entry in processes)) for name in names}
         return {**total, "processes": processes}
 
-    def _lifetimes(self) -> dict[int, Lifetimes]:
-        """What is known of sampled blocks beside their birth, by process."""
-        freed, touched = (self._tables_by_process(kind) for kind in (FREED_ROWS, TOUCHED_ROWS))
-        sampled = {process for process, _ in self._chunks[BLOCK_ROWS.name]}
-        return {process: Lifetimes(freed[process], touched[process]) for process in sorted(sampled)}
+    def _lifetimes(self) -> LifetimesByProcess:
+        """What is known of sampled blocks beside their birth."""
+        chunks = Counter(process for process, _ in self._chunks[BLOCK_ROWS.name])
+        return LifetimesByProcess(chunks, *(self._chunks_by_process(kind) for kind in (FREED_ROWS, TOUCHED_ROWS)))
 
-    def _tables_by_process(self, kind: RowKind) -> dict[int, Iterator[pa.Table]]:
-        """The rows of a kind as they are in the spool."""
-        found: dict[int, list[Chunk]] = {number: [] for number in range(len(self._maps))}
+    def _chunks_by_process(self, kind: RowKind) -> dict[int, list[Chunk]]:
+        """Where the rows of a kind are in the spool."""
+        found: dict[int, list[Chunk]] = {}
         for process, chunk in self._chunks[kind.name]:
-            found[process].append(chunk)
-        return {process: chain.from_iterable(chunk.read() for chunk in chunks) for process, chunks in found.items()}
+            found.setdefault(process, []).append(chunk)
+        return found
 
     def _final(self, kind: RowKind, raw: pa.Table, process: int, schema: pa.Schema) -> pa.Table:
-        maps = self._maps[process]
-        final = final_table(kind, raw, maps.ids, schema)
-        has_address = "pc" in raw.column_names
-        return _with_remapped(kind, raw, final, maps.remapped) if maps.remapped and has_address else final
+        final = final_table(kind, raw, self._maps.ids(process), schema)
+        remapped = self._maps.remapped(process) if "pc" in raw.column_names else {}
+        return _with_remapped(kind, raw, final, remapped) if remapped else final
 
 
 def assemble(
@@ -234,6 +254,7 @@ def assemble(
     """
     log = spool.process_log()
     rows = rows_of(spool.processes(), images_of(log))
+    log = log.without_records()
     chunks: dict[str, list[tuple[int, Chunk]]] = {name: [] for name in ROW_KINDS}
     processes: list[ProcessFacts] = []
     contexts, stack_ids = ContextTree(), []
@@ -250,14 +271,11 @@ def assemble(
         stack_ids.append(contexts.add(facts))
         facts.forget_contexts()
     native = NativeFrames(processes)
-    threads, thread_ids = threads_table(processes, [native.ids(index) for index in range(len(processes))], spec)
-    maps = []
-    tree = NativeTree()
+    threads, thread_ids = threads_table(processes, map(native.ids, range(len(processes))), spec)
+    maps, tree = _Maps(native), NativeTree()
     for index, facts in enumerate(processes):
-        frames = native.ids(index)
-        paths = tree.add(native_paths[index], frames, stack_ids[index])
-        ids = id_maps(facts.number, thread_ids[index], stack_ids[index], paths, frames)
-        maps.append(_ProcessMaps(ids, native.remapped(index)))
+        paths = tree.add(native_paths[index], native.ids(index), stack_ids[index])
+        maps.add(facts.number, thread_ids[index], stack_ids[index], paths)
     gpu = read_gpu(spool, processes)
     texts, texts_torn = spool.told_texts()
     tables = {

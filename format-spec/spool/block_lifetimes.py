@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from .arrow_columns import scalar, table_of
@@ -12,6 +13,8 @@ from .layout import FREED_ROWS, TOUCHED_ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from .process_reader import Chunk
 
 
 class Lifetimes:
@@ -53,3 +56,35 @@ class Lifetimes:
         return births.append_column("freed_ns", call("take", near["time_ns"], found)).append_column(
             "freed_thread", call("take", near["thread"], found)
         )
+
+
+class LifetimesByProcess:
+    """Those of each process, made when its first births are read and dropped after its last: there may be thousands.
+
+    ``births`` tells how many chunks of births a process has; ``freed`` and ``touched`` are the chunks of the others.
+    """
+
+    def __init__(
+        self, births: Mapping[int, int], freed: Mapping[int, Sequence[Chunk]], touched: Mapping[int, Sequence[Chunk]]
+    ) -> None:
+        self._left = dict(births)
+        self._freed, self._touched = freed, touched
+        self._known: dict[int, Lifetimes] = {}
+
+    def of(self, process: int) -> Lifetimes:
+        """Those of one process."""
+        found = self._known.get(process)
+        if found is None:
+            found = self._known[process] = Lifetimes(
+                *(
+                    chain.from_iterable(chunk.read() for chunk in chunks.get(process, ()))
+                    for chunks in (self._freed, self._touched)
+                )
+            )
+        return found
+
+    def chunk_done(self, process: int) -> None:
+        """Note that one chunk of births of a process was joined to the end."""
+        self._left[process] -= 1
+        if not self._left[process]:
+            self._known.pop(process, None)

@@ -116,7 +116,7 @@ class Part:
     window: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class SpoolProcess:
     """What the spool holds of one process; ``segments`` are the sequence numbers that no part covers.
 

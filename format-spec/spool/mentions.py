@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .arrow_columns import numbers_of
+from .arrow_columns import numbers_in, numbers_of
 from .kernels import call
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ _FEW = 1 << 12
 
 class Mentions:
     """Ids or addresses, in no more room than they need; ``code`` is their struct type."""
+
+    __slots__ = ("_distinct", "_noted")
 
     def __init__(self, code: str) -> None:
         self._noted = array(code)
@@ -62,5 +64,5 @@ def rising(values: array[int]) -> array[int]:
 
 def _array_of(numbers: pa.Array, code: str) -> array[int]:
     found = array(code)
-    found.frombytes(memoryview(numbers.buffers()[1] or b"")[: len(numbers) * found.itemsize])
+    found.frombytes(numbers_in(numbers).cast("B"))
     return found

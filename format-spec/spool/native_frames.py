@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..schema import Specification
-from .arrow_columns import table_of
-from .layout import Module
+from .arrow_columns import table_of_columns
+from .layout import NONE, Module
 from .process_definitions import ProcessFacts
 
 if TYPE_CHECKING:
@@ -30,47 +31,65 @@ class NativePlace(NamedTuple):
 
 Resolve = Callable[[str, list[int]], Sequence[NativePlace]]
 """Gives a place for each offset of a file of a mapping."""
-_Row = tuple[int, int, str, str | None, int, int, int, int, bool]
-_Place = tuple[int | None, int]
-"""A module of the recording and an offset in its file; or None and the raw address."""
+_Place = tuple[int, int]
+"""A module of the recording, and an offset in its file."""
+
+
+class _Modules:
+    """The table modules, column by column: each of thousands of processes has some."""
+
+    def __init__(self) -> None:
+        self._processes = array("I")
+        self._starts, self._ends, self._offsets, self._times = array("Q"), array("Q"), array("Q"), array("q")
+        self._interpreters: list[bool] = []
+        self.paths: list[str] = []
+        self._builds: list[str | None] = []
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def add(self, process: int, modules: Sequence[Module]) -> None:
+        """Append those of a process."""
+        self._processes.extend([process] * len(modules))
+        self._starts.extend(module.start for module in modules)
+        self._ends.extend(module.end for module in modules)
+        self._offsets.extend(module.file_offset for module in modules)
+        self._times.extend(module.time_ns for module in modules)
+        self._interpreters += [bool(module.flags & INTERPRETER) for module in modules]
+        self.paths += [module.path for module in modules]
+        self._builds += [module.build_id or None for module in modules]
+
+    def table(self, spec: Specification) -> pa.Table:
+        """The table."""
+        columns = (
+            range(len(self)),
+            self._processes,
+            self.paths,
+            self._builds,
+            self._starts,
+            self._ends,
+            self._offsets,
+            self._times,
+            self._interpreters,
+        )
+        return table_of_columns(columns, spec.tables["modules"].schema)
 
 
 class ProcessModules:
-    """The modules of one process and the places of the program counters that its rows mention."""
+    """The modules of one process, in the order of their addresses; the first has the id ``first_id``."""
 
-    def __init__(self, process: ProcessFacts, number: int, first_id: int) -> None:
-        self._modules = sorted(process.modules.values(), key=lambda module: (module.start, module.time_ns))
-        self._number = number
+    def __init__(self, process: ProcessFacts, first_id: int) -> None:
+        self.modules = sorted(process.modules.values(), key=lambda module: (module.start, module.time_ns))
         self._first_id = first_id
-        self._starts = [module.start for module in self._modules]
+        self._starts = [module.start for module in self.modules]
         # Mappings replace one another; the longest tells how far to the left of an address its holders can begin.
-        self._longest = max((module.end - module.start for module in self._modules), default=0)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def rows(self) -> list[_Row]:
-        """Rows of the table modules."""
-        return [
-            (
-                self._first_id + index,
-                self._number,
-                module.path,
-                module.build_id or None,
-                module.start,
-                module.end,
-                module.file_offset,
-                module.time_ns,
-                bool(module.flags & INTERPRETER),
-            )
-            for index, module in enumerate(self._modules)
-        ]
+        self._longest = max((module.end - module.start for module in self.modules), default=0)
 
     def holders(self, pc: int) -> list[tuple[int, _Place]]:
         """(time_ns, place) of every module that holds ``pc`` at some time, by time."""
         found = []
         for index in range(bisect_right(self._starts, pc) - 1, -1, -1):
-            module = self._modules[index]
+            module = self.modules[index]
             if pc - module.start >= self._longest:
                 break
             if pc < module.end:
@@ -83,55 +102,90 @@ class ProcessModules:
 
 
 class NativeFrames:
-    """The modules and native frames of a recording."""
+    """The modules and native frames of a recording.
+
+    First come the addresses that no module holds, then the places of one process after the other. What the processes
+    have of modules and addresses is let go.
+    """
 
     def __init__(self, processes: Sequence[ProcessFacts]) -> None:
-        self._modules: list[_Row] = []
-        self._holders: list[dict[int, list[tuple[int, _Place]]]] = []
-        for process in processes:
-            modules = ProcessModules(process, process.number, len(self._modules))
-            self._modules += modules.rows()
-            unknown: _Place
-            holders = {}
-            for pc in process.mentions["pc"].rising():
-                unknown = (None, pc)
-                holders[pc] = modules.holders(pc) or [(0, unknown)]
-            self._holders.append(holders)
-        places = {place for holders in self._holders for found in holders.values() for _, place in found}
-        in_order = sorted(places, key=lambda place: (place[0] is not None, place[0] or 0, place[1]))
-        self._ids = {place: index for index, place in enumerate(in_order)}
+        self._modules = _Modules()
+        # Of each process: the addresses that it mentions, and the number of the place of each, or NONE.
+        self._pcs: list[array[int]] = []
+        self._places: list[array[int]] = []
+        # Those that several modules held at different times, with (time_ns, number of the place) by time.
+        self._remapped: dict[int, dict[int, list[tuple[int, int]]]] = {}
+        self._place_modules, self._place_offsets = array("I"), array("Q")
+        unheld: set[int] = set()
+        for index, process in enumerate(processes):
+            own = ProcessModules(process, len(self._modules))
+            self._modules.add(process.number, own.modules)
+            held = {pc: own.holders(pc) for pc in process.mentions["pc"].rising()}
+            unheld.update(pc for pc, found in held.items() if not found)
+            self._add(index, held)
+            process.forget_addresses()
+        self._unheld = array("Q", sorted(unheld))
+
+    def _add(self, index: int, held: Mapping[int, Sequence[tuple[int, _Place]]]) -> None:
+        in_order = sorted({place for found in held.values() for _, place in found})
+        numbers = {place: number for number, place in enumerate(in_order, len(self._place_modules))}
+        self._place_modules.extend(module for module, _ in in_order)
+        self._place_offsets.extend(offset for _, offset in in_order)
+        self._pcs.append(array("Q", held))
+        self._places.append(array("I", [numbers[found[0][1]] if found else NONE for found in held.values()]))
+        several = {
+            pc: [(time_ns, numbers[place]) for time_ns, place in found] for pc, found in held.items() if len(found) > 1
+        }
+        if several:
+            self._remapped[index] = several
+
+    def pairs(self, index: int) -> tuple[array[int], array[int]]:
+        """The program counters of a process, and the native frame of each: of the earliest module that holds it."""
+        first, pcs = len(self._unheld), self._pcs[index]
+        ids = [
+            bisect_left(self._unheld, pc) if place == NONE else first + place
+            for pc, place in zip(pcs, self._places[index], strict=True)
+        ]
+        return pcs, array("I", ids)
 
     def ids(self, index: int) -> dict[int, int]:
-        """Map of the process's program counters to native frames: the earliest module that holds them."""
-        return {pc: self._ids[found[0][1]] for pc, found in self._holders[index].items()}
+        """The same as a map."""
+        return dict(zip(*self.pairs(index), strict=True))
 
     def remapped(self, index: int) -> dict[int, list[tuple[int, int]]]:
         """The program counters that several modules held at different times, with (time_ns, native frame) by time."""
+        first = len(self._unheld)
         return {
-            pc: [(time_ns, self._ids[place]) for time_ns, place in found]
-            for pc, found in self._holders[index].items()
-            if len(found) > 1
+            pc: [(time_ns, first + place) for time_ns, place in found]
+            for pc, found in self._remapped.get(index, {}).items()
         }
 
     def tables(self, spec: Specification, resolve: Resolve | None) -> dict[str, pa.Table]:
         """The two tables; ``resolve`` is asked once for every file."""
-        places = self._places(resolve) if resolve is not None else {}
         nowhere = NativePlace()
-        frames = [
-            (index, module, offset, *places.get((module, offset), nowhere))
-            for (module, offset), index in self._ids.items()
-        ]
+        unheld = len(self._unheld)
+        places = [nowhere] * len(self._place_modules) if resolve is None else self._resolved(resolve)
+        columns = (
+            range(unheld + len(places)),
+            [*[None] * unheld, *self._place_modules],
+            self._unheld + self._place_offsets,
+            *zip(*[nowhere] * unheld, *places, strict=True),
+        )
+        if not unheld and not places:
+            columns = ((),) * len(spec.tables["native_frames"].schema)
         return {
-            "modules": table_of(self._modules, spec.tables["modules"].schema),
-            "native_frames": table_of(frames, spec.tables["native_frames"].schema),
+            "modules": self._modules.table(spec),
+            "native_frames": table_of_columns(columns, spec.tables["native_frames"].schema),
         }
 
-    def _places(self, resolve: Resolve) -> dict[_Place, NativePlace]:
-        by_path: dict[str, list[_Place]] = {}
-        for place in self._ids:
-            if place[0] is not None:
-                by_path.setdefault(self._modules[place[0]][2], []).append(place)
-        found: dict[_Place, NativePlace] = {}
-        for path, places in by_path.items():
-            found.update(zip(places, resolve(path, [offset for _, offset in places]), strict=True))
+    def _resolved(self, resolve: Resolve) -> list[NativePlace]:
+        by_path: dict[str, list[int]] = {}
+        for number, module in enumerate(self._place_modules):
+            by_path.setdefault(self._modules.paths[module], []).append(number)
+        found = [NativePlace()] * len(self._place_modules)
+        for path, numbers in by_path.items():
+            offsets = list(dict.fromkeys(self._place_offsets[number] for number in numbers))
+            known = dict(zip(offsets, resolve(path, offsets), strict=True))
+            for number in numbers:
+                found[number] = known[self._place_offsets[number]]
         return found

@@ -28,7 +28,7 @@ _UNDECODED = frozenset((STACK, CODE, NATIVE_STACK, *FIELDS))
 _CONTEXTS = frozenset((TASK_STACK,))
 
 
-@dataclass
+@dataclass(slots=True)
 class ProcessFacts:
     """What is known of a process: its definitions by the spool's ids, and what it mentions.
 
@@ -106,6 +106,11 @@ class ProcessFacts:
         self.codes.clear()
         self.stacks.clear()
         self.mentions["stack"].clear()
+
+    def forget_addresses(self) -> None:
+        """The same of what only ``NativeFrames`` needs."""
+        self.modules.clear()
+        self.mentions["pc"].clear()
 
     def mention(self, column: str, values: Iterable[int]) -> None:
         """Note ids or addresses that rows refer to."""

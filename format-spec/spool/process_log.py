@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .layout import LOG_BOUND, PROCESS_FIELDS, PROCESS_MAGIC, ProcessEvent
 
@@ -84,6 +85,12 @@ class ProcessLog:
     def window_ns(self) -> int | None:
         """When the present window began; None in the first, and where nothing is rotated."""
         return None if self.window is None else self.window.time_ns
+
+
+    def without_records(self) -> ProcessLog:
+        """The same log, with no more of its records than the beginning of the window: there may be millions."""
+        kept = () if self.window is None else (self.window,)
+        return ProcessLog(kept, self.torn, self.unlisted)
 
 
 def decode_log(data: bytes) -> ProcessLog:
@@ -180,10 +187,13 @@ def _decode(data: bytes) -> LogRecord | None:
     )
 
 
+# Thousands of processes may have the same arguments: they share one text.
+@lru_cache(maxsize=256)
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
 
 
+@lru_cache(maxsize=256)
 def _arguments(data: bytes) -> tuple[str, ...]:
     """The arguments, each ended or parted by a NUL."""
     return tuple(_text(each) for each in data.removesuffix(b"\0").split(b"\0")) if data else ()

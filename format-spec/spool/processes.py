@@ -21,7 +21,7 @@ RECORDED = ("python", "native")
 """What a process may say of how it was recorded (META ``recorded``); the first if it says nothing."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Row:
     """A row of processes to be: what the log says of it, and what it recorded itself, at least one of them."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+
 from .layout import (
     CARRIED,
     GPU_ROWS,
@@ -57,14 +60,11 @@ def decode_definition(kind: int, data: bytes) -> Definition | None:
             length *= values[encoding]
         if at + length > len(data):
             return None
-        piece = data[at : at + length]
+        text = _text(data[at : at + length], encoding, values)
+        if text is None:
+            return None
+        texts.append(text)
         at += length
-        if isinstance(encoding, int):
-            if values[encoding] not in _WIDTHS:
-                return None
-            texts.append(_characters(piece, _WIDTHS[values[encoding]]))
-        else:
-            texts.append(piece if encoding == "bytes" else piece.hex() if encoding == "hex" else _utf8(piece))
     return shape.make(*(values[place] for place in shape.kept), *texts)  # type: ignore[no-any-return]
 
 
@@ -78,8 +78,15 @@ def thread_carried_body(carried: ThreadCarried) -> bytes:
     return SHAPES[THREAD_CARRIED].fixed.pack(*carried)
 
 
-def _utf8(data: bytes) -> str:
-    return data.decode("utf-8", "backslashreplace")
+def _text(data: bytes, encoding: str | int, values: Sequence[int]) -> str | bytes | None:
+    """A text of a record; None if the width of its characters, which is among its ``values``, is none."""
+    if isinstance(encoding, int):
+        width = _WIDTHS.get(values[encoding])
+        return None if width is None else _characters(data, width)
+    if encoding == "bytes":
+        return data
+    # Thousands of processes name the same files.
+    return sys.intern(data.hex() if encoding == "hex" else data.decode("utf-8", "backslashreplace"))
 
 
 def _characters(data: bytes, encoding: str) -> str:

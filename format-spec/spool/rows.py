@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import FormatError
-from .arrow_columns import column, numbers_of, scalar
+from .arrow_columns import numbers_of, scalar
 from .id_numbers import SPARSEST, IdNumbers, pairs_of
 from .kernels import bounds, call, index_in
 from .row_kind import SIZES, Referred, RowKind
@@ -106,16 +106,14 @@ def id_maps(
     threads: ThreadIds,
     stacks: IdNumbers,
     native_stacks: tuple[array[int], array[int]],
-    native_frames: Mapping[int, int],
+    native_frames: tuple[array[int], array[int]],
 ) -> IdMaps:
     """Make the maps of a process ready for ``final_table``."""
-    import pyarrow as pa
-
     maps = {
         "thread": IdMap(threads.keys, threads.values),
         "stack": IdMap(*pairs_of(stacks)),
         "native_stack": IdMap(*map(numbers_of, native_stacks)),
-        "pc": IdMap(column(native_frames.keys(), pa.uint64()), column(native_frames.values(), pa.uint32())),
+        "pc": IdMap(*map(numbers_of, native_frames)),
     }
     return IdMaps(process, maps)  # type: ignore[arg-type]  # the keys are those of Referred
 

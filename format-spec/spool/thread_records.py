@@ -24,6 +24,8 @@ class ThreadRecords:
     The records are kept as they are in the spool, in its order, without their headers; ``threads_table`` decodes them.
     """
 
+    __slots__ = ("_fields", "_ids_before", "_mentions", "_names")
+
     def __init__(self) -> None:
         self.clear()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ..schema import Specification
-from .arrow_columns import column, numbers_of, scalar
+from .arrow_columns import column, numbers_in, numbers_of, scalar
 from .kernels import call, cast, index_in
 from .layout import SHAPES, THREAD_CARRIED, THREAD_END, THREAD_NAME, THREAD_ORIGIN, THREAD_START, NameSource
 from .mentions import distinct
@@ -38,7 +38,7 @@ _THREAD, _PROCESS = 0xFFFFFFFF, 0xFFFFFFFF << 32
 """The two halves of a key: the thread's id in the spool, and the number of its process above it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ThreadIds:
     """The ids that a process's threads have in the recording: ``first`` and those behind it, in the order of ``keys``.
 
@@ -49,7 +49,7 @@ class ThreadIds:
     first: int
 
     def __getitem__(self, thread: int) -> int:
-        return self.first + bisect_left(_numbers(self.keys, "I"), thread)
+        return self.first + bisect_left(numbers_in(self.keys), thread)
 
     @property
     def values(self) -> pa.Array:
@@ -58,7 +58,7 @@ class ThreadIds:
 
 
 def threads_table(
-    processes: Sequence[ProcessFacts], native_frames: Sequence[Mapping[int, int]], spec: Specification
+    processes: Sequence[ProcessFacts], native_frames: Iterable[Mapping[int, int]], spec: Specification
 ) -> tuple[pa.Table, list[ThreadIds]]:
     """One row per thread that is defined or mentioned, and for each process the ids of its threads.
 
@@ -72,7 +72,7 @@ def threads_table(
         _Latest(processes, kind) for kind in (THREAD_START, THREAD_END, THREAD_ORIGIN, THREAD_CARRIED)
     )
     keys = _keys_of_rows(processes, ends)
-    bounds = [bisect_left(_numbers(keys, "Q"), number << 32) for number in range(len(processes) + 1)]
+    bounds = [bisect_left(numbers_in(keys), number << 32) for number in range(len(processes) + 1)]
     started, ended, created = (latest.places(keys) for latest in (starts, ends, origins))
     start_ns, end_ns = starts.take(_START_NS, started), ends.take(_END_NS, ended)
     flags = starts.take(_FLAGS, started)
@@ -208,7 +208,7 @@ def _where_known(values: pa.Array, then: pa.Array, otherwise: pa.Array) -> pa.Ar
     return call("if_else", call("is_valid", values), then, otherwise)
 
 
-def _start_frames(routines: pa.Array, bounds: Sequence[int], native_frames: Sequence[Mapping[int, int]]) -> pa.Array:
+def _start_frames(routines: pa.Array, bounds: Sequence[int], native_frames: Iterable[Mapping[int, int]]) -> pa.Array:
     """The native frames of start routines, of one process after the other."""
     import pyarrow as pa
 
@@ -242,8 +242,3 @@ def _field(records: bytes, size: int, field: _Field) -> array[int]:
     step = size // values.itemsize
     values.frombytes(memoryview(records).cast(code)[offset // values.itemsize :: step].tobytes())
     return values
-
-
-def _numbers(values: pa.Array, code: Packed) -> memoryview:
-    """What an Arrow array of numbers without null holds."""
-    return memoryview(values.buffers()[1] or b"").cast(code)[values.offset : values.offset + len(values)]
