@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --quiet
+INSTALL := $(BIN)/python tools/install.py
 
 SOURCES := pyproject.toml CMakeLists.txt README.md \
 	$(shell find command recorder analyzer format-spec native cmake -type f ! -name '*.pyc' ! -path '*/vectors/*')
@@ -74,7 +74,7 @@ generate: $(VENV)/.with-dev ## make what follows from tables.toml and records.to
 
 dev: $(BIN)/pip ## an editable install with all tools: edits to Python sources are live
 	@echo "installing tachograph, editable, and its tools into $(VENV) ..."
-	@$(PIP) --editable '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
+	@$(INSTALL) --editable '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON
 	@touch $(VENV)/.editable $(VENV)/.with-dev $(VENV)/.with-analyze
 
 bench: $(VENV)/.with-dev ## all benchmarks, beside other profilers, and docs/benchmarks.md (about 70 minutes on a quiet machine)
@@ -129,9 +129,9 @@ IS_LIVE = [ -e $(VENV)/.editable ] && [ -e $@ ] && [ -z "$$(find $(BUILT_FROM) -
 
 $(VENV)/.with-analyze: $(SOURCES) | $(BIN)/pip
 	@if $(IS_LIVE); then touch $@; elif [ -e $(VENV)/.editable ]; then $(MAKE) --no-print-directory dev; else \
-		echo "building tachograph and installing it into $(VENV) ..." && $(PIP) '.[analyze]' && touch $@; fi
+		echo "building tachograph and installing it into $(VENV) ..." && $(INSTALL) '.[analyze]' && touch $@; fi
 
 $(VENV)/.with-dev: $(SOURCES) | $(BIN)/pip
 	@if $(IS_LIVE); then touch $@; elif [ -e $(VENV)/.editable ]; then $(MAKE) --no-print-directory dev; else \
 		echo "building tachograph and installing it, with its tools, into $(VENV) ..." && \
-		$(PIP) '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON && touch $@ $(VENV)/.with-analyze; fi
+		$(INSTALL) '.[dev]' --config-settings cmake.define.TACHOGRAPH_WERROR=ON && touch $@ $(VENV)/.with-analyze; fi
