@@ -86,7 +86,6 @@ class ProcessLog:
         """When the present window began; None in the first, and where nothing is rotated."""
         return None if self.window is None else self.window.time_ns
 
-
     def without_records(self) -> ProcessLog:
         """The same log, with no more of its records than the beginning of the window: there may be millions."""
         kept = () if self.window is None else (self.window,)

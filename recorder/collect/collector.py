@@ -348,10 +348,10 @@ def is_rehearsed_after(looks: int) -> bool:
 
 
 def _release_unused_memory() -> None:
-    """Give back to the system what allocators keep of memory that was used for a moment: of a part some 15 MB, of a
-    rehearsal as much again and more.
+    """Give back to the system what allocators keep of memory that was used for a moment.
 
-    The program may share a container's memory with us, and they would keep it to the end.
+    Of a part that is some 15 MB, of a rehearsal as much and more. The program may share a container's memory with us,
+    and they would keep it to the end.
     """
     import pyarrow as pa
 
