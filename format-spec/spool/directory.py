@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import accumulate, chain
 from pathlib import Path
 
 from ..errors import FormatError, NewerVersionError
@@ -214,13 +214,14 @@ class SpoolDirectory:
         return sorted(found.values(), key=lambda each: (each.start_ns, each.pid))
 
     def has_more_than(self, most: int) -> bool:
-        """Whether there are more segments and parts than so many. It looks at no more names than it must.
+        """Whether there are more segments than so many, with those in parts. It looks at no more names than it must.
 
         Errors:
             FormatError: the directory cannot be listed.
         """
-        segments = (name for name in _names(self.path) if _SEGMENT_NAME.fullmatch(name))
-        return next(islice(chain(segments, self._parts()), most, None), None) is not None
+        segments = (1 for name in _names(self.path) if _SEGMENT_NAME.fullmatch(name))
+        of_parts = (part.last - part.first + 1 for _, part in self._parts())
+        return any(count > most for count in accumulate(chain(segments, of_parts)))
 
     def parts(self, prefix: str) -> list[Part]:
         """The parts of a process, listed now."""

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 MOST_REHEARSED = 8
-"""Segments and parts of a spool for which the end is rehearsed."""
+"""Segments of a spool, with those in parts, for which the end is rehearsed: a rehearsal takes several times their size
+of memory, and allocators keep some of it."""
 
 
 class UnfinishedError(Exception):

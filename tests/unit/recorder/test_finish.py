@@ -76,6 +76,16 @@ def test_a_large_spool_is_not_even_looked_through(tmp_path: Path) -> None:
     assert peak < 100_000
 
 
+def test_segments_in_parts_count_as_well(tmp_path: Path) -> None:
+    """Of a spool with two parts of four segments a rehearsal took 40 MB, and the allocators kept half of it."""
+    for name in ("1-2.000000-000003", "1-2.000004-000007"):
+        (tmp_path / "parts" / name).mkdir(parents=True)
+    (tmp_path / "1-2.000008.seg").touch()
+    spool = SpoolDirectory(tmp_path)
+    assert spool.has_more_than(8)
+    assert not spool.has_more_than(9)
+
+
 @pytest.mark.recording
 def test_finishing_loads_neither_numpy_nor_all_of_arrow(tmp_path: Path) -> None:
     """They take longer than the rest."""
