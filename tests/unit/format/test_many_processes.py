@@ -3,6 +3,8 @@
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 from support.spool_builder import SegmentBuilder, control, log_record, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification
 
@@ -39,6 +41,7 @@ def many_processes(path: Path, count: int) -> None:
     (path / "processes.log").write_bytes(b"".join(log))
 
 
+@pytest.mark.broad
 def test_what_a_process_takes(tmp_path: Path) -> None:
     """Its libraries, addresses and ids are columns: as Python objects they took 1.4 GB after an hour of forks."""
     count = 400

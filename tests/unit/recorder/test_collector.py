@@ -159,6 +159,7 @@ print(sizes[-1] - sizes[-3])
 """
 
 
+@pytest.mark.recording
 def test_what_a_rehearsal_took_is_given_back(tmp_path: Path) -> None:
     """What allocators kept of it made the recording command of a long run grow by 14 MB each time."""
     for name, samples in (("small", 100), ("large", 90_000)):

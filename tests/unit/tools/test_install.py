@@ -33,5 +33,6 @@ def test_nothing_is_set() -> None:
     assert install.uv_options("") == []
 
 
+@pytest.mark.recording
 def test_what_cannot_be_installed_is_left_to_pip() -> None:
     assert not install.with_uv(["--no-index", "no-package-has-this-name"])
