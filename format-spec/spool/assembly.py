@@ -6,7 +6,6 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..manifest import MOST_INTEGER
@@ -47,23 +46,30 @@ _MAPS_KEPT = 64
 class _Maps:
     """How the rows of each process are translated; made when they are needed, as there may be thousands."""
 
-    def __init__(self, native: NativeFrames) -> None:
-        self._native = native
-        self._of: list[tuple[int, ThreadIds, IdNumbers, tuple[array[int], array[int]]]] = []
-        self.ids = lru_cache(maxsize=_MAPS_KEPT)(self._ids)
+    def __init__(self) -> None:
+        self._of: list[
+            tuple[int, ThreadIds, IdNumbers, tuple[array[int], array[int]], tuple[array[int], array[int]]]
+        ] = []
+        self._ready: dict[int, IdMaps] = {}
 
     def add(
-        self, process: int, threads: ThreadIds, stacks: IdNumbers, native_stacks: tuple[array[int], array[int]]
+        self,
+        process: int,
+        threads: ThreadIds,
+        stacks: IdNumbers,
+        native_stacks: tuple[array[int], array[int]],
+        native_frames: tuple[array[int], array[int]],
     ) -> None:
-        """Take over what is known of the next process, whose row is ``process``."""
-        self._of.append((process, threads, stacks, native_stacks))
+        """Take over what is known of the next process, as ``id_maps`` does."""
+        self._of.append((process, threads, stacks, native_stacks, native_frames))
 
-    def _ids(self, index: int) -> IdMaps:
-        return id_maps(*self._of[index], self._native.pairs(index))
-
-    def remapped(self, index: int) -> Mapping[int, list[tuple[int, int]]]:
-        """The addresses that changed their module."""
-        return self._native.remapped(index)
+    def __getitem__(self, index: int) -> IdMaps:
+        # The one that was wanted last is the last to go.
+        found = self._ready.pop(index, None) or id_maps(*self._of[index])
+        self._ready[index] = found
+        if len(self._ready) > _MAPS_KEPT:
+            del self._ready[next(iter(self._ready))]
+        return found
 
 
 class Assembled:
@@ -79,6 +85,7 @@ class Assembled:
         tables: dict[str, pa.Table],
         chunks: dict[str, list[tuple[int, Chunk]]],
         maps: _Maps,
+        remapped: Mapping[int, Mapping[int, list[tuple[int, int]]]],
         processes: list[ProcessFacts],
         log: ProcessLog,
         of_rows: list[dict[str, Any]],
@@ -89,6 +96,7 @@ class Assembled:
         self.tables = tables
         self._chunks = chunks
         self._maps = maps
+        self._remapped = remapped
         self._processes = processes
         self._log = log
         self._of_rows = of_rows
@@ -228,8 +236,8 @@ class Assembled:
         return found
 
     def _final(self, kind: RowKind, raw: pa.Table, process: int, schema: pa.Schema) -> pa.Table:
-        final = final_table(kind, raw, self._maps.ids(process), schema)
-        remapped = self._maps.remapped(process) if "pc" in raw.column_names else {}
+        final = final_table(kind, raw, self._maps[process], schema)
+        remapped = self._remapped.get(process) if "pc" in raw.column_names else None
         return _with_remapped(kind, raw, final, remapped) if remapped else final
 
 
@@ -272,10 +280,10 @@ def assemble(
         facts.forget_contexts()
     native = NativeFrames(processes)
     threads, thread_ids = threads_table(processes, map(native.ids, range(len(processes))), spec)
-    maps, tree = _Maps(native), NativeTree()
+    maps, tree = _Maps(), NativeTree()
     for index, facts in enumerate(processes):
         paths = tree.add(native_paths[index], native.ids(index), stack_ids[index])
-        maps.add(facts.number, thread_ids[index], stack_ids[index], paths)
+        maps.add(facts.number, thread_ids[index], stack_ids[index], paths, native.pairs[index])
     gpu = read_gpu(spool, processes)
     texts, texts_torn = spool.told_texts()
     tables = {
@@ -289,7 +297,7 @@ def assemble(
         "spans": spans_table(processes, thread_ids, spec),
         "gpu_devices": gpu.devices_table(spec),
     }
-    return Assembled(spec, tables, chunks, maps, processes, log, losses_of_rows(rows), gpu, texts_torn)
+    return Assembled(spec, tables, chunks, maps, native.remapped, processes, log, losses_of_rows(rows), gpu, texts_torn)
 
 
 def _losses(process: ProcessFacts, spec: Specification) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..schema import Specification
@@ -110,69 +110,61 @@ class NativeFrames:
 
     def __init__(self, processes: Sequence[ProcessFacts]) -> None:
         self._modules = _Modules()
-        # Of each process: the addresses that it mentions, and the number of the place of each, or NONE.
-        self._pcs: list[array[int]] = []
-        self._places: list[array[int]] = []
-        # Those that several modules held at different times, with (time_ns, number of the place) by time.
-        self._remapped: dict[int, dict[int, list[tuple[int, int]]]] = {}
         self._place_modules, self._place_offsets = array("I"), array("Q")
+        # Until it is known how many addresses no module holds, places are numbered among themselves.
+        places: list[tuple[array[int], array[int]]] = []
+        several: dict[int, dict[int, list[tuple[int, int]]]] = {}
         unheld: set[int] = set()
         for index, process in enumerate(processes):
             own = ProcessModules(process, len(self._modules))
             self._modules.add(process.number, own.modules)
             held = {pc: own.holders(pc) for pc in process.mentions["pc"].rising()}
             unheld.update(pc for pc, found in held.items() if not found)
-            self._add(index, held)
+            numbers = self._numbers({place for found in held.values() for _, place in found})
+            firsts = array("I", [numbers[found[0][1]] if found else NONE for found in held.values()])
+            places.append((array("Q", held), firsts))
+            for pc, found in held.items():
+                if len(found) > 1:
+                    several.setdefault(index, {})[pc] = [(time_ns, numbers[place]) for time_ns, place in found]
             process.forget_addresses()
         self._unheld = array("Q", sorted(unheld))
+        first = len(self._unheld)
+        self.pairs = [(pcs, array("I", map(self._id, pcs, numbers))) for pcs, numbers in places]
+        """Of each process, its program counters and the native frame of each: of the earliest module that holds it."""
+        self.remapped = {
+            index: {pc: [(time_ns, first + number) for time_ns, number in found] for pc, found in of_one.items()}
+            for index, of_one in several.items()
+        }
+        """By process, the program counters that several modules held at different times, with (time_ns, native frame)
+        by time."""
 
-    def _add(self, index: int, held: Mapping[int, Sequence[tuple[int, _Place]]]) -> None:
-        in_order = sorted({place for found in held.values() for _, place in found})
+    def _numbers(self, places: set[_Place]) -> dict[_Place, int]:
+        """Enter the places of a process; the number of each."""
+        in_order = sorted(places)
         numbers = {place: number for number, place in enumerate(in_order, len(self._place_modules))}
         self._place_modules.extend(module for module, _ in in_order)
         self._place_offsets.extend(offset for _, offset in in_order)
-        self._pcs.append(array("Q", held))
-        self._places.append(array("I", [numbers[found[0][1]] if found else NONE for found in held.values()]))
-        several = {
-            pc: [(time_ns, numbers[place]) for time_ns, place in found] for pc, found in held.items() if len(found) > 1
-        }
-        if several:
-            self._remapped[index] = several
+        return numbers
 
-    def pairs(self, index: int) -> tuple[array[int], array[int]]:
-        """The program counters of a process, and the native frame of each: of the earliest module that holds it."""
-        first, pcs = len(self._unheld), self._pcs[index]
-        ids = [
-            bisect_left(self._unheld, pc) if place == NONE else first + place
-            for pc, place in zip(pcs, self._places[index], strict=True)
-        ]
-        return pcs, array("I", ids)
+    def _id(self, pc: int, number: int) -> int:
+        return bisect_left(self._unheld, pc) if number == NONE else len(self._unheld) + number
 
     def ids(self, index: int) -> dict[int, int]:
-        """The same as a map."""
-        return dict(zip(*self.pairs(index), strict=True))
-
-    def remapped(self, index: int) -> dict[int, list[tuple[int, int]]]:
-        """The program counters that several modules held at different times, with (time_ns, native frame) by time."""
-        first = len(self._unheld)
-        return {
-            pc: [(time_ns, first + place) for time_ns, place in found]
-            for pc, found in self._remapped.get(index, {}).items()
-        }
+        """Map of a process's program counters to native frames."""
+        return dict(zip(*self.pairs[index], strict=True))
 
     def tables(self, spec: Specification, resolve: Resolve | None) -> dict[str, pa.Table]:
         """The two tables; ``resolve`` is asked once for every file."""
-        nowhere = NativePlace()
         unheld = len(self._unheld)
-        places = [nowhere] * len(self._place_modules) if resolve is None else self._resolved(resolve)
+        places = [NativePlace()] * (unheld + len(self._place_modules))
+        if resolve is not None:
+            places[unheld:] = self._resolved(resolve)
         columns = (
-            range(unheld + len(places)),
+            range(len(places)),
             [*[None] * unheld, *self._place_modules],
             self._unheld + self._place_offsets,
-            *zip(*[nowhere] * unheld, *places, strict=True),
+            *([getattr(place, name) for place in places] for name in NativePlace._fields),
         )
-        if not unheld and not places:
-            columns = ((),) * len(spec.tables["native_frames"].schema)
         return {
             "modules": self._modules.table(spec),
             "native_frames": table_of_columns(columns, spec.tables["native_frames"].schema),
