@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 from array import array
 from pathlib import Path
 
@@ -11,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from support.spool_builder import NONE, SegmentBuilder, control, write_spool
-from tachograph.format import SpoolDirectory, assemble, load_specification, read_segment, write_part
+from support.traced_memory import traced_assembly
+from tachograph.format import SpoolDirectory, load_specification, read_segment, write_part
 from tachograph.format.spool.arrow_columns import Pieces
 from tachograph.format.spool.codes_table import instructions_by_code
 from tachograph.format.spool.id_numbers import CloseNumbers, first_places, numbers_for, pairs_of
@@ -46,13 +46,7 @@ def test_what_one_takes(tmp_path: Path, what: str, most: int) -> None:
     """Python objects for each of them took 1.6 KB for a code object and 600 bytes for a context."""
     count = 30_000
     many(tmp_path, count, what)
-    assemble(SpoolDirectory(tmp_path), SPEC)  # what is loaded once does not count
-    tracemalloc.start()
-    try:
-        result = assemble(SpoolDirectory(tmp_path), SPEC)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    result, _, peak = traced_assembly(tmp_path)
     assert result.table("stacks").num_rows == count
     assert result.table("codes").num_rows == (count if what == "codes" else 1)
     assert result.table("native_stacks").num_rows == (count if what == "native" else 0)

@@ -1,14 +1,15 @@
 """Thousands of processes, such as those of a build: each leaves little, and what there is of it takes little memory."""
 
-import tracemalloc
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
 
 from support.spool_builder import SegmentBuilder, control, log_record, write_spool
+from support.traced_memory import traced_assembly
 from tachograph.format import SpoolDirectory, assemble, load_specification
 
-SPEC = load_specification()
 START, END = 1, 2
 """Kinds of records of the process log."""
 
@@ -46,16 +47,24 @@ def test_what_a_process_takes(tmp_path: Path) -> None:
     """Its libraries, addresses and ids are columns: as Python objects they took 1.4 GB after an hour of forks."""
     count = 400
     many_processes(tmp_path, count)
-    assemble(SpoolDirectory(tmp_path), SPEC)  # what is loaded once does not count
-    tracemalloc.start()
-    try:
-        result = assemble(SpoolDirectory(tmp_path), SPEC)
-        held, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    result, held, peak = traced_assembly(tmp_path)
     assert result.table("processes").num_rows == count
     assert result.table("modules").num_rows == MODULES * count
     assert result.table("native_frames").num_rows == (FRAMES + 2) * count
     assert result.table("cpu").num_rows == 2 * count
     assert held / count < 9_000
     assert peak / count < 15_000
+
+
+def test_it_is_given_back_without_the_collector(tmp_path: Path) -> None:
+    """Where tables are made it is off, and no circle of references may keep what is done with."""
+    many_processes(tmp_path, 3)
+    result = assemble(SpoolDirectory(tmp_path), load_specification())
+    assert result.table("cpu").num_rows == 6
+    kept = [weakref.ref(each) for each in (result, result._maps)]
+    gc.disable()
+    try:
+        del result
+        assert [each() for each in kept if each() is not None] == []
+    finally:
+        gc.enable()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.spool_builder import SegmentBuilder, control, log_record, short_record, write_spool
+from support.traced_memory import traced
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.format.spool.images import images_of
 from tachograph.format.spool.process_log import BOUND, Event, decode_log, encode_record, shortened
@@ -152,8 +153,6 @@ def test_a_corrupted_log_still_gives_valid_tables(tmp_path: Path, seed: int) -> 
 
 @pytest.mark.broad
 def test_thousands_of_listed_processes_are_quick_and_small(tmp_path: Path) -> None:
-    import tracemalloc
-
     count = 5_000
     log = b"".join(
         log_record(1, pid, pid * 10, parent=max(1, pid // 2), executable=b"/usr/bin/cc", command=b"cc\0-c\0a.c")
@@ -161,9 +160,6 @@ def test_thousands_of_listed_processes_are_quick_and_small(tmp_path: Path) -> No
         for pid in range(1, count + 1)
     )
     (tmp_path / "processes.log").write_bytes(log)
-    tracemalloc.start()
-    table = assemble(SpoolDirectory(tmp_path), SPEC).table("processes")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    table, _, peak = traced(lambda: assemble(SpoolDirectory(tmp_path), SPEC).table("processes"))
     assert table.num_rows == count
     assert peak < 30e6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 import pytest
 
 from support.spool_builder import NONE, SegmentBuilder, control, write_spool
-from tachograph.format import SpoolDirectory, assemble, load_specification, read_segment, write_part
+from support.traced_memory import traced_assembly
+from tachograph.format import SpoolDirectory, load_specification, read_segment, write_part
 from tachograph.format.spool.layout import CARRIED, SHAPES, THREAD_CARRIED
 from tachograph.format.spool.process_reader import read_process
 from tachograph.format.spool.threads_table import threads_table
@@ -224,13 +224,7 @@ def test_what_a_thread_takes(tmp_path: Path) -> None:
     """Threads stay in bytes: Python objects for each of them took 2 KB, and minutes for millions."""
     count = 30_000
     many_threads(tmp_path, count)
-    assemble(SpoolDirectory(tmp_path), SPEC)  # what is loaded once does not count
-    tracemalloc.start()
-    try:
-        result = assemble(SpoolDirectory(tmp_path), SPEC)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    result, _, peak = traced_assembly(tmp_path)
     assert result.table("threads").num_rows == count
     assert result.table("threads").column("name")[count - 1].as_py() == f"Thread-{count - 1} (run)"
     assert peak / count < 600

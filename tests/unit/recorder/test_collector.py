@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 import time
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from support.spool_builder import NONE, SegmentBuilder, control
 from support.spool_builder import write_spool as build_spool
+from support.traced_memory import traced
 from support.written_spools import SEGMENT, add_samples, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.recorder.collect import collector as collector_module
@@ -124,12 +124,7 @@ def test_a_part_is_made_of_one_segment_after_the_other(spool: Path) -> None:
     build_spool(spool, [builder.to_bytes() for builder in builders], control_file, f"{pid}-{start_ns}")
     del builders
     import_for_the_end()
-    tracemalloc.start()
-    try:
-        steps(spool, 0.0, SETTLING_S)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    _, _, peak = traced(lambda: steps(spool, 0.0, SETTLING_S))
     (process,) = SpoolDirectory(spool).processes()
     assert len(process.parts) == 1
     assert peak < 16 * size

@@ -5,13 +5,13 @@ import resource
 import shutil
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from support.traced_memory import traced
 from support.vectors import VECTORS
 from support.written_spools import add_samples, write_spool
 from tachograph.format import LossSpec, Manifest, SpoolDirectory, open_container
@@ -67,12 +67,7 @@ def test_a_large_spool_is_not_even_looked_through(tmp_path: Path) -> None:
     assert spool.has_more_than(1999)
     assert not spool.has_more_than(2000)
     rehearse(spool, NativePlaces())
-    tracemalloc.start()
-    try:
-        rehearse(spool, NativePlaces())
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    _, _, peak = traced(lambda: rehearse(spool, NativePlaces()))
     assert peak < 100_000
 
 
