@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from oracle.support import (
-    COMMAND,
     analyze,
     compile_library,
     compile_program,
@@ -29,6 +28,7 @@ from oracle.support import (
     tachograph,
     tolerance,
 )
+from support.warm_command import COMMAND
 
 __all__ = [
     "COMMAND",

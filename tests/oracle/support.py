@@ -19,9 +19,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from support.warm_command import run_command
+from support.warm_command import run_alone, run_command
 
-COMMAND = [sys.executable, "-m", "tachograph"]
 PROGRAMS = Path(__file__).parent / "programs"
 NATIVE = Path(__file__).parent / "native"
 LIBRARY_SOURCE = NATIVE / "burn.c"
@@ -223,19 +222,8 @@ def tachograph(
 
     What records or reads a recording starts from imports that are made already, unless an environment is given.
     """
-    words = list(map(str, arguments))
-    if env is None:
-        return run_command(words, cwd, environment(), timeout, stdin)
-    return subprocess.run(
-        [*COMMAND, *words],
-        cwd=cwd,
-        env=env,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    run = run_command if env is None else run_alone
+    return run(list(map(str, arguments)), cwd, environment() if env is None else env, timeout, stdin)
 
 
 def analyze(recording: Path, *options: str, cwd: Path) -> dict[str, Any]:

@@ -56,7 +56,7 @@ IMPORTED = {
 }
 """What the servers import. What is missing here is only slower."""
 
-COMMAND = (sys.executable, "-m", "tachograph")
+COMMAND = [sys.executable, "-m", "tachograph"]
 
 _REQUEST_BYTES = 1 << 20
 _START_S = 120.0
@@ -71,13 +71,14 @@ def run_command(
     Raises `subprocess.TimeoutExpired` after ``timeout`` seconds.
     """
     kind = KINDS.get(arguments[0]) if arguments else None
-    run = _server(kind).run if kind else _alone
+    run = _server(kind).run if kind else run_alone
     return run(arguments, cwd, env, timeout, stdin)
 
 
-def _alone(
-    arguments: Sequence[str], cwd: Path, env: dict[str, str], timeout: float, stdin: str
+def run_alone(
+    arguments: Sequence[str], cwd: Path, env: dict[str, str], timeout: float, stdin: str = ""
 ) -> "subprocess.CompletedProcess[str]":
+    """Run ``tachograph ARGUMENTS`` to its end in an interpreter of its own."""
     command = [*COMMAND, *arguments]
     return subprocess.run(
         command, cwd=cwd, env=env, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
@@ -98,7 +99,7 @@ class WarmCommand:
     ) -> "subprocess.CompletedProcess[str]":
         """Run ``tachograph ARGUMENTS`` to its end; raises `subprocess.TimeoutExpired` after ``timeout`` seconds."""
         if not self._lock.acquire(blocking=False):  # another thread waits for one
-            return _alone(arguments, cwd, env, timeout, stdin)
+            return run_alone(arguments, cwd, env, timeout, stdin)
         try:
             return self._run(arguments, cwd, env, timeout, stdin)
         finally:

@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from support.warm_command import WarmCommand
+from support.warm_command import WarmCommand, run_alone
 from unit.analyzer.recordings import Builder
 
 pytestmark = pytest.mark.recording
@@ -26,9 +25,7 @@ def recorder() -> WarmCommand:
     return WarmCommand("record")
 
 
-def alone(arguments: list[str], cwd: Path, env: dict[str, str], stdin: str = "") -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "tachograph", *arguments]
-    done = subprocess.run(command, cwd=cwd, env=env, input=stdin, capture_output=True, text=True, check=False)
+def outcome(done: "subprocess.CompletedProcess[str]") -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
@@ -42,8 +39,7 @@ def test_output_and_status_are_those_of_a_command_of_its_own(
 ) -> None:
     Builder(tmp_path / "run.tacho").write()
     env = {**os.environ, "COLUMNS": "70"}
-    done = warm.run(arguments, tmp_path, env, 60)
-    assert (done.returncode, done.stdout, done.stderr) == alone(arguments, tmp_path, env)
+    assert outcome(warm.run(arguments, tmp_path, env, 60)) == outcome(run_alone(arguments, tmp_path, env, 60))
 
 
 def test_folder_and_environment_are_the_command_s_alone(warm: WarmCommand, tmp_path: Path) -> None:
@@ -51,7 +47,7 @@ def test_folder_and_environment_are_the_command_s_alone(warm: WarmCommand, tmp_p
     for columns in ("60", "100"):
         env = {**os.environ, "COLUMNS": columns}
         done = warm.run(["analyze"], tmp_path, env, 60)
-        assert (done.returncode, done.stdout) == alone(["analyze"], tmp_path, env)[:2]
+        assert outcome(done)[:2] == outcome(run_alone(["analyze"], tmp_path, env, 60))[:2]
     assert warm.run(["analyze"], tmp_path.parent, dict(os.environ), 60).returncode == 2
 
 
@@ -79,7 +75,7 @@ def test_a_recorded_program_sees_what_it_would_see(recorder: WarmCommand, tmp_pa
     line = ["record", "--sampler", "signal", "-q", "-f", "-o", "run.tacho", "seen.py", "x"]
     env = {**os.environ, "SOME": "thing"}
     done = recorder.run(line, tmp_path, env, 60, "typed")
-    assert (done.returncode, done.stdout, done.stderr) == alone(line, tmp_path, env, "typed")
+    assert outcome(done) == outcome(run_alone(line, tmp_path, env, 60, "typed"))
     assert (done.returncode, done.stderr) == (7, "told\n")
 
 
