@@ -106,6 +106,10 @@ def test_histograms_tell_two_kinds_of_calls_apart(known: tuple[Path, dict[str, i
     assert long / whole == pytest.approx(0.1, abs=0.05)
 
 
+MOST_TAKEN_OFF_NS = 2_000
+"""Two events of a call that is watched take less than this."""
+
+
 def test_tables_agree_with_each_other(known: tuple[Path, dict[str, int]]) -> None:
     calls, times = (support.rows(known[0], name) for name in ("calls", "call_times"))
     by_row: dict[tuple[Any, ...], list[int]] = {}
@@ -117,7 +121,9 @@ def test_tables_agree_with_each_other(known: tuple[Path, dict[str, int]]) -> Non
         assert (row["ended"], row["own_ended"]) == (ended, own)
         assert row["own_ended"] <= row["ended"]
         assert row["own_begun"] <= row["calls"]
-        assert row["own_ns"] <= row["total_ns"]
+        # What watching takes is taken off by its mean: calls of nothing may have sums below 0, and leave their caller
+        # more than it had.
+        assert row["own_ns"] <= row["total_ns"] + MOST_TAKEN_OFF_NS * row["own_ended"]
         assert row["watched_ns"] >= 0
         assert row["longest_ns"] ** 2 <= row["total_squared"] * (1 + 1e-9)
     # Library code that is compiled twice is one function with the periods of both code objects.

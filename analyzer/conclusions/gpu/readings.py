@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...recording.opened import Recording
-from .steps import Busy, Floats, Held, Ids, busy_of, busy_or_idle, together
+from .steps import Busy, Floats, Held, Ids, busy_of, busy_or_idle, together, with_edges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,8 @@ class Readings:
         mine = self.whole(device)
         timed = mine[mine["since_ns"].notna() & mine["busy_percent"].notna()]
         if len(timed):
-            return busy_of(_ns(timed["since_ns"]), _ns(timed["time_ns"]), _share(timed))
+            timed = timed.sort_values("time_ns", kind="stable")
+            return busy_of(*with_edges(_ns(timed["since_ns"]), _ns(timed["time_ns"]), _share(timed)))
         read = mine[mine["busy_percent"].notna()]
         end, share = _ns(read["time_ns"]), _share(read)
         near = np.diff(end) <= LONGEST_GAP_NS

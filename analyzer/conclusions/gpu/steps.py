@@ -51,6 +51,34 @@ def busy_of(start_ns: Ids, end_ns: Ids, share: Floats) -> Busy:
     return Busy(time, busy, known)
 
 
+def with_edges(start_ns: Ids, end_ns: Ids, share: Floats) -> tuple[Ids, Ids, Floats]:
+    """Spans that follow one another, in order of time, each cut in two where the share changed within it.
+
+    The driver's spans are long (0.2 s on an H200), and a phase that ends within one would have its share smeared over
+    what follows. Where a share lies strictly between those of the spans before and after, it is taken for one step
+    from the first to the second, at the moment at which the two parts make this share: sums stay as they are, and a
+    step between phases of more than two spans is where it was. All other spans are left whole.
+    """
+    before, after = share[:-2], share[2:]
+    here, first, last = share[1:-1], start_ns[1:-1], end_ns[1:-1]
+    joined = (first == end_ns[:-2]) & (last == start_ns[2:])
+    steps = 1 + np.flatnonzero(joined & (np.minimum(before, after) < here) & (here < np.maximum(before, after)))
+    if not len(steps):
+        return start_ns, end_ns, share
+    until = (share[steps] - share[steps + 1]) / (share[steps - 1] - share[steps + 1])
+    middle = start_ns[steps] + (until * (end_ns[steps] - start_ns[steps])).astype(np.int64)
+    # The first part keeps the row, the second comes after it.
+    parted = share.copy()
+    parted[steps] = share[steps - 1]
+    ends = end_ns.copy()
+    ends[steps] = middle
+    return (
+        np.insert(start_ns, steps + 1, middle),
+        np.insert(ends, steps + 1, end_ns[steps]),
+        np.insert(parted, steps + 1, share[steps + 1]),
+    )
+
+
 def busy_or_idle(start_ns: Ids, end_ns: Ids, share: Floats, first_ns: int, last_ns: int) -> Busy:
     """As ``busy_of``, with nothing done between the spans, from ``first_ns`` to ``last_ns``."""
     busy = busy_of(start_ns, end_ns, share)

@@ -10,7 +10,7 @@ import pytest
 
 from tachograph.analyzer import Recording
 from tachograph.analyzer.conclusions.gpu.readings import read_readings
-from tachograph.analyzer.conclusions.gpu.steps import Busy, Held, busy_of, busy_or_idle, together
+from tachograph.analyzer.conclusions.gpu.steps import Busy, Held, busy_of, busy_or_idle, together, with_edges
 from tachograph.analyzer.profile.profile import Profile
 from unit.analyzer.recordings import MS, START, Builder
 
@@ -38,6 +38,45 @@ def test_shares_over_time() -> None:
     assert between(idle, (0, 1000), (100, 200), (900, 1100)) == [(50, 1000), (50, 100), (0, 100)]
     assert between(together([busy, idle]), (100, 200)) == [(150, 200)]
     assert between(together([]), (100, 200)) == [(0, 0)]
+
+
+def spans(length: int, *shares: float) -> tuple[Any, Any, Any]:
+    edges = np.arange(len(shares) + 1, dtype=np.int64) * length
+    return edges[:-1], edges[1:], np.array(shares)
+
+
+def test_a_step_within_a_span_is_put_where_it_was() -> None:
+    """A GPU that is busy from 250 to 550, as a driver tells it by the hundred."""
+    told = spans(100, 0, 0, 0.5, 1, 1, 0.5, 0)
+    phases = [(0, 250), (250, 550), (550, 700)]
+    assert between(busy_of(*told), *phases) == [(25, 250), (250, 300), (25, 150)]
+    busy = busy_of(*with_edges(*told))
+    assert between(busy, *phases) == [(0, 250), (300, 300), (0, 150)]
+    assert between(busy, (0, 700), (200, 300), (500, 600)) == [(300, 700), (50, 100), (50, 100)]
+
+
+def test_spans_that_are_no_step_are_left_whole() -> None:
+    alone, even = spans(100, 0, 0.5, 0), spans(100, 1, 0.5, 0.5, 0.5, 1)
+    for start, end, share in (alone, even, spans(100, 0.5, 1), spans(100, 0.5), spans(100)):
+        found = with_edges(start, end, share)
+        assert [values.tolist() for values in found] == [start.tolist(), end.tolist(), share.tolist()]
+    # Nothing is known of the time before the second: it has no neighbour there.
+    start, end, share = ns(0, 150, 200), ns(100, 200, 300), np.array([0, 0.5, 1])
+    assert [values.tolist() for values in with_edges(start, end, share)] == [
+        [0, 150, 200],
+        [100, 200, 300],
+        [0, 0.5, 1],
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_edges_leave_every_span_s_sum(seed: int) -> None:
+    told = spans(1_000_000, *np.random.default_rng(seed).integers(0, 101, 60) / 100)
+    whole, parted = (
+        between(busy, *zip(*map(np.ndarray.tolist, told[:2]), strict=True))
+        for busy in (busy_of(*spans) for spans in (told, with_edges(*told)))
+    )
+    assert np.allclose(whole, parted, atol=2)
 
 
 def test_memory_over_time() -> None:
