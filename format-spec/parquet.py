@@ -22,6 +22,9 @@ FEW_ROWS = 256
 """Up to so many rows a dictionary's page takes more than it saves."""
 FEW_BYTES = 32
 """Up to so many bytes a compressed page is larger than a plain one."""
+MANY_BYTES = 2 << 20
+"""More than so many bytes of a column, the text of a library's files for example, are not packed as hard: it would take
+six times as long for the last sixth."""
 
 
 class TableWriter:
@@ -152,7 +155,11 @@ def _open_writer(stream: Any, table: TableSpec, rows: pa.Table | None = None) ->
         # Small tables, hardly a value twice: a dictionary would only add pages.
         dense = {column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _DELTA_TYPES}
         encodings = {**dense, **encodings}
-    packed = table.schema.names
+    packed, many = table.schema.names, set()
+    if rows is not None:
+        many = {
+            field.name for field, values in zip(rows.schema, rows.columns, strict=True) if values.nbytes > MANY_BYTES
+        }
     if rows is not None and rows.num_rows <= FEW_ROWS:
         dictionary = []
         packed = [field.name for field, values in zip(rows.schema, rows.columns, strict=True) if not _tiny(values)]
@@ -160,7 +167,7 @@ def _open_writer(stream: Any, table: TableSpec, rows: pa.Table | None = None) ->
         stream,
         table.schema,
         compression={name: "zstd" if name in packed else "none" for name in table.schema.names},
-        compression_level=dict.fromkeys(packed, 9),
+        compression_level={name: 3 if name in many else 9 for name in packed},
         use_dictionary=dictionary,
         column_encoding=encodings,
     )

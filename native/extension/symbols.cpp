@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <span>
 
 namespace tachograph {
 namespace {
@@ -65,44 +64,75 @@ class File {
 struct Symbol {
     uint64_t start;
     uint64_t size;
-    std::string_view name;
+    uint32_t table;  // whose texts have its name
+    uint32_t name;
 };
 
 // Symbols sorted by address, and the texts that hold their names.
 struct Symbols {
     std::vector<Symbol> sorted;
     std::vector<std::vector<uint8_t>> texts;
+    std::vector<uint64_t> nearest;  // of each address: where the last symbol before it begins
+
+    std::string name(const Symbol& symbol) const {
+        const auto& strings = texts[symbol.table];
+        const auto* start = reinterpret_cast<const char*>(strings.data()) + symbol.name;
+        return {start, strnlen(start, strings.size() - symbol.name)};
+    }
+
+    // The symbol that holds the address of this number; assembly symbols without a size reach to
+    // the next one.
+    const Symbol* holder(uint64_t address, size_t number) const {
+        auto after = std::upper_bound(sorted.begin(), sorted.end(), address,
+                                      [](uint64_t a, const Symbol& s) { return a < s.start; });
+        const Symbol* sizeless = nullptr;
+        for (int looked = 0; after != sorted.begin() && looked < 16; ++looked) {
+            --after;
+            if (after->size > 0 && address - after->start < after->size) return &*after;
+            if (after->size == 0 && !sizeless && after->start == nearest[number])
+                sizeless = &*after;
+        }
+        return sizeless;
+    }
 };
 
-std::string_view text(std::span<const uint8_t> strings, uint32_t at) {
-    if (at >= strings.size()) return {};
-    const auto* start = reinterpret_cast<const char*>(strings.data()) + at;
-    return {start, strnlen(start, strings.size() - at)};
+bool is_function(const Elf64_Sym& symbol) {
+    const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+    return (type == STT_FUNC || type == STT_GNU_IFUNC) && symbol.st_shndx != SHN_UNDEF &&
+           symbol.st_value != 0;
 }
 
-// .symtab where it was not stripped, and .dynsym.
-Symbols functions(const File& file, const Elf64_Ehdr& header) {
+// Those of .symtab, where it was not stripped, and of .dynsym that may hold one of `addresses`,
+// which rise. A library has hundreds of thousands, of which few are asked for.
+Symbols functions(const File& file, const Elf64_Ehdr& header,
+                  const std::vector<uint64_t>& addresses) {
     const auto sections = file.read<Elf64_Shdr>(header.e_shoff, header.e_shnum);
     Symbols found;
+    found.nearest.resize(addresses.size());
     for (const Elf64_Shdr& section : sections) {
         if ((section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) ||
             section.sh_link >= sections.size() || found.texts.size() == kMostTables)
             continue;
         const Elf64_Shdr& strings_section = sections[section.sh_link];
+        const auto table = static_cast<uint32_t>(found.texts.size());
         const auto& strings = found.texts.emplace_back(
             file.read<uint8_t>(strings_section.sh_offset, strings_section.sh_size));
         for (const auto& symbol :
              file.read<Elf64_Sym>(section.sh_offset, section.sh_size / sizeof(Elf64_Sym))) {
-            const unsigned type = ELF64_ST_TYPE(symbol.st_info);
-            if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF ||
-                symbol.st_value == 0)
-                continue;
-            if (const auto name = text(strings, symbol.st_name); !name.empty())
-                found.sorted.push_back({symbol.st_value, symbol.st_size, name});
+            if (!is_function(symbol)) continue;
+            const auto next = std::lower_bound(addresses.begin(), addresses.end(), symbol.st_value);
+            if (next == addresses.end()) continue;
+            uint64_t& nearest = found.nearest[static_cast<size_t>(next - addresses.begin())];
+            nearest = std::max(nearest, symbol.st_value);
+            if (symbol.st_size != 0 && *next - symbol.st_value >= symbol.st_size) continue;
+            if (symbol.st_name < strings.size() && strings[symbol.st_name] != 0)
+                found.sorted.push_back({symbol.st_value, symbol.st_size, table, symbol.st_name});
         }
     }
     std::stable_sort(found.sorted.begin(), found.sorted.end(),
                      [](const Symbol& a, const Symbol& b) { return a.start < b.start; });
+    for (size_t i = 1; i < found.nearest.size(); ++i)
+        found.nearest[i] = std::max(found.nearest[i], found.nearest[i - 1]);
     return found;
 }
 
@@ -114,27 +144,13 @@ std::optional<uint64_t> address_of(const std::vector<Elf64_Phdr>& programs, uint
     return std::nullopt;
 }
 
-std::string demangled(std::string_view name) {
-    const std::string mangled(name);
+std::string demangled(const std::string& mangled) {
     int status = -1;
     char* readable = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
     if (status != 0 || !readable) return mangled;
     std::string result(readable);
     free(readable);
     return result;
-}
-
-// The symbol that holds `address`; assembly symbols without a size reach to the next one.
-const Symbol* holder(const std::vector<Symbol>& symbols, uint64_t address) {
-    auto after = std::upper_bound(symbols.begin(), symbols.end(), address,
-                                  [](uint64_t a, const Symbol& s) { return a < s.start; });
-    const Symbol* sizeless = nullptr;
-    for (int looked = 0; after != symbols.begin() && looked < 16; ++looked) {
-        --after;
-        if (after->size > 0 && address - after->start < after->size) return &*after;
-        if (after->size == 0 && !sizeless) sizeless = &*after;
-    }
-    return sizeless;
 }
 
 std::optional<Elf64_Ehdr> image(const File& file) {
@@ -154,23 +170,31 @@ std::vector<Function> resolve_symbols(const std::string& path, const std::string
     const auto header = image(file);
     if (!header) return found;
     const auto programs = file.read<Elf64_Phdr>(header->e_phoff, header->e_phnum);
-    const Symbols symbols = functions(file, *header);
+    std::vector<uint64_t> addresses;
+    for (size_t i = 0; i < offsets.size(); ++i) {
+        found[i].address = address_of(programs, offsets[i]);
+        if (found[i].address) addresses.push_back(*found[i].address);
+    }
+    std::sort(addresses.begin(), addresses.end());
+    const Symbols symbols = functions(file, *header, addresses);
     Symbols more;
     if (!debug_path.empty()) {
         const File debug_file(debug_path);
         if (const auto debug_header = image(debug_file))
-            more = functions(debug_file, *debug_header);
+            more = functions(debug_file, *debug_header, addresses);
     }
     for (size_t i = 0; i < offsets.size(); ++i) {
-        found[i].address = address_of(programs, offsets[i]);
         if (!found[i].address) continue;
         const uint64_t address = *found[i].address;
-        const Symbol* symbol = holder(symbols.sorted, address);
+        const auto number = static_cast<size_t>(
+            std::lower_bound(addresses.begin(), addresses.end(), address) - addresses.begin());
+        const Symbol* symbol = symbols.holder(address, number);
+        const Symbols* from = &symbols;
         // A symbol without a size may be any before it, one of the debug file is better.
         if (!symbol || symbol->size == 0)
-            if (const Symbol* other = holder(more.sorted, address)) symbol = other;
+            if (const Symbol* other = more.holder(address, number)) symbol = other, from = &more;
         if (!symbol) continue;
-        found[i].name = demangled(symbol->name);
+        found[i].name = demangled(from->name(*symbol));
         found[i].start = symbol->start;
     }
     return found;

@@ -37,6 +37,9 @@ ROOM_WAIT_S, ROOM_POLL_S = 2.0, 0.02
 PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 20.0
 """After how long a part is tried again for which there was no room, and the longest that this becomes."""
 
+MOST_OF_A_PROCESSOR = 0.02
+"""Rehearsals of the end after the first take at most this part of the time."""
+
 NICENESS = 10
 """The program comes first where there are not enough processors for both."""
 
@@ -69,8 +72,9 @@ class Collector:
 
     ``prepare`` is called in it at once, ``warm_up`` after a moment: it takes time of a processor, and the program is
     starting up as well. It is left out if the program ends before. ``memory`` holds what processes write. ``rehearse``
-    is called more and more rarely (``is_rehearsed_after``), with what tells whether to give it up. With ``at_once`` the
-    program runs already, and may end the recording soon: ``warm_up`` and the first ``rehearse`` wait for nothing.
+    is called more and more rarely (``is_rehearsed_after``), within its part of a processor, with what tells whether to
+    give it up. With ``at_once`` the program runs already, and may end the recording soon: ``warm_up`` and the first
+    ``rehearse`` wait for nothing.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class Collector:
         self._settled: dict[str, int] = {}
         # Processes that have ended and need no look any more: there may be thousands.
         self._over: set[str] = set()
+        self._begun_s, self._rehearsed_s = 0.0, 0.0
         self._makes_parts = True
         # Where there was no room for a part: when it is tried again, in seconds, and how long to wait if it fails.
         self._parts_again, self._patience = 0.0, PATIENCE_S
@@ -157,6 +162,7 @@ class Collector:
         spool = SpoolDirectory(self._spool_path)
         rotation = self._rotation = None if self._make_rotation is None else self._make_rotation()
         poll, looks = FIRST_POLL_S, 0
+        self._begun_s = time.monotonic()
         if self._at_once:
             self._rehearse_end(spool)
         while not self._rest(poll if rotation is None else _until_due(rotation, poll)):
@@ -171,8 +177,11 @@ class Collector:
                 self._rehearse_end(spool)
 
     def _rehearse_end(self, spool: SpoolDirectory) -> None:
-        if self._rehearse is not None and not self._done.is_set():
+        allowed_s = MOST_OF_A_PROCESSOR * (time.monotonic() - self._begun_s)
+        if self._rehearse is not None and not self._done.is_set() and self._rehearsed_s <= allowed_s:
+            worked = time.thread_time()
             self._rehearse(spool, self._done.is_set)
+            self._rehearsed_s += time.thread_time() - worked
             if not self._done.is_set():
                 _release_unused_memory()
 

@@ -6,6 +6,8 @@
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +27,16 @@ namespace tachograph::import_tables {
 namespace {
 
 constexpr uintptr_t kPage = 4096;
+
+struct Range {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    void reach(uintptr_t address) {
+        begin = end == 0 ? address : std::min(begin, address);
+        end = std::max(end, address + 1);
+    }
+    bool holds(uintptr_t address) const { return address >= begin && address < end; }
+};
 
 // In a process of a recording all but those of `memory` are met for good.
 enum class Group : uint8_t { memory, mappings, process, loading };
@@ -89,7 +101,8 @@ struct State {
         {"_Exit", "_Exit", Group::process},
         {"dlsym", "dlsym", Group::loading},
     };
-    bool first_letters[256] = {};  // of their names
+    std::bitset<1 << 16> beginnings;  // of their names, two letters each
+    Range real;                       // spans what they are without us
     bool known = false;
     bool passing = false;
     bool releases_met = true;  // when passing
@@ -97,12 +110,6 @@ struct State {
     uint64_t loaded = 0;  // how many libraries had been loaded when all were looked at
 };
 constinit State g;
-
-struct Range {
-    uintptr_t begin = 0;
-    uintptr_t end = 0;
-    bool holds(uintptr_t address) const { return address >= begin && address < end; }
-};
 
 Range own_image() {
     return {reinterpret_cast<uintptr_t>(__ehdr_start), reinterpret_cast<uintptr_t>(_end)};
@@ -133,8 +140,14 @@ struct Object {
     }
 };
 
+// C++ has hundreds of thousands of names in the libraries of one program, which all begin with _Z.
+size_t beginning(const char* name) {
+    const auto* letters = reinterpret_cast<const uint8_t*>(name);
+    return letters[0] == 0 ? 0 : size_t{letters[0]} << 8 | letters[1];
+}
+
 Function* function_of(const char* name) {
-    if (!g.first_letters[static_cast<uint8_t>(name[0])]) return nullptr;
+    if (!g.beginnings[beginning(name)]) return nullptr;
     for (Function& function : g.functions)
         if (strcmp(name, function.name) == 0) return function.hook != 0 ? &function : nullptr;
     return nullptr;
@@ -152,6 +165,15 @@ struct Turn {
 };
 
 void turn(Object* object, const ElfW(Rela) & import, const Turn& wanted) {
+    const uintptr_t at = object->base + import.r_offset;
+    if (!object->image.holds(at)) return;
+    auto* slot = reinterpret_cast<uintptr_t*>(at);
+    const uintptr_t now = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    // A function that was not called yet leads back into the file itself, and would become ours.
+    const bool leads_back =
+        ELF64_R_TYPE(import.r_info) == R_X86_64_JUMP_SLOT && object->image.holds(now);
+    // The imports lie side by side, their names all over the file: most need none.
+    if (!leads_back && !own_image().holds(now) && !g.real.holds(now)) return;
     const ElfW(Sym) & symbol = object->symbols[ELF64_R_SYM(import.r_info)];
     const Function* function = function_of(object->names + symbol.st_name);
     // The C library calls its own malloc through its table as well.
@@ -159,15 +181,8 @@ void turn(Object* object, const ElfW(Rela) & import, const Turn& wanted) {
     if (!function || !wanted.turns(function->group) ||
         (own && !(g.attached && function->group == Group::memory)))
         return;
-    const uintptr_t at = object->base + import.r_offset;
-    if (!object->image.holds(at)) return;
     const bool pass = wanted.pass && (wanted.releases || !function->releases);
-    auto* slot = reinterpret_cast<uintptr_t*>(at);
-    const uintptr_t now = __atomic_load_n(slot, __ATOMIC_RELAXED);
-    // A function that was not called yet leads back into the file itself, and would become ours.
-    const bool unbound =
-        ELF64_R_TYPE(import.r_info) == R_X86_64_JUMP_SLOT && object->image.holds(now);
-    const bool free = unbound && !own && (g.attached ? !pass && object->binds_globally : pass);
+    const bool free = leads_back && !own && (g.attached ? !pass && object->binds_globally : pass);
     if (now != (pass ? function->hook : function->real) && !free) return;
     if (object->read_only.holds(at) && !object->open()) return;
     __atomic_store_n(slot, pass ? function->real : function->hook, __ATOMIC_RELEASE);
@@ -303,6 +318,12 @@ uintptr_t first_definition(const Range& program, const char* name) {
 
 bool is_audited() { return getenv("LD_AUDIT") || getenv("LD_PROFILE"); }
 
+void meet(Function* function, uintptr_t hook) {
+    function->hook = hook;
+    g.beginnings.set(beginning(function->name));
+    g.real.reach(function->real);
+}
+
 // Only functions whose first definition is ours have a hook.
 void look_up() {
     g.known = true;
@@ -313,8 +334,7 @@ void look_up() {
         const auto first = first_definition(program, function.name);
         if (!own_image().holds(first)) continue;
         function.real = reinterpret_cast<uintptr_t>(dlsym(RTLD_NEXT, function.behind));
-        if (function.real != 0) function.hook = first;
-        g.first_letters[static_cast<uint8_t>(function.name[0])] = true;
+        if (function.real != 0) meet(&function, first);
     }
 }
 
@@ -332,8 +352,7 @@ void look_up_attached() {
         const bool loading = function.group == Group::loading;
         if (first == 0 || first != next || (!loading && !own_image().holds(ours))) continue;
         function.real = first;
-        function.hook = loading ? reinterpret_cast<uintptr_t>(&tachograph_dlsym) : ours;
-        g.first_letters[static_cast<uint8_t>(function.name[0])] = true;
+        meet(&function, loading ? reinterpret_cast<uintptr_t>(&tachograph_dlsym) : ours);
     }
     tachograph_real_dlsym = &dlsym;
     dlclose(library);
@@ -344,9 +363,7 @@ void turn_everything(bool pass, bool releases) {
     if (!g.known) look_up();
     g.passing = pass;
     g.releases_met = !releases;
-    bool any = false;
-    for (const bool letter : g.first_letters) any = any || letter;
-    if (!any) return;
+    if (g.beginnings.none()) return;
     Visit memory{{pass, true, false, releases}};
     dl_iterate_phdr(visit, &memory);
 }

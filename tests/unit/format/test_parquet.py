@@ -262,3 +262,22 @@ def test_without_arrows_inner_class_the_files_are_the_same(
     )
     assert "cpu.parquet" in inner
     assert inner == outer
+
+
+def test_much_text_is_packed_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sources of torch took 0.9 s at the end of each recording, for a sixth of their size."""
+    asked: list[dict[str, int]] = []
+    make = parquet_module._writer
+
+    def noted(*arguments: Any, **options: Any) -> Any:
+        asked.append(options["compression_level"])
+        return make(*arguments, **options)
+
+    monkeypatch.setattr(parquet_module, "_writer", noted)
+    empty = SPEC.tables["files"].schema.empty_table()
+    for size in (10, parquet_module.MANY_BYTES + 1):
+        row = {"file": 0, "path": "/a.py", "source": "x" * size}
+        table = pa.Table.from_pylist([{**dict.fromkeys(empty.column_names), **row}], empty.schema)
+        write_table(table, tmp_path / "files.parquet", SPEC, "files", UUID)
+        assert pq.read_table(tmp_path / "files.parquet").column("source")[0].as_py() == row["source"]
+    assert [each.get("source", 9) for each in asked] == [9, 3]
