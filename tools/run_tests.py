@@ -1,4 +1,4 @@
-"""Runs the tests of ``make test``: those that share the machine, a few files at a time, then those that compare times.
+"""Runs the tests of ``make test``: those that share the machine, two files at a time, then those that compare times.
 
 A test of a recorded program races with all else that the machine does, and of thousands one may lose. So failed tests
 of recorded programs, if they are few, run once more when all others are over, as CPython's regrtest does with
@@ -19,9 +19,7 @@ from dataclasses import dataclass
 
 import pytest
 
-WORKERS = 3
-"""One more than the processors of a small machine: for a third of the time a test waits for its program's clock."""
-SHARED = ["-m", "not slow and not quiet", "-n", str(WORKERS), "--dist", "loadfile"]
+SHARED = ["-m", "not slow and not quiet", "-n", "2", "--dist", "loadfile"]
 ALONE = ["-m", "not slow and quiet", "tests/oracle", "tests/integration"]
 OF_PROGRAMS = ("tests/oracle/", "tests/integration/")
 """Where the tests of recorded programs are."""
