@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import pytest
 
+# Not three: on two processors that took as long (18:42 and 18:04), and more tests lost their race. It was tried thrice.
 SHARED = ["-m", "not slow and not quiet", "-n", "2", "--dist", "loadfile"]
 ALONE = ["-m", "not slow and quiet", "tests/oracle", "tests/integration"]
 OF_PROGRAMS = ("tests/oracle/", "tests/integration/")

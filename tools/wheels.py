@@ -94,6 +94,20 @@ class Workshop:
         flags = {"CFLAGS": "-O2", "CXXFLAGS": "-O2", "LDFLAGS": "-Wl,--no-gc-sections"}
         return {**places, **flags, "CMAKE_ARGS": cmake, "ZIG_GLOBAL_CACHE_DIR": str(self.folder / "cache")}
 
+    def headers(self, python: str) -> dict[str, str]:
+        """Flags for headers of an interpreter that Debian keeps among those of the system, which zig does not read."""
+        print_place = "import sysconfig as s; print(s.get_path('include'), s.get_config_var('MULTIARCH'), sep='\\n')"
+        include, multiarch = map(Path, _answer(python, print_place).split("\n"))
+        beside = include.parent / multiarch / include.name
+        if not beside.is_dir():
+            return {}
+        folder = self.folder / "headers" / multiarch
+        folder.mkdir(parents=True, exist_ok=True)
+        link = folder / include.name
+        link.unlink(missing_ok=True)
+        link.symlink_to(beside)
+        return dict.fromkeys(("CFLAGS", "CXXFLAGS"), f"-O2 -idirafter {folder.parent}")
+
     def wheel(self, python: str, *settings: str, environment: Mapping[str, str] | None = None) -> Path:
         """Builds a wheel; its file."""
         before = set(self.raw.glob("*.whl"))
@@ -126,7 +140,10 @@ def main() -> None:
     for version, python in found.items():
         print(f"wheels: CPython {version}, {python}", flush=True)
         build = f"build-dir={workshop.folder / f'cmake-{version}'}"
-        workshop.audited(workshop.wheel(python, build, "cmake.define.TACHOGRAPH_NATIVE=ON", environment=environment))
+        more = workshop.headers(python) if asked.compiler == "zig" else {}
+        workshop.audited(
+            workshop.wheel(python, build, "cmake.define.TACHOGRAPH_NATIVE=ON", environment=environment | more)
+        )
     if asked.pure or not asked.python:
         pure = ("cmake.define.TACHOGRAPH_NATIVE=OFF", "wheel.py-api=py3", "wheel.platlib=false")
         shutil.copy(workshop.wheel(sys.executable, *pure), workshop.dist)
