@@ -143,20 +143,62 @@ def test_memory_is_recorded_while_it_is_on(tmp_path: Path) -> None:
     assert_memory_is_recorded(tmp_path)
 
 
+LIKE_THESE_TESTS = f"""
+import site, sys
+site.addsitedir({sysconfig.get_path("purelib")!r})
+sys.executable = {sys.executable!r}
+"""
+"""A program that embeds Python has no environment: packages, and what starts the process beside it, are ours."""
+
+
 def test_memory_of_a_program_at_a_fixed_address(tmp_path: Path) -> None:
     """dlsym finds an entry of the program's own for malloc and free: its large blocks are no small ones, unseen."""
     library, include = shared_library()
     link = [f"-L{library.parent}", f"-l{library.name.removeprefix('lib').removesuffix('.so')}"]
     fixed = ["-fno-pie", "-no-pie", f"-Wl,-rpath,{library.parent}"]
     program = compile_embedding("embeds.c", tmp_path, include, *link, *fixed)
-    # It has no environment: packages, and what starts the process beside it, are those of these tests.
-    packages = sysconfig.get_path("purelib")
-    here = f"import site, sys\nsite.addsitedir({packages!r})\nsys.executable = {sys.executable!r}\n"
     done = support.run(
-        ["env", f"PYTHONHOME={sys.base_prefix}", str(program), "main", "-c", here + WORK + MEMORY], tmp_path
+        ["env", f"PYTHONHOME={sys.base_prefix}", str(program), "main", "-c", LIKE_THESE_TESTS + WORK + MEMORY], tmp_path
     )
     assert (done.status, done.stderr) == (0, "")
     assert_memory_is_recorded(tmp_path)
+
+
+LINKED = """
+#include <stdlib.h>
+#include <string.h>
+void copy_often(size_t size, int times) {
+    char* from = malloc(size);
+    char* to = malloc(size);
+    memset(from, 1, size);
+    for (int i = 0; i < times; i++) memcpy(to, from, size);
+    free(from);
+    free(to);
+}
+"""
+
+COPIES = """
+import ctypes
+copy_often = ctypes.CDLL(None).copy_often
+with record("one.tacho"):
+    copy_often(ctypes.c_size_t(10_000_000), 20)
+"""
+
+
+def test_what_a_library_of_the_program_never_called_before_is_met(tmp_path: Path) -> None:
+    """Debian's python3 is linked with libz, whose calls of memcpy are not bound before the first."""
+    library, include = shared_library()
+    (tmp_path / "linked.c").write_text(LINKED, encoding="utf-8")
+    linked = support.compile_library(tmp_path / "linked.c", tmp_path, "-fno-builtin", "-Wl,-z,lazy")
+    assert linked is not None
+    needed = [f"-L{library.parent}", f"-l{library.name.removeprefix('lib').removesuffix('.so')}"]
+    link = ["-Wl,--no-as-needed", str(linked), f"-Wl,-rpath,{library.parent}:{tmp_path}", *needed]
+    program = compile_embedding("embeds.c", tmp_path, include, *link)
+    done = support.run(
+        ["env", f"PYTHONHOME={sys.base_prefix}", str(program), "main", "-c", LIKE_THESE_TESTS + WORK + COPIES], tmp_path
+    )
+    assert (done.status, done.stderr) == (0, "")
+    assert sum(row["bytes"] for row in support.rows(tmp_path / "one.tacho", "copies")) >= 20 * 10_000_000
 
 
 def assert_memory_is_recorded(folder: Path) -> None:

@@ -220,6 +220,37 @@ void turn_object(const dl_phdr_info& info, const ElfW(Phdr) & dynamic, Object* o
     object->close();
 }
 
+// Names of the libraries that the program was linked with, and of those that these were linked
+// with: the loader looks for what they import where it looks for the program's.
+class Linked {
+  public:
+    void add(const char* name) {
+        if (count_ < kMost) names_[count_++] = file_of(name);
+    }
+    bool has(const char* path) const {
+        for (size_t i = 0; i < count_; ++i)
+            if (strcmp(names_[i], file_of(path)) == 0) return true;
+        return false;
+    }
+
+  private:
+    static constexpr size_t kMost = 128;
+    static const char* file_of(const char* path) {
+        const char* slash = strrchr(path, '/');
+        return slash ? slash + 1 : path;
+    }
+    const char* names_[kMost] = {};
+    size_t count_ = 0;
+};
+
+void add_needed(const dl_phdr_info& info, const ElfW(Phdr) & dynamic, const Object& object,
+                Linked* linked) {
+    if (!object.names) return;
+    const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + dynamic.p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry)
+        if (entry->d_tag == DT_NEEDED) linked->add(object.names + entry->d_un.d_val);
+}
+
 Range image_of(const dl_phdr_info& info) {
     Range image{UINTPTR_MAX, 0};
     for (int i = 0; i < info.dlpi_phnum; ++i) {
@@ -236,6 +267,7 @@ struct Visit {
     Turn turn;
     uint64_t loaded = 0;  // if not 0: only while it is still so many
     bool complete = true;
+    Linked linked{};
 };
 
 int visit(dl_phdr_info* info, size_t, void* data) {
@@ -247,7 +279,9 @@ int visit(dl_phdr_info* info, size_t, void* data) {
     Object object;
     object.base = info->dlpi_addr;
     object.image = image_of(*info);
-    object.binds_globally = info->dlpi_name[0] == 0 || strstr(info->dlpi_name, "/libpython");
+    // What needs a library is told of before it, the program first of all.
+    const bool linked = info->dlpi_name[0] == 0 || visit->linked.has(info->dlpi_name);
+    object.binds_globally = linked || strstr(info->dlpi_name, "/libpython");
     const ElfW(Phdr)* dynamic = nullptr;
     for (int i = 0; i < info->dlpi_phnum; ++i) {
         const ElfW(Phdr) & part = info->dlpi_phdr[i];
@@ -257,8 +291,9 @@ int visit(dl_phdr_info* info, size_t, void* data) {
         // As the loader does it: a last page that is not whole stays writable.
         if (part.p_type == PT_GNU_RELRO) object.read_only = {begin & -kPage, end & -kPage};
     }
-    if (dynamic && !object.image.holds(own_image().begin))
-        turn_object(*info, *dynamic, &object, visit->turn);
+    if (!dynamic || object.image.holds(own_image().begin)) return 0;
+    turn_object(*info, *dynamic, &object, visit->turn);
+    if (linked) add_needed(*info, *dynamic, object, &visit->linked);
     return 0;
 }
 

@@ -18,7 +18,7 @@ void meet_hooks();
 // definitions first: the hooks of threads, signals, programs and rights are met from now on, in all
 // that is loaded and in what is loaded later, and those above can be. Where a definition is neither
 // ours nor the C library's, it stays; and so do calls that were not bound yet, but for those of the
-// program itself and of libpython.
+// program itself, of the libraries that it was linked with, and of libpython.
 void attach();
 // None is met any more.
 void detach();
