@@ -1,7 +1,7 @@
 """Runs the tests of ``make test``: those that share the machine, two files at a time, then those that compare times.
 
-A test of a recorded program races with all else that the machine does, and of thousands one may lose. So failed tests
-of recorded programs, if they are few, run once more when all others are over, as CPython's regrtest does with
+A test of a recorded program, or of a page in a browser, races with all else that the machine does, and of thousands one
+may lose. So those that failed, if they are few, run once more when all others are over, as CPython's regrtest does with
 ``--rerun``. What passes then is named in the last lines: each is a defect to be found. A failed unit test is final.
 
 The arguments are a command that runs beside the first tests, such as the check of types: its output comes when it is
@@ -22,8 +22,8 @@ import pytest
 # Not three: on two processors that took as long (18:42 and 18:04), and more tests lost their race. It was tried thrice.
 SHARED = ["-m", "not slow and not quiet", "-n", "2", "--dist", "loadfile"]
 ALONE = ["-m", "not slow and quiet", "tests/oracle", "tests/integration"]
-OF_PROGRAMS = ("tests/oracle/", "tests/integration/")
-"""Where the tests of recorded programs are."""
+RACING = ("tests/oracle/", "tests/integration/", "tests/browser/", "tests/docs/")
+"""Where the tests of other processes are: recorded programs, the browser, and the examples of the docs."""
 
 MOST_AGAIN = 3
 """Failed tests that run once more. More than that is no accident."""
@@ -46,7 +46,7 @@ class Failures:
 def may_run_again(statuses: Collection[int], failed: Sequence[str]) -> bool:
     """Whether what failed in runs that ended with ``statuses`` may be settled by one more run of it."""
     ended = all(status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) for status in statuses)
-    return ended and 0 < len(failed) <= MOST_AGAIN and all(test.startswith(OF_PROGRAMS) for test in failed)
+    return ended and 0 < len(failed) <= MOST_AGAIN and all(test.startswith(RACING) for test in failed)
 
 
 def main() -> int:

@@ -78,6 +78,8 @@ def test_what_runs_beside_fails_the_run_as_well(suite: Path) -> None:
 def test_many_failures_are_no_accident() -> None:
     failed = [f"tests/integration/test_x.py::test_{number}" for number in range(run_tests.MOST_AGAIN + 1)]
     assert run_tests.may_run_again((1, 0), failed[1:])
+    assert run_tests.may_run_again((1, 0), ["tests/browser/test_x.py::test_y"])
+    assert not run_tests.may_run_again((1, 0), [*failed[2:], "tests/unit/test_x.py::test_y"])
     assert not run_tests.may_run_again((1, 0), failed)
     assert not run_tests.may_run_again((2, 0), failed[1:])
     assert not run_tests.may_run_again((1, 0), [])
