@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,7 +113,8 @@ def make_tables(
     except (OSError, FormatError, pa.ArrowException) as error:
         # Half a set of tables is of no use, and the room may be needed.
         for name in spec.tables:
-            (directory / f"{name}.parquet").unlink(missing_ok=True)
+            with suppress(OSError):  # a folder of that name is not ours
+                (directory / f"{name}.parquet").unlink(missing_ok=True)
         raise UnfinishedError(reason(error) if isinstance(error, OSError) else str(error)) from error
     return Finished(
         rows={name: table["rows"] for name, table in tables.items()},

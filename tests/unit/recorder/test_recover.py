@@ -51,6 +51,15 @@ def test_a_spool_that_was_left_over_is_removed(tmp_path: Path) -> None:
     assert pq.read_table(path / "cpu.parquet").num_rows == 50
 
 
+def test_a_folder_in_the_place_of_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "a.tacho"
+    write_spool(Path(claim(path, new_manifest({}), force=False)), 50, close=False)
+    (path / "threads.parquet").mkdir()
+    with pytest.raises(Refused, match="is a directory; nothing was changed"):
+        recover_recording(path)
+    assert [each.name for each in path.glob("*.parquet")] == ["threads.parquet"]
+
+
 def test_what_is_being_recorded_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
     spool = Path(claim(path, new_manifest({}), force=False))
