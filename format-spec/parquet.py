@@ -155,14 +155,12 @@ def _open_writer(stream: Any, table: TableSpec, rows: pa.Table | None = None) ->
         # Small tables, hardly a value twice: a dictionary would only add pages.
         dense = {column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _DELTA_TYPES}
         encodings = {**dense, **encodings}
-    packed, many = table.schema.names, set()
-    if rows is not None:
-        many = {
-            field.name for field, values in zip(rows.schema, rows.columns, strict=True) if values.nbytes > MANY_BYTES
-        }
+    columns = {} if rows is None else dict(zip(table.schema.names, rows.columns, strict=True))
+    packed = table.schema.names
     if rows is not None and rows.num_rows <= FEW_ROWS:
         dictionary = []
-        packed = [field.name for field, values in zip(rows.schema, rows.columns, strict=True) if not _tiny(values)]
+        packed = [name for name, values in columns.items() if not _tiny(values)]
+    many = {name for name, values in columns.items() if values.nbytes > MANY_BYTES}
     return _writer(
         stream,
         table.schema,

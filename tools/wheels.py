@@ -76,8 +76,8 @@ class Workshop:
         if subprocess.run(words, cwd=ROOT, env={**bare, **(environment or {})}, check=False).returncode != 0:
             sys.exit(f"wheels: this failed: {' '.join(words)}")
 
-    def compiler(self) -> dict[str, str]:
-        """The environment in which CMake finds zig's compilers, for the oldest glibc."""
+    def compiler(self, python: str) -> dict[str, str]:
+        """The environment in which CMake finds zig's compilers, for the oldest glibc and this interpreter."""
         folder = self.folder / "compiler"
         folder.mkdir(exist_ok=True)
         target = f"-target x86_64-linux-gnu.{GLIBC} -mcpu=x86_64"
@@ -91,22 +91,23 @@ class Workshop:
         known = {"AR": folder / "ar", "RANLIB": folder / "ranlib", "INTERPROCEDURAL_OPTIMIZATION": "OFF"}
         cmake = " ".join(f"-DCMAKE_{name}={value}" for name, value in known.items())
         # Its linker would drop sections that are found by their bounds alone (sources.cpp).
-        flags = {"CFLAGS": "-O2", "CXXFLAGS": "-O2", "LDFLAGS": "-Wl,--no-gc-sections"}
+        optimized = " ".join(["-O2", *self.headers(python)])
+        flags = {"CFLAGS": optimized, "CXXFLAGS": optimized, "LDFLAGS": "-Wl,--no-gc-sections"}
         return {**places, **flags, "CMAKE_ARGS": cmake, "ZIG_GLOBAL_CACHE_DIR": str(self.folder / "cache")}
 
-    def headers(self, python: str) -> dict[str, str]:
+    def headers(self, python: str) -> list[str]:
         """Flags for headers of an interpreter that Debian keeps among those of the system, which zig does not read."""
         print_place = "import sysconfig as s; print(s.get_path('include'), s.get_config_var('MULTIARCH'), sep='\\n')"
         include, multiarch = map(Path, _answer(python, print_place).split("\n"))
         beside = include.parent / multiarch / include.name
         if not beside.is_dir():
-            return {}
+            return []
         folder = self.folder / "headers" / multiarch
         folder.mkdir(parents=True, exist_ok=True)
         link = folder / include.name
         link.unlink(missing_ok=True)
         link.symlink_to(beside)
-        return dict.fromkeys(("CFLAGS", "CXXFLAGS"), f"-O2 -idirafter {folder.parent}")
+        return ["-idirafter", str(folder.parent)]
 
     def wheel(self, python: str, *settings: str, environment: Mapping[str, str] | None = None) -> Path:
         """Builds a wheel; its file."""
@@ -136,14 +137,11 @@ def main() -> None:
     asked = parser.parse_args()
     workshop = Workshop(ROOT / "build" / "wheels", asked.dist.resolve())
     found = interpreters(asked.python) if asked.python or not asked.pure else {}
-    environment = workshop.compiler() if asked.compiler == "zig" else {}
     for version, python in found.items():
         print(f"wheels: CPython {version}, {python}", flush=True)
         build = f"build-dir={workshop.folder / f'cmake-{version}'}"
-        more = workshop.headers(python) if asked.compiler == "zig" else {}
-        workshop.audited(
-            workshop.wheel(python, build, "cmake.define.TACHOGRAPH_NATIVE=ON", environment=environment | more)
-        )
+        environment = workshop.compiler(python) if asked.compiler == "zig" else {}
+        workshop.audited(workshop.wheel(python, build, "cmake.define.TACHOGRAPH_NATIVE=ON", environment=environment))
     if asked.pure or not asked.python:
         pure = ("cmake.define.TACHOGRAPH_NATIVE=OFF", "wheel.py-api=py3", "wheel.platlib=false")
         shutil.copy(workshop.wheel(sys.executable, *pure), workshop.dist)

@@ -108,7 +108,7 @@ class Collector:
         self._settled: dict[str, int] = {}
         # Processes that have ended and need no look any more: there may be thousands.
         self._over: set[str] = set()
-        self._begun_s, self._rehearsed_s = 0.0, 0.0
+        self._begun_s, self._rehearsed_s = time.monotonic(), 0.0
         self._makes_parts = True
         # Where there was no room for a part: when it is tried again, in seconds, and how long to wait if it fails.
         self._parts_again, self._patience = 0.0, PATIENCE_S
@@ -162,7 +162,6 @@ class Collector:
         spool = SpoolDirectory(self._spool_path)
         rotation = self._rotation = None if self._make_rotation is None else self._make_rotation()
         poll, looks = FIRST_POLL_S, 0
-        self._begun_s = time.monotonic()
         if self._at_once:
             self._rehearse_end(spool)
         while not self._rest(poll if rotation is None else _until_due(rotation, poll)):

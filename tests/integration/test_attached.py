@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from integration import support
-from integration.test_process_tree_arming import compile_embedding, shared_library
+from integration.test_process_tree_arming import compile_linked, embedding_command
 
 pytestmark = [pytest.mark.native, pytest.mark.recording]
 
@@ -153,13 +153,8 @@ sys.executable = {sys.executable!r}
 
 def test_memory_of_a_program_at_a_fixed_address(tmp_path: Path) -> None:
     """dlsym finds an entry of the program's own for malloc and free: its large blocks are no small ones, unseen."""
-    library, include = shared_library()
-    link = [f"-L{library.parent}", f"-l{library.name.removeprefix('lib').removesuffix('.so')}"]
-    fixed = ["-fno-pie", "-no-pie", f"-Wl,-rpath,{library.parent}"]
-    program = compile_embedding("embeds.c", tmp_path, include, *link, *fixed)
-    done = support.run(
-        ["env", f"PYTHONHOME={sys.base_prefix}", str(program), "main", "-c", LIKE_THESE_TESTS + WORK + MEMORY], tmp_path
-    )
+    program = compile_linked(tmp_path, "-fno-pie", "-no-pie")
+    done = support.run(embedding_command(program, "main", "-c", LIKE_THESE_TESTS + WORK + MEMORY), tmp_path)
     assert (done.status, done.stderr) == (0, "")
     assert_memory_is_recorded(tmp_path)
 
@@ -187,16 +182,11 @@ with record("one.tacho"):
 
 def test_what_a_library_of_the_program_never_called_before_is_met(tmp_path: Path) -> None:
     """Debian's python3 is linked with libz, whose calls of memcpy are not bound before the first."""
-    library, include = shared_library()
     (tmp_path / "linked.c").write_text(LINKED, encoding="utf-8")
     linked = support.compile_library(tmp_path / "linked.c", tmp_path, "-fno-builtin", "-Wl,-z,lazy")
     assert linked is not None
-    needed = [f"-L{library.parent}", f"-l{library.name.removeprefix('lib').removesuffix('.so')}"]
-    link = ["-Wl,--no-as-needed", str(linked), f"-Wl,-rpath,{library.parent}:{tmp_path}", *needed]
-    program = compile_embedding("embeds.c", tmp_path, include, *link)
-    done = support.run(
-        ["env", f"PYTHONHOME={sys.base_prefix}", str(program), "main", "-c", LIKE_THESE_TESTS + WORK + COPIES], tmp_path
-    )
+    program = compile_linked(tmp_path, "-Wl,--no-as-needed", str(linked), f"-Wl,-rpath,{tmp_path}")
+    done = support.run(embedding_command(program, "main", "-c", LIKE_THESE_TESTS + WORK + COPIES), tmp_path)
     assert (done.status, done.stderr) == (0, "")
     assert sum(row["bytes"] for row in support.rows(tmp_path / "one.tacho", "copies")) >= 20 * 10_000_000
 

@@ -163,20 +163,29 @@ def compile_embedding(source: str, folder: Path, include: Path, *options: str) -
     return program
 
 
+def compile_linked(folder: Path, *options: str) -> Path:
+    """A C program that is linked with this Python's library; what it is linked with as well comes first."""
+    library, include = shared_library()
+    name = library.name.removeprefix("lib").removesuffix(".so")
+    link = [f"-L{library.parent}", f"-l{name}", f"-Wl,-rpath,{library.parent}"]
+    return compile_embedding("embeds.c", folder, include, *options, *link)
+
+
 @pytest.fixture(scope="module")
 def embedding(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A C program that is linked with this Python's library."""
-    library, include = shared_library()
-    link = [f"-L{library.parent}", f"-l{library.name.removeprefix('lib').removesuffix('.so')}"]
-    rpath = f"-Wl,-rpath,{library.parent}"
-    return compile_embedding("embeds.c", tmp_path_factory.mktemp("embedding"), include, *link, rpath)
+    return compile_linked(tmp_path_factory.mktemp("embedding"))
+
+
+def embedding_command(program: Path, *arguments: str) -> list[str]:
+    """The command that runs a program which embeds Python, and finds the standard library of this one."""
+    return ["env", f"PYTHONHOME={sys.base_prefix}", str(program), *arguments]
 
 
 def embedded(program: Path, *arguments: str) -> tuple[support.Outcome, Tree]:
     """The program, bare and recorded, with a recording of each way's own."""
     folder = program.parent / arguments[0]
     folder.mkdir()
-    command = ["env", f"PYTHONHOME={sys.base_prefix}", str(program), *arguments]
+    command = embedding_command(program, *arguments)
     plain = support.run(command, folder)
     recorded = support.record(command, folder, "--interval", "2")
     return plain, Tree(folder / "run.tacho", plain, recorded)

@@ -66,17 +66,13 @@ def with_edges(start_ns: Ids, end_ns: Ids, share: Floats) -> tuple[Ids, Ids, Flo
     if not len(steps):
         return start_ns, end_ns, share
     until = (share[steps] - share[steps + 1]) / (share[steps - 1] - share[steps + 1])
-    middle = start_ns[steps] + (until * (end_ns[steps] - start_ns[steps])).astype(np.int64)
-    # The first part keeps the row, the second comes after it.
-    parted = share.copy()
-    parted[steps] = share[steps - 1]
-    ends = end_ns.copy()
-    ends[steps] = middle
-    return (
-        np.insert(start_ns, steps + 1, middle),
-        np.insert(ends, steps + 1, end_ns[steps]),
-        np.insert(parted, steps + 1, share[steps + 1]),
-    )
+    # A span that stays whole has nothing behind its middle.
+    middle, left, right = end_ns.copy(), share.copy(), share.copy()
+    middle[steps] = start_ns[steps] + (until * (end_ns[steps] - start_ns[steps])).astype(np.int64)
+    left[steps], right[steps] = share[steps - 1], share[steps + 1]
+    pieces = (start_ns, middle), (middle, end_ns), (left, right)
+    start, end, parted = (np.column_stack(each).ravel() for each in pieces)
+    return start, end, parted
 
 
 def busy_or_idle(start_ns: Ids, end_ns: Ids, share: Floats, first_ns: int, last_ns: int) -> Busy:

@@ -293,7 +293,7 @@ int visit(dl_phdr_info* info, size_t, void* data) {
     }
     if (!dynamic || object.image.holds(own_image().begin)) return 0;
     turn_object(*info, *dynamic, &object, visit->turn);
-    if (linked) add_needed(*info, *dynamic, object, &visit->linked);
+    if (linked && g.attached) add_needed(*info, *dynamic, object, &visit->linked);
     return 0;
 }
 
