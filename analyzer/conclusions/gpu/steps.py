@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from tachograph.format.arrays import distinct
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,15 @@ def busy_of(start_ns: Ids, end_ns: Ids, share: Floats) -> Busy:
     before = np.concatenate((start[:1], np.maximum.accumulate(end)[:-1]))
     start = np.minimum(np.maximum(start, before), end)
     length = (end - start).astype(np.float64)
-    time = np.column_stack([start, end]).ravel()
-    known = np.column_stack([np.cumsum(length) - length, np.cumsum(length)]).ravel()
+    time = _in_turn(start, end)
+    known = _in_turn(np.cumsum(length) - length, np.cumsum(length))
     work = share * length
-    busy = np.column_stack([np.cumsum(work) - work, np.cumsum(work)]).ravel()
+    busy = _in_turn(np.cumsum(work) - work, np.cumsum(work))
     return Busy(time, busy, known)
+
+
+def _in_turn(first: NDArray[Number], second: NDArray[Number]) -> NDArray[Number]:
+    return np.column_stack([first, second]).ravel()
 
 
 def with_edges(start_ns: Ids, end_ns: Ids, share: Floats) -> tuple[Ids, Ids, Floats]:
@@ -70,9 +76,7 @@ def with_edges(start_ns: Ids, end_ns: Ids, share: Floats) -> tuple[Ids, Ids, Flo
     middle, left, right = end_ns.copy(), share.copy(), share.copy()
     middle[steps] = start_ns[steps] + (until * (end_ns[steps] - start_ns[steps])).astype(np.int64)
     left[steps], right[steps] = share[steps - 1], share[steps + 1]
-    pieces = (start_ns, middle), (middle, end_ns), (left, right)
-    start, end, parted = (np.column_stack(each).ravel() for each in pieces)
-    return start, end, parted
+    return _in_turn(start_ns, middle), _in_turn(middle, end_ns), _in_turn(left, right)
 
 
 def busy_or_idle(start_ns: Ids, end_ns: Ids, share: Floats, first_ns: int, last_ns: int) -> Busy:
@@ -118,7 +122,7 @@ class Held:
         low, high = np.searchsorted(self.time_ns, start_ns, "right"), np.searchsorted(self.time_ns, end_ns, "right")
         inside = np.flatnonzero(high > low)
         if len(inside):
-            edges = np.column_stack([low[inside], high[inside]]).ravel()
+            edges = _in_turn(low[inside], high[inside])
             values = np.append(self.bytes, -np.inf)  # an edge may lie behind the last
             most[inside] = np.fmax(most[inside], np.maximum.reduceat(values, edges)[0::2])
         return most
