@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kLongestRequest = 64 * 1024;
 constexpr size_t kStack = 1024 * 1024;  // address space; Python's imports run on it
 constexpr time_t kSlowestClientS = 5;
-constexpr time_t kLongestIdleOnceS = 60;
+constexpr time_t kLongestIdleOnceS = 10;  // who entered the process looks every 20 ms
 constexpr int64_t kLeaveNs = 500'000'000;
 // Out of the way of programs that count on the numbers of their descriptors.
 constexpr int kFirstDescriptor = 200;

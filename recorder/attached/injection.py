@@ -25,7 +25,7 @@ LOOK_AGAIN_S = 1.0
 BEGINNING_S = 30.0
 """How long the standby may take to begin, once the main thread has taken the call."""
 
-# Removes itself, so that none is left that runs later than it is waited for. Then the standby ends after a minute.
+# Removes itself, so that none is left that runs later than it is waited for. Then the standby ends after ten seconds.
 # Whatever goes wrong is reported here: the program must not see it.
 SCRIPT = """\
 def stand_by():

@@ -22,7 +22,7 @@ def at_start() -> None:
 
 
 def begin(*, once: bool = False) -> None:
-    """Stand by; with ``once`` until the first client is done, or for a minute.
+    """Stand by; with ``once`` until the first client is done, or for ten seconds.
 
     Raises ImportError or OSError if that is not possible.
     """

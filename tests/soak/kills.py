@@ -30,14 +30,20 @@ def kill_once(folder: Path, chance: random.Random) -> str:
             os.kill(command.pid, signal.SIGKILL)
             time.sleep(chance.uniform(0, 0.2))
             (folder / "stop").touch()
-            if (folder / "pid").exists():
-                support.wait_for((folder / "done").exists, "the end of a program whose recorder is gone")
+            await_end(folder)
         support.kill_quietly(command.pid, group=whom != "program" or not (folder / "pid").exists())
         command.wait(timeout=60)
     if not (recording / "manifest.json").exists():
         assert not (folder / "pid").exists(), "the program ran before there was a recording"
         return "before the start"
     return check(folder, recording, LATE_S + (UNCOPIED_S if whom == "both" else 0))
+
+
+def await_end(folder: Path) -> None:
+    """Wait for a program whose recorder is gone: it copies its last records while it ends, after all that it says."""
+    pid = folder / "pid"
+    if pid.exists() and (text := pid.read_text(encoding="utf-8")):
+        support.wait_for(lambda: not support.is_running(int(text)), "the end of a program whose recorder is gone")
 
 
 def check(folder: Path, recording: Path, late_s: float) -> str:

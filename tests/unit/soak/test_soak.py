@@ -65,6 +65,13 @@ def test_growth_after_the_first_quarter() -> None:
         endurance.grown("program", steady[:20], 100)
 
 
+@pytest.mark.parametrize(("looks", "grown"), [(2, 0), (3, 20 << 20)])
+def test_what_is_held_for_a_moment_is_no_growth(looks: int, grown: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endurance, "MOST_GROWTH", 64 << 20)
+    sizes = [(float(at), (120 if 50 <= at < 50 + looks else 100) << 20) for at in range(1, 100)]
+    assert endurance.grown("program", sizes, 100).bytes == grown
+
+
 def sawtooth(teeth: int, *, tooth: int = 30, leak: int = 0) -> list[tuple[float, int]]:
     """Sizes, each second, of a process of 14 MB whose tables take ``tooth`` MB in 60 s and are emptied then.
 
