@@ -99,7 +99,7 @@ class WatchOutcome(IntEnum):
     STORED_OVER = 3
     """of a load: too many stores, and no load between them"""
     CUT = 4
-    """watching ended: a pause, the end of the recording or the thread, other ids of stacks, SIGTRAP taken or blocked"""
+    """watching ended: a pause, the end, other ids of stacks, SIGTRAP taken or blocked, or no time for more"""
     UNCLEAR = 5
     """it was not clear which instruction trapped, or the sampled one itself never did"""
     NO_ROOM = 6

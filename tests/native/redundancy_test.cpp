@@ -4,6 +4,8 @@
 #include "redundancy/code_walk.h"
 #include "redundancy/decoder.h"
 #include "redundancy/operands.h"
+#include "redundancy/slow_strings.h"
+#include "tachograph/api.h"
 
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -217,4 +219,35 @@ TEST(redundancy_knows_what_has_just_been_accessed) {
     CHECK(operands::last(interrupted.registers, reinterpret_cast<uint64_t>(&cell), 8, &found) ==
           operands::Last::found);
     CHECK(found.pc == code.at(code.size - 4) && found.reads && found.width == 8);
+}
+
+TEST(redundancy_strings_are_slow_while_something_is_watched) {
+    namespace strings = redundancy::slow_strings;
+    const strings::Times measured = strings::measure();
+    CHECK(measured.string_ns > 0);
+    CHECK(measured.pages_ns > 0);
+    // Of strings three quarters of the time are lost then, of the kernel one half.
+    strings::compare({100, 100}, {400, 200});
+    const auto lost = [](std::initializer_list<int> bytes, int64_t system_ns, int64_t paid_ns = 0) {
+        Code code;
+        code.add(bytes).add({0x90, 0x90, 0x90, 0x90});
+        ucontext_t context{};
+        context.uc_mcontext.gregs[REG_RIP] = static_cast<long long>(code.at(0));
+        const tg_walk found{};
+        const Sample sample{nullptr, &context, found, 0, 0, true, 0, 1000, system_ns};
+        return strings::lost_ns(sample, paid_ns);
+    };
+    CHECK(lost({0xF3, 0xA4}, 0) == 750);                // rep movsb
+    CHECK(lost({0xF3, 0x48, 0xAB}, 0) == 750);          // rep stosq
+    CHECK(lost({0x66, 0xF3, 0xA5}, 400) == 450 + 200);  // rep movsw
+    CHECK(lost({0xF3, 0xA4}, -1) == 750);
+    CHECK(lost({0xA4}, 0) == 0);              // movsb, once
+    CHECK(lost({0xF3, 0xAE}, 0) == 0);        // rep scasb
+    CHECK(lost({0x48, 0x89, 0x07}, 0) == 0);  // mov
+    CHECK(lost({0x48, 0x89, 0x07}, 400) == 200);
+    CHECK(lost({0x48, 0x89, 0x07}, 400, 300) == 50);
+    CHECK(lost({0x48, 0x89, 0x07}, 400, 500) == 0);
+    CHECK(lost({0x48, 0x89, 0x07}, 5000) == 500);  // never more than there was
+    strings::compare({100, 100}, {90, -1});
+    CHECK(lost({0xF3, 0xA4}, 400) == 0);
 }

@@ -14,6 +14,7 @@
 
 #include <sys/resource.h>
 #include <ucontext.h>
+#include <algorithm>
 #include <cerrno>
 
 namespace tachograph::sampler {
@@ -24,6 +25,13 @@ int64_t system_ns() {
     if (kernel::call(SYS_getrusage, RUSAGE_THREAD, kernel::address(&usage)) != 0) return -1;
     return static_cast<int64_t>(usage.ru_stime.tv_sec) * 1'000'000'000 +
            static_cast<int64_t>(usage.ru_stime.tv_usec) * 1'000;
+}
+
+// What of a sample was in the kernel, by the thread's system time until now; -1 if that is not
+// known.
+int64_t system_part(const threads::Thread& thread, int64_t system, int64_t weight) {
+    if (system < 0 || thread.sampled_system_ns < 0) return -1;
+    return std::clamp<int64_t>(system - thread.sampled_system_ns, 0, weight);
 }
 
 struct Interrupted {
@@ -53,18 +61,15 @@ void sample(const Interrupted& interrupted, bool walked) {
             found.state = TG_STACK_LOST;
             spool::count(Loss::stacks_lost);
         }
+        const int64_t in_kernel = system_part(*thread, system, weight);
         sources::sampled({thread, context, found, native.stack, static_cast<uint8_t>(native.path),
-                          fault_gets_through, time, weight});
+                          fault_gets_through, time, weight, in_kernel});
         const spool::Ticket ticket = spool::reserve(Kind::cpu, sizeof(CpuRecord));
         if (ticket.record) {
             auto* record = reinterpret_cast<CpuRecord*>(ticket.record);
             record->time_ns = time;
             record->cpu_ns = weight;
-            record->system_ns = -1;
-            if (system >= 0 && thread->sampled_system_ns >= 0) {
-                const int64_t part = system - thread->sampled_system_ns;
-                record->system_ns = part < 0 ? 0 : part > weight ? weight : part;
-            }
+            record->system_ns = in_kernel;
             record->pc = static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]);
             record->thread = thread->id;
             record->stack = found.stack;

@@ -1,6 +1,7 @@
 #include "redundancy/budget.h"
 
 #include "base/kernel.h"
+#include "redundancy/slow_strings.h"
 #include "redundancy/watchpoint.h"
 
 #include <algorithm>
@@ -22,6 +23,8 @@ constinit std::atomic<int64_t> g_trap_ns{kUsualNs};
 
 int64_t sample_ns() { return kTrapsOfSample * budget::trap_ns(); }
 
+int64_t earned(int64_t cpu_ns) { return cpu_ns * kPerMille / 1000; }
+
 }  // namespace
 
 namespace budget {
@@ -29,6 +32,7 @@ namespace budget {
 int measure(uint64_t data) {
     Watchpoint trial;
     if (const int error = trial.open(data)) return error;
+    const slow_strings::Times without = slow_strings::measure();
     alignas(8) volatile uint64_t watched = 0;
     sigset_t blocked;
     const bool comes =
@@ -42,6 +46,7 @@ int measure(uint64_t data) {
         }
         std::nth_element(taken, taken + kTrials / 2, taken + kTrials);
         g_trap_ns.store(taken[kTrials / 2], std::memory_order_relaxed);
+        slow_strings::compare(without, slow_strings::measure());
         trial.disarm();
     }
     trial.close();
@@ -53,9 +58,13 @@ int64_t trap_ns() { return g_trap_ns.load(std::memory_order_relaxed); }
 }  // namespace budget
 
 void Account::earn(int64_t cpu_ns) {
-    credit_ns_ += cpu_ns * kPerMille / 1000;
+    credit_ns_ += earned(cpu_ns);
     const int64_t most = kMostSamples * sample_ns();
     if (credit_ns_ > most) credit_ns_ = most;
+}
+
+bool Account::overdrawn(int64_t lost_ns, int64_t cpu_ns) const {
+    return credit_ns_ < 0 && lost_ns > earned(cpu_ns);
 }
 
 bool Account::affords(double random) const {

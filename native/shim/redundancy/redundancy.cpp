@@ -13,6 +13,7 @@
 #include "memory/releases.h"
 #include "redundancy/access_source.h"
 #include "redundancy/budget.h"
+#include "redundancy/slow_strings.h"
 #include "redundancy/traps.h"
 #include "redundancy/watchers.h"
 #include "spool/spool.h"
@@ -221,6 +222,22 @@ void look(Watcher* watcher, const Sample& sample) {
     begin(watcher, sampled, kind, address, size);
 }
 
+// Watchpoints that have lain in wait while strings were moved have cost what that took longer. If
+// there is no time left for it, they end.
+void pay_for_strings(Watcher* watcher, const Sample& sample) {
+    const int64_t paid_ns = watcher->account.take_paid();
+    bool armed = watcher->progress.armed();
+    for (const Watch& watch : watcher->watches) armed = armed || watch.watchpoint.armed();
+    if (!armed) return;
+    const int64_t lost_ns = slow_strings::lost_ns(sample, paid_ns);
+    watcher->account.lose(lost_ns);
+    if (!watcher->account.overdrawn(lost_ns, sample.cpu_ns)) return;
+    watchers::end_all(watcher, Outcome::cut);
+    disarm_ended(watcher);
+    watcher->progress.disarm();
+    watcher->frame = 0;
+}
+
 void sampled(const Sample& sample) {
     if (!g.on.load(std::memory_order_acquire)) {
         // Stopped by a thread that does not share our descriptors.
@@ -236,6 +253,7 @@ void sampled(const Sample& sample) {
     if (!watcher || watcher->busy.exchange(true)) return;
     const bool before = safe_read::kernel_chosen();
     if (!sample.fault_gets_through) safe_read::use_kernel(true);
+    pay_for_strings(watcher, sample);  // for what has ended as well, and lay in wait until now
     disarm_ended(watcher);
     watcher->account.earn(sample.cpu_ns);
     if (watcher->account.affords(uniform(&watcher->random))) {

@@ -25,7 +25,8 @@ struct Sample {
     uint8_t native_path;
     bool fault_gets_through;
     int64_t time_ns;
-    int64_t cpu_ns;  // that it stands for
+    int64_t cpu_ns;     // that it stands for
+    int64_t system_ns;  // the part in the kernel; negative: not known
 };
 
 // What a source does not need stays empty.
