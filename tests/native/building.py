@@ -31,7 +31,10 @@ DECODER_FLAGS = (
     *("-DZYDIS_DISABLE_KNC", "-DZYDIS_DISABLE_SEGMENT"),
 )
 DECODER_SOURCES = ("Decoder.c", "DecoderData.c", "Register.c", "SharedData.c")
-ALONE = ("hooks/*.cpp", "process/*.cpp", "memory/import_tables.cpp", "*_test.cpp", "main.cpp", "judge.cpp")
+ALONE = (
+    *("hooks/*.cpp", "process/*.cpp", "memory/import_tables.cpp", "extension/symbols.cpp"),
+    *("*_test.cpp", "main.cpp", "judge.cpp"),
+)
 """Sources that are compiled each by itself: some of them have functions of the same names."""
 UNITS = 4
 """How many files include all others: most of what a source costs are the headers."""
@@ -193,7 +196,7 @@ def recorder(variant: Variant, folder: Path) -> Path:
     bindings = [source for source in sources if "pybind11" in source.read_text(encoding="utf-8")]
     extension = compile_all(bindings, ["-std=c++20", "-O0", *HIDDEN], include)
     others = [source for source in sources if source not in bindings]
-    extension += compile_all(others, ["-std=c++20", *HIDDEN, *variant.flags], include)
+    extension += compile_all(_units(others), ["-std=c++20", *HIDDEN, *variant.flags], include)
     extension += compile_all([NATIVE / "extension" / "compat.c"], ["-std=c17", *HIDDEN, *variant.flags], include)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     link(extension, folder / f"_native{suffix}", [*variant.flags, "-shared"])
