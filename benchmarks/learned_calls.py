@@ -19,7 +19,6 @@ import json
 import math
 import os
 import platform
-import pstats
 import statistics
 import tempfile
 from collections import Counter
@@ -35,19 +34,23 @@ from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
 from harness.errors import BenchmarkError
 from harness.interleave import Plan, progress
 from harness.interleave import measure as measure_programs
-from harness.measure import PROGRAMS, Bench, start
+from harness.measure import PROGRAMS, RECORDING, Bench, start
 from harness.ours import analysis, functions
 from harness.peers import Shares, load, shares
 from harness.peers import installed as installed_peers
 from harness.store import ENDED, Row, Store
 from harness.summary import ratio
 from harness.survey import ENVIRONMENTS, ROOT, complaints
+from harness.tracing_cost import Traced, TracingCost, tracing_cost
 from learned_calls_figures import draw
 from page.one_section import put_section
 from programs.small_calls import PROGRAMS as SMALL
 from programs.suite import PROGRAMS as TABLE_1
 
-PROGRAM = str(PROGRAMS / "flame_html.py")
+PROGRAM, EMPTY_CALLS = str(PROGRAMS / "flame_html.py"), str(PROGRAMS / "empty_calls.py")
+MANY = 500_000
+"""Empty calls by which it is measured what tracing one takes."""
+CPROFILE = Arm("cProfile", "{python} -m cProfile -o {recording} {program}", peer=True)
 FUNCTIONS = (
     *("read_line", "match_frame", "depth_of", "unescape", "split_title", "split_name", "to_number", "add_node"),
     "Node.__init__",
@@ -72,24 +75,7 @@ def counted(recording: Path, _: Path) -> Shares:
 
 def traced(recording: Path, _: Path) -> Shares:
     """What cProfile tells as own times, with those of the C functions that they call."""
-    return shares(corrected(recording, None))
-
-
-def corrected(recording: Path, bare_s: float | None) -> dict[str, float]:
-    """Own seconds of cProfile; less what a traced call costs it, where the time of a bare run is known."""
-    stats = pstats.Stats(str(recording)).stats  # type: ignore[attr-defined]
-    cost = 0.0
-    if bare_s is not None:
-        whole = sum(own for _, _, own, _, _ in stats.values())
-        cost = max(whole - bare_s, 0.0) / sum(calls for _, calls, _, _, _ in stats.values())
-    own_s: Counter[str] = Counter()
-    for (file, _, name), (_, calls, own, _, callers) in stats.items():
-        if file != "~":
-            own_s["Node.__init__" if name == "__init__" else name] += own - calls * cost
-            continue
-        for (_, _, caller), (_, times, inside, _) in callers.items():
-            own_s["Node.__init__" if caller == "__init__" else caller] += inside - times * cost
-    return {name: max(value, 0.0) for name, value in own_s.items()}
+    return shares(Traced(recording).own_with_c())
 
 
 @dataclass(frozen=True)
@@ -110,7 +96,7 @@ def ours() -> list[Way]:
         Way(Arm("loop(), racing", f"{RECORD} --cpu-only"), "loop", counted),
         Way(Arm("--calls, racing", CALLS), reader=counted),
         Way(Arm("--calls, rejects", f"{CALLS} --calls-choice rejects --calls-top 4"), reader=counted),
-        Way(Arm("cProfile", "{python} -m cProfile -o {recording} {program}", peer=True), reader=traced),
+        Way(CPROFILE, reader=traced),
     ]
 
 
@@ -141,6 +127,9 @@ class Run:
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Runs of each arm.")
 @click.option("--seconds", type=float, default=1.0, show_default=True, help="Least bare time of a program.")
 @click.option("--quick", is_flag=True, help="One short round, to see that everything works; no page.")
+@click.option(
+    "--only", "half", type=click.Choice(["paper", "programs"]), help="One half; the other is that of the last run."
+)
 @click.option("--page", "page_alone", is_flag=True, help="Measure nothing; write the page from the results.")
 @click.option("--no-page", is_flag=True, help="Leave the page as it is.")
 @click.option(
@@ -155,6 +144,7 @@ def main(
     rounds: int,
     seconds: float,
     quick: bool,
+    half: str | None,
     page_alone: bool,
     no_page: bool,
     peers: str,
@@ -173,16 +163,15 @@ def main(
     with complaints("learned_calls"):
         for name in peers.split(",") if peers not in ("", "all") else []:
             load(name)
-        ways = [*ours(), *of_peers(peers)]
-        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            page = Path(folder) / "page.html"
-            found = measure(ways, page, megabytes, rounds, timeout)
+        found = of_last_run(target) if half == "programs" else measure_paper(peers, megabytes, rounds, timeout)
         store = Store(target)
-        store.clear()
         chosen = ["fannkuch", "recursion"] if quick else [*TABLE_1, *SMALL]
-        compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in OVER_PROGRAMS.items())]
-        plan = Plan(chosen, compared, rounds, seconds)
-        measure_programs(plan, Bench("called", programs.installed(), timeout), store)
+        if half != "paper":
+            store.clear()
+            compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}")]
+            compared += [Arm(*each) for each in OVER_PROGRAMS.items()]
+            plan = Plan(chosen, compared, rounds, seconds)
+            measure_programs(plan, Bench("called", programs.installed(), timeout), store)
         told = "\n\n".join([busy(found), table(found), over_programs(store.rows(), chosen)])
         print(told)
         (target / "learned_calls.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -190,6 +179,20 @@ def main(
         draw(found, target)
         if not (quick or no_page):
             print(put_section(target, ROOT / "docs"))
+
+
+def of_last_run(target: Path) -> dict[str, Any]:
+    """What was found of the paper's program."""
+    kept = target / "learned_calls.json"
+    if not kept.exists():
+        raise BenchmarkError(f"there is no {kept}: leave --only out")
+    return json.loads(kept.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def measure_paper(peers: str, megabytes: float, rounds: int, timeout: float) -> dict[str, Any]:
+    """The paper's program, under tachograph and other profilers."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        return measure([*ours(), *of_peers(peers)], Path(folder) / "page.html", megabytes, rounds, timeout)
 
 
 def busy(found: dict[str, Any]) -> str:
@@ -224,13 +227,14 @@ def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout:
     run_once(ways[0], ["make", str(page), str(megabytes)], timeout)
     truths = [run_once(ways[0], ["truth", str(page)], timeout)]
     bare_s = run_once(ways[0], ["read", str(page)], timeout)["elapsed_s"]
+    cost = cost_of_cprofile(ways[0], timeout)
     runs: list[Run] = []
     with progress(rounds * len(ways)) as show:
         for number in range(rounds):
             turn = number % len(ways)
             for way in ways[turn:] + ways[:turn]:
                 show(len(runs), f"round {number + 1}: {way.arm.name}")
-                runs.append(run(number, way, page, bare_s, timeout))
+                runs.append(run(number, way, page, bare_s, cost, timeout))
     truths.append(run_once(ways[0], ["truth", str(page)], timeout))
     true = only({name: statistics.mean(each[name] for each in truths) for name in FUNCTIONS})
     return {
@@ -242,29 +246,44 @@ def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout:
     }
 
 
-def run_once(way: Way, arguments: list[str], timeout: float) -> dict[str, float]:
-    """The report of one run that is not part of the comparison; nothing of one that makes the page."""
+def run_once(
+    way: Way, arguments: list[str], timeout: float, program: str = PROGRAM, read: Callable[[Path], None] | None = None
+) -> dict[str, float]:
+    """The report of one run that is not part of the comparison; nothing of one that makes the page.
+
+    ``read`` is given what the profiler wrote.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         report = Path(name) / "report.json"
         more = [] if arguments[0] == "make" else [str(report)]
-        _, outcome, _ = start(way.arm, [PROGRAM, *arguments, *more], Path(name), None, timeout)
+        _, outcome, where = start(way.arm, [program, *arguments, *more], Path(name), None, timeout)
         if outcome != ENDED:
-            raise BenchmarkError(f"{arguments[0]} of the bare program: {outcome}")
+            raise BenchmarkError(f"{arguments[0]} of {Path(program).name}: {outcome}")
+        if read is not None:
+            read(where / RECORDING)
         return json.loads(report.read_text(encoding="utf-8")) if more else {}
 
 
-def run(number: int, way: Way, page: Path, bare_s: float, timeout: float) -> Run:
+def cost_of_cprofile(bare: Way, timeout: float) -> TracingCost:
+    """What tracing an empty call takes, here and now."""
+    found: list[Traced] = []
+    spent = run_once(bare, [str(MANY)], timeout, EMPTY_CALLS)
+    run_once(Way(CPROFILE), [str(MANY)], timeout, EMPTY_CALLS, lambda recording: found.append(Traced(recording)))
+    return tracing_cost(found[0], spent, MANY)
+
+
+def run(number: int, way: Way, page: Path, bare_s: float, cost: TracingCost, timeout: float) -> Run:
     """One run, and what the profiler says of it."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         report = Path(name) / "report.json"
         _, outcome, where = start(way.arm, [PROGRAM, way.what, str(page), str(report)], Path(name), None, timeout)
         told = json.loads(report.read_text(encoding="utf-8")) if outcome == ENDED and report.exists() else {}
         said = less_cost = None
-        recording = where / "recording.tacho"
+        recording = where / RECORDING
         if told and way.reader is not None:
             said = only(way.reader(recording, Path(way.arm.python).parent)) or None
-            if way.arm.name == "cProfile":
-                less_cost = only(corrected(recording, bare_s))
+            if way.arm == CPROFILE:
+                less_cost = only(Traced(recording).less(cost, bare_s))
         return Run(number, way.arm.name, outcome, told.get("elapsed_s"), told.get("cpu_s"), said, less_cost)
 
 
