@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -16,6 +17,10 @@ from ..pools.pool_frames import NO_LIBRARY, PoolFrames
 
 DEEPEST = 64
 """Frames of a native path that are shown."""
+
+_OF_COPIES = re.compile(r"(gemm|symm|hemm|trmm|trsm|syrk|herk)(3m)?_kernel")
+"""The innermost loops of products of matrices in OpenBLAS, such as ``dgemm_kernel_HASWELL``: they load what ``_oncopy``
+and its like have copied into a buffer. ``dgemm_small_kernel`` loads the operands themselves."""
 
 _Ids = NDArray[np.int64]
 
@@ -36,6 +41,7 @@ class Borders:
         modules = ids(frames.column("module")).tolist()
         functions = [numbers.setdefault(each, len(numbers)) for each in zip(modules, symbols, strict=True)]
         self._function = np.array([*functions, NOTHING], np.int64)
+        self._of_copies = np.array([name is not None and bool(_OF_COPIES.search(name)) for name in [*symbols, None]])
         # Outermost library below the nearest activation of the evaluation loop, and the Python stack of that.
         library, stack = [NO_LIBRARY], [NOTHING]
         for parent, frame, own in zip(self.parent, self.frame, self.activation, strict=True):
@@ -67,6 +73,10 @@ class Borders:
     def same_function(self, frame: _Ids, other: _Ids) -> NDArray[np.bool_]:
         """Whether frames are of one function; where none has a name, of one library."""
         return np.asarray(self._function[frame] == self._function[other], np.bool_)
+
+    def loads_copies(self, frame: _Ids) -> NDArray[np.bool_]:
+        """Whether frames are of functions that load what their own library has copied, call by call, into a buffer."""
+        return np.asarray(self._of_copies[frame], np.bool_)
 
     def name_of_library(self, number: int) -> str:
         """The file name of a library."""

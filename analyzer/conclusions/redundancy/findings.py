@@ -4,8 +4,9 @@ A pair of accesses is *redundant* if both are of the same kind, to the same byte
 most loads are (Witch, ASPLOS 2018), so a share alone says nothing. What counts here is a pair whose two accesses belong
 to two native calls of Python code and to the same native function: the second call did again what the first one did.
 (What one function stores and another one loads, or what lies in recycled memory, is another matter: it tells nothing
-about a repetition, neither for it nor against it.) The share of such pairs is held
-against what is usual: in ordinary code, and on most lines of the program that call the same library (``base_rates``).
+about a repetition, neither for it nor against it. Nor do the loads of a product of matrices from the buffer into which
+its operands are copied.) The share of such pairs is held against what is usual: in ordinary code, and on most lines of
+the program that call the same library (``base_rates``).
 
 A watch that was replaced or cut says nothing about its pair, and is left out; watches are replaced at random, so that
 what is left is a sample of all (reservoir sampling). One that ended because the memory was given back, or because the
@@ -70,6 +71,8 @@ class _Watched:
     rows: dict[str, _Ids]
     same_function: _Mask
     """Whether both accesses are of one native function."""
+    copies: _Mask
+    """Whether that loads what its library has copied."""
 
     def answered(self, kind: Access) -> _Mask:
         return np.asarray((self.rows["access"] == kind) & np.isin(self.rows["outcome"], _ANSWERED), np.bool_)
@@ -77,6 +80,8 @@ class _Watched:
     def pairs(self, kind: Access) -> _Mask:
         """Which are pairs of two calls, not within one, in the same native function."""
         found = (self.rows["access"] == kind) & (self.rows["outcome"] == WatchOutcome.PAIR)
+        if kind is Access.LOAD:
+            found &= ~self.copies
         return np.asarray(found & (self.rows["crossed"] == 1) & self.same_function, np.bool_)
 
 
@@ -392,7 +397,8 @@ def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Wi
     own = borders.in_library(rows["native_frame"])
     line, library = (np.concatenate([part[at] for part in parts])[own] for at in (1, 2))
     rows = {name: values[own] for name, values in rows.items()}
-    return _Watched(line, library, rows, borders.same_function(rows["native_frame"], rows["partner_native_frame"]))
+    same = borders.same_function(rows["native_frame"], rows["partner_native_frame"])
+    return _Watched(line, library, rows, same, borders.loads_copies(rows["native_frame"]))
 
 
 def _sum_time(recording: Recording, borders: Borders, lines: Lines, window: Window, wanted: Filter) -> _Time:

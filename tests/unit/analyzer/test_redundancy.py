@@ -62,6 +62,22 @@ def test_what_is_usual_is_nothing(builder: Builder, native: tuple[int, int], pro
     assert answer.redundancies.empty
 
 
+@pytest.mark.parametrize(
+    ("kernel", "found"), [("dgemm_kernel_HASWELL", [3]), ("dgemm_small_kernel_nn_SKYLAKEX", []), ("multiply", [])]
+)
+def test_loads_from_a_copy_of_the_operands_tell_nothing(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile], kernel: str, found: list[int]
+) -> None:
+    """The buffer has other values in each call, also where the operands are the same."""
+    library = builder.rows["native_frames"][NATIVE_FRAME]["module"]
+    frame = builder.native_frame(library, kernel)
+    add(builder, native, 60, equal=True)
+    add(builder, native, 100, equal=False, native_frame=frame, partner_native_frame=frame)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies["line"].tolist() == found
+
+
 def test_stores_are_held_against_stores(
     builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
 ) -> None:
