@@ -153,7 +153,8 @@ before(); resume(); resume(); during(); pause(); pause(); after()
     assert codes == {"<module>", "during", "burn"}
     assert run("record", "--sampler", "signal", "-o", "b.tacho", "-c", code).returncode == 0
     codes = {str(row["qualname"]) for row in rows(tmp_path / "b.tacho", "codes")}
-    assert codes == {"<module>", "before", "during", "burn"}
+    # It is recorded while it calls the two, and a sample may find it there.
+    assert codes - {"resume", "pause"} == {"<module>", "before", "during", "burn"}
     assert rows(tmp_path / "run.tacho", "files")[0]["source"] == code
 
 
