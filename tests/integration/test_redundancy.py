@@ -140,7 +140,7 @@ def test_without_the_option_nothing_is_known(tmp_path: Path) -> None:
     assert report(tmp_path / "run.tacho")["redundancies"] is None
 
 
-@pytest.mark.parametrize("what", ["handle", "fork", "trace", "die"])
+@pytest.mark.parametrize("what", ["handle", "block", "fork", "trace", "die"])
 def test_the_program_is_as_it_was(tmp_path: Path, what: str) -> None:
     if not support.native_recorder():
         pytest.skip("built without the native recorder")

@@ -95,10 +95,12 @@ int set_program_action(int signal, const struct sigaction* action, struct sigact
     return real::sigaction(signal, &wanted, nullptr);
 }
 
-void before_mask(int how, const sigset_t* set) {
-    if (!set || !g.installed.load(std::memory_order_acquire)) return;
-    if (how != SIG_UNBLOCK && sigismember(set, SIGTRAP) == 1) g.blocked();
+bool blocks(int how, const sigset_t* set) {
+    return set && g.installed.load(std::memory_order_acquire) && how != SIG_UNBLOCK &&
+           sigismember(set, SIGTRAP) == 1;
 }
+
+void blocked() { g.blocked(); }
 
 bool verify() {
     struct sigaction now;

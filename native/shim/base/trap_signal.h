@@ -22,8 +22,10 @@ void remove();
 // Whether SIGTRAP is ours now; then set_program_action is its sigaction.
 bool fronts(int signal);
 int set_program_action(int signal, const struct sigaction* action, struct sigaction* old);
-// The calling thread is about to change its mask so.
-void before_mask(int how, const sigset_t* set);
+// Whether a change of a thread's mask blocks SIGTRAP while it is ours. Before it is made, the
+// thread calls `blocked`, and takes no sample until it is.
+bool blocks(int how, const sigset_t* set);
+void blocked();
 
 // Whether the handler is still ours: a raw system call can replace it behind our back.
 bool verify();

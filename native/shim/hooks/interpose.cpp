@@ -28,10 +28,19 @@ __thread bool t_believes_blocked __attribute__((tls_model("initial-exec"))) = fa
 // and sigwait, signalfd and sigpending never see it. Asked for its mask, the thread gets its own.
 template <typename F>
 int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
-    if (live()) trap_signal::before_mask(how, set);
     const int ours = recording() ? timers::signal_number() : 0;
     // A vfork child has this thread's memory, but a mask of its own.
-    if (ours == 0 || !live()) return real(how, set, old);
+    if (!live()) return real(how, set, old);
+    const bool blocks_trap = trap_signal::blocks(how, set);
+    sigset_t sampling;
+    sigemptyset(&sampling);
+    // A sample in between could arm what then traps while that is blocked, and stays pending.
+    if (blocks_trap && ours != 0) {
+        sigaddset(&sampling, ours);
+        real(SIG_BLOCK, &sampling, nullptr);
+    }
+    if (blocks_trap) trap_signal::blocked();
+    if (ours == 0) return real(how, set, old);
     const bool believed = t_believes_blocked;
     sigset_t reduced;
     const sigset_t* given = set;
@@ -47,6 +56,7 @@ int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
         if (how == SIG_UNBLOCK && named) t_believes_blocked = false;
     }
     const int result = real(how, given, old);
+    if (blocks_trap) real(SIG_UNBLOCK, &sampling, nullptr);
     if (result != 0) t_believes_blocked = believed;
     if (result == 0 && old) believed ? sigaddset(old, ours) : sigdelset(old, ours);
     return result;

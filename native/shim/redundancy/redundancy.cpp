@@ -79,12 +79,19 @@ void taken() {
     if (recording()) spool::count(Loss::watching_stopped);
 }
 
+// Nothing traps any more that the calling thread had armed.
+void watch_no_more(Watcher* watcher) {
+    watchers::end_all(watcher, Outcome::cut);
+    disarm_ended(watcher);
+    watcher->progress.disarm();
+    watcher->frame = 0;
+}
+
 // The calling thread blocks SIGTRAP: sigwait may take what is not the program's.
 void blocked() {
     Watcher* watcher = watchers::known();
     if (!watcher) return;
-    watchers::end_all(watcher, Outcome::cut);
-    disarm_ended(watcher);
+    watch_no_more(watcher);
 }
 
 // The largest piece that one watchpoint can watch: its address is a multiple of its size.
@@ -232,10 +239,7 @@ void pay_for_strings(Watcher* watcher, const Sample& sample) {
     const int64_t lost_ns = slow_strings::lost_ns(sample, paid_ns);
     watcher->account.lose(lost_ns);
     if (!watcher->account.overdrawn(lost_ns, sample.cpu_ns)) return;
-    watchers::end_all(watcher, Outcome::cut);
-    disarm_ended(watcher);
-    watcher->progress.disarm();
-    watcher->frame = 0;
+    watch_no_more(watcher);
 }
 
 void sampled(const Sample& sample) {

@@ -1,4 +1,5 @@
-"""Computes while it takes SIGTRAP for itself, forks, is traced, or dies of SIGTRAP: handle, fork, trace, die."""
+"""Computes while it takes SIGTRAP for itself, blocks it, forks, is traced, or dies of it:
+handle, block, fork, trace, die."""
 
 import contextlib
 import ctypes
@@ -68,6 +69,15 @@ elif what == "fork":
     burn(0.3)
     print(sorted(signal.sigpending()))
     os.execv(sys.executable, [sys.executable, "-c", "print(sum(range(10**6)))"])
+elif what == "block":
+    waiting = set()
+    for _ in range(150):
+        burn(0.02)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])
+        burn(0.001)
+        waiting |= signal.sigpending()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTRAP])
+    print(sorted(waiting))
 elif what == "trace":
     read, write = os.pipe()
     parent = os.getpid()
