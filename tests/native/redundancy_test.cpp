@@ -223,6 +223,7 @@ TEST(redundancy_knows_what_has_just_been_accessed) {
 
 TEST(redundancy_strings_are_slow_while_something_is_watched) {
     namespace strings = redundancy::slow_strings;
+    prepare();
     const strings::Times measured = strings::measure();
     CHECK(measured.string_ns > 0);
     CHECK(measured.pages_ns > 0);

@@ -34,12 +34,12 @@ int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
     const bool blocks_trap = trap_signal::blocks(how, set);
     sigset_t sampling;
     sigemptyset(&sampling);
-    // A sample in between could arm what then traps while that is blocked, and stays pending.
-    if (blocks_trap && ours != 0) {
-        sigaddset(&sampling, ours);
+    if (ours != 0) sigaddset(&sampling, ours);
+    if (blocks_trap) {
+        // A sample in between could arm what then traps while that is blocked, and stays pending.
         real(SIG_BLOCK, &sampling, nullptr);
+        trap_signal::blocked();
     }
-    if (blocks_trap) trap_signal::blocked();
     if (ours == 0) return real(how, set, old);
     const bool believed = t_believes_blocked;
     sigset_t reduced;

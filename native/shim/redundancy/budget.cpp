@@ -32,7 +32,6 @@ namespace budget {
 int measure(uint64_t data) {
     Watchpoint trial;
     if (const int error = trial.open(data)) return error;
-    const slow_strings::Times without = slow_strings::measure();
     alignas(8) volatile uint64_t watched = 0;
     sigset_t blocked;
     const bool comes =
@@ -46,8 +45,9 @@ int measure(uint64_t data) {
         }
         std::nth_element(taken, taken + kTrials / 2, taken + kTrials);
         g_trap_ns.store(taken[kTrials / 2], std::memory_order_relaxed);
-        slow_strings::compare(without, slow_strings::measure());
+        const slow_strings::Times with = slow_strings::measure();
         trial.disarm();
+        slow_strings::compare(slow_strings::measure(), with);
     }
     trial.close();
     return 0;

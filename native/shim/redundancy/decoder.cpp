@@ -170,6 +170,7 @@ bool decode(const uint8_t* bytes, size_t size, Instruction* out) {
     if (out->flow == Flow::branch) out->condition = instruction.opcode & 0xF;
     if (out->flow == Flow::branch || out->flow == Flow::jump)
         out->target = instruction.raw.imm[0].value.s;
+    out->repeats = (instruction.attributes & ZYDIS_ATTRIB_HAS_REP) != 0;
     out->changes_flags = !instruction.cpu_flags || instruction.cpu_flags->modified != 0 ||
                          instruction.cpu_flags->set_0 != 0 || instruction.cpu_flags->set_1 != 0 ||
                          instruction.cpu_flags->undefined != 0;

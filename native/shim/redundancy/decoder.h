@@ -70,6 +70,7 @@ struct Instruction {
     Operation operation = Operation::other;
     Flow flow = Flow::next;
     uint8_t condition = 0;  // the machine's number of it
+    bool repeats = false;   // a string instruction with rep
     bool changes_flags = false;
     bool stores = false;  // to memory in any way
 };

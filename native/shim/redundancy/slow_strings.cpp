@@ -1,12 +1,12 @@
 #include "redundancy/slow_strings.h"
 
 #include "base/kernel.h"
-#include "base/safe_read.h"
+#include "redundancy/code_walk.h"
+#include "redundancy/decoder.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 
 namespace tachograph::redundancy::slow_strings {
 namespace {
@@ -30,18 +30,11 @@ double part_lost(int64_t without_ns, int64_t with_ns) {
 
 int64_t less(int64_t known, int64_t taken) { return known < 0 ? taken : std::min(known, taken); }
 
-// rep (or repne), perhaps other prefixes, and movs or stos: those that have a fast way.
-bool is_string_instruction(uint64_t pc) {
-    uint8_t code[4] = {};
-    if (!safe_read::copy(code, reinterpret_cast<const void*>(pc), sizeof code)) return false;
-    bool repeats = false;
-    for (const uint8_t byte : code) {
-        if (byte == 0xF2 || byte == 0xF3)
-            repeats = true;
-        else if (byte != 0x66 && (byte & 0xF0) != 0x40)  // of another width
-            return repeats && (byte == 0xA4 || byte == 0xA5 || byte == 0xAA || byte == 0xAB);
-    }
-    return false;
+// rep movs and rep stos: those that have a fast way.
+bool is_fast_string(const ucontext_t& context) {
+    decoder::Instruction next;
+    if (!CodeWalk(context.uc_mcontext.gregs).decode(&next) || !next.repeats) return false;
+    return next.opcode == 0xA4 || next.opcode == 0xA5 || next.opcode == 0xAA || next.opcode == 0xAB;
 }
 
 }  // namespace
@@ -73,8 +66,7 @@ int64_t lost_ns(const Sample& sample, int64_t paid_ns) {
     const int64_t system_ns = std::clamp<int64_t>(sample.system_ns - paid_ns, 0, sample.cpu_ns);
     double lost = static_cast<double>(system_ns) * g_of_kernel.load(std::memory_order_relaxed);
     const double of_strings = g_of_strings.load(std::memory_order_relaxed);
-    const auto pc = static_cast<uint64_t>(sample.context->uc_mcontext.gregs[REG_RIP]);
-    if (of_strings > 0 && is_string_instruction(pc))
+    if (of_strings > 0 && is_fast_string(*sample.context))
         lost += static_cast<double>(sample.cpu_ns - system_ns) * of_strings;
     return static_cast<int64_t>(lost);
 }
