@@ -22,7 +22,8 @@ import platform
 import statistics
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,13 +45,14 @@ from harness.survey import ENVIRONMENTS, ROOT, complaints
 from harness.tracing_cost import Traced, TracingCost, tracing_cost
 from learned_calls_figures import draw
 from page.one_section import put_section
+from peers import cprofile
 from programs.small_calls import PROGRAMS as SMALL
 from programs.suite import PROGRAMS as TABLE_1
 
 PROGRAM, EMPTY_CALLS = str(PROGRAMS / "flame_html.py"), str(PROGRAMS / "empty_calls.py")
 MANY = 500_000
 """Empty calls by which it is measured what tracing one takes."""
-CPROFILE = Arm("cProfile", "{python} -m cProfile -o {recording} {program}", peer=True)
+CPROFILE = Arm("cProfile", cprofile.PEER.arms["cProfile"], peer=True)
 FUNCTIONS = (
     *("read_line", "match_frame", "depth_of", "unescape", "split_title", "split_name", "to_number", "add_node"),
     "Node.__init__",
@@ -224,10 +226,10 @@ def over_programs(rows: list[Row], names: list[str]) -> str:
 
 def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout: float) -> dict[str, Any]:
     """All runs, interleaved, and the truth, measured before and after them."""
-    run_once(ways[0], ["make", str(page), str(megabytes)], timeout)
-    truths = [run_once(ways[0], ["truth", str(page)], timeout)]
-    bare_s = run_once(ways[0], ["read", str(page)], timeout)["elapsed_s"]
-    cost = cost_of_cprofile(ways[0], timeout)
+    run_bare([PROGRAM, "make", str(page), str(megabytes)], timeout)
+    truths = [run_bare([PROGRAM, "truth", str(page)], timeout)]
+    bare_s = run_bare([PROGRAM, "read", str(page)], timeout)["elapsed_s"]
+    cost = cost_of_cprofile(timeout)
     runs: list[Run] = []
     with progress(rounds * len(ways)) as show:
         for number in range(rounds):
@@ -235,7 +237,7 @@ def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout:
             for way in ways[turn:] + ways[:turn]:
                 show(len(runs), f"round {number + 1}: {way.arm.name}")
                 runs.append(run(number, way, page, bare_s, cost, timeout))
-    truths.append(run_once(ways[0], ["truth", str(page)], timeout))
+    truths.append(run_bare([PROGRAM, "truth", str(page)], timeout))
     true = only({name: statistics.mean(each[name] for each in truths) for name in FUNCTIONS})
     return {
         "megabytes": megabytes,
@@ -246,40 +248,42 @@ def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout:
     }
 
 
-def run_once(
-    way: Way, arguments: list[str], timeout: float, program: str = PROGRAM, read: Callable[[Path], None] | None = None
-) -> dict[str, float]:
-    """The report of one run that is not part of the comparison; nothing of one that makes the page.
-
-    ``read`` is given what the profiler wrote.
-    """
+@contextmanager
+def started(arm: Arm, command: list[str], timeout: float) -> Iterator[tuple[str, dict[str, float], Path]]:
+    """A run that has ended: its outcome, what the program reported if it did, and what the profiler wrote."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         report = Path(name) / "report.json"
-        more = [] if arguments[0] == "make" else [str(report)]
-        _, outcome, where = start(way.arm, [program, *arguments, *more], Path(name), None, timeout)
-        if outcome != ENDED:
-            raise BenchmarkError(f"{arguments[0]} of {Path(program).name}: {outcome}")
-        if read is not None:
-            read(where / RECORDING)
-        return json.loads(report.read_text(encoding="utf-8")) if more else {}
+        _, outcome, where = start(arm, [*command, str(report)], Path(name), None, timeout)
+        told = json.loads(report.read_text(encoding="utf-8")) if outcome == ENDED and report.exists() else {}
+        yield outcome, told, where / RECORDING
 
 
-def cost_of_cprofile(bare: Way, timeout: float) -> TracingCost:
+def run_bare(command: list[str], timeout: float) -> dict[str, float]:
+    """The report of a bare run that is not part of the comparison."""
+    with started(Arm(BARE, "{python}"), command, timeout) as (outcome, told, _):
+        must_end(outcome, command)
+        return told
+
+
+def must_end(outcome: str, command: list[str]) -> None:
+    """BenchmarkError if a run did not come to its end without which there is nothing to compare."""
+    if outcome != ENDED:
+        raise BenchmarkError(f"{' '.join(command[1:])} of {Path(command[0]).name}: {outcome}")
+
+
+def cost_of_cprofile(timeout: float) -> TracingCost:
     """What tracing an empty call takes, here and now."""
-    found: list[Traced] = []
-    spent = run_once(bare, [str(MANY)], timeout, EMPTY_CALLS)
-    run_once(Way(CPROFILE), [str(MANY)], timeout, EMPTY_CALLS, lambda recording: found.append(Traced(recording)))
-    return tracing_cost(found[0], spent, MANY)
+    command = [EMPTY_CALLS, str(MANY)]
+    bare = run_bare(command, timeout)
+    with started(CPROFILE, command, timeout) as (outcome, _, recording):
+        must_end(outcome, command)
+        return tracing_cost(Traced(recording), bare, MANY)
 
 
 def run(number: int, way: Way, page: Path, bare_s: float, cost: TracingCost, timeout: float) -> Run:
     """One run, and what the profiler says of it."""
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        report = Path(name) / "report.json"
-        _, outcome, where = start(way.arm, [PROGRAM, way.what, str(page), str(report)], Path(name), None, timeout)
-        told = json.loads(report.read_text(encoding="utf-8")) if outcome == ENDED and report.exists() else {}
+    with started(way.arm, [PROGRAM, way.what, str(page)], timeout) as (outcome, told, recording):
         said = less_cost = None
-        recording = where / RECORDING
         if told and way.reader is not None:
             said = only(way.reader(recording, Path(way.arm.python).parent)) or None
             if way.arm == CPROFILE:
