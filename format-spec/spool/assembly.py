@@ -2,74 +2,30 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..manifest import MOST_INTEGER
 from ..schema import Specification
-from .arrow_columns import column, scalar, table_of
-from .block_lifetimes import LifetimesByProcess
+from .arrow_columns import table_of
 from .codes_table import ReadSource, SourceTexts
 from .contexts import ContextTree
 from .directory import SpoolDirectory
+from .final_rows import FinalRows, ProcessMaps
 from .gpu import GpuFacts, read_gpu
-from .id_numbers import IdNumbers
 from .images import images_of
-from .kernels import call, is_in, sorted_by, total
-from .layout import BLOCK_ROWS, FREED_ROWS, TOUCHED_ROWS
 from .native_frames import NativeFrames, Resolve
 from .native_tree import NativePaths, NativeTree
 from .process_definitions import ProcessFacts
 from .process_log import ProcessLog
 from .process_reader import Chunk, read_process
 from .processes import losses_of_rows, processes_table, rows_of
-from .records import ROW_KINDS, TABLE_KINDS
-from .row_kind import RowKind
-from .rows import IdMaps, final_table, id_maps
+from .records import ROW_KINDS
 from .spans_table import spans_table
-from .threads_table import ThreadIds, threads_table
+from .threads_table import threads_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MAX_ROWS_AT_ONCE = 1 << 20
-FEWEST_ROWS_AT_ONCE = 1 << 12
-
-
-_MAPS_KEPT = 64
-"""Processes whose maps stay ready: rows come in the order of time, so of those that lived at once."""
-
-
-class _Maps:
-    """How the rows of each process are translated; made when they are needed, as there may be thousands."""
-
-    def __init__(self) -> None:
-        self._of: list[
-            tuple[int, ThreadIds, IdNumbers, tuple[array[int], array[int]], tuple[array[int], array[int]]]
-        ] = []
-        self._ready: dict[int, IdMaps] = {}
-
-    def add(
-        self,
-        process: int,
-        threads: ThreadIds,
-        stacks: IdNumbers,
-        native_stacks: tuple[array[int], array[int]],
-        native_frames: tuple[array[int], array[int]],
-    ) -> None:
-        """Take over what is known of the next process, as ``id_maps`` does."""
-        self._of.append((process, threads, stacks, native_stacks, native_frames))
-
-    def __getitem__(self, index: int) -> IdMaps:
-        # The one that was wanted last is the last to go.
-        found = self._ready.pop(index, None) or id_maps(*self._of[index])
-        self._ready[index] = found
-        if len(self._ready) > _MAPS_KEPT:
-            del self._ready[next(iter(self._ready))]
-        return found
 
 
 class Assembled:
@@ -83,9 +39,7 @@ class Assembled:
         self,
         spec: Specification,
         tables: dict[str, pa.Table],
-        chunks: dict[str, list[tuple[int, Chunk]]],
-        maps: _Maps,
-        remapped: Mapping[int, Mapping[int, list[tuple[int, int]]]],
+        rows: FinalRows,
         processes: list[ProcessFacts],
         log: ProcessLog,
         of_rows: list[dict[str, Any]],
@@ -94,9 +48,7 @@ class Assembled:
     ) -> None:
         self.spec = spec
         self.tables = tables
-        self._chunks = chunks
-        self._maps = maps
-        self._remapped = remapped
+        self._rows = rows
         self._processes = processes
         self._log = log
         self._of_rows = of_rows
@@ -109,34 +61,10 @@ class Assembled:
         Errors:
             FormatError: a part has been changed or removed since.
         """
-        import pyarrow as pa
-
         if name == "gpu":
             yield from self._gpu.batches(self.spec.tables[name].schema)
-            return
-        kind = TABLE_KINDS[name]
-        chunks = sorted(self._chunks[kind.name], key=lambda item: item[1].first_ns)
-        lifetimes = self._lifetimes() if kind is BLOCK_ROWS else None
-        schema = self.spec.tables[name].schema
-        pieces, waiting = [table_of([], schema)], 0
-        for index, (process, chunk) in enumerate(chunks):
-            for raw in chunk.read():
-                born = raw if lifetimes is None else lifetimes.of(process).join(raw)
-                pieces.append(self._final(kind, born, process, schema))
-                waiting += raw.num_rows
-            if lifetimes is not None:
-                lifetimes.chunk_done(process)
-            last = index + 1 == len(chunks)
-            if waiting < FEWEST_ROWS_AT_ONCE and not last:
-                continue
-            merged = sorted_by(pa.concat_tables(pieces), [(kind.time, "ascending")])
-            ready = merged.num_rows
-            if not last:
-                later = chunks[index + 1][1].first_ns
-                ready = total(call("less", merged.column(kind.time), scalar(later, pa.int64())))
-            for start in range(0, ready, MAX_ROWS_AT_ONCE):
-                yield merged.slice(start, min(MAX_ROWS_AT_ONCE, ready - start))
-            pieces, waiting = [merged.slice(ready)], 0
+        else:
+            yield from self._rows.batches(name)
 
     def table(self, name: str) -> pa.Table:
         """A whole table, in memory."""
@@ -223,23 +151,6 @@ class Assembled:
         total = {name: min(MOST_INTEGER, sum(entry[name] for entry in processes)) for name in names}
         return {**total, "processes": processes}
 
-    def _lifetimes(self) -> LifetimesByProcess:
-        """What is known of sampled blocks beside their birth."""
-        chunks = Counter(process for process, _ in self._chunks[BLOCK_ROWS.name])
-        return LifetimesByProcess(chunks, *(self._chunks_by_process(kind) for kind in (FREED_ROWS, TOUCHED_ROWS)))
-
-    def _chunks_by_process(self, kind: RowKind) -> dict[int, list[Chunk]]:
-        """Where the rows of a kind are in the spool."""
-        found: dict[int, list[Chunk]] = {}
-        for process, chunk in self._chunks[kind.name]:
-            found.setdefault(process, []).append(chunk)
-        return found
-
-    def _final(self, kind: RowKind, raw: pa.Table, process: int, schema: pa.Schema) -> pa.Table:
-        final = final_table(kind, raw, self._maps[process], schema)
-        remapped = self._remapped.get(process) if "pc" in raw.column_names else None
-        return _with_remapped(kind, raw, final, remapped) if remapped else final
-
 
 def assemble(
     spool: SpoolDirectory,
@@ -280,7 +191,7 @@ def assemble(
         facts.forget_contexts()
     native = NativeFrames(processes)
     threads, thread_ids = threads_table(processes, map(native.ids, range(len(processes))), spec)
-    maps, tree = _Maps(), NativeTree()
+    maps, tree = ProcessMaps(), NativeTree()
     for index, facts in enumerate(processes):
         paths = tree.add(native_paths[index], native.ids(index), stack_ids[index])
         maps.add(facts.number, thread_ids[index], stack_ids[index], paths, native.pairs[index])
@@ -297,7 +208,8 @@ def assemble(
         "spans": spans_table(processes, thread_ids, spec),
         "gpu_devices": gpu.devices_table(spec),
     }
-    return Assembled(spec, tables, chunks, maps, native.remapped, processes, log, losses_of_rows(rows), gpu, texts_torn)
+    final = FinalRows(spec, chunks, maps, native.remapped)
+    return Assembled(spec, tables, final, processes, log, losses_of_rows(rows), gpu, texts_torn)
 
 
 def _losses(process: ProcessFacts, spec: Specification) -> list[int]:
@@ -309,30 +221,3 @@ def _losses(process: ProcessFacts, spec: Specification) -> list[int]:
         if index >= len(spec.losses) or not spec.losses[index].lasting:
             lost[index] = max(0, lost[index] - before)
     return lost
-
-
-def _with_remapped(
-    kind: RowKind, raw: pa.Table, final: pa.Table, remapped: Mapping[int, list[tuple[int, int]]]
-) -> pa.Table:
-    """The rows whose address was held by several modules, each with the module of its time."""
-    import pyarrow as pa
-
-    hit = is_in(raw.column("pc"), column(remapped, pa.uint64()))
-    rows = call("filter", pa.table([raw.column("pc"), raw.column(kind.time)], names=["pc", "time"]), hit).to_pydict()
-    frames = []
-    for address, time_ns in zip(rows["pc"], rows["time"], strict=True):
-        holders = remapped[address]
-        at = bisect_right(holders, time_ns, key=lambda holder: holder[0])
-        frames.append(holders[max(0, at - 1)][1])
-    index = final.column_names.index("native_frame")
-    frame = pa.chunked_array(
-        [
-            call(
-                "replace_with_mask",
-                final.column(index).combine_chunks(),
-                hit.combine_chunks(),
-                column(frames, pa.uint32()),
-            )
-        ]
-    )
-    return final.set_column(index, final.schema.field(index), frame)

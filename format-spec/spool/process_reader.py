@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import FormatError
@@ -15,11 +16,14 @@ from .parts import part_definitions, part_rows
 from .process_definitions import ProcessFacts
 from .records import ROW_KINDS
 from .row_kind import RowKind
-from .rows import mentioned, raw_table, sound_rows
+from .rows import mentioned, raw_table, sound_rows, values_of
 from .segment import Segment, rows_until
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+FEW_ROWS = 1 << 8
+"""So few are gone through in Python: for a chunk there are fifty calls of Arrow, which take longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,13 @@ class Chunk:
     source: Part | bytes
     kind: RowKind
     least: Mapping[str, int]
+
+    @property
+    def few(self) -> bytes | None:
+        """The joined records where they are few, and none is damaged."""
+        if not isinstance(self.source, bytes) or self.least or len(self.source) > FEW_ROWS * self.kind.length:
+            return None
+        return self.source
 
     def read(self) -> Iterator[pa.Table]:
         """The rows as they are in the spool.
@@ -112,6 +123,11 @@ def _tables(source: Part | bytes, kind: RowKind, columns: Sequence[str] | None =
 def _add_chunk(facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part | bytes, spec: Specification) -> None:
     """Note the rows of a source and what they refer to; the damaged ones are counted as torn records."""
     least = _least(kind, spec)
+    if isinstance(source, bytes) and _are_few_and_sound(kind, source, least):
+        values = partial(values_of, kind, source)
+        first = _mention(facts, kind, lambda name: set(values(name)), min(values(kind.time)), max(values(kind.time)))
+        chunks[kind.name].append(Chunk(first, source, kind, {}))
+        return
     columns = list(dict.fromkeys([kind.time, *(each.field for each in kind.references), *least]))
     firsts, torn = [], 0
     for table in _tables(source, kind, columns):
@@ -126,6 +142,12 @@ def _add_chunk(facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part 
         chunks[kind.name].append(Chunk(min(firsts), source, kind, {} if known else least))
 
 
+def _are_few_and_sound(kind: RowKind, records: bytes, least: Mapping[str, int]) -> bool:
+    """Whether the records are so few that they are gone through in Python, and none is damaged."""
+    few = len(records) <= FEW_ROWS * kind.length
+    return few and all(min(values_of(kind, records, name)) >= bound for name, bound in least.items())
+
+
 def _least(kind: RowKind, spec: Specification) -> dict[str, int]:
     """The least values of a kind's fields, as the columns of its table have them."""
     columns = spec.tables[kind.table].columns if kind.table is not None else ()
@@ -134,8 +156,13 @@ def _least(kind: RowKind, spec: Specification) -> dict[str, int]:
 
 def _mention_rows(facts: ProcessFacts, kind: RowKind, table: pa.Table) -> int:
     """Note what the rows refer to; returns the time of the first."""
+    return _mention(facts, kind, lambda name: mentioned(table, name), *bounds(table.column(kind.time)))
+
+
+def _mention(
+    facts: ProcessFacts, kind: RowKind, distinct: Callable[[str], set[int]], first_ns: int, last_ns: int
+) -> int:
     for reference in kind.references:
-        facts.mention(reference.to, mentioned(table, reference.field, reference.none))
-    first, last = bounds(table.column(kind.time))
-    facts.span(first, last)
-    return int(first)
+        facts.mention(reference.to, distinct(reference.field) - {reference.none})
+    facts.span(first_ns, last_ns)
+    return first_ns

@@ -102,6 +102,11 @@ class RowKind:
         return struct.Struct(f"<{packed}{self.length - 8 - struct.calcsize('<' + packed)}x")
 
     @cached_property
+    def places(self) -> Mapping[str, tuple[Code, int]]:
+        """The struct type of each field, and its offset in the record."""
+        return {name: (code, offset) for name, code, offset in self.fields}
+
+    @cached_property
     def raw_schema(self) -> pa.Schema:
         """Schema of the file in a part: the record's fields, as they are in the spool."""
         import pyarrow as pa

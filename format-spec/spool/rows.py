@@ -10,7 +10,7 @@ import sys
 from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ..errors import FormatError
 from .arrow_columns import numbers_of, scalar
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from .threads_table import ThreadIds
 
-FEW_ROWS = 16
-"""A column with fewer is gone through in Python: a call of Arrow takes longer."""
-
 FEW_KEYS = 1 << 12
 """An ``IdMap`` with more keys has a place for each number, if they lie closely."""
 
@@ -34,18 +31,28 @@ def raw_table(kind: RowKind, records: bytes, columns: Collection[str] | None = N
     """The joined records as a table with the schema ``kind.raw_schema``, or those columns of it."""
     import pyarrow as pa
 
-    if sys.byteorder != "little":
-        raise FormatError("a spool can only be read on a little-endian machine: finalise it with `tachograph recover`")
     count = len(records) // kind.length
     fields, arrays = [], []
-    for field, (name, code, offset) in zip(kind.raw_schema, kind.fields, strict=True):
-        if columns is not None and name not in columns:
+    for field in kind.raw_schema:
+        if columns is not None and field.name not in columns:
             continue
-        size = SIZES[code]
-        values = memoryview(records).cast(code)[offset // size :: kind.length // size].tobytes()
+        values = values_of(kind, records, field.name).tobytes()
         fields.append(field)
         arrays.append(pa.Array.from_buffers(field.type, count, [None, pa.py_buffer(values)]))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def values_of(kind: RowKind, records: bytes, name: str) -> memoryview[int]:
+    """One field of the joined records, without a copy; it may be one of floats.
+
+    Errors:
+        FormatError: this machine has the most significant byte of a number first.
+    """
+    if sys.byteorder != "little":
+        raise FormatError("a spool can only be read on a little-endian machine: finalise it with `tachograph recover`")
+    code, offset = kind.places[name]
+    size = SIZES[code]
+    return cast("memoryview[int]", memoryview(records).cast(code)[offset // size :: kind.length // size])
 
 
 def sound_rows(raw: pa.Table, least: Mapping[str, int]) -> pa.Table:
@@ -53,21 +60,38 @@ def sound_rows(raw: pa.Table, least: Mapping[str, int]) -> pa.Table:
     import pyarrow as pa
 
     for name, bound in least.items():
-        # Of thousands of processes each has a few rows: a call of Arrow takes longer than they do.
-        if raw.num_rows < FEW_ROWS and min(raw.column(name).to_pylist(), default=bound) >= bound:
-            continue
         limit = scalar(bound, pa.int64())
         if call("any", call("less", raw.column(name), limit)).as_py():
             raw = call("filter", raw, call("greater_equal", raw.column(name), limit))
     return raw
 
 
+class Translation(Protocol):
+    """From the spool's ids and addresses to the recording's ids, for the rows of one process or of several."""
+
+    def processes(self, rows: int) -> pa.Array:
+        """The process of each of ``rows`` rows."""
+
+    def of(self, to: Referred, ids: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The recording's id of each row's id; null where there is none."""
+
+
 @dataclass(frozen=True)
 class IdMaps:
-    """For one process: its id in the recording, and from the spool's ids and addresses to the recording's ids."""
+    """The translation of the rows of one process, whose id in the recording is ``process``."""
 
     process: int
     ids: Mapping[Referred, IdMap]
+
+    def processes(self, rows: int) -> pa.Array:
+        """The process of each of ``rows`` rows."""
+        import pyarrow as pa
+
+        return pa.repeat(scalar(self.process, pa.uint32()), rows)
+
+    def of(self, to: Referred, ids: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The recording's id of each row's id; null where there is none."""
+        return self.ids[to].of(ids)
 
 
 class IdMap:
@@ -118,19 +142,19 @@ def id_maps(
     return IdMaps(process, maps)  # type: ignore[arg-type]  # the keys are those of Referred
 
 
-def final_table(kind: RowKind, raw: pa.Table, maps: IdMaps, schema: pa.Schema) -> pa.Table:
+def final_table(kind: RowKind, raw: pa.Table, translation: Translation, schema: pa.Schema) -> pa.Table:
     """The rows of ``raw`` with the recording's ids, in the schema of the specification, with null for "unknown"."""
     import pyarrow as pa
 
     columns = {name: raw.column(name) for name in raw.column_names}
     for reference in (*kind.references, *kind.joined):
-        columns[reference.column] = maps.ids[reference.to].of(columns.pop(reference.field))
+        columns[reference.column] = translation.of(reference.to, columns.pop(reference.field))
     for name, unknown in kind.unknown.items():
         missing = call("equal", columns[name], scalar(unknown, columns[name].type))
         columns[name] = call("if_else", missing, scalar(None, columns[name].type), columns[name])
     for field in schema:
         if field.name == "process":
-            columns["process"] = pa.repeat(scalar(maps.process, pa.uint32()), raw.num_rows)
+            columns["process"] = translation.processes(raw.num_rows)
         elif field.type == pa.bool_():
             values = columns[field.name]
             known = kind.unknown.get(field.name) == 0
