@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python tools/install.py
 SOURCES := pyproject.toml CMakeLists.txt README.md \
 	$(shell find command recorder analyzer format-spec native cmake -type f ! -name '*.pyc' ! -path '*/vectors/*')
 OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
-OUR_CPP = $(shell find native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
+OUR_CPP = $(shell find benchmarks native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check check-unit test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke wheels docs clean

@@ -7,9 +7,9 @@
     python benchmarks/learned_calls.py --page                            # the page alone, from the last results
 
 A flame graph's HTML is read into a tree, bare and under each profiler, one after another in every round. The
-distribution of own time over its functions is compared with clocks placed by hand (see programs/flame_html.py), and
-with cProfile less what it costs itself: Kullback and Leibler's divergence of a profiler's distribution from the true
-one. Both figures are drawn beside the results.
+distribution of own time over its functions is compared with a clock that is marked by hand (programs/flame_html.py),
+and with cProfile less what it costs itself: Kullback and Leibler's divergence of a profiler's distribution from the
+true one. Both figures are drawn beside the results.
 
 Then programs are run bare, sampled and with `--calls`, interleaved as in overhead.py: the ten of table 1, and nine that
 do next to nothing but call small functions. All of it becomes a section of docs/benchmarks.md.
@@ -32,6 +32,7 @@ import click
 
 from harness import programs
 from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
+from harness.compiled import compiled
 from harness.errors import BenchmarkError
 from harness.interleave import Plan, progress
 from harness.interleave import measure as measure_programs
@@ -227,7 +228,8 @@ def over_programs(rows: list[Row], names: list[str]) -> str:
 def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout: float) -> dict[str, Any]:
     """All runs, interleaved, and the truth, measured before and after them."""
     run_bare([PROGRAM, "make", str(page), str(megabytes)], timeout)
-    truths = [run_bare([PROGRAM, "truth", str(page)], timeout)]
+    clocks = [PROGRAM, "truth", str(page), str(compiled(PROGRAMS / "boundary_clock.c", page.parent))]
+    truths = [run_bare(clocks, timeout)]
     bare_s = run_bare([PROGRAM, "read", str(page)], timeout)["elapsed_s"]
     cost = cost_of_cprofile(timeout)
     runs: list[Run] = []
@@ -237,12 +239,13 @@ def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout:
             for way in ways[turn:] + ways[:turn]:
                 show(len(runs), f"round {number + 1}: {way.arm.name}")
                 runs.append(run(number, way, page, bare_s, cost, timeout))
-    truths.append(run_bare([PROGRAM, "truth", str(page)], timeout))
+    truths.append(run_bare(clocks, timeout))
     true = only({name: statistics.mean(each[name] for each in truths) for name in FUNCTIONS})
     return {
         "megabytes": megabytes,
         "load": os.getloadavg(),
         "truth": true,
+        "closure": [each["closure"] for each in truths],
         "runs": [asdict(each) for each in runs],
         "summary": summary(runs, true),
     }
@@ -346,6 +349,9 @@ def table(found: dict[str, Any]) -> str:
     for name, said in told.items():
         means = (statistics.mean(each[key] for each in said) for key in FUNCTIONS)
         lines.append(f"{name:<22}" + "".join(f"{mean:>14.1f}" for mean in means))
+    if found.get("closure"):
+        parts = " and ".join(f"{each:.3f}" for each in found["closure"])
+        lines += ["", f"By the marked clock all own times together are {parts} of the time without it."]
     return "\n".join(lines)
 
 

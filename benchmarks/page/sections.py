@@ -19,7 +19,7 @@ LEARNED_CALLS = Section(
     "Paikana (Palkar et al.), figures 1 and 2",
     "The HTML of a flame graph is read into a tree of objects, as in the paper: bare, sampled, with `loop()` around "
     "the lines, with `--calls` by racing and by Successive Rejects, and under cProfile, one after another in every "
-    "round. *KL* is Kullback and Leibler's divergence of the own times of nine functions: from clocks placed by hand, "
+    "round. *KL* is Kullback and Leibler's divergence of the own times of nine functions: from a clock marked by hand, "
     "and from cProfile less what it costs itself. The paper has 1.05 and 0.04 to 0.05 for itself, 1.5 for cProfile. "
     "Below: CPU time of the ten programs of table 1 and of nine that do next to nothing but call, over that of the "
     "bare program.",

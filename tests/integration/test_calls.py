@@ -71,6 +71,19 @@ def test_times_of_calls_are_those_of_what_they_did(known: tuple[Path, dict[str, 
         assert known_times == sorted(known_times), row["function"]
 
 
+@selective
+def test_own_times_of_callers_are_known(tmp_path: Path) -> None:
+    """Also where what they call is set aside, as it is so short, and where its intervals end within calls of theirs."""
+    program = support.PROGRAMS / "small_calls.py"
+    recording, _ = record(program, tmp_path)
+    with api.open(recording) as opened:
+        calls = opened.table("calls").to_pandas()
+    assert calls.own_begun.sum() > 0
+    assert calls.own_ended.sum() >= 0.999 * calls.own_begun.sum()
+    rows = functions(recording, program)
+    assert 0 < rows["calling"]["own_call_mean_s"] < rows["calling"]["call_mean_s"]
+
+
 def test_numbers_of_calls_that_are_estimated_are_near_the_truth(known: tuple[Path, dict[str, int]]) -> None:
     rows = functions(known[0], KNOWN)
     for name in OFTEN:

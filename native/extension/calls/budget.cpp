@@ -21,27 +21,25 @@ void Budget::earn(Moment now) {
     earned_ = now;
 }
 
-void Budget::learn_body(double took_ns) {
-    // An event in which the thread lost the processor is not what an event takes.
+void Budget::charge_body(double took_ns, double charged_ns) {
+    spent_ns_ += std::max(took_ns - charged_ns, 0.0);
+    credit_ns_ -= std::clamp(took_ns - charged_ns, 0.0, kLongestBodyNs);
     const double took = std::min(took_ns, 4 * body_ns_ + 50);
-    body_ns_ += (took - body_ns_) / 16;
-    compare_bodies();
+    body_ns_ += (took - body_ns_) / 64;
 }
 
-void Budget::learn_event(double event_ns, double inside_ns) {
+void Budget::learn_event(double event_ns) {
     entry_ns_ = event_ns > body_ns_ ? event_ns - body_ns_ : kGuessedEntryNs / 4;
-    loop_body_ns_ = body_ns_;
-    compare_bodies();
-    inside_ns_ = std::clamp(inside_ns, 0.0, 2 * event_ns);
 }
 
 Charged::Charged(Budget* budget, int64_t begun_ns) : budget_(budget), begun_ns_(begun_ns) {
-    budget->charge_event();
-    timed_ = budget->times_this_event();
+    budget->charge_pause(budget->entry_ns());
+    spent_ns_ = budget->spent_ns();
 }
 
 Charged::~Charged() {
-    if (timed_) budget_->learn_body(static_cast<double>(now() - begun_ns_));
+    const auto took = static_cast<double>(now() - begun_ns_);
+    budget_->charge_body(took, budget_->spent_ns() - spent_ns_);
 }
 
 }  // namespace tachograph::calls

@@ -21,7 +21,7 @@ class Budget {
 
     // One event, at what it was measured to take; one that is ignored; anything else.
     void charge_event() { charge_pause(event_ns()); }
-    void charge_ignored() { charge_pause(slowed_ * ignored_ns_); }
+    void charge_ignored() { charge_pause(ignored_ns_); }
     void charge(double ns) { credit_ns_ -= ns; }
     // Something of the program that took so much, and goes on only after it.
     void charge_pause(double ns) {
@@ -31,45 +31,33 @@ class Budget {
 
     double credit_ns() const { return credit_ns_; }
     double spent_ns() const { return spent_ns_; }  // by events, in all
-    double event_ns() const { return entry_ns() + body_ns_; }
-    // Of a call's two events, what lies between their readings of the clock.
-    double inside_ns() const { return slowed_ * inside_ns_; }
+    double event_ns() const { return entry_ns_ + body_ns_; }
+    // What an event takes outside of our code: of a call's two events as much lies within the call.
+    double entry_ns() const { return entry_ns_; }
     // Earned since this was last asked.
     double take_earnings() { return std::exchange(earnings_ns_, 0.0); }
-    double body_ns() const { return body_ns_; }
     double of_period_ns() const { return part_ * static_cast<double>(period_ns_); }
     // So much that what is called often is not to be watched any more; nothing at all.
     bool overdrawn() const { return credit_ns_ < -kOverdraft * of_period_ns(); }
     bool exhausted() const { return credit_ns_ < -of_period_ns(); }
     double part() const { return part_; }
 
-    // Whether this event's own code is to be timed, and what it took.
-    bool times_this_event() { return ++events_ % kTimedEvents == 0; }
-    void learn_body(double took_ns);
-    // What watching a call of nothing takes by event, in all, and how long it seems to be.
-    void learn_event(double event_ns, double inside_ns);
+    // What our own code took of an event, of which so much was charged already.
+    void charge_body(double took_ns, double charged_ns);
+    // What watching a call of nothing takes by event, in all.
+    void learn_event(double event_ns);
     void learn_ignored(double event_ns) { ignored_ns_ = std::max(event_ns, 0.0); }
     // While an event's cost is measured no budget is kept.
     void lift() { credit_ns_ = 1e18; }
 
   private:
-    // One event of so many is timed.
-    static constexpr uint32_t kTimedEvents = 32;
+    // In an event that took longer the thread had no processor.
+    static constexpr double kLongestBodyNs = 20'000;
     // Before anything was measured.
     static constexpr double kGuessedEntryNs = 150;
     // Parts of what a period has: the credit at the beginning, and how far it may be overdrawn.
     static constexpr double kFirst = 0.125;
     static constexpr double kOverdraft = 0.125;
-    static constexpr double kMostSlowed = 4;
-
-    // In the program an event takes longer than in the loop in which it was measured: its code and
-    // data are in no cache, and other processes share the processor. How much longer is seen of our
-    // own code, which is timed in both; the way into it, which is the interpreter's, is taken to be
-    // slowed as much.
-    void compare_bodies() {
-        slowed_ = loop_body_ns_ > 0 ? std::clamp(body_ns_ / loop_body_ns_, 1.0, kMostSlowed) : 1;
-    }
-    double entry_ns() const { return slowed_ * entry_ns_; }
 
     double part_ = 0;
     int64_t period_ns_ = 0;
@@ -79,14 +67,10 @@ class Budget {
     double earnings_ns_ = 0;
     double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code, in a loop
     double body_ns_ = 0;                 // and in it, of late
-    double loop_body_ns_ = 0;            // and in a loop
-    double slowed_ = 1;
-    double inside_ns_ = 0;
     double ignored_ns_ = kGuessedEntryNs;
-    uint32_t events_ = 0;
 };
 
-// Charges an event, and times our own code now and then.
+// Charges an event: the way into our code as it was measured, and our code as it is.
 class Charged {
   public:
     Charged(Budget* budget, int64_t begun_ns);
@@ -94,10 +78,15 @@ class Charged {
     Charged(const Charged&) = delete;
     Charged& operator=(const Charged&) = delete;
 
+    // What watching had taken by a moment in this event.
+    double spent_by(int64_t now_ns) const {
+        return spent_ns_ + static_cast<double>(now_ns - begun_ns_);
+    }
+
   private:
     Budget* budget_;
     int64_t begun_ns_;
-    bool timed_;
+    double spent_ns_;  // before our code
 };
 
 }  // namespace tachograph::calls

@@ -47,9 +47,7 @@ void measure(PyObject* run, PyObject* called, PyObject* run_builtin) {
         if (watcher.events->selective) watcher.events->watch(code);
         function->quota = function->steps = UINT64_MAX;
         function->interval.begin(moment(time), 0, true, 0, 0);
-        const double event = (measure_run(run) - bare) / 2;
-        // Half of a call of nothing is that it is called.
-        watcher.budget.learn_event(event, function->arm.least - bare / 2);
+        watcher.budget.learn_event((measure_run(run) - bare) / 2);
         if (watcher.events->selective) watcher.events->unwatch(code);
         if (function->state != Watch::open) --watcher.not_open;
         tg_set_code_extra(code, watcher.extra, nullptr);

@@ -29,8 +29,9 @@ struct Times {
 };
 
 enum class Watch : uint8_t {
-    open,     // beginnings of calls are seen
-    closing,  // not any more, but the ends of open calls are
+    open,       // beginnings of calls are seen
+    lingering,  // they are still seen, for the own times of those that call it, and not counted
+    closing,    // not any more, but the ends of open calls are
     closed,
 };
 
@@ -47,11 +48,12 @@ struct Function {
     // Changes whenever the ends of its open calls will not be seen: they are then given up.
     uint32_t epoch = 0;
     uint32_t open_calls = 0;
-    uint32_t strays = 0;  // ends of calls that were not seen to begin, while closing
-    uint64_t quota = 0;   // calls that are still to be seen in the interval
-    uint64_t steps = 0;   // and other events: a generator goes on for as long as it likes
-    uint64_t seen = 0;    // in this period
-    bool listed = false;  // among the arms of this period
+    uint32_t strays = 0;   // ends of calls that were not seen to begin, while closing
+    uint32_t lingers = 0;  // calls that may still be seen while lingering
+    uint64_t quota = 0;    // calls that are still to be seen in the interval
+    uint64_t steps = 0;    // and other events: a generator goes on for as long as it likes
+    uint64_t seen = 0;     // in this period
+    bool listed = false;   // among the arms of this period
     Arm arm;
     Pace pace;
 

@@ -88,15 +88,21 @@ void close(Function* function, Moment now) {
     function->end_interval(now, spent());
     function->closed_ns = now.ns;
     function->stayed = 0;
-    function->state = function->open_calls > 0 ? Watch::closing : Watch::closed;
     ++watcher.not_open;
-    ++watcher.closings;
+    function->state = Watch::lingering;
+    function->lingers = kFewCalls;
+    if (!watcher.events->selective) silence(function);
+}
+
+void silence(Function* function) {
+    function->state = function->open_calls > 0 ? Watch::closing : Watch::closed;
+    ++watcher.silences;
 }
 
 void close_whole(Function* function, Moment now) {
     close(function, now);
     function->give_up();
-    function->state = Watch::closed;
+    silence(function);
 }
 
 namespace {
@@ -120,7 +126,7 @@ Enough is_enough(Function* function, int64_t now_ns) {
     return over ? Enough::by_length : Enough::no;
 }
 
-Further close_or_stay(Function* function, Moment now) {
+void close_or_stay(Function* function, Moment now) {
     const bool may_stay = watcher.budget.credit_ns() > 0 && watcher.stands_ns > 0;
     const double part = may_stay ? kStay * (function->arm.rejected ? kAgain : 1) : 0;
     const bool stays = watcher.chance.part() < part;
@@ -131,10 +137,9 @@ Further close_or_stay(Function* function, Moment now) {
         close(function, now);
     }
     function->stayed = -std::log1p(-part);
-    if (!stays) return Further::unwanted;
+    if (!stays) return;
     begin_interval(function, now, function->pace.length(watcher.quota, watcher.options.period_ns),
                    watcher.stands_ns / part_of_rounds(*function));
-    return Further::wanted;
 }
 
 }  // namespace tachograph::calls

@@ -73,6 +73,17 @@ Ended OpenCalls::pop(const void* frame, int64_t now_ns, double watched_ns) {
     return {call.function, call, call.before_ns + ran};
 }
 
+bool OpenCalls::wants_callees(uint64_t silences) const {
+    const Thread* thread = t_lease.thread;
+    if (!thread) return false;
+    const size_t lowest = thread->depth > kLook ? thread->depth - kLook : 0;
+    for (size_t at = thread->depth; at > lowest; --at) {
+        const OpenCall& call = thread->calls[at - 1];
+        if (call.own_known && call.silences == silences && call.lives()) return true;
+    }
+    return false;
+}
+
 OpenCall* OpenCalls::suspended_at(const void* frame, size_t probe) {
     const uintptr_t hash = (reinterpret_cast<uintptr_t>(frame) >> 4) * 0x9E3779B97F4A7C15ull >> 40;
     return &s_suspended[(hash + probe) % kSuspended];

@@ -14,9 +14,10 @@ struct OpenCall {
     const void* frame;
     Function* function;
     uint32_t epoch;
+    bool counted;        // false: it is only timed, for the own time of the call that it is in
     bool own_known;      // every known function was watched when it began
     bool timed;          // false: what it took is not known, for another stack ran meanwhile
-    uint64_t closings;   // how many functions had been closed when it began
+    uint64_t silences;   // how often a function's calls had ceased to be seen when it began
     int64_t resumed_ns;  // when it last began to run
     double watched_ns;   // what watching had taken by then, of all calls
     int64_t before_ns;   // what it ran before that
@@ -45,6 +46,9 @@ class OpenCalls {
     Ended pop(const void* frame, int64_t now_ns, double watched_ns);
     // Returns the call that was suspended in this frame before, and never went on: it is over.
     Ended suspend(const Ended& ended);
+    // Whether the calling thread is in a call that began after so many silences, and whose own time
+    // is to be known.
+    bool wants_callees(uint64_t silences) const;
     // In a forked child: there are no other threads.
     void forget_other_threads();
 

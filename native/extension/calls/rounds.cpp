@@ -109,15 +109,14 @@ void begin_round(Moment now) {
     } watched[kMostFunctions];
     size_t count = 0;
     watcher.round_part = part_of_round();
+    // All of them together: own times are known where every function that is called is watched.
+    const bool again = watcher.chance.part() < kAgain;
     for (size_t at = 0; at < watcher.functions.high(); ++at) {
         Function* function = watcher.functions.at(at);
         if (!function->code) continue;
-        double stands_ns = watcher.stands_ns;
-        const double part = part_of_rounds(*function);
-        if (part < 1) {
-            if (watcher.chance.part() >= part) continue;
-            stands_ns /= part;
-        }
+        if (function->arm.rejected && !again) continue;
+        if (watcher.round_part < 1 && watcher.chance.part() >= watcher.round_part) continue;
+        double stands_ns = watcher.stands_ns / part_of_rounds(*function);
         if (function->state == Watch::open) {
             if (function->interval.goes_on) function->quota = watcher.quota.more(function->quota);
             if (function->interval.goes_on || !function->interval.has_length(now)) continue;

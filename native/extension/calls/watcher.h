@@ -80,7 +80,7 @@ struct Watcher {
     Search search;
 
     uint32_t not_open = 0;  // functions that are known and not watched
-    uint64_t closings = 0;  // how often that happened to any
+    uint64_t silences = 0;  // how often the calls of any ceased to be seen
 
     double exceptions_ns = 0;         // what events of exceptions may still take
     bool exceptions_ignored = false;  // for the rest of the period
@@ -109,8 +109,10 @@ Function* learn(void* code, const void* frame, int64_t now_ns);
 void open(Function* function, Moment now, Length length, double stands_ns);
 // One that is watched has such an interval from here on.
 void begin_interval(Function* function, Moment now, Length length, double stands_ns);
-// No further beginnings of its calls are seen.
+// Further calls of it are not counted.
 void close(Function* function, Moment now);
+// Further calls of it are not seen: they would be missing from own times.
+void silence(Function* function);
 // Nor the ends of those that have begun.
 void close_whole(Function* function, Moment now);
 // Whether a function that is called now is not to be watched any more after this call: since its
@@ -118,7 +120,7 @@ void close_whole(Function* function, Moment now);
 enum class Enough { no, by_length, yes };
 Enough is_enough(Function* function, int64_t now_ns);
 // The interval is over; by chance another one begins here.
-Further close_or_stay(Function* function, Moment now);
+void close_or_stay(Function* function, Moment now);
 Spent spent();
 
 // search.cpp

@@ -92,26 +92,56 @@ bool prepare(const tg_api* api, const tg_offsets* offsets, const Options& option
     return true;
 }
 
+// An event at `begun_ns` is charged, also to the window that is open.
+class Event {
+  public:
+    explicit Event(int64_t begun_ns) : charged_(&watcher.budget, begun_ns) {
+        ++watcher.windows.events;
+    }
+    double spent_by(int64_t now_ns) const { return charged_.spent_by(now_ns); }
+
+  private:
+    Charged charged_;
+};
+
+void open_call(Function* function, const void* frame, int64_t begun_ns, double watched_ns,
+               bool counted, bool own_known) {
+    if (watcher.open_calls.push({frame, function, function->epoch, counted, own_known, true,
+                                 watcher.silences, begun_ns, watched_ns, 0, 0}))
+        ++function->open_calls;
+}
+
 // A call that is to be seen begins.
-void note(Function* function, const void* frame, int64_t begun_ns) {
+void note(Function* function, const void* frame, int64_t begun_ns, double watched_ns) {
     if (function->seen++ == 0) list_arm(function);
     ++function->calls;
     function->interval.count(begun_ns);
     if (function->quota > 0) --function->quota;
     const bool own_known = watcher.not_open == 0;
     if (own_known) ++function->own_begun;
-    if (watcher.open_calls.push({frame, function, function->epoch, own_known, true,
-                                 watcher.closings, begun_ns, watcher.budget.spent_ns(), 0, 0}))
-        ++function->open_calls;
+    open_call(function, frame, begun_ns, watched_ns, true, own_known);
+}
+
+// A call of a function whose interval is over begins.
+Further linger(Function* function, const void* frame, const Event& event) {
+    if (function->lingers == 0 || watcher.budget.exhausted() ||
+        !watcher.open_calls.wants_callees(watcher.silences)) {
+        silence(function);
+        return Further::unwanted;
+    }
+    --function->lingers;
+    const int64_t begun = now();
+    open_call(function, frame, begun, event.spent_by(begun), false, false);
+    return Further::wanted;
 }
 
 void take(const Ended& ended) {
     Function& function = *ended.function;
     --function.open_calls;
-    if (!ended.call.timed) return;
+    if (!ended.call.timed || !ended.call.counted) return;
     function.total.add(ended.time_ns);
     function.arm.add(static_cast<double>(ended.time_ns));
-    if (ended.call.own_known && ended.call.closings == watcher.closings)
+    if (ended.call.own_known && ended.call.silences == watcher.silences)
         function.own.add(ended.time_ns - ended.call.callees_ns);
 }
 
@@ -131,7 +161,8 @@ Further give_up(Function* function, int64_t now_ns) {
 
 Further after_end(Function* function, bool found, int64_t now_ns) {
     if (is_tired(function) && function->state != Watch::closed) return give_up(function, now_ns);
-    if (function->state == Watch::open) return Further::wanted;
+    if (function->state == Watch::open || function->state == Watch::lingering)
+        return Further::wanted;
     if (function->state == Watch::closing) {
         if (function->open_calls == 0) {
             function->state = Watch::closed;
@@ -143,29 +174,17 @@ Further after_end(Function* function, bool found, int64_t now_ns) {
     return function->state == Watch::closed ? Further::unwanted : Further::wanted;
 }
 
-// An event at `begun_ns` is charged, also to the window that is open.
-class Event {
-  public:
-    explicit Event(int64_t begun_ns) : charged_(&watcher.budget, begun_ns) {
-        ++watcher.windows.events;
-    }
-
-  private:
-    Charged charged_;
-};
-
-// An event of a call that goes on or ends. `does` gets its time and what watching had taken before
-// it, and says whether the call is known.
+// An event of a call that goes on or ends. `does` gets the time at which our code began and what
+// watching had taken by then, and says whether the call is known.
 template <typename Does>
 Further of_known(void* code, const Does& does) {
     if (!watcher.active()) return Further::wanted;
     const int64_t begun = now();
-    const double watched_ns = watcher.budget.spent_ns();
     const Event event(begun);
     end_window(begun);
     Function* function = watcher.known(code);
     if (!function) return Further::unwanted;
-    return after_end(function, does(begun, watched_ns), begun);
+    return after_end(function, does(begun, event.spent_by(begun)), begun);
 }
 
 // Exceptions have events in all functions, and these cannot be declined: in a program that raises
@@ -256,7 +275,7 @@ Further discovered(void* code, const void* frame) {
     watcher.budget.charge_event();
     if (!tg_is_function(code) || watcher.known(code)) return Further::unwanted;
     Function* function = find(code, frame, now());
-    if (function) note(function, frame, now());
+    if (function) note(function, frame, now(), watcher.budget.spent_ns());
     return Further::unwanted;
 }
 
@@ -270,27 +289,25 @@ Further started(void* code, const void* frame) {
     Function* function = watcher.known(code);
     if (!function && !watcher.events->selective && tg_is_function(code))
         function = learn(code, frame, begun);
+    if (function && function->state == Watch::lingering) return linger(function, frame, event);
     if (!function || function->state != Watch::open) return Further::unwanted;
     const Enough enough = watcher.events->selective ? is_enough(function, begun) : Enough::no;
-    note(function, frame, now());
-    if (enough == Enough::no) return Further::wanted;
-    if (enough == Enough::by_length) return close_or_stay(function, moment(begun));
-    close(function, moment(begun));
-    return Further::unwanted;
+    const int64_t noted = now();
+    note(function, frame, noted, event.spent_by(noted));
+    if (enough == Enough::by_length) close_or_stay(function, moment(begun));
+    if (enough == Enough::yes) close(function, moment(begun));
+    return Further::wanted;
 }
 
 Further resumed(void* code, const void* frame) {
-    return of_known(code, [frame](int64_t begun, double) {
-        // All of this event but our own code, which comes after its reading of the clock.
-        const double watched_ns = watcher.budget.spent_ns() - watcher.budget.body_ns();
+    return of_known(code, [frame](int64_t begun, double watched_ns) {
         return watcher.open_calls.resume(frame, begun, watched_ns);
     });
 }
 
 Further suspended(void* code, const void* frame) {
     return of_known(code, [frame](int64_t begun, double watched_ns) {
-        const double inside_ns = watcher.budget.inside_ns();
-        const Ended found = watcher.open_calls.pop(frame, begun, watched_ns + inside_ns);
+        const Ended found = watcher.open_calls.pop(frame, begun, watched_ns);
         if (!found.function) return false;
         const Ended over = watcher.open_calls.suspend(found);
         if (over.function) take(over);
@@ -300,8 +317,7 @@ Further suspended(void* code, const void* frame) {
 
 Further ended(void* code, const void* frame) {
     return of_known(code, [frame](int64_t begun, double watched_ns) {
-        const double inside_ns = watcher.budget.inside_ns();
-        const Ended found = watcher.open_calls.pop(frame, begun, watched_ns + inside_ns);
+        const Ended found = watcher.open_calls.pop(frame, begun, watched_ns);
         if (found.function) take(found);
         return found.function != nullptr;
     });
