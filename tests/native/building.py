@@ -138,7 +138,9 @@ def _unpack_decoder() -> list[Path]:
             unpacked = DECODER.with_suffix(".tmp")
             shutil.rmtree(unpacked, ignore_errors=True)
             with tarfile.open(DECODER_ARCHIVE) as archive:
-                archive.extractall(unpacked, filter="data")
+                # Before 3.11.4 there are no filters.
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)
+                archive.extractall(unpacked)
             next(unpacked.iterdir()).rename(DECODER)
             shutil.rmtree(unpacked)
     return [DECODER / "include", ROOT / "third_party" / "zycore" / "include"]

@@ -14,7 +14,14 @@ def _only_where_recording_is() -> None:
         pytest.skip("the recorder is for Linux")
 
 
-@pytest.fixture(scope="session", params=building.VARIANTS, ids=lambda variant: variant.name)
+# The thread sanitizer's build takes a minute to compile, and its programs another.
+VARIANTS = [
+    pytest.param(each, id=each.name, marks=[pytest.mark.slow] if each is building.THREAD else [])
+    for each in building.VARIANTS
+]
+
+
+@pytest.fixture(scope="session", params=VARIANTS)
 def variant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> building.Variant:
     """Each set of sanitizers that works here."""
     found: building.Variant = request.param

@@ -46,20 +46,21 @@ def test_python_loops_are_python(recorded: Recorder) -> None:
     ("program", "native"),
     [
         ("native_mix.py", ("compress", "digest", "checksum")),
-        pytest.param("numpy_mix.py", ("product", "addition", "call"), marks=needs_numpy),
-        ("operators.py", ("product", "quotient", "addition")),
+        pytest.param("numpy_mix.py", ("product", "addition", "call"), marks=[needs_numpy, pytest.mark.slow]),
+        pytest.param("operators.py", ("product", "quotient", "addition"), marks=pytest.mark.slow),
     ],
 )
 def test_functions_of_a_mostly_native_program(recorded: Recorder, program: str, native: tuple[str, ...]) -> None:
     recorded(program, sampler="signal", interval=FINE).check_shares(*native, "python", by="function")
 
 
+@pytest.mark.slow
 def test_native_lines_that_call(recorded: Recorder) -> None:
     run = recorded("native_mix.py", sampler="signal", interval=FINE)
     run.check_shares("compress", "digest", "checksum", "python")
 
 
-@pytest.mark.parametrize("share", ["0.2", "0.5", "0.8"])
+@pytest.mark.parametrize("share", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("0.2", "0.8")), "0.5"])
 def test_no_function_bias(recorded: Recorder, share: str) -> None:
     run = recorded("function_bias.py", "2.5", share, sampler="signal", interval=FINE)
     run.check_shares("called", "inlined")
@@ -70,7 +71,7 @@ def test_four_threads_with_different_loads(recorded: Recorder) -> None:
     run.check_shares("first", "second", "third", "fourth")
 
 
-@pytest.mark.parametrize("interval", [FINE, QUANTUM])
+@pytest.mark.parametrize("interval", [FINE, pytest.param(QUANTUM, marks=pytest.mark.slow)])
 def test_totals_do_not_depend_on_the_interval(recorded: Recorder, interval: int) -> None:
     run = loops(recorded, interval)
     least = (run.truth["process_ns"] - run.truth["first_ns"]) / 1e9

@@ -220,6 +220,7 @@ def many_threads(path: Path, count: int) -> None:
         sequence += 1
 
 
+@pytest.mark.broad
 def test_what_a_thread_takes(tmp_path: Path) -> None:
     """Threads stay in bytes: Python objects for each of them took 2 KB, and minutes for millions."""
     count = 30_000

@@ -9,6 +9,8 @@ import pytest
 from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, START, Builder
 from unit.report.suggested import APPLY, SITE, Answer, found, hot, library, rules
 
+pytestmark = pytest.mark.broad
+
 LOOP = """import numpy as np
 
 def smooth(a, b):

@@ -10,6 +10,8 @@ import pytest
 from unit.analyzer.recordings import MS, NATIVE_FRAME, SPEC, START, Builder
 from unit.report.suggested import Answer, found, hot, library, rules
 
+pytestmark = pytest.mark.broad
+
 KEEPING = """import functools, queue
 from collections import deque
 KEPT, LIST, WAITING = {}, [], None

@@ -18,6 +18,9 @@ UNSTEADY, STEADY = (248, 176, 170, 123, 143, 116), (120, 121, 120, 119, 120, 121
 """Microseconds that the recorder itself took for a sample on such a machine, as measured, and on one without steps."""
 
 
+pytestmark = pytest.mark.broad
+
+
 def record(make: Make, number: int, samples: int, cost_us: int | None, at: int) -> Path:
     """A run that began in the minute ``at``."""
     cost = {} if cost_us is None else {"handler_cpu_ns": cost_us * samples * 1000, "samples": samples}

@@ -12,6 +12,8 @@ from tachograph.analyzer import fleet as fleets
 from tachograph.analyzer.fleet import local_listing
 from unit.analyzer.fleet.fleets import one
 
+pytestmark = pytest.mark.broad
+
 HOUR_AGO = 3600
 
 
