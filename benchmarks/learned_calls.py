@@ -20,6 +20,8 @@ import math
 import os
 import platform
 import statistics
+import subprocess
+import sysconfig
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,7 +34,6 @@ import click
 
 from harness import programs
 from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
-from harness.compiled import compiled
 from harness.errors import BenchmarkError
 from harness.interleave import Plan, progress
 from harness.interleave import measure as measure_programs
@@ -247,6 +248,22 @@ def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout:
         "runs": [asdict(each) for each in runs],
         "summary": summary(runs, true),
     }
+
+
+def compiled(source: Path, folder: Path) -> Path:
+    """The folder, with a module in it that is made of a source in C for this interpreter.
+
+    Errors:
+        BenchmarkError: there is no compiler, or it does not take the source.
+    """
+    module = folder / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    include = sysconfig.get_path("include")
+    command = ["cc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(module)]
+    try:
+        subprocess.run(command, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BenchmarkError(f"{source.name} could not be compiled ({error}): the benchmark needs cc") from None
+    return folder
 
 
 @contextmanager

@@ -36,6 +36,10 @@ Holders = Mapping[int, list[tuple[int, int]]]
 """For each address that several modules held the time from which each did, and its native frame there."""
 
 
+_Lives = list[dict[int, list[Chunk]]]
+"""What FREED and TOUCHED records say of sampled blocks: by process, for either kind."""
+
+
 class ProcessMaps:
     """How the rows of each process are translated; made when they are needed, as there may be thousands."""
 
@@ -115,9 +119,10 @@ class FinalRows:
         import pyarrow as pa
 
         kind, schema = TABLE_KINDS[name], self._spec.tables[name].schema
-        lifetimes = self._lifetimes() if kind is BLOCK_ROWS else None
+        lives = [self._chunks_by_process(each) for each in (FREED_ROWS, TOUCHED_ROWS)] if kind is BLOCK_ROWS else None
+        lifetimes = self._lifetimes(lives) if lives is not None else None
         pieces, waiting = [table_of([], schema)], 0
-        for group, following in pairwise(chain(self._groups(kind), [None])):
+        for group, following in pairwise(chain(self._groups(kind, lives), [None])):
             assert group is not None
             for final in self._translated(kind, group, lifetimes, schema):
                 pieces.append(final)
@@ -133,9 +138,8 @@ class FinalRows:
                 yield merged.slice(start, min(MAX_ROWS_AT_ONCE, ready - start))
             pieces, waiting = [merged.slice(ready)], 0
 
-    def _groups(self, kind: RowKind) -> Iterator[_Group]:
+    def _groups(self, kind: RowKind, lives: _Lives | None) -> Iterator[_Group]:
         """All chunks of a kind in the order of their first times, those of short processes as many as fit together."""
-        lives = [self._chunks_by_process(other) for other in (FREED_ROWS, TOUCHED_ROWS)] if kind is BLOCK_ROWS else None
         together, rows = _Group(0, [], []), 0
         for index, chunk in sorted(self._chunks[kind.name], key=lambda item: item[1].first_ns):
             few = self._few_rows(kind, index, chunk, lives)
@@ -153,9 +157,7 @@ class FinalRows:
         if together.chunks:
             yield together
 
-    def _few_rows(
-        self, kind: RowKind, index: int, chunk: Chunk, lives: list[dict[int, list[Chunk]]] | None
-    ) -> FewRows | None:
+    def _few_rows(self, kind: RowKind, index: int, chunk: Chunk, lives: _Lives | None) -> FewRows | None:
         """What is needed to translate a chunk in Python; None where it is not small, or what belongs to it is not."""
         records = chunk.few
         if records is None or index in self._remapped:
@@ -168,16 +170,17 @@ class FinalRows:
                 return None
             blocks = few_blocks(freed, touched)
         ids = self._maps.few(index)
-        return FewRows(len(records) // kind.length, self._maps.number(index), ids, blocks) if ids is not None else None
+        if ids is None:
+            return None
+        return FewRows(records, len(records) // kind.length, self._maps.number(index), ids, blocks)
 
     def _translated(
         self, kind: RowKind, group: _Group, lifetimes: LifetimesByProcess | None, schema: pa.Schema
     ) -> Iterator[pa.Table]:
         """The rows of a group; those of one chunk in the order of the spool."""
         if group.short:
-            records = b"".join([chunk.few or b"" for _, chunk in group.chunks])
             many = ManyProcesses(group.short)
-            raw = raw_table(kind, records)
+            raw = raw_table(kind, b"".join([piece.records for piece in group.short]))
             yield final_table(kind, raw if lifetimes is None else many.join(raw), many, schema)
         else:
             for index, chunk in group.chunks:
@@ -188,10 +191,10 @@ class FinalRows:
             for index, _ in group.chunks:
                 lifetimes.chunk_done(index)
 
-    def _lifetimes(self) -> LifetimesByProcess:
+    def _lifetimes(self, lives: _Lives) -> LifetimesByProcess:
         """What is known of sampled blocks beside their birth."""
         chunks = Counter(process for process, _ in self._chunks[BLOCK_ROWS.name])
-        return LifetimesByProcess(chunks, *(self._chunks_by_process(kind) for kind in (FREED_ROWS, TOUCHED_ROWS)))
+        return LifetimesByProcess(chunks, *lives)
 
     def _chunks_by_process(self, kind: RowKind) -> dict[int, list[Chunk]]:
         """Where the rows of a kind are in the spool."""

@@ -51,8 +51,12 @@ def few_blocks(freed: Iterable[bytes], touched: Iterable[bytes]) -> FewBlocks:
 
 @dataclass(frozen=True)
 class FewRows:
-    """Some rows of a short process: how many, its id in the recording, and what its ids and blocks stand for."""
+    """Some rows of a short process, which are joined records: how many, and what its ids and blocks stand for.
 
+    ``process`` is its id in the recording.
+    """
+
+    records: bytes
     rows: int
     process: int
     ids: FewIds
