@@ -23,15 +23,16 @@ def kill_once(folder: Path, chance: random.Random) -> str:
     with support.start([TICKER, folder, "30"], folder, "--interval", "5") as command:
         support.wait_for((recording / "spool").exists, "the spool")
         time.sleep(chance.uniform(0, 2.5 if whom == "both" else 0.8) * chance.random())
-        if whom == "program" and (folder / "pid").exists():
-            pid = int((folder / "pid").read_text(encoding="utf-8") or "0")
-            support.kill_quietly(pid or command.pid)
-        elif whom == "recorder":
-            os.kill(command.pid, signal.SIGKILL)
-            time.sleep(chance.uniform(0, 0.2))
-            (folder / "stop").touch()
-            await_end(folder)
-        support.kill_quietly(command.pid, group=whom != "program" or not (folder / "pid").exists())
+        pid = program(folder)
+        if whom == "program" and pid:
+            support.kill_quietly(pid)
+        else:
+            if whom == "recorder":
+                os.kill(command.pid, signal.SIGKILL)
+                time.sleep(chance.uniform(0, 0.2))
+                (folder / "stop").touch()
+                await_end(folder)
+            support.kill_quietly(command.pid, group=True)
         command.wait(timeout=60)
     if not (recording / "manifest.json").exists():
         assert not (folder / "pid").exists(), "the program ran before there was a recording"
@@ -39,11 +40,16 @@ def kill_once(folder: Path, chance: random.Random) -> str:
     return check(folder, recording, LATE_S + (UNCOPIED_S if whom == "both" else 0))
 
 
+def program(folder: Path) -> int:
+    """The process of the program; 0 before it has said so."""
+    pid = folder / "pid"
+    return int(pid.read_text(encoding="utf-8") or "0") if pid.exists() else 0
+
+
 def await_end(folder: Path) -> None:
     """Wait for a program whose recorder is gone: it copies its last records while it ends, after all that it says."""
-    pid = folder / "pid"
-    if pid.exists() and (text := pid.read_text(encoding="utf-8")):
-        support.wait_for(lambda: not support.is_running(int(text)), "the end of a program whose recorder is gone")
+    if pid := program(folder):
+        support.wait_for(lambda: not support.is_running(pid), "the end of a program whose recorder is gone")
 
 
 def check(folder: Path, recording: Path, late_s: float) -> str:
