@@ -108,20 +108,25 @@ def shim_objects(sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
     include = _unpack_decoder()
     # Its own headers are not held to our warnings.
     system = [item for folder in include for item in ("-isystem", str(folder))]
-    ours = compile_all(_units(sources), [*SHIM_FLAGS, *DECODER_FLAGS, *system, *flags], SHIM_INCLUDE)
+    tests = [source for source in sources if source.match("*_test.cpp")]
+    shim = [source for source in sources if source not in tests]
+    common = [*SHIM_FLAGS, *DECODER_FLAGS, *system, *flags]
+    ours = compile_all(_units(shim), common, SHIM_INCLUDE)
+    # To optimise the tests themselves takes the compiler as long as all that they test.
+    ours += compile_all(_units(tests), [*common, "-O0"], SHIM_INCLUDE)
     decoder = [DECODER / "src" / name for name in DECODER_SOURCES]
     theirs = compile_all(decoder, ["-std=c11", "-O1", *HIDDEN, *DECODER_FLAGS], [*include, DECODER / "src"])
     return [*ours, *theirs]
 
 
-def _units(sources: Sequence[Path]) -> list[Path]:
+def _units(sources: Sequence[Path], count: int = UNITS) -> list[Path]:
     """Sources that are alone, and files that include the others: a change of one gives its file another name."""
     alone = [source for source in sources if any(source.match(name) for name in ALONE)]
     others = [source for source in sources if source not in alone]
     CACHE.mkdir(parents=True, exist_ok=True)
     units = []
-    for number in range(UNITS):
-        included = others[number * len(others) // UNITS : (number + 1) * len(others) // UNITS]
+    for number in range(count):
+        included = others[number * len(others) // count : (number + 1) * len(others) // count]
         digest = hashlib.sha256(b"".join(source.read_bytes() for source in included)).hexdigest()[:16]
         unit = CACHE / f"unit-{digest}.cpp"
         unit.write_text("".join(f'#include "{source}"\n' for source in included), encoding="utf-8")
@@ -196,7 +201,7 @@ def recorder(variant: Variant, folder: Path) -> Path:
     sources = sorted((NATIVE / "extension").rglob("*.cpp"))
     # What only talks to Python, in templates that take the sanitizers half a minute to compile, does without them.
     bindings = [source for source in sources if "pybind11" in source.read_text(encoding="utf-8")]
-    extension = compile_all(bindings, ["-std=c++20", "-O0", *HIDDEN], include)
+    extension = compile_all(_units(bindings, 2), ["-std=c++20", "-O0", *HIDDEN], include)
     others = [source for source in sources if source not in bindings]
     extension += compile_all(_units(others), ["-std=c++20", *HIDDEN, *variant.flags], include)
     extension += compile_all([NATIVE / "extension" / "compat.c"], ["-std=c17", *HIDDEN, *variant.flags], include)

@@ -1,4 +1,4 @@
-"""Calls dialled.c's functions from a line of their own for each share: LIBRARY SECONDS."""
+"""Calls dialled.c's functions from a line of their own for each share: LIBRARY SECONDS [FUNCTION ...]; none: all."""
 
 import ctypes
 import random
@@ -91,7 +91,11 @@ def freed_small(*_: Any) -> None:
     library.load_slowly(bytes(480), ctypes.c_long(60))
 
 
-for function in (freed, freed_small, stores_40, stores_100, loads_60, loads_100):
+def asked(*functions: Any) -> list[Any]:
+    return [each for each in functions if each.__name__ in sys.argv[3:] or not sys.argv[3:]]
+
+
+for function in asked(freed, freed_small, stores_40, stores_100, loads_60, loads_100):
     of = dialled(int(function.__name__.rpartition("_")[2])) if function.__name__[-1].isdigit() else dialled(100)
     # Half of these is in what changes the cells.
     part = 2 if function in (loads_60, loads_100) else 1
@@ -100,7 +104,7 @@ for function in (freed, freed_small, stores_40, stores_100, loads_60, loads_100)
         for _ in range(30):
             fresh += 1
             function(*of)
-for met in (stored_12, stored_10000, stored_10000000, loaded_12, loaded_10000, loaded_1000000):
+for met in asked(stored_12, stored_10000, stored_10000000, loaded_12, loaded_10000, loaded_1000000):
     apart = Apart(int(met.__name__.rpartition("_")[2]))
     end = time.process_time() + float(sys.argv[2])
     while time.process_time() < end:

@@ -261,8 +261,18 @@ def test_native_threads(made: Callable[[str], Path], tmp_path: Path, pprof: Any)
     assert totals.pool_cpu_s > totals.pool_unattributed_s > totals.pool_waiting_s > 0
 
 
-@pytest.mark.parametrize("name", NATIVE_RECORDINGS)
-@pytest.mark.parametrize("rule", [each for each in Attribution if each is not Attribution.DELAY])
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        *((name, Attribution.AUTO) for name in NATIVE_RECORDINGS),
+        *(
+            (name, each)
+            for name in ("tree", "story")
+            for each in Attribution
+            if each.name in ("NATIVE", "OPCODE", "PC_ONLY")
+        ),
+    ],
+)
 def test_golden_recordings(
     name: str, rule: Attribution, made: Callable[[str], Path], tmp_path: Path, pprof: Any
 ) -> None:
