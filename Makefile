@@ -26,8 +26,10 @@ check: $(VENV)/.with-dev ## lint and the unit tests, but for those that start co
 	@$(MAKE) --no-print-directory --jobs 2 lint check-unit
 
 # Where no bytecode may be written, pytest would rewrite all tests each time.
+PYTEST_WRITES := env -u PYTHONDONTWRITEBYTECODE
+
 check-unit: $(VENV)/.with-dev
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m 'not slow and not quiet and not recording and not broad' -n 2 \
+	$(PYTEST_WRITES) $(BIN)/pytest -m 'not slow and not quiet and not recording and not broad' -n 2 \
 		--dist loadfile tests/unit
 
 # By another name than MAKE, for which `make -n` would run the line.
@@ -36,7 +38,7 @@ TYPES = $(MAKE) --no-print-directory lint-types
 # What compares times has the machine for itself; all else shares it.
 test: lint-style ## lint, then the tests (a quarter of an hour on two cores); installs Debian's chromium if there is no browser
 	@$(BIN)/python tests/browser/chromium.py --bring || true
-	$(BIN)/python tools/run_tests.py $(TYPES)
+	$(PYTEST_WRITES) $(BIN)/python tools/run_tests.py $(TYPES)
 	@$(BIN)/python tests/browser/chromium.py > /dev/null || \
 		echo "the HTML report was not tested: $$($(BIN)/python tests/browser/chromium.py)"
 

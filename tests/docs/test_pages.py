@@ -111,6 +111,7 @@ PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.
 
 # Many runs of a program each; those of the case studies are in test_case_studies.py as well.
 LONG = [
+    ROOT / "docs/how-to/ask-many-recordings.md",
     ROOT / "docs/how-to/compare-two-recordings.md",
     ROOT / "docs/how-to/record-a-test-run.md",
     ROOT / "docs/how-to/keep-a-flight-recorder.md",

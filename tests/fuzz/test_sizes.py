@@ -13,8 +13,8 @@ from tachograph.format.schema import MAX_STACK_DEPTH
 from unit.analyzer.recordings import MS, START, Builder
 
 MEGABYTES = 1 << 20
-TEXTS = ["a", "-a "]
-MORE_TEXTS = ["\n", "/", "A1", " ", "\\", "<", ".", "-", "'", "{", "[", "&", "*", "(a+)+", "x.", "a=", "\u202e"]
+TEXTS = ["-a "]
+MORE_TEXTS = ["a", "\n", "/", "A1", " ", "\\", "<", ".", "-", "'", "{", "[", "&", "*", "(a+)+", "x.", "a=", "\u202e"]
 
 
 def every_command(recording: Path, out: Path) -> list[list[str]]:

@@ -48,7 +48,7 @@ def spans(recording: Path, letter: str) -> int:
     return sum(row["name"].startswith(letter) for row in support.rows(recording, "spans"))
 
 
-@pytest.mark.parametrize("how", ["setuid", "setresuid", "back_and_forth"])
+@pytest.mark.parametrize("how", ["setuid", pytest.param("setresuid", marks=pytest.mark.slow), "back_and_forth"])
 def test_recorded_to_its_end(open_folder: Path, how: str) -> None:
     """All that it wrote is there, or was counted. No thread keeps root's rights, and nothing of ours is open."""
     arguments: list[str | Path] = [PROGRAM, how, str(MANY), open_folder]

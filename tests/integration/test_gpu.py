@@ -121,9 +121,9 @@ def test_other_processes_are_counted_and_not_listed(machine: Machine, tmp_path: 
     ("kind", "losses"),
     [
         (stand_in_gpu.NO_SAMPLES, {}),
-        (stand_in_gpu.OLD, {}),
+        pytest.param(stand_in_gpu.OLD, {}, marks=pytest.mark.slow),
         (stand_in_gpu.JUNK, {}),
-        (stand_in_gpu.NO_PROCESSES, {}),
+        pytest.param(stand_in_gpu.NO_PROCESSES, {}, marks=pytest.mark.slow),
         (stand_in_gpu.NO_BUSY, {"gpu_busy_unseen": 1}),
     ],
 )

@@ -402,7 +402,14 @@ print(done)
 CURRENT, FUTURE, WHEN_TOUCHED = 1, 2, 4
 
 
-@pytest.mark.parametrize("flags", [CURRENT, FUTURE, CURRENT | FUTURE, CURRENT | FUTURE | WHEN_TOUCHED])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        CURRENT | FUTURE,
+        CURRENT | FUTURE | WHEN_TOUCHED,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (CURRENT, FUTURE)),
+    ],
+)
 def test_locked_memory(tmp_path: Path, flags: int) -> None:
     """Of the recorder's tables what is in use is locked: they are for programs much larger than this one."""
     bare = support.bare(["-c", LOCKED, str(flags), "bare.json"], tmp_path)

@@ -91,7 +91,7 @@ class StressRun:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> StressRun:
     folder = tmp_path_factory.mktemp("stress")
-    done = support.record([STRESS, folder / "truth.json", "8"], folder, "--interval", "4")
+    done = support.record([STRESS, folder / "truth.json", "5"], folder, "--interval", "4")
     assert done == support.Outcome(0, "rounds\n", "")
     recording = folder / "run.tacho"
     truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))

@@ -223,7 +223,7 @@ def many_threads(path: Path, count: int) -> None:
 @pytest.mark.broad
 def test_what_a_thread_takes(tmp_path: Path) -> None:
     """Threads stay in bytes: Python objects for each of them took 2 KB, and minutes for millions."""
-    count = 30_000
+    count = 12_000
     many_threads(tmp_path, count)
     result, _, peak = traced_assembly(tmp_path)
     assert result.table("threads").num_rows == count
