@@ -6,6 +6,7 @@
 #include "stacks/own_stack.h"
 #include "unwind/calls.h"
 #include "unwind/images.h"
+#include "unwind/last_path.h"
 #include "unwind/rule_cache.h"
 #include "unwind/rules.h"
 #include "unwind/unwinder.h"
@@ -170,6 +171,68 @@ TEST(unwind_cache_never_mixes_rules) {
                   },
                   reinterpret_cast<void*>(i + 1)) == 0);
     for (const pthread_t thread : threads) CHECK(pthread_join(thread, nullptr) == 0);
+}
+
+// A walk over these addresses, each of which has itself as its rule; how many the last walk knew.
+uint32_t known_of(std::initializer_list<uint64_t> path, uint16_t generation = 1) {
+    LastPath last;
+    uint32_t known = 0;
+    for (const uint64_t address : path) {
+        uint64_t rule = 0;
+        if (last.find({address, false, generation}, &rule)) {
+            CHECK(rule == address);
+            ++known;
+        } else {
+            last.keep({address, false, generation}, address);
+        }
+    }
+    return known;
+}
+
+TEST(unwind_the_last_path_is_known_again) {
+    CHECK(last_path::open());
+    CHECK(known_of({1, 2, 3, 4, 5}) == 0);
+    CHECK(known_of({1, 2, 3, 4, 5}) == 5);
+    CHECK(known_of({7, 8, 9, 3, 4, 5}) == 3);        // other inner frames, and more of them
+    CHECK(known_of({4, 5}) == 2);                    // fewer
+    CHECK(known_of({7, 4, 8, 5}) == 2);              // one in between
+    CHECK(known_of({5, 4, 8, 7}) == 1);              // another order is another path
+    CHECK(known_of({5, 4, 8, 7}, 2) == 0);           // images of another generation
+    CHECK(known_of({}) == 0 && known_of({5}) == 0);  // nothing was passed
+    CHECK(known_of({9, 9, 9}) == 0 && known_of({9, 9, 9}) == 3);  // recursion
+}
+
+TEST(unwind_longer_paths_are_known_in_part) {
+    CHECK(last_path::open());
+    for (int round = 0; round < 2; ++round) {
+        LastPath last;
+        uint32_t known = 0;
+        for (uint64_t address = 1; address <= 500; ++address) {
+            uint64_t rule = 0;
+            if (last.find({address, false, 1}, &rule))
+                ++known;
+            else
+                last.keep({address, false, 1}, address);
+        }
+        CHECK(round == 0 ? known == 0 : known > 20 && known < 100);
+    }
+}
+
+TEST(unwind_a_walk_in_the_midst_of_another_knows_nothing) {
+    CHECK(last_path::open());
+    CHECK(known_of({1, 2, 3}) == 0);
+    {
+        LastPath outer;
+        uint64_t rule = 0;
+        CHECK(outer.find({1, false, 1}, &rule));
+        CHECK(known_of({1, 2, 3}) == 0 && known_of({1, 2, 3}) == 0);
+        CHECK(outer.find({2, false, 1}, &rule) && rule == 2);
+    }
+    CHECK(known_of({1, 2}) == 2);
+    // A child's only thread is not in the midst of a walk, whatever others were in.
+    LastPath never_ended;
+    last_path::forget();
+    CHECK(known_of({1, 2}) == 2);
 }
 
 TEST(unwind_nothing_is_believed_while_a_library_is_closed) {

@@ -25,10 +25,6 @@ struct State {
 };
 constinit State g;
 
-uint64_t word(const Key& key) {
-    return key.address ^ (uint64_t{key.generation} << 48) ^ (uint64_t{key.exact} << 47);
-}
-
 Place& place(const Key& key) {
     return g.places[(key.address * 0x9E3779B97F4A7C15ull) >> (64 - kPlaceBits)];
 }
@@ -40,13 +36,13 @@ bool open() { return g.places || own_memory::map(&g.places, sizeof(Place) * kPla
 bool find(const Key& key, uint64_t* rule) {
     const Place& at = place(key);
     *rule = at.rule.load(std::memory_order_relaxed);
-    return (at.check.load(std::memory_order_relaxed) ^ mix(*rule + 1)) == word(key);
+    return (at.check.load(std::memory_order_relaxed) ^ mix(*rule + 1)) == key.word();
 }
 
 void keep(const Key& key, uint64_t rule) {
     Place& at = place(key);
     at.rule.store(rule, std::memory_order_relaxed);
-    at.check.store(word(key) ^ mix(rule + 1), std::memory_order_relaxed);
+    at.check.store(key.word() ^ mix(rule + 1), std::memory_order_relaxed);
 }
 
 }  // namespace tachograph::unwind::rule_cache

@@ -13,6 +13,11 @@ struct Key {
     uint64_t address;
     bool exact;
     uint16_t generation;
+
+    // Addresses have 47 bits.
+    uint64_t word() const {
+        return address ^ (uint64_t{generation} << 48) ^ (uint64_t{exact} << 47);
+    }
 };
 
 // False if it is not there (any more).

@@ -4,6 +4,7 @@
 #include "base/stack_switch.h"
 #include "unwind/calls.h"
 #include "unwind/images.h"
+#include "unwind/last_path.h"
 #include "unwind/rows.h"
 #include "unwind/rule_cache.h"
 
@@ -26,11 +27,30 @@ constexpr uint8_t kOrder[kRegisters] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_
 
 enum class Moved : uint8_t { yes, root, gap, outside, torn };
 
+// The stack above a walk, asked for before it is read: one frame leads to the next, so out of cold
+// caches each would wait for its line alone.
+class Ahead {
+  public:
+    void reach(uint64_t from) {
+        if (next_ < from) next_ = from;
+        for (; next_ < from + kBytes; next_ += kLine)
+            __builtin_prefetch(reinterpret_cast<const void*>(next_));
+    }
+
+  private:
+    static constexpr uint64_t kBytes = 1024;
+    static constexpr uint64_t kLine = 64;
+
+    uint64_t next_ = 0;
+};
+
 // One frame: its registers, and the rule out of it.
 class Place {
   public:
-    Place(const images::Reading& images, const Registers& registers)
+    // `last`: where the rules of this walk are looked up and kept beside the cache, if anywhere.
+    Place(const images::Reading& images, const Registers& registers, LastPath* last)
         : images_(&images),
+          last_(last),
           registers_(registers),
           row_(look_up(registers.values[kReturnAddress], true)) {}
 
@@ -40,6 +60,13 @@ class Place {
     // Of the frame that was left last; 0 where the caller is on another stack.
     uint64_t cfa() const { return cfa_; }
     bool outside() const { return row_.image == nullptr && !row_.cached; }
+
+    // The same place, for a walk that may lead astray.
+    Place on_trial() const {
+        Place place = *this;
+        place.last_ = nullptr;
+        return place;
+    }
 
     // Whether this frame's code exchanges stacks.
     bool switches() const { return row_.rule.switches; }
@@ -106,7 +133,11 @@ class Place {
     Row look_up(uint64_t pc, bool exact) const {
         const rule_cache::Key key{exact ? pc : pc - 1, exact, images_->generation()};
         uint64_t packed = 0;
-        if (rule_cache::find(key, &packed)) return {unpack(packed), nullptr, true};
+        if (last_ && last_->find(key, &packed)) return {unpack(packed), nullptr, true};
+        if (rule_cache::find(key, &packed)) {
+            if (last_) last_->keep(key, packed);
+            return {unpack(packed), nullptr, true};
+        }
         Row row{{}, images_->find(key.address), false};
         rows::Gap gap;
         if (row.image) row.rule = rows::find(*row.image, key.address, pc, &gap);
@@ -114,6 +145,7 @@ class Place {
         row.rule.switches = row.image && row.image->switches;
         packed = pack(row.rule);
         if (row.image) rule_cache::keep(key, packed);
+        if (row.image && last_) last_->keep(key, packed);
         row.rule = unpack(packed);
         return row;
     }
@@ -186,6 +218,7 @@ class Place {
     }
 
     const images::Reading* images_;
+    LastPath* last_;
     Registers registers_;
     Row row_;
     uint64_t cfa_ = 0;
@@ -259,7 +292,7 @@ class Scan {
 
     bool convinces(uint64_t cfa) {
         if (++trials_ > kMostTrials) return false;
-        Place caller = place_;
+        Place caller = place_.on_trial();
         if (caller.guess(cfa) != Moved::yes) return false;
         const Trial trial = follow(caller);
         if (trial.end == Moved::root || trial.end == Moved::yes) {
@@ -285,17 +318,23 @@ Registers registers_of(const long long* machine_registers) {
     return registers;
 }
 
-bool open() { return images::open() && rule_cache::open(); }
+bool open() { return images::open() && rule_cache::open() && last_path::open(); }
 
-void forget() { images::forget(); }
+void forget() {
+    images::forget();
+    last_path::forget();
+}
 
 Path walk(const Registers& start, Frame* frames, uint32_t room, uint32_t* count,
           bool* unknown_code) {
     frames[0] = {start.values[kReturnAddress], start.values[kRsp], 0};
     *count = 1;
+    Ahead ahead;
+    ahead.reach(start.values[kRsp]);
     const images::Reading images;
     if (!images) return Path::truncated;
-    Place place(images, start);
+    LastPath last;
+    Place place(images, start, &last);
     int guesses = 0;
     bool switched = place.switches();
     for (;;) {
@@ -318,6 +357,7 @@ Path walk(const Registers& start, Frame* frames, uint32_t room, uint32_t* count,
             case Moved::yes:
                 break;
         }
+        ahead.reach(place.sp());
         frames[*count - 1].cfa = place.cfa();
         if (switched && !place.switches()) return Path::truncated;
         switched = place.switches();

@@ -55,6 +55,7 @@ pthread_t g_sender;
 uint32_t g_pause_us = 0;
 bool g_both = true;
 constexpr greg_t kTrapFlag = 0x100;
+constexpr size_t kEvicting = 512u << 20;  // bytes: more than the largest caches hold
 volatile bool g_stepping = false;
 
 // Return addresses, by where they were pushed.
@@ -284,7 +285,7 @@ JUDGE const Sample* judge_samples() { return g_samples; }
 // Nanoseconds of each of `rounds` walks from here, and the frames of the last; with `evict`, out of
 // cold caches.
 JUDGE void judge_time(uint32_t rounds, int evict, double* times, uint32_t* count) {
-    static uint8_t memory[48 << 20];
+    static uint8_t memory[kEvicting];
     const unwind::Registers start = unwind::registers_here();
     unwind::Frame frames[kMostFrames];
     bool unknown = false;
