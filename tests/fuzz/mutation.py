@@ -243,7 +243,7 @@ class Mutator:
     def _sources(self, folder: Path) -> None:
         """Another process of an unfinished recording, with code from the canary, and a note that it was made here."""
         spool, manifest = folder / "spool", folder / "manifest.json"
-        if spool.is_symlink() or manifest.is_symlink() or not manifest.is_file():
+        if spool.is_symlink() or manifest not in self._files(folder, ".json"):
             return
         spool.mkdir(exist_ok=True)
         segment = SegmentBuilder(0)

@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -148,8 +149,13 @@ def interpreter_files() -> list[Path]:
 
 
 def interpreter_has_names() -> bool:
-    """Whether this interpreter's file names the functions that it does not export."""
-    return b"\0.symtab\0" in interpreter_files()[-1].read_bytes()
+    """Whether this interpreter's file names the functions that it does not export: ELF's section of type 2.
+
+    The name of that section is not enough: CPython 3.15 writes such files, and has it among its texts.
+    """
+    data = interpreter_files()[-1].read_bytes()
+    (first,), (size, count) = struct.unpack_from("<Q", data, 0x28), struct.unpack_from("<HH", data, 0x3A)
+    return any(struct.unpack_from("<I", data, first + size * number + 4) == (2,) for number in range(count))
 
 
 def stripped_interpreter(folder: Path) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 import subprocess
 import sys
 from itertools import pairwise
@@ -100,15 +101,22 @@ def test_numbers_of_calls_that_are_estimated_are_near_the_truth(known: tuple[Pat
 
 @pytest.mark.quiet
 def test_what_watching_takes_is_no_time_of_the_calls(tmp_path: Path) -> None:
-    """It is a multiple of what small functions take: without that being known theirs add up to more than there is."""
+    """It is a multiple of what small functions take: without that being known theirs are more than there is.
+
+    What an event takes is measured once in a recording, and an interruption may fall on that: of five recordings the
+    middle one counts. Where nothing is left of a function, that is nothing.
+    """
     program = support.PROGRAMS / "small_calls.py"
-    recording, told = record(
-        program, tmp_path, options=("--calls", "--calls-budget", "10", "--calls-choice", "rejects")
-    )
-    rows = functions(recording, program)
-    own_s = sum(rows[name]["calls"] * rows[name]["own_call_mean_s"] for name in ("leaf", "calling"))
+    found = []
+    for number in range(5):
+        (tmp_path / str(number)).mkdir()
+        options = ("--calls", "--calls-budget", "10", "--calls-choice", "rejects")
+        recording, told = record(program, tmp_path / str(number), options=options)
+        rows = functions(recording, program)
+        times_s = [0 if math.isnan(s) else s for s in (rows[name]["own_call_mean_s"] for name in ("calling", "leaf"))]
+        found.append((times_s[0] + 4 * times_s[1]) * told["calls"] / told["cpu_s"])
     # The loop that calls has a part of it. Without this they were 1.8 to 7.8 times as much.
-    assert 0.4 * told["cpu_s"] < own_s < 1.6 * told["cpu_s"]
+    assert 0.4 < statistics.median(found) < 1.6, found
 
 
 def test_histograms_tell_two_kinds_of_calls_apart(known: tuple[Path, dict[str, int]]) -> None:

@@ -16,6 +16,9 @@ from integration import support
 # What the ranks measure and what is recorded of it are compared.
 pytestmark = [pytest.mark.native, pytest.mark.recording, pytest.mark.quiet]
 
+for needed in ("dask", "duckdb", "fsspec"):
+    pytest.importorskip(needed)
+
 PROGRAM = support.PROGRAMS / "ranks.py"
 RANKS, STEPS, LATE = 8, 20, 5
 

@@ -59,4 +59,5 @@ def test_time_is_on_the_lines_that_do_something(folder: Path) -> None:
     with Recording.open(folder / "run.tacho") as recording:
         lines = build_profile(recording, Question(scope=ALL)).lines
     small = lines[(lines["file"] == "<template>") & (lines["cpu_s"] > 0)]
-    assert set(small["line"].dropna()) == {3}
+    # What stands before all that Jinja tells of, the beginning of the function, is on the first line for Jinja too.
+    assert 3 in set(small["line"].dropna()) <= {1, 3}

@@ -38,7 +38,8 @@ def mean_times(
 
     number = whole(weight * ended)
     with np.errstate(divide="ignore", invalid="ignore"):
-        known = (number > 0) & (begun - number <= UNENDED * begun)
+        # No call takes no time at all: what watching was taken to cost is all that there was.
+        known = (number > 0) & (begun - number <= UNENDED * begun) & (whole(total_ns) > 0)
         mean = np.where(known, whole(weight * total_ns) / number, np.nan)
         variance = np.maximum(whole(weight * squared) / number - mean**2, 0.0)
         drawn = number**2 / whole(weight**2 * ended)

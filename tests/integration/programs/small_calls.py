@@ -1,4 +1,7 @@
-"""Calls that take less than watching them does: for a second of CPU time, which is what all their own times are."""
+"""Calls that take less than watching them does: for a second of CPU time, which is what all their own times are.
+
+Says how long that was, and how often ``calling`` was called; ``leaf`` was four times as often.
+"""
 
 import json
 from time import process_time
@@ -12,8 +15,9 @@ def calling(number: int) -> int:
     return leaf(number) + leaf(number) + leaf(number) + leaf(number)
 
 
-begun = process_time()
+begun, calls = process_time(), 0
 while process_time() - begun < 1:
     for each in range(2000):
         calling(each)
-print(json.dumps({"cpu_s": process_time() - begun}))
+    calls += 2000
+print(json.dumps({"cpu_s": process_time() - begun, "calls": calls}))

@@ -174,6 +174,17 @@ def test_what_is_unknown_is_null(builder: Builder) -> None:
     assert rows["cut"]["own_call_mean_s"] is None
 
 
+def test_no_call_takes_no_time(builder: Builder) -> None:
+    """Nothing was left of these calls without what watching them took: how long they are is unknown, and not 0."""
+    short, caller = a_function(builder, "short"), a_function(builder, "caller")
+    period(builder, short, 10, 10, calls=1000, ended=1000, longest_ns=20)
+    held = {"own_begun": 10, "own_ended": 10, "own_longest_ns": 30}
+    period(builder, caller, 10, 10, calls=10, ended=10, total_ns=9000, longest_ns=1000, **held)
+    rows = functions(builder)
+    assert {rows["short"][f"call_mean_s{end}"] for end in ("", "_low", "_high")} == {None}
+    assert (rows["caller"]["call_mean_s"], rows["caller"]["own_call_mean_s"]) == (pytest.approx(900e-9), None)
+
+
 def test_without_calls_all_columns_are_null(builder: Builder) -> None:
     builder.cpu(a_function(builder, "sampled"))
     row = functions(builder)["sampled"]
