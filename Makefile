@@ -42,7 +42,7 @@ test: lint-style ## lint, then the tests (a quarter of an hour on two cores); in
 	@$(BIN)/python tests/browser/chromium.py > /dev/null || \
 		echo "the HTML report was not tested: $$($(BIN)/python tests/browser/chromium.py)"
 
-test-slow: $(VENV)/.with-dev ## the tests that take longer than 30 seconds each
+test-slow: $(VENV)/.with-dev ## the tests that take long, and further cases of others
 	$(BIN)/pytest -m slow
 
 soak: $(VENV)/.with-dev ## all that takes hours, each part with its verdict; ARGS="--only containers kills --kills 50" is short

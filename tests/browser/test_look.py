@@ -111,7 +111,7 @@ def test_a_search_without_a_match_says_so(pages: Pages, visit: Callable[..., Any
     assert "nothing here matches “no such thing”" in page.locator("#flame .crumb").inner_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_names_of_threads_can_be_read_on_a_telephone(full: Path, visit: Callable[..., Any], scheme: str) -> None:
     page = visit(full, viewport={"width": 420, "height": 900}, color_scheme=scheme)
     name = page.locator("#threads td.named", has_text="a-worker-of-the-pool-12")

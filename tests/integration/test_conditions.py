@@ -150,12 +150,12 @@ def test_a_program_that_gives_up_its_rights(tmp_path: Path) -> None:
     ("what", "how"),
     [
         ("no_new_privs", "function"),
-        ("no_new_privs", "syscall"),
-        ("capabilities", "function"),
         ("capabilities", "syscall"),
         ("securebits", "function"),
-        ("bounding", "function"),
         ("landlock", "syscall"),
+        pytest.param("no_new_privs", "syscall", marks=pytest.mark.slow),
+        pytest.param("capabilities", "function", marks=pytest.mark.slow),
+        pytest.param("bounding", "function", marks=pytest.mark.slow),
     ],
 )
 def test_rights_that_one_thread_gives_up(tmp_path: Path, what: str, how: str) -> None:

@@ -59,7 +59,7 @@ print(library.use_small_stack(ctypes.c_long(int(sys.argv[2])), int(sys.argv[3]))
 
 
 @pytest.mark.parametrize("memory", [pytest.param("none", marks=pytest.mark.slow), "auto"])
-@pytest.mark.parametrize(("size", "handler"), [(8192, 1), (2048, 0), (65536, 1)])
+@pytest.mark.parametrize(("size", "handler"), [(8192, 1), (2048, 0), pytest.param(65536, 1, marks=pytest.mark.slow)])
 def test_a_small_alternate_stack(tmp_path: Path, signals: Path, size: int, handler: int, memory: str) -> None:
     """A frame of the kernel's is 3.5 KB: there is no second one for our signal, and none where none fits."""
     target: list[str | Path] = ["-c", SMALL_STACK, signals, str(size), str(handler)]

@@ -17,6 +17,9 @@ from native import building
 from support import spools as segments
 from tachograph.format.spool import layout
 
+# To build it takes as long as ten other tests; integration/test_stress.py has the same program, without sanitizers.
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 STRESS = HERE.parent / "integration" / "programs" / "stress.py"
 STORM = HERE.parent / "oracle" / "programs" / "task_storm.py"

@@ -71,7 +71,7 @@ def test_cpu_total_is_the_process_time(recorded: Recorder) -> None:
     check_total(recorded("python_loops.py"))
 
 
-@pytest.mark.parametrize("interval", [5, 10, 20])
+@pytest.mark.parametrize("interval", [5, 20, pytest.param(10, marks=pytest.mark.slow)])
 def test_totals_do_not_depend_on_the_interval(recorded: Recorder, interval: int) -> None:
     run = recorded("python_loops.py") if interval == 5 else recorded("python_loops.py", "4", interval=interval)
     check_total(run)
@@ -141,7 +141,7 @@ def test_bodies_of_while_loops_are_charged_to_their_lines(recorded: Recorder) ->
     check_native(run.line("digest-large", "digest-small"))
 
 
-@pytest.mark.parametrize("share", ["0.2", "0.5", "0.8"])
+@pytest.mark.parametrize("share", ["0.2", "0.8", pytest.param("0.5", marks=pytest.mark.slow)])
 def test_no_function_bias(recorded: Recorder, share: str) -> None:
     """The paper's experiment (2023 §6.2, figure 5): the points lie on the diagonal."""
     recorded("function_bias.py", "2.5", share).check_shares("called", "inlined")

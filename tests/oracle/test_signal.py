@@ -66,6 +66,7 @@ def test_no_function_bias(recorded: Recorder, share: str) -> None:
     run.check_shares("called", "inlined")
 
 
+@pytest.mark.slow
 def test_four_threads_with_different_loads(recorded: Recorder) -> None:
     run = recorded("four_threads.py", sampler="signal", interval=FINE)
     run.check_shares("first", "second", "third", "fourth")

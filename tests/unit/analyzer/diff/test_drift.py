@@ -80,7 +80,7 @@ def test_verdicts_at_the_level_that_was_asked_for() -> None:
     rng = np.random.default_rng(1)
 
     def side() -> Amounts:
-        off, own = rng.lognormal(0, 0.1, 20_000), rng.lognormal(0, 0.01, (3, 20_000))
+        off, own = rng.lognormal(0, 0.1, 8_000), rng.lognormal(0, 0.01, (3, 8_000))
         return Amounts(100 * off * own, np.zeros((3, 1)))
 
     base, new = side(), side()
