@@ -65,8 +65,8 @@ def recover_recording(directory: Path) -> str:
         raise Refused(f"{directory} is still being recorded (process {which}): wait for its end")
     if not spool.is_dir():
         raise Refused(f"{directory} is unfinished and has no spool, so there is nothing to recover it from")
-    stop_descendants(spool)
     try:
+        stop_descendants(spool)
         go_on(directory.absolute())
         manifest.window = present_window(SpoolDirectory(spool), manifest.window)
     except (OSError, FormatError) as error:

@@ -109,6 +109,17 @@ def forged(spool: Path, **changes: object) -> None:
     (spool / "recorder.json").write_text(json.dumps({**note, **changes}))
 
 
+def test_a_process_of_a_newer_version(open_folder: Path) -> None:
+    """Or one whose control file is damaged: its processes are asked to stop before anything else is read."""
+    spool = unfinished(open_folder / "a.tacho", open_folder / "a.py")
+    (control,) = spool.glob("*.ctl")
+    data = bytearray(control.read_bytes())
+    data[8:10] = b"\x09\x00"
+    control.write_bytes(data)
+    with pytest.raises(Refused, match="use a newer tachograph; nothing is lost"):
+        recover_recording(open_folder / "a.tacho")
+
+
 def test_sources_of_a_recording_that_was_made_here(open_folder: Path) -> None:
     (open_folder / "a.py").write_text("text")
     unfinished(open_folder / "a.tacho", open_folder / "a.py")
