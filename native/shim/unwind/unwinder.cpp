@@ -144,8 +144,10 @@ class Place {
         row.rule.after_call = !exact && calls::end_at(pc);
         row.rule.switches = row.image && row.image->switches;
         packed = pack(row.rule);
-        if (row.image) rule_cache::keep(key, packed);
-        if (row.image && last_) last_->keep(key, packed);
+        if (row.image) {
+            rule_cache::keep(key, packed);
+            if (last_) last_->keep(key, packed);
+        }
         row.rule = unpack(packed);
         return row;
     }

@@ -269,7 +269,7 @@ def test_native_threads(made: Callable[[str], Path], tmp_path: Path, pprof: Any)
             (name, each)
             for name in ("tree", "story")
             for each in Attribution
-            if each.name in ("NATIVE", "OPCODE", "PC_ONLY")
+            if each not in (Attribution.AUTO, Attribution.DELAY)
         ),
     ],
 )
