@@ -6,13 +6,14 @@
     python benchmarks/learned_calls.py --peers yappi,pyinstrument
     python benchmarks/learned_calls.py --page                            # the page alone, from the last results
 
-A flame graph's HTML is read into a tree, bare and under each profiler, one after another in every round. The
-distribution of own time over its functions is compared with a clock that is marked by hand (programs/flame_html.py),
-and with cProfile less what it costs itself: Kullback and Leibler's divergence of a profiler's distribution from the
-true one. Both figures are drawn beside the results.
+A flame graph's HTML is read into a tree, under each profiler, one after another in every round. The distribution of
+own time over its functions is compared with a clock that is marked by hand (programs/flame_html.py), and with cProfile
+less what it costs itself: Kullback and Leibler's divergence of a profiler's distribution from the true one. What each
+costs is measured with all of them side by side, in turns of a quarter of a second. Both figures are drawn beside the
+results.
 
-Then programs are run bare, sampled and with `--calls`, interleaved as in overhead.py: the ten of table 1, and nine that
-do next to nothing but call small functions. All of it becomes a section of docs/benchmarks.md.
+Then programs take turns bare, sampled and with `--calls`: the ten of table 1, and nine that do next to nothing but call
+small functions. All of it becomes a section of docs/benchmarks.md.
 """
 
 import json
@@ -32,24 +33,22 @@ from typing import Any
 
 import click
 
-from harness import programs
 from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
 from harness.errors import BenchmarkError
-from harness.interleave import Plan, progress
-from harness.interleave import measure as measure_programs
-from harness.measure import PROGRAMS, RECORDING, Bench, start
+from harness.in_turn import Turns, middle
+from harness.interleave import progress
+from harness.measure import PROGRAMS, RECORDING, start
 from harness.ours import analysis, functions
 from harness.peers import Shares, load, shares
 from harness.peers import installed as installed_peers
-from harness.store import ENDED, Row, Store
-from harness.summary import ratio
+from harness.store import ENDED
 from harness.survey import ENVIRONMENTS, ROOT, complaints
 from harness.tracing_cost import Traced, TracingCost, tracing_cost
+from learned_calls_cost import CALLS, LOOP, OTHERS, Plan, measure_cost, over_programs, paper_ratios, usual_arms
 from learned_calls_figures import draw
 from page.one_section import put_section
 from peers import cprofile
-from programs.small_calls import PROGRAMS as SMALL
-from programs.suite import PROGRAMS as TABLE_1
+from programs.flame_html import PLAIN
 
 PROGRAM, EMPTY_CALLS = str(PROGRAMS / "flame_html.py"), str(PROGRAMS / "empty_calls.py")
 MANY = 500_000
@@ -61,10 +60,8 @@ FUNCTIONS = (
 )
 LEAST = 1e-4
 """The share that a function has at least in a profiler's distribution: none is infinitely far from the truth."""
-CALLS = f"{RECORD} --cpu-only --calls"
-OVER_PROGRAMS = {"sampling": f"{RECORD} --cpu-only", "--calls": CALLS}
-MEDIAN, WORST, DIVERGENCE = 1.02, 1.05, 0.02
-"""What sampling and calls together may take of the programs, and how far from the truth they may be on the page."""
+DIVERGENCE = 0.02
+"""How far from the truth watched calls may be on the page."""
 
 
 def counted(recording: Path, _: Path) -> Shares:
@@ -97,7 +94,7 @@ def ours() -> list[Way]:
         Way(Arm(BARE, "{python}")),
         Way(Arm(BARE_AGAIN, "{python}")),
         Way(Arm("sampling", f"{RECORD} --cpu-only"), reader=functions),
-        Way(Arm("loop(), racing", f"{RECORD} --cpu-only"), "loop", counted),
+        Way(Arm(LOOP, f"{RECORD} --cpu-only"), "loop", counted),
         Way(Arm("--calls, racing", CALLS), reader=counted),
         Way(Arm("--calls, rejects", f"{CALLS} --calls-choice rejects --calls-top 4"), reader=counted),
         Way(CPROFILE, reader=traced),
@@ -115,25 +112,29 @@ def of_peers(text: str) -> list[Way]:
 
 @dataclass(frozen=True)
 class Run:
-    """One run; seconds are of the program's loop, and None where it did not come to its end."""
+    """One run, and the shares that the profiler tells."""
 
     round: int
     name: str
     outcome: str
-    elapsed_s: float | None
-    cpu_s: float | None
     said: Shares | None
     corrected: Shares | None = None
 
 
 @click.command()
 @click.option("--megabytes", type=click.FloatRange(min=0.1), default=200.0, show_default=True, help="Size of the page.")
-@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Runs of each arm.")
-@click.option("--seconds", type=float, default=1.0, show_default=True, help="Least bare time of a program.")
-@click.option("--quick", is_flag=True, help="One short round, to see that everything works; no page.")
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Runs of each profiler.")
+@click.option("--sets", type=click.IntRange(1), default=6, show_default=True, help="Sets of processes that take turns.")
+@click.option("--turns", type=click.IntRange(1), default=4, show_default=True, help="Of each set.")
+@click.option("--seconds", type=float, default=0.25, show_default=True, help="CPU time of a turn.")
+@click.option("--quick", is_flag=True, help="A few short ones, to see that everything works; no page.")
 @click.option(
-    "--only", "half", type=click.Choice(["paper", "programs"]), help="One half; the other is that of the last run."
+    "--only",
+    "half",
+    type=click.Choice(["told", "cost"]),
+    help="What profilers tell, or what they cost; the other is that of the last run.",
 )
+@click.option("--fresh", is_flag=True, help="Forget earlier turns.")
 @click.option("--page", "page_alone", is_flag=True, help="Measure nothing; write the page from the results.")
 @click.option("--no-page", is_flag=True, help="Leave the page as it is.")
 @click.option(
@@ -146,9 +147,12 @@ class Run:
 def main(
     megabytes: float,
     rounds: int,
+    sets: int,
+    turns: int,
     seconds: float,
     quick: bool,
     half: str | None,
+    fresh: bool,
     page_alone: bool,
     no_page: bool,
     peers: str,
@@ -163,20 +167,22 @@ def main(
             print(put_section(target, ROOT / "docs"))
         return
     if quick:
-        megabytes, rounds, seconds = 1.0, 1, 0.2
+        megabytes, rounds, sets, turns, seconds = 1.0, 1, 1, 2, 0.02
     with complaints("learned_calls"):
         for name in peers.split(",") if peers not in ("", "all") else []:
             load(name)
-        found = of_last_run(target) if half == "programs" else measure_paper(peers, megabytes, rounds, timeout)
-        store = Store(target)
-        chosen = ["fannkuch", "recursion"] if quick else [*TABLE_1, *SMALL]
-        if half != "paper":
-            store.clear()
-            compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}")]
-            compared += [Arm(*each) for each in OVER_PROGRAMS.items()]
-            plan = Plan(chosen, compared, rounds, seconds)
-            measure_programs(plan, Bench("called", programs.installed(), timeout), store)
-        told = "\n\n".join([busy(found), table(found), over_programs(store.rows(), chosen)])
+        ways = [*ours(), *of_peers(peers)]
+        found = of_last_run(target) if half == "cost" else measure_told(ways, megabytes, rounds, timeout)
+        others = ["fannkuch", "recursion"] if quick else OTHERS
+        taken = Turns(target / "turns.jsonl")
+        if half != "told":
+            if fresh or quick:
+                taken.clear()
+            plan = Plan(sets, turns, seconds, timeout)
+            measure_cost(taken, [PLAIN], [way.arm for way in ways], plan)
+            measure_cost(taken, others, usual_arms(), plan)
+        found["cost"] = paper_ratios(taken.all())
+        told = "\n\n".join([busy(found), table(found), over_programs(taken.all(), others)])
         print(told)
         (target / "learned_calls.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         (target / "table.txt").write_text(told + "\n", encoding="utf-8")
@@ -186,17 +192,18 @@ def main(
 
 
 def of_last_run(target: Path) -> dict[str, Any]:
-    """What was found of the paper's program."""
+    """What the profilers told of the paper's program."""
     kept = target / "learned_calls.json"
     if not kept.exists():
         raise BenchmarkError(f"there is no {kept}: leave --only out")
     return json.loads(kept.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
-def measure_paper(peers: str, megabytes: float, rounds: int, timeout: float) -> dict[str, Any]:
-    """The paper's program, under tachograph and other profilers."""
+def measure_told(ways: list[Way], megabytes: float, rounds: int, timeout: float) -> dict[str, Any]:
+    """What tachograph and other profilers tell of the paper's program."""
+    told = [way for way in ways if way.reader is not None]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        return measure([*ours(), *of_peers(peers)], Path(folder) / "page.html", megabytes, rounds, timeout)
+        return measure(told, Path(folder) / "page.html", megabytes, rounds, timeout)
 
 
 def busy(found: dict[str, Any]) -> str:
@@ -206,24 +213,6 @@ def busy(found: dict[str, Any]) -> str:
         f"CPython {platform.python_version()}, {found['megabytes']:g} MB, {os.cpu_count()} processors; processes that "
         f"were ready: {before[0]:.0f} (after the page), {after[0]:.0f} (at the end)"
     )
-
-
-def over_programs(rows: list[Row], names: list[str]) -> str:
-    """CPU time over that of the bare program: of the fastest runs, since what else runs never makes one faster."""
-    lines = [f"{'CPU time, bare = 1':<28}" + "".join(f"{arm:>14}" for arm in (BARE_AGAIN, *OVER_PROGRAMS))]
-    ratios: dict[str, list[float]] = {}
-    for name in names:
-        cells = ""
-        for arm in (BARE_AGAIN, *OVER_PROGRAMS):
-            found = ratio(rows, name, arm, BARE, lambda row: row.in_program_cpu_s)
-            cells += f"{found.of_fastest:>14.3f}" if found else f"{'-':>14}"
-            if found:
-                ratios.setdefault(arm, []).append(found.of_fastest)
-        lines.append(f"{name:<28}" + cells)
-    for title, of in (("median", statistics.median), ("worst", max)):
-        lines.append(f"{title:<28}" + "".join(f"{of(each):>14.3f}" for each in ratios.values()))
-    lines.append(f"--calls may take {MEDIAN} in the median and {WORST} at worst; divergence may be {DIVERGENCE}.")
-    return "\n".join(lines)
 
 
 def measure(ways: list[Way], page: Path, megabytes: float, rounds: int, timeout: float) -> dict[str, Any]:
@@ -308,7 +297,7 @@ def run(number: int, way: Way, page: Path, timeout: float) -> Run:
                 # Both are measured now: the machine is not as fast at one time as at another.
                 bare_s = run_bare([PROGRAM, "read", str(page)], timeout)["elapsed_s"]
                 less_cost = only(Traced(recording).less(cost_of_cprofile(timeout), bare_s))
-        return Run(number, way.arm.name, outcome, told.get("elapsed_s"), told.get("cpu_s"), said, less_cost)
+        return Run(number, way.arm.name, outcome, said, less_cost)
 
 
 def only(own: Shares) -> Shares:
@@ -328,16 +317,12 @@ def divergence(true: Shares, said: Shares) -> float:
 
 
 def summary(runs: list[Run], true: Shares) -> dict[str, dict[str, float | None]]:
-    """By way: medians of the ratios of time within a round, and of the divergences."""
-    bare = {each.round: each for each in runs if each.name == BARE}
+    """Medians of the divergences, by way."""
     found: dict[str, dict[str, float | None]] = {}
     references = [each.corrected for each in runs if each.corrected]
     for name in dict.fromkeys(each.name for each in runs):
-        mine = [each for each in runs if each.name == name]
-        said = [each.said for each in mine if each.said]
+        said = [each.said for each in runs if each.name == name and each.said]
         found[name] = {
-            "elapsed": _median([each.elapsed_s / (bare[each.round].elapsed_s or 1) for each in mine if each.elapsed_s]),
-            "cpu": _median([each.cpu_s / (bare[each.round].cpu_s or 1) for each in mine if each.cpu_s]),
             "divergence": _median([divergence(true, each) for each in said]),
             "divergence_from_cprofile": _median([divergence(known, each) for each in said for known in references]),
         }
@@ -351,11 +336,16 @@ def _median(values: list[float]) -> float | None:
 
 
 def table(found: dict[str, Any]) -> str:
-    """The two figures as tables: times and divergences, then the distributions."""
-    lines = [f"{'':<22}{'time':>8}{'CPU':>8}{'KL, truth':>12}{'KL, cProfile':>14}"]
-    for name, each in found["summary"].items():
-        cells = [("elapsed", 8, 3), ("cpu", 8, 3), ("divergence", 12, 4), ("divergence_from_cprofile", 14, 4)]
-        lines.append(f"{name:<22}" + "".join(_cell(each.get(key), width, places) for key, width, places in cells))
+    """The two figures as tables: CPU times and divergences, then the distributions."""
+    lines = [f"{'':<22}{'CPU time, bare = 1':<24}{'KL, truth':>12}{'KL, cProfile':>14}"]
+    for name in dict.fromkeys([*found["cost"], *found["summary"]]):
+        ratios, each = found["cost"].get(name), found["summary"].get(name, {})
+        lines.append(
+            f"{name:<22}{middle(ratios) if ratios else '-'!s:<24}"
+            + _cell(each.get("divergence"), 12, 4)
+            + _cell(each.get("divergence_from_cprofile"), 14, 4)
+        )
+    lines.append(f"The divergence may be {DIVERGENCE}.")
     lines += ["", f"{'own time, %':<22}" + "".join(f"{name[:13]:>14}" for name in FUNCTIONS)]
     told = {"truth": [found["truth"]]}
     for each in found["runs"]:

@@ -19,7 +19,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 TIMES, SHARES = "learned_calls_time.png", "learned_calls_shares.png"
-BARE = "bare"
 COLOURS = ("#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#6b7280", "#999933", "#882255")
 """Okabe and Ito's, and two that go with them."""
 
@@ -36,19 +35,15 @@ def draw(found: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def times(found: dict[str, Any]) -> Figure:
-    """Figure 1: the time of each round over that of the bare program in the same round, and the median."""
-    bare = {run["round"]: run["elapsed_s"] for run in found["runs"] if run["name"] == BARE}
-    ratios: dict[str, list[float]] = {}
-    for run in found["runs"]:
-        if run["name"] != BARE and run["elapsed_s"] and bare.get(run["round"]):
-            ratios.setdefault(run["name"], []).append(run["elapsed_s"] / bare[run["round"]])
+    """Figure 1: CPU time over that of the bare program, of each set of processes, and the median."""
+    ratios: dict[str, list[float]] = found["cost"]
     axes = _axes(len(ratios))
     axes.barh(list(ratios), [median(each) for each in ratios.values()], color=COLOURS[1])
     for row, each in enumerate(ratios.values()):
         axes.plot(each, [row] * len(each), "o", color=COLOURS[0], markersize=3)
         axes.annotate(f" {median(each):.3f}", (max(each), row), va="center")
     axes.axvline(1, color=COLOURS[6], linewidth=0.8)
-    axes.set_xlabel("time, bare = 1 (dots: rounds)")
+    axes.set_xlabel("CPU time, bare = 1 (dots: sets of processes)")
     axes.invert_yaxis()
     return _figure(axes)
 

@@ -26,9 +26,10 @@ import click
 from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
 from harness.comparison import pick
 from harness.errors import BenchmarkError
-from harness.in_turn import Turn, Turns, added_memory, middle, middle_of_programs, ratios, take_turns
+from harness.in_turn import Turn, Turns, added_memory, take_turns
 from harness.ours import analysis
 from harness.survey import ROOT
+from harness.turn_tables import by_program, middle_and_worst
 from programs.repeated_work import AFTER, OVERHEAD, TABLE_2, names_of_table_2
 
 REDUNDANCY = f"{RECORD} --redundancy"
@@ -125,7 +126,7 @@ def main(
             begin = time.monotonic()
             measure(taken, chosen, compared, rounds=rounds, turns=turns, seconds=seconds, timeout_s=timeout)
             print(verdict(taken.all(), chosen, asked) + f"\n{time.monotonic() - begin:.0f} s\n")
-            print(by_program(taken.all(), chosen, asked) + "\n")
+            print(each_program(taken.all(), chosen, asked) + "\n")
         if only != "cost":
             table_2 = ["cec_power"] if quick else names_of_table_2()
             found = [find(name, record_seconds) for name in table_2]
@@ -208,11 +209,6 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
-def cpu(turn: Turn) -> float:
-    """CPU time: what else runs on the machine makes a run longer, but this hardly."""
-    return turn.cpu_s
-
-
 def verdict(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
     """CPU time and memory beside what they may be, and the paper's. A second bare arm tells what chance does.
 
@@ -223,32 +219,29 @@ def verdict(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
         f"{'':<28}{'memory, MB':>11}  paper's medians"
     ]
     for arm in (BARE_AGAIN, *arms):
-        found = {each: values for each in programs if (values := ratios(turns, each, arm, BARE, cpu))}
-        if not found:
+        found = middle_and_worst(turns, programs, arm)
+        if found is None:
             continue
-        center, medians = middle_of_programs(found), {program: middle(values) for program, values in found.items()}
-        slowest = max(medians, key=lambda program: medians[program].value)
+        center, worst, slowest = found
         added = [more for program in programs if (more := added_memory(turns, program, arm, BARE)) is not None]
         memory = max(added, default=0.0)
-        kept = center.value <= MEDIAN and medians[slowest].value <= WORST and memory <= MEMORY_BYTES
+        kept = center.value <= MEDIAN and worst.value <= WORST and memory <= MEMORY_BYTES
         lines.append(
-            f"{arm:<26}{center!s:<25}{medians[slowest]!s:<25}  {slowest:<28}{memory / (1 << 20):>11.1f}  "
+            f"{arm:<26}{center!s:<25}{worst!s:<25}  {slowest:<28}{memory / (1 << 20):>11.1f}  "
             + (PAPER_SLOWDOWNS.get(arm, "") if arm != BOTH else "kept" if kept else "not kept")
         )
     lines.append(f"{BOTH} may take {MEDIAN} in the median, {WORST} at most, and {MEMORY_BYTES >> 20} MB.")
     return "\n".join(lines)
 
 
-def by_program(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
+def each_program(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
     """The ratios of each program, with the memory of the first arm."""
-    lines = [f"{'program':<28}" + "".join(f"{arm:<25}" for arm in (BARE_AGAIN, *arms)) + f"{'memory, MB':>11}"]
-    for program in programs:
-        found = [ratios(turns, program, arm, BARE, cpu) for arm in (BARE_AGAIN, *arms)]
-        if all(found):
-            memory = added_memory(turns, program, arms[0], BARE) or 0.0
-            text = "".join(f"{middle(values)!s:<25}" for values in found)
-            lines.append(f"{program:<28}{text}{memory / (1 << 20):>11.1f}")
-    return "\n".join(lines)
+
+    def memory(program: str) -> str:
+        return f"{(added_memory(turns, program, arms[0], BARE) or 0.0) / (1 << 20):>11.1f}"
+
+    head = f"{'program':<28}" + "".join(f"{arm:<25}" for arm in (BARE_AGAIN, *arms)) + f"{'memory, MB':>11}"
+    return "\n".join([head, *by_program(turns, programs, arms, memory)])
 
 
 def table(found: list[Found]) -> str:

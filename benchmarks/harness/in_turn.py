@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -115,12 +115,12 @@ class _Running:
 
 @contextmanager
 def _started(
-    arms: list[Arm], catalogue: str, program: str, site: Path | None, timeout_s: float
+    arms: list[Arm], catalogue: str, programs: list[str], site: Path | None, timeout_s: float
 ) -> Iterator[list[_Running]]:
     environment = os.environ | {"PYTHONHASHSEED": "0"} | ({} if site is None else {"PYTHONPATH": str(site)})
     with ExitStack() as stack:
         running = []
-        for arm in arms:
+        for arm, program in zip(arms, programs, strict=True):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
             each = _Running(arm, catalogue, program, folder, environment)
             stack.callback(each.kill)
@@ -149,10 +149,15 @@ def take_turns(
     seconds: float,
     timeout_s: float,
     site: Path | None = None,
+    instead: Mapping[str, str] | None = None,
 ) -> list[Turn]:
-    """Turns of a program in all arms, the first of which is bare: each takes at least `seconds` of CPU time there."""
+    """Turns of a program in all arms, the first of which is bare: each takes at least `seconds` of CPU time there.
+
+    `instead` has the programs of arms that run another one, which does the same.
+    """
     found: list[tuple[str, int, dict[str, Any]]] = []
-    with _started(arms, catalogue, program, site, timeout_s) as running:
+    programs = [(instead or {}).get(arm.name, program) for arm in arms]
+    with _started(arms, catalogue, programs, site, timeout_s) as running:
         passes = math.ceil(seconds / max(running[0].run(1)["cpu_s"], 1e-6))
         for turn in range(turns):
             first = turn % len(running)

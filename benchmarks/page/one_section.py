@@ -7,7 +7,7 @@ from harness.errors import BenchmarkError
 from page.sections import LEARNED_CALLS, Section
 from page.write import copy_data, without_paths
 
-DATA = ("learned_calls.json", "rows.csv")
+DATA = ("learned_calls.json", "turns.jsonl")
 
 
 def put_section(results: Path, docs: Path) -> str:

@@ -17,15 +17,15 @@ LEARNED_CALLS = Section(
     "learned_calls",
     "Calls that are watched",
     "Paikana (Palkar et al.), figures 1 and 2",
-    "The HTML of a flame graph is read into a tree of objects, as in the paper: bare, sampled, with `loop()` around "
-    "the lines, with `--calls` by racing and by Successive Rejects, and under cProfile, one after another in every "
-    "round. *KL* is Kullback and Leibler's divergence of the own times of nine functions: from a clock marked by hand, "
-    "and from cProfile less what it costs itself. The paper has 1.05 and 0.04 to 0.05 for itself, 1.5 for cProfile. "
-    "What is taken off cProfile's times is known from empty calls, and on some versions it is far too much for the "
-    "caller: its own distance from the truth says how good a reference it is. On 3.11 functions are watched in "
-    "windows in which all instructions run the slow way, and the distance is 0.03 to 0.04. "
-    "Below: CPU time of the ten programs of table 1 and of nine that do next to nothing but call, over that of the "
-    "bare program.",
+    "The HTML of a flame graph is read into a tree of objects, as in the paper: sampled, with `loop()` around the "
+    "lines, with `--calls` by racing and by Successive Rejects, and under cProfile. *CPU time*: all of them side by "
+    "side, in turns of a quarter of a second; ratios in the same turn, medians over sets of processes, with intervals "
+    "of 95 %. *KL* is Kullback and Leibler's divergence of the own times of nine functions: from a clock marked by "
+    "hand, and from cProfile less what it costs itself. The paper has 1.05 and 0.04 to 0.05 for itself, 1.5 for "
+    "cProfile. What is taken off cProfile's times is known from empty calls, and on some versions it is far too much "
+    "for the caller: its own distance from the truth says how good a reference it is. On 3.11 functions are watched "
+    "in windows in which all instructions run the slow way, and the distance is 0.03 to 0.04. Below: the ten programs "
+    "of table 1 and nine that do next to nothing but call, in the same way.",
 )
 
 SECTIONS = (

@@ -13,7 +13,7 @@ from page.machine import machine
 from page.results import MEASURED, Results
 from page.sections import SECTIONS, Section
 
-DATA = ("rows.csv", "answers.jsonl", "*.json", MEASURED)
+DATA = ("rows.csv", "answers.jsonl", "turns.jsonl", "*.json", MEASURED)
 """What was measured. Summaries follow from rows, and tables are in the page; see `copy_data` for the long ones."""
 SUMMARY = "summary.json"
 REBUILT = (

@@ -20,8 +20,10 @@ import json
 import random
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Protocol, cast
@@ -29,6 +31,8 @@ from typing import Protocol, cast
 FRAME = re.compile(r'<li class="frame" title="([^"]*)" style="width:([0-9.]+)%">')
 NUMBER = re.compile(r"^(.*) \(([0-9,]+) samples, ([0-9.]+)%\)$")
 PARTS = ("org", "apache", "spark", "sql", "catalyst", "util", "scheduler", "concurrent", "java", "lang", "netty", "io")
+PASS_MEGABYTES = 0.4
+"""Of a pass of `PROGRAMS`."""
 SLICE = 2_000
 """Lines for which one way to measure has its turn."""
 
@@ -226,6 +230,31 @@ def truth(path: Path, clock: Clock) -> dict[str, float]:
     return {**own, "closure": sum(own.values()) / whole_ns * 1e9}
 
 
+def prepared(*, marked: bool) -> Callable[[], Node]:
+    """A pass over a page that is short enough for many turns; in a loop that is marked for tachograph, or not."""
+    gc.disable()
+    with tempfile.TemporaryDirectory(prefix="page-") as folder:
+        page = Path(folder) / "page.html"
+        make(page, PASS_MEGABYTES)
+        lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
+    mark = marker() if marked else iter
+    return lambda: read_page(mark(lines))
+
+
+def marker() -> Callable[[Iterable[str]], Iterable[str]]:
+    """What marks a loop for tachograph."""
+    from tachograph.recorder import loop
+
+    return loop
+
+
+PLAIN, MARKED = "flame page", "flame page in loop()"
+PROGRAMS: dict[str, Callable[[], Callable[[], Node]]] = {
+    PLAIN: partial(prepared, marked=False),
+    MARKED: partial(prepared, marked=True),
+}
+
+
 def main() -> None:
     """Does what the command line says."""
     what, path = sys.argv[1], Path(sys.argv[2])
@@ -238,9 +267,7 @@ def main() -> None:
         sys.path.insert(0, sys.argv[3])
         report = truth(path, cast("Clock", importlib.import_module("boundary_clock")))
     else:
-        mark: Callable[[Iterable[str]], Iterable[str]] = iter
-        if what == "loop":
-            from tachograph.recorder import loop as mark
+        mark = marker() if what == "loop" else iter
         begin, begin_cpu = time.perf_counter(), time.process_time()
         with path.open(encoding="utf-8") as file:
             root = read_page(mark(file))

@@ -1,7 +1,6 @@
 """Figures 1 and 2 of the paper on Paikana, from results written by hand."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,18 +16,12 @@ TRUE = {"parse": 75.0, "split": 25.0}
 SAID = {"parse": 60.0, "split": 40.0}
 
 
-def run(number: int, name: str, elapsed_s: float | None, said: dict[str, float] | None) -> dict[str, Any]:
-    return {"round": number, "name": name, "elapsed_s": elapsed_s, "said": said, "corrected": None}
-
-
 FOUND = {
     "truth": TRUE,
+    "cost": {"--calls": [1.1, 1.2, 1.3]},
     "runs": [
-        run(0, "bare", 2.0, None),
-        run(0, "--calls", 2.2, SAID),
-        run(1, "--calls", 1.3, SAID),
-        run(1, "bare", 1.0, None),
-        run(1, "cProfile", None, None),
+        {"round": 0, "name": "--calls", "said": SAID, "corrected": None},
+        {"round": 0, "name": "cProfile", "said": None, "corrected": None},
     ],
     "summary": {"--calls": {"divergence": 0.05}},
 }
@@ -38,11 +31,11 @@ def bars(axes: Axes) -> list[Rectangle]:
     return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
-def test_times_are_ratios_within_a_round() -> None:
+def test_times_have_their_median_and_a_dot_for_each_set() -> None:
     (axes,) = times(FOUND).axes
     (bar,) = bars(axes)
     assert bar.get_width() == pytest.approx(1.2)
-    assert sorted(np.asarray(axes.lines[0].get_xdata()).tolist()) == pytest.approx([1.1, 1.3])
+    assert sorted(np.asarray(axes.lines[0].get_xdata()).tolist()) == [1.1, 1.2, 1.3]
 
 
 def test_each_profiler_has_a_bar_of_the_whole() -> None:

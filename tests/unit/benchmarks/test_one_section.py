@@ -14,7 +14,7 @@ PAGE = "# Benchmarks\n\n## First\n\none\n\n## Last\n\ntwo\n"
 def results(folder: Path) -> Path:
     folder.mkdir()
     (folder / "table.txt").write_text("median 1.004\n", encoding="utf-8")
-    (folder / "rows.csv").write_text("round,program\n0,/some/where/work.py\n", encoding="utf-8")
+    (folder / "turns.jsonl").write_text('{"program": "/some/where/work.py"}\n', encoding="utf-8")
     (folder / "learned_calls.json").write_text("{}\n", encoding="utf-8")
     (folder / "learned_calls_time.png").write_bytes(b"\x89PNG")
     return folder
@@ -38,7 +38,7 @@ def test_figures_and_data_are_beside_the_page(tmp_path: Path) -> None:
     assert "![Calls that are watched](benchmarks/learned_calls_time.png)" in text
     data = docs / "benchmarks" / "data" / "learned_calls"
     assert (docs / "benchmarks" / "learned_calls_time.png").exists()
-    assert (data / "rows.csv").read_text(encoding="utf-8").endswith("0,work.py\n")
+    assert (data / "turns.jsonl").read_text(encoding="utf-8") == '{"program": "work.py"}\n'
 
 
 def test_without_results_there_is_no_section(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""Ratios of arms that took turns, as a table."""
+
+from collections.abc import Callable
+
+from harness.arms import BARE, BARE_AGAIN
+from harness.in_turn import Interval, Turn, middle, middle_of_programs, ratios
+
+
+def cpu(turn: Turn) -> float:
+    """CPU time: what else runs on the machine makes a run longer, but this hardly."""
+    return turn.cpu_s
+
+
+def by_program(
+    turns: list[Turn], programs: list[str], arms: list[str], more: Callable[[str], str] | None = None
+) -> list[str]:
+    """CPU time over that of the bare arm, medians with intervals; a second bare arm tells what chance does.
+
+    `more` is what stands behind a program's row.
+    """
+    lines = []
+    for program in programs:
+        found = [ratios(turns, program, arm, BARE, cpu) for arm in (BARE_AGAIN, *arms)]
+        if all(found):
+            text = "".join(f"{middle(values)!s:<25}" for values in found)
+            lines.append((f"{program:<28}{text}" + (more(program) if more else "")).rstrip())
+    return lines
+
+
+def middle_and_worst(turns: list[Turn], programs: list[str], arm: str) -> tuple[Interval, Interval, str] | None:
+    """The median over programs and the slowest one, with its name; None if the arm took no turn."""
+    found = {each: values for each in programs if (values := ratios(turns, each, arm, BARE, cpu))}
+    if not found:
+        return None
+    medians = {program: middle(values) for program, values in found.items()}
+    slowest = max(medians, key=lambda program: medians[program].value)
+    return middle_of_programs(found), medians[slowest], slowest
