@@ -44,6 +44,7 @@ STEPS = {
     "overhead": Step(
         "overhead.py", ("--rounds", "5", "--peers", "all", "--peer-rounds", "1", "--timeout", "60"), "", 70
     ),
+    "side_by_side": Step("side_by_side.py", (), "", 60),
     "on_and_off": Step("on_and_off.py", (), "on_and_off.json", 25),
     "allocation": Step("allocation.py", ("--rounds", "3"), "", 10),
     "scaling": Step(

@@ -44,7 +44,8 @@ from harness.peers import installed as installed_peers
 from harness.store import ENDED
 from harness.survey import ENVIRONMENTS, ROOT, complaints
 from harness.tracing_cost import Traced, TracingCost, tracing_cost
-from learned_calls_cost import CALLS, LOOP, OTHERS, Plan, measure_cost, over_programs, paper_ratios, usual_arms
+from harness.turn_plan import Plan
+from learned_calls_cost import CALLS, LOOP, OTHERS, measure_cost, over_programs, paper_ratios, usual_arms
 from learned_calls_figures import draw
 from page.one_section import put_section
 from peers import cprofile

@@ -26,9 +26,10 @@ import click
 from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
 from harness.comparison import pick
 from harness.errors import BenchmarkError
-from harness.in_turn import Turn, Turns, added_memory, take_turns
+from harness.in_turn import Turn, Turns, added_memory
 from harness.ours import analysis
 from harness.survey import ROOT
+from harness.turn_plan import Catalogue, Plan, take_missing
 from harness.turn_tables import by_program, middle_and_worst
 from programs.repeated_work import AFTER, OVERHEAD, TABLE_2, names_of_table_2
 
@@ -124,7 +125,8 @@ def main(
             chosen, asked = pick(names, list(OVERHEAD)), pick(arms, list(ARMS))
             compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(each, ARMS[each]) for each in asked)]
             begin = time.monotonic()
-            measure(taken, chosen, compared, rounds=rounds, turns=turns, seconds=seconds, timeout_s=timeout)
+            catalogue = Catalogue("repeated_work", Path(sysconfig.get_path("purelib")))
+            take_missing(taken, dict.fromkeys(chosen, catalogue), compared, Plan(rounds, turns, seconds, timeout))
             print(verdict(taken.all(), chosen, asked) + f"\n{time.monotonic() - begin:.0f} s\n")
             print(each_program(taken.all(), chosen, asked) + "\n")
         if only != "cost":
@@ -135,29 +137,6 @@ def main(
     except BenchmarkError as error:
         print(f"redundancy: {error}", file=sys.stderr)
         sys.exit(2)
-
-
-def measure(
-    taken: Turns, programs: list[str], arms: list[Arm], *, rounds: int, turns: int, seconds: float, timeout_s: float
-) -> None:
-    """Takes the turns that were not taken yet."""
-    known = {(turn.round, turn.program) for turn in taken.all()}
-    site = Path(sysconfig.get_path("purelib"))
-    for number in range(rounds):
-        for program in programs:
-            if (number, program) not in known:
-                taken.append(
-                    take_turns(
-                        number,
-                        "repeated_work",
-                        program,
-                        arms,
-                        turns=turns,
-                        seconds=seconds,
-                        timeout_s=timeout_s,
-                        site=site,
-                    )
-                )
 
 
 def find(name: str, seconds: float) -> Found:

@@ -84,6 +84,14 @@ def _switched(text: str) -> list[str]:
     return [f"{sorted(ratios)}" for ratios in found if not 0.5 < median(ratios) < 2]
 
 
+def _in_turns(text: str) -> list[str]:
+    taken: dict[tuple[str, str], list[float]] = {}
+    for turn in map(json.loads, text.splitlines()):
+        taken.setdefault((turn["program"], turn["arm"]), []).append(turn["cpu_s"])
+    found = {key: median(values) / median(taken[key[0], BARE]) for key, values in taken.items()}
+    return [f"{program}, {arm}: {cost:.2f} times bare" for (program, arm), cost in found.items() if cost > TIMES_BARE]
+
+
 def _simulated(text: str) -> list[str]:
     points = [one for one in json.loads(text) if one["phases"] == "long" and one["seconds"] == 64]
     return [f"{one}" for one in points if not 0.5 < one["native_ratio"] < 2]
@@ -119,6 +127,7 @@ CHECKS: dict[str, Check] = {
     "on_and_off": Check(
         ["on_and_off.py", "--seconds", "1", "--results", "{}/on_and_off.json"], "on_and_off.json", _switched
     ),
+    "side_by_side": Check(["side_by_side.py", "--quick", "--results", "{}"], "turns.jsonl", _in_turns),
     "copy_volume": Check(
         ["copy_volume.py", "--peers", "", "--repeats", "20", "--results", "{}"], "answers.jsonl", _answered
     ),

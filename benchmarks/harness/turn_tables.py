@@ -1,6 +1,6 @@
 """Ratios of arms that took turns, as a table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from harness.arms import BARE, BARE_AGAIN
 from harness.in_turn import Interval, Turn, middle, middle_of_programs, ratios
@@ -12,7 +12,7 @@ def cpu(turn: Turn) -> float:
 
 
 def by_program(
-    turns: list[Turn], programs: list[str], arms: list[str], more: Callable[[str], str] | None = None
+    turns: list[Turn], programs: Sequence[str], arms: Sequence[str], more: Callable[[str], str] | None = None
 ) -> list[str]:
     """CPU time over that of the bare arm, medians with intervals; a second bare arm tells what chance does.
 
@@ -27,7 +27,7 @@ def by_program(
     return lines
 
 
-def middle_and_worst(turns: list[Turn], programs: list[str], arm: str) -> tuple[Interval, Interval, str] | None:
+def middle_and_worst(turns: list[Turn], programs: Sequence[str], arm: str) -> tuple[Interval, Interval, str] | None:
     """The median over programs and the slowest one, with its name; None if the arm took no turn."""
     found = {each: values for each in programs if (values := ratios(turns, each, arm, BARE, cpu))}
     if not found:
@@ -35,3 +35,14 @@ def middle_and_worst(turns: list[Turn], programs: list[str], arm: str) -> tuple[
     medians = {program: middle(values) for program, values in found.items()}
     slowest = max(medians, key=lambda program: medians[program].value)
     return middle_of_programs(found), medians[slowest], slowest
+
+
+def costs(turns: list[Turn], programs: Sequence[str], arms: Sequence[str]) -> str:
+    """A row for each program, then the median of programs and the worst one."""
+    compared = [BARE_AGAIN, *arms]
+    lines = [f"{'CPU time, bare = 1':<28}" + "".join(f"{arm:<25}" for arm in compared)]
+    lines += by_program(turns, programs, arms)
+    found = [each for arm in compared if (each := middle_and_worst(turns, programs, arm))]
+    lines.append(f"{'median':<28}" + "".join(f"{median!s:<25}" for median, _, _ in found))
+    lines.append(f"{'worst':<28}" + "".join(f"{worst!s:<25}" for _, worst, _ in found))
+    return "\n".join(line.rstrip() for line in lines)

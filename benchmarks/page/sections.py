@@ -45,6 +45,16 @@ SECTIONS = (
         "of all that the profiler does, *memory added* what the program's own process holds more at its peak.",
     ),
     Section(
+        "side_by_side",
+        "Recorded and bare, side by side",
+        "",
+        "Two runs of a program that follow each other differ by some percent here, which is more than recording costs. "
+        "So bare and recorded processes of each program run side by side and take turns of a quarter of a second: the "
+        "ten programs, and four whose time is in native code. CPU time of the whole process, the recorder's own thread "
+        "included, over that of the bare one in the same turn: medians over sets of processes, with intervals of 95 %. "
+        "*No paths* is without native call paths.",
+    ),
+    Section(
         "on_and_off",
         "A running recording, on and off",
         "",

@@ -17,6 +17,15 @@ MODULE_S = 1200
 ENDLESS = ("*VSOCK*",)
 """Tests that are not run: in a virtual machine whose host connects to nothing they wait for ever, bare as well."""
 
+ASK_FOR_ALLOCATORS = frozenset(
+    {
+        "test.test_cmd_line.CmdLineTest.test_pythonmalloc",
+        "test.test_cmd_line.CmdLineTest.test_xdev",
+        "test.test_sys.SysModuleTest.test_debugmallocstats",
+    }
+)
+"""Tests that fail where Python's allocators are wrapped: docs/explanation/what-recording-changes.md says so."""
+
 MOST_MEMORY = 8 << 30
 """Bytes of address space of a process: some of CPython's tests take all that there is, and others are killed for it."""
 
