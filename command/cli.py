@@ -93,6 +93,16 @@ class LazyGroup(click.Group):
             sys.exit(141)
         sys.exit(status if isinstance(status, int) else 0)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; an option without its value does not know whose it is."""
+        try:
+            return super().invoke(ctx)
+        except click.BadOptionUsage as error:
+            found = self.get_command(ctx, ctx.invoked_subcommand or "")
+            if error.ctx is None and found is not None:
+                error.ctx = click.Context(found, ctx, ctx.invoked_subcommand)
+            raise
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -140,8 +150,29 @@ def refusal(error: click.ClickException) -> str:
     if (path := _project_of(error)) is not None:
         return f"{path}: [tool.tachograph]: {text[:1].lower()}{text[1:]}"
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        return f"{text[:1].lower()}{text[1:]}; see '{error.ctx.command_path} --help'"
+        text = f"{text[:1].lower()}{text[1:]}"
+        return f"{_swallowed(error.ctx) or text + _wanted(error)}; see '{error.ctx.command_path} --help'"
     return text
+
+
+def _swallowed(ctx: click.Context) -> str | None:
+    """The line for an option that was left without its value and took the next option for it; None if there is none."""
+    options = [param for param in ctx.command.params if isinstance(param, click.Option)]
+    names = {name for option in options for name in option.opts if name.startswith("--")}
+    for option in options:
+        value = ctx.params.get(option.name or "")
+        if isinstance(value, str) and value in names:
+            return f"option {option.opts[0]!r} took {value!r} for its {option.metavar or 'value'}"
+    return None
+
+
+def _wanted(error: click.UsageError) -> str:
+    """What the option wants that was left without a value."""
+    if not isinstance(error, click.BadOptionUsage) or error.ctx is None:
+        return ""
+    found = (param.metavar for param in error.ctx.command.params if error.option_name in param.opts)
+    metavar = next(found, None)
+    return f" ({metavar})" if metavar else ""
 
 
 def _project_of(error: click.ClickException) -> str | None:

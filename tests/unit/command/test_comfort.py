@@ -141,3 +141,19 @@ def test_near_misses_get_a_suggestion(typed: str, said: str) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(f"tachograph: {said}")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["analyze", "--json"], "option '--json' requires an argument (FILE|-); see 'tachograph analyze --help'"),
+        (["diff", "a", "b", "--html"], "option '--html' requires an argument (FILE); see 'tachograph diff --help'"),
+        (
+            ["analyze", "--json", "--scope", "all", "a"],
+            "option '--json' took '--scope' for its FILE|-; see 'tachograph analyze --help'",
+        ),
+    ],
+)
+def test_an_option_without_its_value_says_what_it_wants(arguments: list[str], line: str) -> None:
+    done = CliRunner().invoke(main, arguments, prog_name="tachograph")
+    assert (done.exit_code, done.stderr) == (2, f"tachograph: {line}\n")
