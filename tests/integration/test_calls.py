@@ -294,3 +294,13 @@ def test_windows_of_python_3_11_count_what_they_see(tmp_path: Path) -> None:
     assert 0 < rows["rare"]["calls_low"] <= counts["rare"]
     assert rows["rare"]["call_max_s"] >= 0.02
     assert rows["coroutine"]["call_max_s"] < 0.4
+
+
+@pytest.mark.quiet
+def test_how_long_calls_take_when_nothing_is_watched(tmp_path: Path) -> None:
+    """CPython 3.11 runs Python slowly while calls are watched, up to twice; samples tell how long it takes else."""
+    program = support.PROGRAMS / "python_calls.py"
+    recording, said = record(program, tmp_path, "3")
+    rows = functions(recording, program)
+    assert rows["outer"]["call_mean_s"] == pytest.approx(said["outer_s"], rel=0.15)
+    assert rows["work"]["own_call_mean_s"] == pytest.approx(said["outer_s"] / 2, rel=0.15)
