@@ -11,7 +11,7 @@ import numpy as np
 from tachograph.format import FormatError
 from tachograph.format.arrays import ids
 
-from ..conclusions.calls import CallFacts, read_call_facts, sampled_times, with_calls
+from ..conclusions.calls import CallFacts, read_call_facts, with_calls
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..conclusions.pools import PoolColumns, PoolSums
@@ -194,12 +194,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         quality=_quality(asked, measured, totals, devices),
         frames=Frames(
             lines=summary.lines(in_scope, sources),
-            functions=with_calls(
-                summary.functions(in_scope),
-                None if brief else _calls(asked, tree),
-                tree,
-                sampled_times(recording, tree, summary.sums),
-            ),
+            functions=with_calls(summary.functions(in_scope), None if brief else _calls(asked, tree), tree),
             native_functions=nothing
             if measured.paths is None
             else native_rows(measured.paths, summary.total_cpu_ns, summary.effective, waits_known=summary.waits_known),

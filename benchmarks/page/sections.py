@@ -23,9 +23,8 @@ LEARNED_CALLS = Section(
     "of 95 %. *KL* is Kullback and Leibler's divergence of the own times of nine functions: from a clock marked by "
     "hand, and from cProfile less what it costs itself. The paper has 1.05 and 0.04 to 0.05 for itself, 1.5 for "
     "cProfile. What is taken off cProfile's times is known from empty calls, and on some versions it is far too much "
-    "for the caller: its own distance from the truth says how good a reference it is. On 3.11 functions are watched "
-    "in windows in which all instructions run the slow way, and the distance is 0.03 to 0.04. Below: the ten programs "
-    "of table 1 and nine that do next to nothing but call, in the same way.",
+    "for the caller: its own distance from the truth says how good a reference it is. Below: the ten programs of table "
+    "1 and nine that do next to nothing but call, in the same way.",
 )
 
 SECTIONS = (

@@ -25,6 +25,7 @@
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_pystate.h>
 #include <opcode.h>
+#include <pthread.h>
 #endif
 #if PY_VERSION_HEX >= 0x030C0000
 #include <internal/pycore_obmalloc.h>
@@ -505,68 +506,105 @@ void* tg_code_extra(void* code, int index) {
 }
 
 int tg_set_code_extra(void* code, int index, void* extra) {
-    if (TG_SET_EXTRA(code, index, extra) == 0) return 1;
-    PyErr_Clear();
-    return 0;
+    // A code object's array has room for all users that there are, and when it is freed each has
+    // its function called, also for what it never set: a user may not be prepared for that. So
+    // there is room for those until ours alone; it grows when another sets something.
+    PyInterpreterState* interpreter = PyInterpreterState_Get();
+    const Py_ssize_t users = interpreter->co_extra_user_count;
+    interpreter->co_extra_user_count = index + 1;
+    const int done = TG_SET_EXTRA(code, index, extra) == 0;
+    interpreter->co_extra_user_count = users;
+    if (!done) PyErr_Clear();
+    return done;
 }
 
 int tg_is_function(const void* code) {
     return (((const PyCodeObject*)code)->co_flags & CO_OPTIMIZED) != 0;
 }
 
+int tg_is_generator(const void* code) {
+    const int kinds = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    return (((const PyCodeObject*)code)->co_flags & kinds) != 0;
+}
+
 #if PY_VERSION_HEX >= 0x030C0000
 const int tg_has_monitoring = 1;
 
-int tg_set_profile(Py_tracefunc function) {
-    (void)function;
+int tg_tell_calls(const struct tg_call_events* events) {
+    (void)events;
     return 0;
 }
 
-void tg_unset_profile(Py_tracefunc function) { (void)function; }
-
-enum tg_profiled tg_profiled_event(PyFrameObject* frame, int what, const PyObject* argument,
-                                   void** code) {
-    (void)frame, (void)what, (void)argument, (void)code;
-    return TG_PROFILED_NOTHING;
-}
+void tg_tell_no_calls(void) {}
 #else
 const int tg_has_monitoring = 0;
 
-// As _PyEval_SetProfile does it, without its audit event: this is not the program's doing.
-static void set_profile(PyThreadState* tstate, Py_tracefunc function) {
-    tstate->c_profilefunc = function;
-    _PyThreadState_UpdateTracingState(tstate);
-}
+// A call that is told of takes so much of the stack, at most, where it takes nothing else.
+#define TG_CALL_BYTES 1536
+// The part of the stack that such calls may have: of a large one there is room for those of
+// Python's own limit of recursion.
+#define TG_LARGE_STACK (4 << 20)
+#define TG_PART_OF_LARGE 5
+#define TG_PART_OF_SMALL 16
 
-int tg_set_profile(Py_tracefunc function) {
-    int skipped = 0;
-    PyThreadState* each = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-    for (; each; each = PyThreadState_Next(each)) {
-        if (each->c_profilefunc || each->c_profileobj)
-            ++skipped;
-        else
-            set_profile(each, function);
+static const struct tg_call_events* g_events;  // while calls are told of
+static __thread unsigned t_open;               // calls that are told of and have not ended
+static __thread unsigned t_most;               // that there may be; 0: not known yet
+
+static unsigned most_calls(void) {
+    pthread_attr_t attributes;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        void* lowest = NULL;
+        if (pthread_attr_getstack(&attributes, &lowest, &size) != 0) size = 0;
+        pthread_attr_destroy(&attributes);
     }
-    return skipped;
+    const size_t part = size >= TG_LARGE_STACK ? TG_PART_OF_LARGE : TG_PART_OF_SMALL;
+    const size_t most = size / part / TG_CALL_BYTES;
+    return most < 1 ? 1 : most > 1024 ? 1024 : (unsigned)most;
 }
 
-void tg_unset_profile(Py_tracefunc function) {
-    PyThreadState* each = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-    for (; each; each = PyThreadState_Next(each))
-        if (each->c_profilefunc == function) set_profile(each, NULL);
+static PyObject* evaluate(PyThreadState* tstate, _PyInterpreterFrame* frame, int thrown) {
+    const struct tg_call_events* events = g_events;
+    // Put back by one who had found it there.
+    if (!events) tg_tell_no_calls();
+    PyCodeObject* code = frame->f_code;
+    const int owned = frame->owner == FRAME_OWNED_BY_GENERATOR;
+    const int first = !owned || _Py_OPCODE(*frame->prev_instr) == RETURN_GENERATOR;
+    // What makes a generator is no call of it yet, and one that is thrown into at first none at
+    // all.
+    if (!events || (!owned && tg_is_generator(code)) || (first && thrown))
+        return _PyEval_EvalFrameDefault(tstate, frame, thrown);
+    if (t_most == 0) t_most = most_calls();
+    if (t_open >= t_most) {
+        events->stack_is_full();
+        return _PyEval_EvalFrameDefault(tstate, frame, thrown);
+    }
+    const int wanted = events->begins(code, frame, !first);
+    ++t_open;
+    PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, thrown);
+    --t_open;
+    if (wanted) {
+        const int suspended =
+            owned && result && _PyFrame_GetGenerator(frame)->gi_frame_state == FRAME_SUSPENDED;
+        events->ends(code, frame, suspended);
+    }
+    return result;
 }
 
-enum tg_profiled tg_profiled_event(PyFrameObject* frame, int what, const PyObject* argument,
-                                   void** code) {
-    const _PyInterpreterFrame* own = frame->f_frame;
-    const _Py_CODEUNIT instruction = *own->prev_instr;
-    const int is_resume =
-        _Py_OPCODE(instruction) == RESUME || _Py_OPCODE(instruction) == RESUME_QUICK;
-    *code = own->f_code;
-    // A frame begins and goes on at a RESUME, whose argument says which; thrown into, at a yield.
-    if (what == PyTrace_CALL)
-        return is_resume && _Py_OPARG(instruction) == 0 ? TG_PROFILED_START : TG_PROFILED_RESUME;
-    if (what != PyTrace_RETURN) return TG_PROFILED_NOTHING;
-    return argument && _Py_OPCODE(instruction) == YIELD_VALUE ? TG_PROFILED_YIELD : TG_PROFILED_END;
+int tg_tell_calls(const struct tg_call_events* events) {
+    PyInterpreterState* interpreter = PyInterpreterState_Get();
+    const _PyFrameEvalFunction known = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    if (known != evaluate && known != _PyEval_EvalFrameDefault) return 0;
+    g_events = events;
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
+    return 1;
+}
+
+void tg_tell_no_calls(void) {
+    PyInterpreterState* interpreter = PyInterpreterState_Get();
+    g_events = NULL;
+    if (_PyInterpreterState_GetEvalFrameFunc(interpreter) == evaluate)
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, _PyEval_EvalFrameDefault);
 }
 #endif

@@ -178,24 +178,24 @@ int tg_set_code_extra(void* code, int index, void* extra);
 
 // Whether it is a function's code: not that of a module or of a class, which runs once.
 int tg_is_function(const void* code);
+// Whether its calls are suspended and go on: a generator's, a coroutine's.
+int tg_is_generator(const void* code);
 
-// The profile function, up to 3.11: later versions have sys.monitoring.
 extern const int tg_has_monitoring;
-enum tg_profiled {
-    TG_PROFILED_NOTHING,
-    TG_PROFILED_START,
-    TG_PROFILED_RESUME,
-    TG_PROFILED_YIELD,
-    TG_PROFILED_END
+
+// Up to 3.11, where there is no sys.monitoring: a function that evaluates frames (PEP 523), which
+// tells of every call of a Python function from there on. `frame` is the frame's own address.
+struct tg_call_events {
+    // A call begins or goes on; whether its end is to be told.
+    int (*begins)(void* code, const void* frame, int goes_on);
+    void (*ends)(void* code, const void* frame, int suspended);
+    // There would soon be no room on the stack: calls in calls take more of it.
+    void (*stack_is_full)(void);
 };
-// Sets it in all threads of the interpreter that have none, without telling any audit hook; the
-// number of those that have one.
-int tg_set_profile(Py_tracefunc function);
-// Takes it back where it is still ours.
-void tg_unset_profile(Py_tracefunc function);
-// What an event of the profile function is, and the code of its frame (borrowed).
-enum tg_profiled tg_profiled_event(PyFrameObject* frame, int what, const PyObject* argument,
-                                   void** code);
+// 0 if the program has such a function of its own.
+int tg_tell_calls(const struct tg_call_events* events);
+// Ends of calls that are open are told all the same.
+void tg_tell_no_calls(void);
 
 #ifdef __cplusplus
 }

@@ -79,13 +79,6 @@ void turn_calls_when_due(int64_t now_ns) {
     if (calls::wants_turn(now_ns) && tg_add_pending_call(turn_calls) != 0) calls::put_off();
 }
 
-// In the thread that makes another.
-size_t begin_thread(char* buffer, size_t size) {
-    int attached = 0;
-    if (tg_own_thread_state(&attached) && attached) calls::thread_starts();
-    return name_of_starting_thread(buffer, size);
-}
-
 void flush_calls() {
     int attached = 0;
     if (tg_own_thread_state(&attached) && attached) calls::flush();
@@ -200,7 +193,7 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
         .is_gil = [](const void* hint,
                      const void* address) { return g_walker->is_gil(hint, address) ? 1 : 0; },
         .position = [](tg_position* out) { return g_walker->position(out) ? 1 : 0; },
-        .thread_name = begin_thread,
+        .thread_name = name_of_starting_thread,
         .after_fork = after_fork,
         .evaluation_loop = tg_evaluation_loop(),
         .calls_turn = turn_calls_when_due,

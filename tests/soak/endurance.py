@@ -214,7 +214,7 @@ def bounded(name: str, early: Sequence[int], late: Sequence[int], found: Sequenc
     assert early, f"the {name} was not seen early"
     assert late, f"the {name} was not seen late"
     growth = Growth(max(early), max(late))
-    some = found[:: max(1, len(found) // 20)]
+    some = sorted({*found[:: max(1, len(found) // 20)], max(found, key=lambda each: each[1])})
     assert growth.bytes <= MOST_GROWTH, f"the {name} grew by {growth.bytes >> 10} KB: {some}"
     return growth
 

@@ -17,9 +17,9 @@ SUITES: Mapping[str, str] = {
     "bottleneck": "bottleneck.tests",
     "greenlet": "greenlet.tests",
     "h5py": "h5py.tests",
+    "numexpr": "numexpr.tests",
     "numpy": "numpy",
     "pandas": "pandas.tests",
-    "psutil": "psutil.tests",
     "pyarrow": "pyarrow.tests",
     "regex": "regex",
     "shapely": "shapely.tests",
@@ -44,8 +44,8 @@ def compare(folder: Path, names: Sequence[str]) -> tuple[int, list[outcomes.Diff
         for name in some:
             results = _run(folder, python, arm, name)
             well = sum(result != "failed" for result in results.values())
-            if arm == "bare" and well < LEAST_WELL * len(results):
-                raise SystemExit(f"{name}: {len(results) - well} of {len(results)} tests fail bare")
+            if arm == "bare" and well <= LEAST_WELL * len(results):
+                raise SystemExit(f"{name}: {well} of {len(results)} tests pass or are skipped bare")
             found.update(results)
         return found
 

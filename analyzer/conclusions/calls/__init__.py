@@ -2,6 +2,5 @@
 
 from .call_columns import COLUMNS, with_calls
 from .call_facts import CallFacts, read_call_facts
-from .call_slowness import sampled_times
 
-__all__ = ["COLUMNS", "CallFacts", "read_call_facts", "sampled_times", "with_calls"]
+__all__ = ["COLUMNS", "CallFacts", "read_call_facts", "with_calls"]

@@ -12,7 +12,6 @@ from ...recording.text import printable
 from .call_estimates import estimate_calls
 from .call_facts import BUCKETS, CallFacts, Floats, Ids, added
 from .call_means import mean_times
-from .call_slowness import SampledTimes, slowness, with_samples, without_slowness
 
 _TIMES = ("mean_s", "mean_s_low", "mean_s_high", "sd_s", "p50_s", "p90_s", "p99_s", "max_s")
 _QUANTILES = ("p50_s", "p90_s", "p99_s")
@@ -25,20 +24,19 @@ COLUMNS = (
 )
 
 
-def with_calls(functions: Frame, facts: CallFacts | None, tree: CallTree, sampled: SampledTimes | None = None) -> Frame:
+def with_calls(functions: Frame, facts: CallFacts | None, tree: CallTree) -> Frame:
     """The frame of functions with ``COLUMNS``; functions that were called and never sampled are added at its end.
 
     ``calls`` is how often a function was called, with the 95 % interval; ``watched_s`` how long it was watched.
     ``call_mean_s`` (with its 95 % interval), ``call_sd_s`` (the standard deviation) to ``call_max_s`` are times of its
     calls, with all that they called, and ``own_call_...`` those without the Python functions that they called.
     ``call_times`` is a list of (seconds, calls): the upper end of a power of two and how many calls are below it and
-    not below the one before. NaN and None are unknown. ``sampled``: where calls were slowed by being watched, what
-    samples tell of the time of functions.
+    not below the one before. NaN and None are unknown.
     """
     if facts is None:
         nothing = {name: np.full(len(functions), np.nan) for name in COLUMNS if name != "call_times"}
         return functions.with_columns({**nothing, "call_times": [None] * len(functions)})
-    columns, called = _columns(facts, sampled)
+    columns, called = _columns(facts)
     places = _places(functions)
     rows = np.array([places.get(_label(tree, function), -1) for function in called.tolist()], np.int64)
     missing = np.flatnonzero(rows < 0)
@@ -109,16 +107,13 @@ def _appended(values: Column, more: list[Any]) -> Column | list[Any]:
     return np.concatenate([values, np.array(more, values.dtype)])
 
 
-def _columns(facts: CallFacts, sampled: SampledTimes | None) -> tuple[dict[str, Floats | list[Any]], Ids]:
+def _columns(facts: CallFacts) -> tuple[dict[str, Floats | list[Any]], Ids]:
     """The columns by function, and the functions."""
     estimates = estimate_calls(facts)
     called, function = np.unique(facts.function, return_inverse=True)
     function = function.reshape(-1)
     count = len(called)
 
-    slow = None if sampled is None else slowness(facts, estimates, function, called, sampled)
-    if slow is not None:
-        facts = without_slowness(facts, slow, function)
     period = function[facts.group]
     weight = estimates.weight
     calls = added(function, estimates.calls, count)
@@ -142,10 +137,10 @@ def _columns(facts: CallFacts, sampled: SampledTimes | None) -> tuple[dict[str, 
         np.maximum.at(most, period, facts.longest[longest])
         sums = [facts.sums[name] for name in (ended, total, squared)]
         whole = exact & (n_ended >= seen * (1 - 1e-9))
-        means = mean_times(period, count, weight, *sums, begun=n_begun, exact=whole)
-        if slow is not None:
-            means = with_samples(means, prefix, slow)
-        found |= {f"{prefix}call_{name}": values for name, values in means.items()}
+        found |= {
+            f"{prefix}call_{name}": values
+            for name, values in mean_times(period, count, weight, *sums, begun=n_begun, exact=whole).items()
+        }
         for name, part in zip(_QUANTILES, QUANTILES, strict=True):
             found[f"{prefix}call_{name}"] = quantiles(histogram, n_begun, most, part)
         found[f"{prefix}call_max_s"] = np.where(n_ended > 0, most / 1e9, np.nan)

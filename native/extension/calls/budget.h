@@ -19,9 +19,8 @@ class Budget {
     // of a processor has a tenth of the time to spare.
     void earn(Moment now);
 
-    // One event, at what it was measured to take; one that is ignored; anything else.
+    // One event, at what it was measured to take; anything else.
     void charge_event() { charge_pause(event_ns()); }
-    void charge_ignored() { charge_pause(ignored_ns_); }
     void charge(double ns) { credit_ns_ -= ns; }
     // Something of the program that took so much, and goes on only after it.
     void charge_pause(double ns) {
@@ -46,7 +45,6 @@ class Budget {
     void charge_body(double took_ns, double charged_ns);
     // What watching a call of nothing takes by event, in all.
     void learn_event(double event_ns);
-    void learn_ignored(double event_ns) { ignored_ns_ = std::max(event_ns, 0.0); }
     // While an event's cost is measured no budget is kept.
     void lift() { credit_ns_ = 1e18; }
 
@@ -67,7 +65,6 @@ class Budget {
     double earnings_ns_ = 0;
     double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code, in a loop
     double body_ns_ = 0;                 // and in it, of late
-    double ignored_ns_ = kGuessedEntryNs;
 };
 
 // Charges an event: the way into our code as it was measured, and our code as it is.

@@ -13,8 +13,7 @@ constexpr int kMeasuredCalls = 200;
 constexpr int kMeasurements = 5;
 constexpr char kProgram[] =
     "def called():\n    pass\n"
-    "def run():\n    for _ in range(200):\n        called()\n"
-    "def run_builtin(call=len, text=''):\n    for _ in range(200):\n        call(text)\n";
+    "def run():\n    for _ in range(200):\n        called()\n";
 
 // The least time of a call, of some runs; 0 if it cannot be measured.
 double measure_run(PyObject* run) {
@@ -33,9 +32,8 @@ double measure_run(PyObject* run) {
     return best / kMeasuredCalls;
 }
 
-void measure(PyObject* run, PyObject* called, PyObject* run_builtin) {
+void measure(PyObject* run, PyObject* called) {
     const double bare = measure_run(run);
-    const double bare_builtin = measure_run(run_builtin);
     const int64_t time = now();
     watcher.watching = true;
     watcher.next_round_ns.store(INT64_MAX);
@@ -54,8 +52,8 @@ void measure(PyObject* run, PyObject* called, PyObject* run_builtin) {
         watcher.functions.remove(function);
     }
     if (!watcher.events->selective) {
-        watcher.budget.learn_ignored((measure_run(run_builtin) - bare_builtin) / 2);
         close_window(moment(now()));
+        silence_window();
     }
     watcher.watching = false;
 }
@@ -70,8 +68,7 @@ void measure_events() {
     PyObject* done = code ? PyEval_EvalCode(code, names, names) : nullptr;
     PyObject* run = done ? PyDict_GetItemString(names, "run") : nullptr;
     PyObject* called = done ? PyDict_GetItemString(names, "called") : nullptr;
-    PyObject* run_builtin = done ? PyDict_GetItemString(names, "run_builtin") : nullptr;
-    if (run && called && run_builtin) measure(run, called, run_builtin);
+    if (run && called) measure(run, called);
     PyErr_Clear();
     Py_XDECREF(done);
     Py_XDECREF(code);

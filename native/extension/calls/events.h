@@ -6,6 +6,6 @@
 namespace tachograph::calls {
 
 const Events* monitoring_events();  // CPython 3.12 and later, else nullptr
-const Events* profile_events();     // 3.11, else nullptr
+const Events* evaluation_events();  // 3.11, else nullptr
 
 }  // namespace tachograph::calls

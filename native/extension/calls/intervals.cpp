@@ -91,7 +91,6 @@ void close(Function* function, Moment now) {
     ++watcher.not_open;
     function->state = Watch::lingering;
     function->lingers = kFewCalls;
-    if (!watcher.events->selective) silence(function);
 }
 
 void silence(Function* function) {

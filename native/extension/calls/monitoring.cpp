@@ -195,7 +195,7 @@ constexpr Events kEvents = {
     .exceptions = tell_exceptions,
     .watch = [](void* code) { set_local(code, g.local); },
     .unwatch = [](void* code) { set_local(code, g.none); },
-    .open_window = [] { return 0; },
+    .open_window = [] { return true; },
     .close_window = [] {},
 };
 

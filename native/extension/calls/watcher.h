@@ -25,11 +25,11 @@ void count_loss(uint32_t cause);
 // Windows, where functions are not watched one by one: all are, while one is open.
 struct Windows {
     bool open = false;
+    uint32_t lingers = 0;  // calls that are still seen, uncounted, of the one that was open
     bool planned = false;  // the next round is to close this one
     Interval interval;     // of all functions
     int64_t closed_ns = kNever;
     double events = 0;
-    uint32_t ignored = 0;   // events that tell nothing
     double event_rate = 0;  // events per ns in earlier windows
 
     // Of all windows since `began`.
@@ -138,6 +138,8 @@ void open_window(Moment now, double stands_ns);
 void close_window(Moment now);
 // In an event: closes the window whose time is over.
 void end_window(int64_t now_ns);
+// Nor are calls seen any more that begin after it.
+void silence_window();
 
 // rounds.cpp
 

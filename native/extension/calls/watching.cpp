@@ -13,9 +13,6 @@ void count_loss(uint32_t cause) { watcher.api->count_loss(cause); }
 
 namespace {
 
-// Of events that tell nothing one of so many looks whether the window is over.
-constexpr uint32_t kIgnoredEvents = 8;
-
 // A code object is about to be freed.
 void freed(void* extra) {
     auto* function = static_cast<Function*>(extra);
@@ -57,7 +54,10 @@ void write_all(bool last) {
 void stop_watching() {
     const Moment time = moment(now());
     end_search(time);
-    if (!watcher.events->selective) close_window(time);
+    if (!watcher.events->selective) {
+        close_window(time);
+        silence_window();
+    }
     for (size_t at = 0; at < watcher.functions.high(); ++at) {
         Function* function = watcher.functions.at(at);
         if (!function->code) continue;
@@ -79,7 +79,7 @@ bool prepare(const tg_api* api, const tg_offsets* offsets, const Options& option
     watcher.functions.start(api, offsets);
     if (watcher.extra < 0) watcher.extra = tg_request_code_extra(freed);
     watcher.events = monitoring_events();
-    if (!watcher.events) watcher.events = profile_events();
+    if (!watcher.events) watcher.events = evaluation_events();
     if (watcher.extra < 0 || !watcher.events || !watcher.events->begin()) {
         api->count_loss(TG_LOSS_CALLS_UNAVAILABLE);
         return false;
@@ -133,6 +133,17 @@ Further linger(Function* function, const void* frame, const Event& event) {
     const int64_t begun = now();
     open_call(function, frame, begun, event.spent_by(begun), false, false);
     return Further::wanted;
+}
+
+// A call begins after the window: whether it is to be seen all the same.
+bool window_lingers() {
+    if (watcher.windows.lingers > 1 && !watcher.budget.exhausted() &&
+        watcher.open_calls.wants_callees(watcher.silences)) {
+        --watcher.windows.lingers;
+        return true;
+    }
+    silence_window();
+    return false;
 }
 
 void take(const Ended& ended) {
@@ -237,7 +248,10 @@ void after_fork_in_child(bool recorded) {
     watcher.open_calls.forget_other_threads();
     put_off();
     const Moment time = moment(now());
-    if (!watcher.events->selective) close_window(time);
+    if (!watcher.events->selective) {
+        close_window(time);
+        silence_window();
+    }
     watcher.functions.begin_rows(time, watcher.budget.spent_ns());
     watcher.windows.begin(time);
     forget_search(time);
@@ -266,10 +280,6 @@ void loop(const tg_api* api, const tg_offsets* offsets, const Options& options, 
     }
 }
 
-void thread_starts() {
-    if (watcher.begun && watcher.windows.open && !watcher.turning) watcher.events->open_window();
-}
-
 Further discovered(void* code, const void* frame) {
     if (!watcher.active()) return Further::wanted;
     watcher.budget.charge_event();
@@ -285,10 +295,12 @@ Further started(void* code, const void* frame) {
     const Event event(begun);
     end_window(begun);
     pass(begun);
-    if (!watcher.events->selective && !watcher.windows.open) return Further::unwanted;
+    if (!watcher.events->selective && !watcher.windows.open && !window_lingers())
+        return Further::unwanted;
     Function* function = watcher.known(code);
-    if (!function && !watcher.events->selective && tg_is_function(code))
+    if (!function && watcher.windows.open && tg_is_function(code))
         function = learn(code, frame, begun);
+    if (!function && watcher.windows.lingers > 0) silence_window();
     if (function && function->state == Watch::lingering) return linger(function, frame, event);
     if (!function || function->state != Watch::open) return Further::unwanted;
     const Enough enough = watcher.events->selective ? is_enough(function, begun) : Enough::no;
@@ -333,11 +345,14 @@ Further unwound(void* code, const void* frame) {
     return ended(code, frame);
 }
 
-void ignored() {
-    watcher.budget.charge_ignored();
-    // The clock is read now and then: it takes as long as the rest of such an event.
-    if (++watcher.windows.ignored % kIgnoredEvents == 0) end_window(now());
-    ++watcher.windows.events;
+void break_off() {
+    if (watcher.active() && watcher.windows.open) {
+        count_loss(TG_LOSS_CALL_WINDOWS_SKIPPED);
+        watcher.turning = true;
+        close_window(moment(now()));
+        watcher.turning = false;
+    }
+    silence_window();
 }
 
 void declined() { watcher.budget.charge_event(); }

@@ -1,8 +1,8 @@
 // Watches calls of Python functions, exactly while a function is watched, within a budget of time.
 // What is watched is chosen anew in each period, as in Paikana (Palkar et al., section 3).
 //
-// The interpreter's events come from a source of events (sys.monitoring, or the profile function of
-// CPython 3.11). All of this runs with the GIL held, but for `wants_turn`.
+// The interpreter's events come from a source of events (sys.monitoring, or on CPython 3.11 a
+// function that evaluates frames). All of this runs with the GIL held, but for `wants_turn`.
 #pragma once
 
 #include "compat.h"
@@ -34,8 +34,8 @@ struct Events {
     // The calls of a function, which are not watched, are watched from now on; the reverse.
     void (*watch)(void* code);
     void (*unwatch)(void* code);
-    // All functions; returns how many threads were left out.
-    int (*open_window)();
+    // All functions; false if that is not possible now.
+    bool (*open_window)();
     void (*close_window)();
 };
 
@@ -51,9 +51,6 @@ void flush();
 void pause(bool yes);
 void after_fork_in_child(bool recorded);
 bool on();
-
-// A thread is about to begin, whose state the interpreter has made.
-void thread_starts();
 
 // A loop that the program has marked: it begins (1), goes on (0) or ends (-1).
 void loop(const tg_api* api, const tg_offsets* offsets, const Options& options, int step);
@@ -73,8 +70,8 @@ Further ended(void* code, const void* frame);
 // The same by an exception. They cannot be declined one by one.
 Further thrown(void* code, const void* frame);
 Further unwound(void* code, const void* frame);
-// An event that tells nothing, and that could not be declined.
-void ignored();
+// The window that is open is over before its time: calls in calls would take too much of the stack.
+void break_off();
 // The interpreter takes further events like the last one out of the code.
 void declined();
 
