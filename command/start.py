@@ -48,5 +48,5 @@ def _run(arguments: list[str]) -> NoReturn:
     gc.set_threshold(100_000, 20, 50)
     from tachograph.cli import main
 
-    main()
+    main(prog_name="tachograph")
     raise AssertionError("a click group ends with an exit status")

@@ -24,7 +24,7 @@ from tachograph.recorder.collect.running import note_recorder
 from tachograph.recorder.collect.source_rights import SourceRights
 from tachograph.recorder.collect.stopped import recorded_processes, why_stopped_early
 from tachograph.recorder.command.executables import needs_sanitizer_first
-from tachograph.recorder.gpu.sampler import GpuSampler
+from tachograph.recorder.gpu.sampler import GpuSampler, Told
 from tachograph.recorder.inprocess.arm import ERROR_FILE
 from tachograph.recorder.problems import one_line
 from tachograph.recorder.rotation.rotation_settings import DEFAULT_KEEP
@@ -144,12 +144,14 @@ class Session:
         None: that is unknown. ``lives``: the program goes on, and has ended the recording itself.
         """
         ended_ns = time.monotonic_ns()
-        self._end_gpu()
+        told = None if self._gpu is None else self._gpu.stop()
         self._memory.stop()
         if self._broker is not None:
             self._broker.catch_up()
         self._memory.settle_over()
         self._collector.stop()
+        # Not before: until then the collector may be writing the manifest.
+        self._note_gpu(told)
         stuck = None if self._rotation is None else self._rotation.end()
         assert self._sources is not None
         pid = self._program.pid
@@ -227,9 +229,8 @@ class Session:
                 notes += stored_on_disk(SpoolDirectory(self._spool).processes())
         return lost
 
-    def _end_gpu(self) -> None:
+    def _note_gpu(self, told: Told | None) -> None:
         """Until now nothing was said about GPUs: only who has asked the driver knows whether there is one."""
-        told = self._gpu.stop() if self._gpu is not None else None
         self._manifest.parameters["gpu"] = told is not None and told.recorded
         self._manifest.notes += told.notes if told is not None else []
 

@@ -13,6 +13,7 @@ import pytest
 
 from support.written_spools import write_spool
 from tachograph.format import Manifest, SpoolDirectory
+from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.descendants import PATIENCE_S, stop_recording
 from tachograph.recorder.collect.finish import Finished
 from tachograph.recorder.collect.output import claim
@@ -48,6 +49,26 @@ def test_a_session(tmp_path: Path) -> None:
     manifest = Manifest.read(path / "manifest.json")
     assert manifest.argv == ["a.py", "--token", "***"]
     assert manifest.labels == {"version": "1.4", "db.password": "***"}
+
+
+def test_the_manifest_is_left_alone_while_the_collector_may_write_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a short program ends before the collector has written what is being recorded."""
+    recording, spool = session(tmp_path / "a.tacho")
+    write_spool(spool, 10)
+    stop = Collector.stop
+    known: list[set[str]] = []
+
+    def look_and_stop(collector: Collector) -> None:
+        known.append(set(recording._manifest.parameters))
+        stop(collector)
+
+    monkeypatch.setattr(Collector, "stop", look_and_stop)
+    recording.begin()
+    assert recording.end(0).finished is not None
+    assert "gpu" not in known[0]
+    assert "gpu" in Manifest.read(tmp_path / "a.tacho" / "manifest.json").parameters
 
 
 @pytest.mark.parametrize(
