@@ -173,7 +173,9 @@ def main(
         for name in peers.split(",") if peers not in ("", "all") else []:
             load(name)
         ways = [*ours(), *of_peers(peers)]
-        found = of_last_run(target) if half == "cost" else measure_told(ways, megabytes, rounds, timeout)
+        if half != "cost":
+            write(target, measure_told(ways, megabytes, rounds, timeout))  # before all that takes longer
+        found = of_last_run(target)
         others = ["fannkuch", "recursion"] if quick else OTHERS
         taken = Turns(target / "turns.jsonl")
         if half != "told":
@@ -185,11 +187,16 @@ def main(
         found["cost"] = paper_ratios(taken.all())
         told = "\n\n".join([busy(found), table(found), over_programs(taken.all(), others)])
         print(told)
-        (target / "learned_calls.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write(target, found)
         (target / "table.txt").write_text(told + "\n", encoding="utf-8")
         draw(found, target)
         if not (quick or no_page):
             print(put_section(target, ROOT / "docs"))
+
+
+def write(target: Path, found: dict[str, Any]) -> None:
+    """Keeps what was found."""
+    (target / "learned_calls.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def of_last_run(target: Path) -> dict[str, Any]:
