@@ -59,6 +59,8 @@ class Interval:
     high: float
 
     def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.value:.3f} (one set)"
         return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
 
 
