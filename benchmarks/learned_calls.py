@@ -33,7 +33,7 @@ from typing import Any
 
 import click
 
-from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
+from harness.arms import BARE, BARE_AGAIN, RECORD, Arm, beside_bare
 from harness.errors import BenchmarkError
 from harness.in_turn import Turns, middle
 from harness.interleave import progress
@@ -45,7 +45,7 @@ from harness.store import ENDED
 from harness.survey import ENVIRONMENTS, ROOT, complaints
 from harness.tracing_cost import Traced, TracingCost, tracing_cost
 from harness.turn_plan import Plan
-from learned_calls_cost import CALLS, LOOP, OTHERS, measure_cost, over_programs, paper_ratios, usual_arms
+from learned_calls_cost import CALLS, LOOP, OTHERS, OURS, measure_cost, over_programs, paper_ratios
 from learned_calls_figures import draw
 from page.one_section import put_section
 from peers import cprofile
@@ -183,7 +183,7 @@ def main(
                 taken.clear()
             plan = Plan(sets, turns, seconds, timeout)
             measure_cost(taken, [PLAIN], [way.arm for way in ways], plan)
-            measure_cost(taken, others, usual_arms(), plan)
+            measure_cost(taken, others, beside_bare(OURS), plan)
         found["cost"] = paper_ratios(taken.all())
         told = "\n\n".join([busy(found), table(found), over_programs(taken.all(), others)])
         print(told)

@@ -6,7 +6,7 @@ learned_calls.py measures it and puts it beside what profilers tell of the paper
 from collections.abc import Sequence
 
 from harness import programs
-from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
+from harness.arms import BARE, RECORD, Arm
 from harness.in_turn import Turn, Turns, ratios
 from harness.turn_plan import Catalogue, Plan, take_missing
 from harness.turn_tables import costs, cpu
@@ -21,11 +21,6 @@ OURS = {"sampling": f"{RECORD} --cpu-only", "--calls": CALLS}
 OTHERS = [*TABLE_1, *SMALL]
 MEDIAN, WORST = 1.02, 1.05
 """What sampling and calls together may take of the programs."""
-
-
-def usual_arms() -> list[Arm]:
-    """Bare twice, sampled, and with calls."""
-    return [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in OURS.items())]
 
 
 def measure_cost(taken: Turns, chosen: Sequence[str], arms: list[Arm], plan: Plan) -> None:

@@ -31,7 +31,7 @@ import click
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
+from harness.arms import RECORD, Arm, beside_bare
 from harness.comparison import options, pick, show, store_of
 from harness.errors import BenchmarkError
 from harness.interleave import Plan, measure
@@ -112,8 +112,7 @@ def main(
         store = store_of("native_paths", results, quick=quick, fresh=fresh)
         walks = walk_costs(store.folder)
         chosen = pick(names, list(PROGRAMS))
-        compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in OURS.items())]
-        compared += native_arms(peers or PEERS, ENVIRONMENTS)
+        compared = beside_bare(OURS) + native_arms(peers or PEERS, ENVIRONMENTS)
         plan = Plan(chosen, compared, length.rounds, length.seconds, peer_rounds=length.peer_rounds)
         # The peers' environments have none of the libraries that the programs need; they are of our Python.
         measure(plan, Bench("native_code", Path(sysconfig.get_path("purelib")), length.timeout), store)

@@ -23,7 +23,7 @@ from typing import Any
 
 import click
 
-from harness.arms import BARE, BARE_AGAIN, RECORD, Arm
+from harness.arms import BARE, BARE_AGAIN, RECORD, Arm, beside_bare
 from harness.comparison import pick
 from harness.errors import BenchmarkError
 from harness.in_turn import Turn, Turns, added_memory
@@ -123,7 +123,7 @@ def main(
             taken.clear()
         if only != "found":
             chosen, asked = pick(names, list(OVERHEAD)), pick(arms, list(ARMS))
-            compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(each, ARMS[each]) for each in asked)]
+            compared = beside_bare({each: ARMS[each] for each in asked})
             begin = time.monotonic()
             catalogue = Catalogue("repeated_work", Path(sysconfig.get_path("purelib")))
             take_missing(taken, dict.fromkeys(chosen, catalogue), compared, Plan(rounds, turns, seconds, timeout))

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from harness import programs
-from harness.arms import BARE, BARE_AGAIN, CPU_ONLY, FULL, RECORD, Arm
+from harness.arms import CPU_ONLY, FULL, RECORD, beside_bare
 from harness.comparison import pick
 from harness.in_turn import Turns
 from harness.survey import ROOT, complaints
@@ -58,8 +58,7 @@ def main(
             chosen, sets, turns, seconds = ["fannkuch", "standard library"], 1, 2, 0.02
         sites = {"suite": programs.installed(), "native_code": Path(sysconfig.get_path("purelib"))}
         found = {name: Catalogue(CATALOGUES[name], sites[CATALOGUES[name]]) for name in chosen}
-        compared = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in ARMS.items())]
-        take_missing(taken, found, compared, Plan(sets, turns, seconds, timeout))
+        take_missing(taken, found, beside_bare(ARMS), Plan(sets, turns, seconds, timeout))
         print(costs(taken.all(), chosen, list(ARMS)))
 
 

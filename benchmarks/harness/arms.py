@@ -9,6 +9,7 @@ profilers that want something between them.
 import shlex
 import sys
 import sysconfig
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,14 +66,17 @@ def is_bare(name: str) -> bool:
     return name.partition(",")[0] in (BARE, BARE_AGAIN)
 
 
+def beside_bare(templates: Mapping[str, str]) -> list[Arm]:
+    """Two bare arms, the second of which is the noise floor, then those of ``templates``, by name."""
+    return [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}"), *(Arm(*each) for each in templates.items())]
+
+
 def arms(others: list[str], peers: list[Arm] | None = None) -> list[Arm]:
     """Two bare arms, the second of which is the noise floor, then the given ones (NAME=TEMPLATE), or else tachograph's.
 
     `peers` come last.
     """
-    chosen = [Arm(BARE, "{python}"), Arm(BARE_AGAIN, "{python}")]
-    if not others:
-        chosen += [Arm(CPU_ONLY, f"{RECORD} --cpu-only"), Arm(FULL, RECORD)]
+    chosen = beside_bare({} if others else {CPU_ONLY: f"{RECORD} --cpu-only", FULL: RECORD})
     for text in others:
         name, separator, template = text.partition("=")
         if not separator or not name or not template.strip() or name in {arm.name for arm in chosen}:

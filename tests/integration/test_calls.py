@@ -343,7 +343,10 @@ def test_another_evaluation_function_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_free_functions_of_others_are_not_called_for_us(tmp_path: Path) -> None:
-    """CPython calls all of them for each code object that has a pointer of anybody's (CPython's own test_code)."""
+    """CPython calls each tool's free function for every code object that any tool keeps a pointer with.
+
+    CPython's own test_code crashed.
+    """
     program = support.PROGRAMS / "code_extras.py"
     recording, said = record(program, tmp_path)
     assert said == {"freed": [100]}

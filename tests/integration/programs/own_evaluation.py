@@ -17,7 +17,6 @@ put.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 default = ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p).value
 assert default is not None
 # A jump to the interpreter's function.
-page = ctypes.c_char * 4096
 library = ctypes.CDLL(None)
 library.mmap.restype = ctypes.c_void_p
 library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
