@@ -51,10 +51,7 @@ void measure(PyObject* run, PyObject* called) {
         tg_set_code_extra(code, watcher.extra, nullptr);
         watcher.functions.remove(function);
     }
-    if (!watcher.events->selective) {
-        close_window(moment(now()));
-        silence_window();
-    }
+    if (!watcher.events->selective) shut_window(moment(now()));
     watcher.watching = false;
 }
 

@@ -140,6 +140,8 @@ void close_window(Moment now);
 void end_window(int64_t now_ns);
 // Nor are calls seen any more that begin after it.
 void silence_window();
+// Both: nothing that begins later is seen.
+void shut_window(Moment now);
 
 // rounds.cpp
 

@@ -54,10 +54,7 @@ void write_all(bool last) {
 void stop_watching() {
     const Moment time = moment(now());
     end_search(time);
-    if (!watcher.events->selective) {
-        close_window(time);
-        silence_window();
-    }
+    if (!watcher.events->selective) shut_window(time);
     for (size_t at = 0; at < watcher.functions.high(); ++at) {
         Function* function = watcher.functions.at(at);
         if (!function->code) continue;
@@ -137,7 +134,7 @@ Further linger(Function* function, const void* frame, const Event& event) {
 
 // A call begins after the window: whether it is to be seen all the same.
 bool window_lingers() {
-    if (watcher.windows.lingers > 1 && !watcher.budget.exhausted() &&
+    if (watcher.windows.lingers > 0 && !watcher.budget.exhausted() &&
         watcher.open_calls.wants_callees(watcher.silences)) {
         --watcher.windows.lingers;
         return true;
@@ -248,10 +245,7 @@ void after_fork_in_child(bool recorded) {
     watcher.open_calls.forget_other_threads();
     put_off();
     const Moment time = moment(now());
-    if (!watcher.events->selective) {
-        close_window(time);
-        silence_window();
-    }
+    if (!watcher.events->selective) shut_window(time);
     watcher.functions.begin_rows(time, watcher.budget.spent_ns());
     watcher.windows.begin(time);
     forget_search(time);
@@ -295,12 +289,12 @@ Further started(void* code, const void* frame) {
     const Event event(begun);
     end_window(begun);
     pass(begun);
-    if (!watcher.events->selective && !watcher.windows.open && !window_lingers())
-        return Further::unwanted;
+    const bool after_window = !watcher.events->selective && !watcher.windows.open;
+    if (after_window && !window_lingers()) return Further::unwanted;
     Function* function = watcher.known(code);
     if (!function && watcher.windows.open && tg_is_function(code))
         function = learn(code, frame, begun);
-    if (!function && watcher.windows.lingers > 0) silence_window();
+    if (!function && after_window) silence_window();
     if (function && function->state == Watch::lingering) return linger(function, frame, event);
     if (!function || function->state != Watch::open) return Further::unwanted;
     const Enough enough = watcher.events->selective ? is_enough(function, begun) : Enough::no;

@@ -10,7 +10,7 @@ constexpr int64_t kShortestWindowNs = 50'000;
 // Before it is known how many events there are, a window may last so many times the credit.
 constexpr double kFirstLength = 2;
 // Calls that are seen after a window, for own times of those that are open.
-constexpr uint32_t kLingers = 64;
+constexpr uint32_t kLingers = 63;
 
 // Ends of open calls are told, but not how a generator goes on meanwhile.
 void close_for_a_while(Function* function, Moment now) {
@@ -78,6 +78,11 @@ void silence_window() {
         Function* function = watcher.functions.at(at);
         if (function->code && function->state == Watch::lingering) silence(function);
     }
+}
+
+void shut_window(Moment now) {
+    close_window(now);
+    silence_window();
 }
 
 // A window is over when its time is, or much more than there was has been spent.
