@@ -204,7 +204,8 @@ def recorder(variant: Variant, folder: Path) -> Path:
     extension = compile_all(_units(bindings, 2), ["-std=c++20", "-O0", *HIDDEN], include)
     others = [source for source in sources if source not in bindings]
     extension += compile_all(_units(others), ["-std=c++20", *HIDDEN, *variant.flags], include)
-    extension += compile_all([NATIVE / "extension" / "compat.c"], ["-std=c17", *HIDDEN, *variant.flags], include)
+    in_c = sorted((NATIVE / "extension").rglob("*.c"))
+    extension += compile_all(in_c, ["-std=c17", *HIDDEN, *variant.flags], include)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     link(extension, folder / f"_native{suffix}", [*variant.flags, "-shared"])
     return folder

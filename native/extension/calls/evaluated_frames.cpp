@@ -2,6 +2,7 @@
 // Instructions run as they do without it. A profile function would have all of them run the slow
 // way: what is pure Python took up to twice its time in a window, and was called less often there.
 #include "calls/events.h"
+#include "calls/frame_evaluation.h"
 
 namespace tachograph::calls {
 namespace {
