@@ -243,7 +243,7 @@ class Mutator:
     def _sources(self, folder: Path) -> None:
         """Another process of an unfinished recording, with code from the canary, and a note that it was made here."""
         spool, manifest = folder / "spool", folder / "manifest.json"
-        if spool.is_symlink() or manifest not in self._files(folder, ".json"):
+        if spool.is_symlink() or spool.is_file() or manifest not in self._files(folder, ".json"):
             return
         spool.mkdir(exist_ok=True)
         segment = SegmentBuilder(0)
@@ -274,8 +274,11 @@ class Mutator:
         note |= {"inode": spool.stat().st_ino, "time_ns": time.time_ns()}
         unknown = self._random.choice([("boot", "machine"), ("inode",), ("time_ns",)])
         note |= {name: self._random.choice(["", 0, 1 << 62, None]) for name in unknown}
-        (spool / "recorder.json").unlink(missing_ok=True)
-        (spool / "recorder.json").write_text(json.dumps(note), encoding="ascii")
+        place = spool / "recorder.json"
+        if place.is_dir() and not place.is_symlink():  # made by another mutation
+            shutil.rmtree(place)
+        place.unlink(missing_ok=True)
+        place.write_text(json.dumps(note), encoding="ascii")
 
     # ---------------------------------------------------------------- layout
 
