@@ -1,4 +1,5 @@
 // tachograph.recorder._native: what the recorder's Python side can ask of the native one.
+#include "calls/marked_loop.h"
 #include "calls/watching.h"
 #include "codes.h"
 #include "compat.h"
@@ -217,6 +218,7 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
 PYBIND11_MODULE(_native, module) {
     using namespace tachograph;
     module.doc() = "The native recorder (see recorder/_native.pyi).";
+    if (!calls::make_type_of_marked_loops()) throw py::error_already_set();
     module.def("arm", &arm, py::arg("spool"), py::arg("interval_ns"), py::arg("waits"),
                py::arg("paused"), py::arg("segment_size"), py::arg("memory"),
                py::arg("memory_threshold"), py::arg("children"), py::arg("native_depth"),
@@ -267,12 +269,15 @@ PYBIND11_MODULE(_native, module) {
         py::arg("period_ns"), py::arg("budget"), py::arg("algorithm"), py::arg("top"),
         py::arg("paused"));
     module.def(
-        "loop",
-        [](int step) {
-            if (find_api() && g_api->active() != 0)
-                calls::loop(g_api, tg_offsets_of_runtime(), {}, step);
+        "mark_loop",
+        [](py::handle iterable) {
+            PyObject* loop = find_api() && g_api->active() != 0 && tg_offsets_of_runtime()
+                                 ? calls::mark_loop(g_api, iterable.ptr())
+                                 : PyObject_GetIter(iterable.ptr());
+            if (!loop) throw py::error_already_set();
+            return py::reinterpret_steal<py::object>(loop);
         },
-        py::arg("step"));
+        py::arg("iterable"));
     module.def("supported", &supported);
     module.def("load", &load_shim, py::arg("path"));
     module.def(

@@ -10,7 +10,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeVar
+
+    Item = TypeVar("Item")
 
 SPOOL = "TACHOGRAPH_SPOOL"
 CONFIG = "TACHOGRAPH_CONFIG"
@@ -203,10 +206,10 @@ def span_writer() -> "Callable[[str, str, int, int, int, int], None] | None":
     return None if sampler is None else sampler.span
 
 
-def loop_step() -> "Callable[[int], None] | None":
-    """What is told of a marked loop: 1 it begins, 0 it goes on, -1 it ends. None if no calls can be watched."""
+def loop_marker() -> "Callable[[Iterable[Item]], Iterator[Item]] | None":
+    """What iterates over a marked loop, and has calls watched meanwhile. None if none can be watched."""
     native = sys.modules.get("tachograph.recorder._native")
-    return native.loop if native is not None and native.active() else None
+    return native.mark_loop if native is not None and native.active() else None
 
 
 def snapshot() -> bool:

@@ -9,7 +9,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from typing import TypeVar
 
     Item = TypeVar("Item")
@@ -18,19 +18,9 @@ if TYPE_CHECKING:
 def loop(iterable: Iterable[Item], /) -> Iterator[Item]:
     """Iterate over ``iterable`` and have the calls of Python functions counted and timed meanwhile.
 
-    ``for line in loop(file):`` watches all threads while the loop runs. Before each item it is decided anew which
-    functions are worth watching. Outside a recording this is ``iter(iterable)``.
+    ``for line in loop(file):`` watches all threads while the loop runs. Which functions are worth
+    watching is decided anew all the time. Outside a recording this is ``iter(iterable)``.
     """
     arm = sys.modules.get("tachograph.recorder.inprocess.arm")
-    step = None if arm is None else arm.loop_step()
-    return iter(iterable) if step is None else _watched(iterable, step)
-
-
-def _watched(iterable: Iterable[Item], step: Callable[[int], None]) -> Generator[Item]:
-    step(1)
-    try:
-        for item in iterable:
-            step(0)
-            yield item
-    finally:
-        step(-1)
+    mark = None if arm is None else arm.loop_marker()
+    return iter(iterable) if mark is None else mark(iterable)

@@ -193,6 +193,57 @@ def test_a_marked_loop_is_watched_and_nothing_else(tmp_path: Path) -> None:
     assert "outside" not in rows or not rows["outside"]["calls_low"] > 0
 
 
+LOOPS = """
+import gc, json, weakref
+from tachograph.recorder import loop
+
+class Cell:
+    pass
+
+def failing():
+    yield 1
+    raise KeyError("over")
+
+def outcome(does):
+    try:
+        return repr(does())
+    except Exception as error:
+        return repr(error)
+
+def broken_off():
+    for number in loop(range(3)):
+        for other in loop("ab"):
+            if number == 1:
+                raise ValueError(other)
+
+def over():
+    items = loop([1])
+    return list(items), next(items, None), list(items)
+
+def in_a_cycle():
+    cell = Cell()
+    cell.items = loop([cell])
+    next(cell.items)
+    gone = weakref.ref(cell)
+    del cell
+    gc.collect()
+    return gone()
+
+does = [lambda: list(loop(failing())), lambda: loop(3), broken_off, over, in_a_cycle, lambda: sum(loop(iter([1, 2])))]
+print(json.dumps([outcome(each) for each in does]))
+"""
+
+
+def test_a_marked_loop_does_as_the_iterable_does(tmp_path: Path) -> None:
+    program = tmp_path / "loops.py"
+    program.write_text(LOOPS)
+    bare = json.loads(subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout)
+    expected = ["KeyError('over')", "TypeError(\"'int' object is not iterable\")", "ValueError('a')"]
+    assert bare == [*expected, "([1], None, [])", "None", "3"]
+    assert record(program, tmp_path, options=())[1] == bare
+    assert record(program, tmp_path, options=("--calls", "--force"))[1] == bare
+
+
 def test_without_a_recording_a_marked_loop_is_an_iterator(tmp_path: Path) -> None:
     program = tmp_path / "marked.py"
     program.write_text(LOOP + "\nassert type(loop([1])) is type(iter([1]))\n")
@@ -332,6 +383,20 @@ def test_deep_recursion_in_a_thread_with_a_small_stack(tmp_path: Path) -> None:
     recording, said = record(program, tmp_path, options=("--calls", "--calls-budget", "100"))
     assert said == {"depth": 900}
     assert support.losses(support.analyze(recording, cwd=tmp_path))["call_windows_skipped"] > 0
+
+
+@windows
+def test_each_window_is_told_of_each_function_once(tmp_path: Path) -> None:
+    """Of one that was called in it, and of one that was not."""
+    program = support.PROGRAMS / "python_calls.py"
+    recording, _ = record(program, tmp_path, "1.5")
+    with api.open(recording) as opened:
+        calls = opened.table("calls").to_pandas()
+    sums = calls.groupby("stack").agg({"time_ns": "max", "watched_ns": "sum", "intervals": "sum", "calls": "sum"})
+    to_the_end = sums[sums.time_ns == sums.time_ns.max()]
+    assert (to_the_end.calls > 0).sum() > 2
+    assert len(to_the_end.groupby(["watched_ns", "intervals"])) == 1
+    assert to_the_end.intervals.iloc[0] > 5
 
 
 @windows

@@ -256,22 +256,25 @@ void after_fork_in_child(bool recorded) {
     }
 }
 
-void loop(const tg_api* api, const tg_offsets* offsets, const Options& options, int step) {
-    if (step > 0) {
-        if (!watcher.begun && watcher.loops == 0 && watcher.events == nullptr) {
-            if (!prepare(api, offsets, options)) return;
-            watcher.only_loops = true;
-        }
-        if (!watcher.begun) return;
-        ++watcher.loops;
-        if (watcher.only_loops && watcher.loops == 1) pause(false);
-    } else if (!watcher.begun) {
-        return;
-    } else if (step < 0) {
-        if (--watcher.loops == 0 && watcher.only_loops) pause(true);
-    } else if (watcher.active()) {
-        pass(now());
+bool loop_begins(const tg_api* api) {
+    if (api->active() == 0) return false;
+    if (!watcher.begun && watcher.loops == 0 && watcher.events == nullptr) {
+        if (!prepare(api, tg_offsets_of_runtime(), {})) return false;
+        watcher.only_loops = true;
     }
+    if (!watcher.begun) return false;
+    ++watcher.loops;
+    if (watcher.only_loops && watcher.loops == 1) pause(false);
+    return true;
+}
+
+void loop_goes_on() {
+    if (watcher.asked_ns.load(std::memory_order_relaxed) != 0 && watcher.active()) pass(now());
+}
+
+void loop_ends() {
+    if (!watcher.begun || watcher.api->active() == 0) return;
+    if (--watcher.loops == 0 && watcher.only_loops) pause(true);
 }
 
 Further discovered(void* code, const void* frame) {

@@ -52,8 +52,11 @@ void pause(bool yes);
 void after_fork_in_child(bool recorded);
 bool on();
 
-// A loop that the program has marked: it begins (1), goes on (0) or ends (-1).
-void loop(const tg_api* api, const tg_offsets* offsets, const Options& options, int step);
+// A loop that the program has marked: it begins (false if no calls are watched in it), goes on, and
+// ends.
+bool loop_begins(const tg_api* api);
+void loop_goes_on();
+void loop_ends();
 
 // Any thread, without the GIL: whether `turn` is due.
 bool wants_turn(int64_t now_ns);
