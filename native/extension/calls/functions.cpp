@@ -40,6 +40,13 @@ void Times::add(int64_t time_ns) {
     ++buckets[std::min(bucket, kBuckets - 1)];
 }
 
+void Function::add_uncalled(const Uncalled& all) {
+    watched_ns += all.ns - told.ns;
+    watched_cpu_ns += all.cpu_ns - told.cpu_ns;
+    drawn.add_later(all.drawn, told.drawn);
+    told = all;
+}
+
 void Function::sample(Moment now, const Spent& spent) {
     interval.sample(now, spent.ns, spent.event_ns, &drawn);
     if (interval.goes_on) interval.due_ns = INT64_MAX;
@@ -79,8 +86,10 @@ Function* Functions::add(const void* code, Moment now) {
     Function& function = s_functions[place];
     const uint32_t epoch = function.epoch + 1;
     const bool listed = function.listed;
+    const bool in_window = function.in_window;
     function = Function{};
     function.listed = listed;
+    function.in_window = in_window;
     function.code = code;
     function.epoch = epoch;
     function.since = now;
@@ -106,6 +115,7 @@ void Functions::begin_rows(Moment now, double spent_ns) {
         fresh.quota = old.quota;
         fresh.steps = old.steps;
         fresh.listed = old.listed;
+        fresh.in_window = old.in_window;
         fresh.since = now;
         fresh.interval.begin(now, 0, true, 0, spent_ns);
         fresh.pace = old.pace;

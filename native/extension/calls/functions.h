@@ -42,18 +42,26 @@ struct Spent {
     double event_ns = 0;
 };
 
+// Windows in which a function was watched, and not called.
+struct Uncalled {
+    int64_t ns = 0;
+    int64_t cpu_ns = 0;
+    Drawn drawn;
+};
+
 struct Function {
     const void* code = nullptr;  // nullptr: the place is free
     Watch state = Watch::closed;
     // Changes whenever the ends of its open calls will not be seen: they are then given up.
     uint32_t epoch = 0;
     uint32_t open_calls = 0;
-    uint32_t strays = 0;   // ends of calls that were not seen to begin, while closing
-    uint32_t lingers = 0;  // calls that may still be seen while lingering
-    uint64_t quota = 0;    // calls that are still to be seen in the interval
-    uint64_t steps = 0;    // and other events: a generator goes on for as long as it likes
-    uint64_t seen = 0;     // in this period
-    bool listed = false;   // among the arms of this period
+    uint32_t strays = 0;     // ends of calls that were not seen to begin, while closing
+    uint32_t lingers = 0;    // calls that may still be seen while lingering
+    uint64_t quota = 0;      // calls that are still to be seen in the interval
+    uint64_t steps = 0;      // and other events: a generator goes on for as long as it likes
+    uint64_t seen = 0;       // in this period
+    bool listed = false;     // among the arms of this period
+    bool in_window = false;  // called since the last window began
     Arm arm;
     Pace pace;
 
@@ -70,10 +78,13 @@ struct Function {
     Interval interval;           // that is open
     int64_t closed_ns = kNever;  // when the last one ended
     double stayed = 0;           // -log(1 - the chance that another one had begun then)
+    Uncalled told;               // of all windows, what is in this row or was in another
 
     int64_t next_row_ns = 0;
     int64_t row_period_ns = 0;
 
+    // Further windows, of which `all` is the sum.
+    void add_uncalled(const Uncalled& all);
     // The interval is over, if there is one.
     void end_interval(Moment now, const Spent& spent);
     void sample(Moment now, const Spent& spent);

@@ -17,7 +17,7 @@ void watched_in_search(Function* function) {
     function->watched_ns = search.total_ns;
     function->watched_cpu_ns = search.total_cpu_ns;
     function->drawn = search.drawn;
-    watcher.functions.write(function, search.interval.opened, true, spent());
+    write(function, search.interval.opened, true);
 }
 
 // The function is watched from its first call on.
@@ -31,14 +31,6 @@ void begin_found(Function* function, Moment now) {
     open(function, search.interval.opened, {search.interval.length_ns, true},
          search.interval.stands_ns);
     if (function->interval.has_length(now)) function->sample(now, spent());
-}
-
-// In all windows until now the function was watched, and not called.
-void watched_in_all_windows(Function* function) {
-    function->since = watcher.windows.began;
-    function->watched_ns = watcher.windows.total_ns;
-    function->watched_cpu_ns = watcher.windows.total_cpu_ns;
-    function->drawn = watcher.windows.drawn;
 }
 
 }  // namespace
@@ -55,16 +47,16 @@ Function* learn(void* code, const void* frame, int64_t now_ns) {
     }
     if (frame) watcher.functions.describe(code, frame);
     ++watcher.not_open;  // until it is opened
-    if (watcher.events->selective) {
+    if (watcher.events->selective)
         begin_found(function, now);
-    } else {
-        const Interval& window = watcher.windows.interval;
-        watched_in_all_windows(function);
-        function->closed_ns = window.closed_ns;
-        open(function, window.opened, {window.length_ns, false}, window.stands_ns);
-        function->interval.spent_ns = window.spent_ns;
-    }
+    else
+        function->since = watcher.windows.began;  // in all windows until now it was not called
     return function;
+}
+
+void write(Function* function, Moment now, bool last) {
+    function->add_uncalled(watcher.windows.all);
+    watcher.functions.write(function, now, last, spent());
 }
 
 void open(Function* function, Moment now, Length length, double stands_ns) {
@@ -89,12 +81,20 @@ void close(Function* function, Moment now) {
     function->closed_ns = now.ns;
     function->stayed = 0;
     ++watcher.not_open;
+    begin_lingering(function);
+}
+
+void begin_lingering(Function* function) {
     function->state = Watch::lingering;
     function->lingers = kFewCalls;
 }
 
-void silence(Function* function) {
+void rest(Function* function) {
     function->state = function->open_calls > 0 ? Watch::closing : Watch::closed;
+}
+
+void silence(Function* function) {
+    rest(function);
     ++watcher.silences;
 }
 

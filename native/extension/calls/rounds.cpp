@@ -85,7 +85,7 @@ void begin_period(Moment now) {
         function->listed = false;
         if (!function->code) continue;
         if (function->seen > 0) ++active;
-        if (now.ns >= function->next_row_ns) watcher.functions.write(function, now, false, spent());
+        if (now.ns >= function->next_row_ns) write(function, now, false);
         function->arm = Arm{};
         function->seen = 0;
         if (function->state == Watch::open && function->interval.goes_on) {

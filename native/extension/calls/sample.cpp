@@ -28,6 +28,17 @@ void Drawn::add(double stands, double seen, double time_ns, double cost) {
     ns_squared += time * time;
 }
 
+void Drawn::add_later(const Drawn& all, const Drawn& earlier) {
+    intervals += all.intervals - earlier.intervals;
+    ns += all.ns - earlier.ns;
+    calls += all.calls - earlier.calls;
+    cost_calls += all.cost_calls - earlier.cost_calls;
+    chance += all.chance - earlier.chance;
+    calls_squared += all.calls_squared - earlier.calls_squared;
+    calls_ns += all.calls_ns - earlier.calls_ns;
+    ns_squared += all.ns_squared - earlier.ns_squared;
+}
+
 void Interval::begin(Moment now, int64_t length, bool on_and_on, double stands, double spent) {
     opened = now;
     length_ns = length;

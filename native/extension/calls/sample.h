@@ -47,6 +47,8 @@ struct Drawn {
     // A sample of `calls` in `time_ns`, each of which stands for so many, and each ns for as many.
     // For the part `cost` of the time the program stood still.
     void add(double stands, double calls, double time_ns, double cost);
+    // Those of `all` that `earlier` does not have: all of it was added to that before.
+    void add_later(const Drawn& all, const Drawn& earlier);
 };
 
 inline constexpr int64_t kNever = INT64_MIN / 2;

@@ -32,11 +32,8 @@ struct Windows {
     double events = 0;
     double event_rate = 0;  // events per ns in earlier windows
 
-    // Of all windows since `began`.
     Moment began;
-    int64_t total_ns = 0;
-    int64_t total_cpu_ns = 0;
-    Drawn drawn;  // without calls
+    Uncalled all;  // that are over, since `began`
 
     void begin(Moment now);
 };
@@ -111,7 +108,11 @@ void open(Function* function, Moment now, Length length, double stands_ns);
 void begin_interval(Function* function, Moment now, Length length, double stands_ns);
 // Further calls of it are not counted.
 void close(Function* function, Moment now);
-// Further calls of it are not seen: they would be missing from own times.
+// But they are seen, if another call's own time is to be known.
+void begin_lingering(Function* function);
+// They are not any more.
+void rest(Function* function);
+// The same, and calls that are missed are missing from own times.
 void silence(Function* function);
 // Nor the ends of those that have begun.
 void close_whole(Function* function, Moment now);
@@ -121,6 +122,8 @@ enum class Enough { no, by_length, yes };
 Enough is_enough(Function* function, int64_t now_ns);
 // The interval is over; by chance another one begins here.
 void close_or_stay(Function* function, Moment now);
+// Writes the row of a function and begins the next one.
+void write(Function* function, Moment now, bool last);
 Spent spent();
 
 // search.cpp
@@ -134,6 +137,8 @@ Function* find(void* code, const void* frame, int64_t now_ns);
 
 // windows.cpp
 
+// A function is called while a window is open, or calls are seen after it.
+void join_window(Function* function);
 void open_window(Moment now, double stands_ns);
 void close_window(Moment now);
 // In an event: closes the window whose time is over.

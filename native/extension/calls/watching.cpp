@@ -17,8 +17,7 @@ namespace {
 void freed(void* extra) {
     auto* function = static_cast<Function*>(extra);
     if (!function || !function->code) return;
-    if (watcher.begun && watcher.api->active())
-        watcher.functions.write(function, moment(now()), true, spent());
+    if (watcher.begun && watcher.api->active()) write(function, moment(now()), true);
     if (function->state != Watch::open) --watcher.not_open;
     watcher.functions.remove(function);
 }
@@ -46,9 +45,9 @@ void resume_watching() {
 
 void write_all(bool last) {
     const Moment time = moment(now());
+    if (!watcher.events->selective) shut_window(time);
     for (size_t at = 0; at < watcher.functions.high(); ++at)
-        if (watcher.functions.at(at)->code)
-            watcher.functions.write(watcher.functions.at(at), time, last, spent());
+        if (watcher.functions.at(at)->code) write(watcher.functions.at(at), time, last);
 }
 
 void stop_watching() {
@@ -60,7 +59,7 @@ void stop_watching() {
         if (!function->code) continue;
         if (watcher.events->selective) watcher.events->unwatch(const_cast<void*>(function->code));
         close_whole(function, time);
-        watcher.functions.write(function, time, true, spent());
+        write(function, time, true);
     }
     watcher.watching = false;
     watcher.next_round_ns.store(INT64_MAX);
@@ -114,7 +113,8 @@ void note(Function* function, const void* frame, int64_t begun_ns, double watche
     ++function->calls;
     function->interval.count(begun_ns);
     if (function->quota > 0) --function->quota;
-    const bool own_known = watcher.not_open == 0;
+    // A window is one of all functions.
+    const bool own_known = watcher.not_open == 0 || watcher.windows.open;
     if (own_known) ++function->own_begun;
     open_call(function, frame, begun_ns, watched_ns, true, own_known);
 }
@@ -297,6 +297,7 @@ Further started(void* code, const void* frame) {
     Function* function = watcher.known(code);
     if (!function && watcher.windows.open && tg_is_function(code))
         function = learn(code, frame, begun);
+    if (!watcher.events->selective && function) join_window(function);
     if (!function && after_window) silence_window();
     if (function && function->state == Watch::lingering) return linger(function, frame, event);
     if (!function || function->state != Watch::open) return Further::unwanted;

@@ -2,6 +2,7 @@
 #include "calls/watcher.h"
 
 #include <algorithm>
+#include <span>
 
 namespace tachograph::calls {
 namespace {
@@ -12,9 +13,23 @@ constexpr double kFirstLength = 2;
 // Calls that are seen after a window, for own times of those that are open.
 constexpr uint32_t kLingers = 63;
 
+// Functions that were called since the last window began: few of all, and these are spread over
+// much memory.
+Function* g_called[kMostFunctions];
+size_t g_called_count = 0;
+
+void forget_called() {
+    for (Function* function : std::span(g_called, g_called_count)) {
+        function->in_window = false;
+        if (function->code && function->state == Watch::lingering) rest(function);
+    }
+    g_called_count = 0;
+}
+
 // Ends of open calls are told, but not how a generator goes on meanwhile.
 void close_for_a_while(Function* function, Moment now) {
-    if (!function->code) return;
+    if (!function->code || function->state != Watch::open) return;
+    function->told = watcher.windows.all;
     if (tg_is_generator(function->code))
         close_whole(function, now);
     else
@@ -28,9 +43,27 @@ void Windows::begin(Moment now) {
     began = now;
 }
 
+void join_window(Function* function) {
+    const Watch joined = watcher.windows.open ? Watch::open : Watch::lingering;
+    if (function->state == joined) return;
+    if (joined == Watch::open) {
+        function->add_uncalled(watcher.windows.all);
+        function->state = Watch::open;
+        function->strays = 0;
+        function->interval = watcher.windows.interval;
+        --watcher.not_open;
+    } else {
+        begin_lingering(function);
+    }
+    if (function->in_window) return;
+    function->in_window = true;
+    g_called[g_called_count++] = function;
+}
+
 // The length of a window is settled in advance, from how many events there were before.
 void open_window(Moment now, double stands_ns) {
     Windows& windows = watcher.windows;
+    forget_called();
     if (!watcher.events->open_window()) {
         count_loss(TG_LOSS_CALL_WINDOWS_SKIPPED);
         return;
@@ -47,9 +80,6 @@ void open_window(Moment now, double stands_ns) {
     const int64_t length_ns = std::max(static_cast<int64_t>(length), kShortestWindowNs);
     windows.interval.begin(now, length_ns, false, stands_ns, watcher.budget.spent_ns());
     windows.interval.closed_ns = windows.closed_ns;
-    for (size_t at = 0; at < watcher.functions.high(); ++at)
-        if (watcher.functions.at(at)->code)
-            open(watcher.functions.at(at), now, {length_ns, false}, stands_ns);
 }
 
 void close_window(Moment now) {
@@ -63,21 +93,18 @@ void close_window(Moment now) {
     const double rate = windows.events / static_cast<double>(passed);
     windows.event_rate = windows.event_rate > 0 ? (windows.event_rate + rate) / 2 : rate;
     windows.closed_ns = now.ns;
-    windows.total_ns += passed;
-    windows.total_cpu_ns += ran;
+    windows.all.ns += passed;
+    windows.all.cpu_ns += ran;
     const Spent taken = spent();
-    windows.interval.sample(now, taken.ns, taken.event_ns, &windows.drawn);
-    for (size_t at = 0; at < watcher.functions.high(); ++at)
-        close_for_a_while(watcher.functions.at(at), now);
+    windows.interval.sample(now, taken.ns, taken.event_ns, &windows.all.drawn);
+    for (Function* function : std::span(g_called, g_called_count)) close_for_a_while(function, now);
 }
 
 void silence_window() {
     watcher.windows.lingers = 0;
     watcher.events->close_window();
-    for (size_t at = 0; at < watcher.functions.high(); ++at) {
-        Function* function = watcher.functions.at(at);
-        if (function->code && function->state == Watch::lingering) silence(function);
-    }
+    forget_called();
+    ++watcher.silences;
 }
 
 void shut_window(Moment now) {
@@ -94,8 +121,10 @@ void end_window(int64_t now_ns) {
     const Moment now = moment(now_ns);
     if (afforded && !window.has_length(now)) return;
     watcher.turning = true;
+    const int64_t begun_cpu_ns = thread_cpu();
     watcher.budget.earn(now);
     close_window(now);
+    watcher.budget.charge_pause(static_cast<double>(thread_cpu() - begun_cpu_ns));
     watcher.turning = false;
 }
 
