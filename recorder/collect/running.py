@@ -10,7 +10,20 @@ import os
 import time
 from pathlib import Path
 
+from tachograph.format.errors import FormatError
+from tachograph.format.files import read_regular_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 NOTE = "recorder.json"
+
+MAX_NOTE = 1 << 16
+"""Bytes of a note that is read: it may be anybody's."""
+
+_NO_NOTE = (OSError, FormatError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
+"""What is raised where there is no note, or one that was not ours."""
 
 NOTE_TOOK_NS, CLOCK_NS = 10_000_000_000, 20_000_000
 """How long it takes at most until a note is in its file, and by how much the clock of files is behind."""
@@ -117,12 +130,16 @@ def note_recorder(spool: Path, program: int) -> None:
         json.dump(note, file)
 
 
+def _read_note(spool: Path) -> Any:
+    return json.loads(read_regular_file(spool / NOTE, MAX_NOTE).decode("ascii"))
+
+
 def was_made_here(spool: Path) -> bool:
     """Whether the recording was made on this machine since it was started: only then are process ids what they were."""
     try:
-        return bool(json.loads((spool / NOTE).read_text(encoding="ascii"))["boot"] == boot_id() != "")
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # no note, or one that was not ours
+        return bool(_read_note(spool)["boot"] == boot_id() != "")
+    except _NO_NOTE:
+        return False
 
 
 def was_made_here_by_us(spool: Path) -> bool:
@@ -132,33 +149,33 @@ def was_made_here_by_us(spool: Path) -> bool:
     nor when the note would be unpacked: a file's ctime is set by the kernel alone.
     """
     try:
-        note = json.loads((spool / NOTE).read_text(encoding="ascii"))
+        note = _read_note(spool)
         here = note["boot"] == boot_id() != "" or note["machine"] == machine() != ""
         place, us = spool.stat(), os.geteuid()
         in_time = 0 <= (spool / NOTE).lstat().st_ctime_ns - note["time_ns"] + CLOCK_NS <= NOTE_TOOK_NS
         ours = {each.lstat().st_uid for each in (spool.parent, spool, *spool.iterdir())} == {us}
         closed = not (place.st_mode | spool.parent.stat().st_mode) & 0o022
         return bool(here and note["inode"] == place.st_ino and in_time and ours and closed)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # no note, or one that was not ours
+    except _NO_NOTE:
+        return False
 
 
 def living_processes(spool: Path) -> list[int]:
     """The process ids of the recording command and of its program, as far as they are alive."""
     try:
-        note = json.loads((spool / NOTE).read_text(encoding="ascii"))
+        note = _read_note(spool)
         if note["boot"] != boot_id():
             return []
         return [int(pid) for pid, start in note["processes"] if start is not None and start_time(int(pid)) == start]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []  # no note, or one that was not ours
+    except _NO_NOTE:
+        return []
 
 
 def working_directory(spool: Path) -> Path:
     """Where the program was started, as far as that was noted; else the present working directory."""
     try:
-        return Path(json.loads((spool / NOTE).read_text(encoding="ascii"))["directory"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return Path(_read_note(spool)["directory"])
+    except _NO_NOTE:
         return Path()
 
 

@@ -12,7 +12,14 @@ import pytest
 
 from support.written_spools import write_spool
 from tachograph.recorder.collect.output import claim
-from tachograph.recorder.collect.running import living_processes, note_recorder, start_time
+from tachograph.recorder.collect.running import (
+    living_processes,
+    note_recorder,
+    start_time,
+    was_made_here,
+    was_made_here_by_us,
+    working_directory,
+)
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.recover import recover_recording
 from tachograph.recorder.inprocess.spool_layout import CODE, CPU, NONE, STACK
@@ -82,6 +89,17 @@ def test_a_reused_process_id_is_not_the_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"boot": 1}', '{"boot": "x", "processes": [[1]]}'])
 def test_a_damaged_note_is_no_note(tmp_path: Path, text: str) -> None:
     (tmp_path / "recorder.json").write_text(text)
+    assert living_processes(tmp_path) == []
+
+
+def test_a_note_without_end_is_no_note(tmp_path: Path) -> None:
+    with (tmp_path / "recorder.json").open("wb") as file:
+        file.truncate(1 << 40)
+    assert living_processes(tmp_path) == []
+    assert working_directory(tmp_path) == Path()
+    assert not was_made_here(tmp_path)
+    assert not was_made_here_by_us(tmp_path)
+    (tmp_path / "recorder.json").write_text("[" * 60_000)
     assert living_processes(tmp_path) == []
 
 
