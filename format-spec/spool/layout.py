@@ -78,6 +78,14 @@ class Collecting(IntEnum):
     NO = 2
 
 
+class HoldsWork(IntEnum):
+    """Whether a thread's stack has what the sampled thread works at."""
+
+    UNKNOWN = 0
+    YES = 1
+    NO = 2
+
+
 class ProcessEvent(IntEnum):
     """Kinds of records in the process log."""
 
@@ -637,15 +645,17 @@ POSITION_ROWS = RowKind(
         ("stack", "I", 32),
         ("running", "B", 36),
         ("stack_state", "B", 37),
+        ("holds_work", "B", 38),
     ),
     (
         Reference("sampled", "sampled", "thread", None),
         Reference("thread", "thread", "thread", None),
         Reference("stack", "stack", "stack", 4294967295),
     ),
-    {},
+    {"holds_work": 0},
     optional=True,
     joined=(),
+    later=("holds_work",),
 )
 CALLS_ROWS = RowKind(
     "calls",

@@ -81,6 +81,10 @@ GIL_UNKNOWN = 2
 COLLECTING_UNKNOWN = 0
 COLLECTING_YES = 1
 COLLECTING_NO = 2
+# Whether a thread's stack has what the sampled thread works at.
+HOLDS_WORK_UNKNOWN = 0
+HOLDS_WORK_YES = 1
+HOLDS_WORK_NO = 2
 # Kinds of records in the process log.
 PROCESS_EVENT_START = 1
 PROCESS_EVENT_END = 2
@@ -170,7 +174,7 @@ THREAD_CARRIED_BODY = "<I4xq"
 TASK_STACK_BODY = "<IIIiIB3x"
 NATIVE_STACK_BODY = "<IIQI4x"
 THREAD_ORIGIN_BODY = "<IIQ"
-POSITION_BODY = "<qqIIIBB2x"
+POSITION_BODY = "<qqIIIBBB1x"
 GENERATION_BODY = "<III4x"
 KEPT_BODY = "<I4x"
 CALLS_BODY = "<qqqqqqqqqqqqqqddddddddII"

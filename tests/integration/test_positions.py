@@ -87,6 +87,43 @@ def test_they_say_who_asked(recording: Path) -> None:
     assert running["sleeps"] < 0.05 * others["sleeps"]
 
 
+def burning_for(recording: Path) -> dict[tuple[int, int], str]:
+    """By time and thread of a sample of a worker: which function of theft.c is on its native call path."""
+    symbols = [row["symbol"] for row in support.rows(recording, "native_frames")]
+    native_stacks = support.rows(recording, "native_stacks")
+    found = {}
+    for row in support.rows(recording, "cpu"):
+        at = row["native_stack"]
+        while at is not None:
+            symbol = symbols[native_stacks[at]["native_frame"]] or ""
+            if symbol.startswith("burn_for_"):
+                found[row["time_ns"], row["thread"]] = symbol
+            at = native_stacks[at]["parent"]
+    return found
+
+
+def test_they_say_on_whose_stack_the_work_lies(tmp_path: Path) -> None:
+    """Of a job of two threads that ask at once, and of the part of it that one worker has handed on to another."""
+    library = support.compile_library(SOURCE.with_name("theft.c"), tmp_path, "-O2")
+    if library is None:
+        pytest.skip("there is no C compiler")
+    program = support.PROGRAMS / "theft.py"
+    done = support.record([program, str(library)], tmp_path, "--interval", "1", "--cpu-only")
+    assert (done.status, done.stderr) == (0, "")
+    recording = tmp_path / "run.tacho"
+    main, second = (row["thread"] for row in support.rows(recording, "threads") if row["main"] or row["python_name"])
+    holders: dict[str, Counter[int | None]] = {name: Counter() for name in ("first", "second", "none")}
+    burning = burning_for(recording)
+    for row in support.rows(recording, "positions"):
+        name = burning.get((row["time_ns"], row["sampled"]), "").removeprefix("burn_for_")
+        if name and row["holds_work"] is not False:
+            holders[name][row["thread"] if row["holds_work"] else None] += 1
+    assert holders["first"].keys() == {main}
+    assert holders["second"].keys() == {second}
+    assert holders["none"].keys() == {None}
+    assert min(each.total() for each in holders.values()) > 20, holders
+
+
 def test_programs_without_native_threads_have_none(tmp_path: Path) -> None:
     done = support.record([support.PROGRAMS / "native_paths.py", "0.3"], tmp_path, "--interval", "1", "--cpu-only")
     assert (done.status, done.stderr) == (0, "")

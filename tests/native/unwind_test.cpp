@@ -103,11 +103,13 @@ TEST(unwind_rules_pack) {
     rule.rbp = {Saved::at_rbp, 0};
     rule.rbx = {Saved::at_cfa, -56};
     rule.after_call = true;
+    rule.pushed = kMostPushed;
     Rule back = unpack(pack(rule));
     CHECK(back.step == Step::deref && back.base == kRbp && back.after_call && !back.switches);
     CHECK(back.displacement == -24 && back.offset == -8);
     CHECK(back.rbp.where == Saved::at_rbp && back.rbp.offset == 0);
     CHECK(back.rbx.where == Saved::at_cfa && back.rbx.offset == -56);
+    CHECK(back.pushed == kMostPushed);
 
     rule = {};
     rule.step = Step::offset;
@@ -117,6 +119,7 @@ TEST(unwind_rules_pack) {
     back = unpack(pack(rule));
     CHECK(back.step == Step::offset && back.base == 15 && back.offset == 3 << 20);
     CHECK(back.rbp.where == Saved::same && !back.after_call && back.switches);
+    CHECK(back.pushed == 0);
 
     // What does not fit is not known, instead of another thing.
     rule.rbx = {Saved::at_cfa, -1 << 20};

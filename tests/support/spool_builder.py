@@ -111,9 +111,10 @@ class SegmentBuilder:
         cpu_ns: int = 0,
         running: int = 0,
         state: int = 0,
+        holds: int = 0,
     ) -> None:
         """``thread`` stood there when ``sampled``, a thread without Python frames, was sampled."""
-        self.add(24, struct.pack("<qqIIIBBH", time_ns, cpu_ns, sampled, thread, stack, running, state, 0))
+        self.add(24, struct.pack("<qqIIIBBBB", time_ns, cpu_ns, sampled, thread, stack, running, state, holds, 0))
 
     def touched(self, time_ns: int, block: int, resident: int) -> None:
         """So much of the block was in memory then."""

@@ -21,8 +21,13 @@ struct State {
 };
 constinit State g;
 
+HoldsWork holds(uint32_t holder, uint32_t thread) {
+    if (holder == kNone) return HoldsWork::unknown;
+    return holder == thread ? HoldsWork::yes : HoldsWork::no;
+}
+
 // No file of /proc is opened to learn more: its descriptor would be one of the program's.
-void look(const Thread& sampled, int64_t time_ns, Thread* thread, pid_t tid) {
+void look(const Sampled& sampled, Thread* thread, pid_t tid) {
     kernel::ThreadCpu seen = kernel::read_cpu(tid);
     if (seen.cpu_ns < 0) return;
     void* hint = thread->walk_hint.load(std::memory_order_relaxed);
@@ -42,20 +47,21 @@ void look(const Thread& sampled, int64_t time_ns, Thread* thread, pid_t tid) {
     const spool::Ticket ticket = spool::reserve(Kind::position, sizeof(PositionRecord));
     if (!ticket.record) return;
     auto* record = reinterpret_cast<PositionRecord*>(ticket.record);
-    record->time_ns = time_ns;
+    record->time_ns = sampled.time_ns;
     record->cpu_ns = seen.cpu_ns;
-    record->sampled = sampled.id;
+    record->sampled = sampled.thread.id;
     record->thread = id;
     record->stack = found.stack;
     record->running = running ? 1 : 0;
     record->stack_state = found.state;
+    record->holds_work = static_cast<uint8_t>(holds(sampled.work_holder, id));
     if (found.state == TG_STACK_LOST) spool::count(Loss::stacks_lost);
     spool::commit(ticket);
 }
 
 }  // namespace
 
-void write(const Thread& sampled, int64_t time_ns, bool fault_gets_through) {
+void write(const Sampled& sampled, bool fault_gets_through) {
     const bool before = safe_read::kernel_chosen();
     if (!fault_gets_through) safe_read::use_kernel(true);
     const uint32_t high = threads::high_water();
@@ -72,7 +78,7 @@ void write(const Thread& sampled, int64_t time_ns, bool fault_gets_through) {
             break;
         }
         ++looks;
-        look(sampled, time_ns, thread, tid);
+        look(sampled, thread, tid);
     }
     safe_read::use_kernel(before);
 }

@@ -8,8 +8,14 @@
 
 namespace tachograph::positions {
 
-// In the sampling signal's handler: writes a row for each thread with Python frames, of the sample
-// that was taken of `sampled` at that time. `fault_gets_through`: see stack_capture::walk.
-void write(const threads::Thread& sampled, int64_t time_ns, bool fault_gets_through);
+struct Sampled {
+    const threads::Thread& thread;
+    int64_t time_ns;
+    uint32_t work_holder;  // see work_holder.h
+};
+
+// In the sampling signal's handler: writes a row for each thread with Python frames.
+// `fault_gets_through`: see stack_capture::walk.
+void write(const Sampled& sampled, bool fault_gets_through);
 
 }  // namespace tachograph::positions

@@ -88,7 +88,7 @@ void sample(const Interrupted& interrupted, bool walked) {
         if (walked && found.state != TG_STACK_NONE)
             thread->python.store(true, std::memory_order_relaxed);
         if (walked && ticket.record && !thread->python.load(std::memory_order_relaxed))
-            positions::write(*thread, time, fault_gets_through);
+            positions::write({*thread, time, native.work_holder}, fault_gets_through);
     } else if (weight > 0) {
         thread->unrecorded_cpu_ns.fetch_add(weight, std::memory_order_relaxed);
     }

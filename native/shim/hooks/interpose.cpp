@@ -66,6 +66,7 @@ struct Start {
     void* (*function)(void*);
     void* argument;
     uint32_t creator;
+    threads::Beginning beginning;
     size_t name_length;
     char name[256];
 };
@@ -74,6 +75,17 @@ struct Routine {
     void* (*function)(void*);
     void* argument;
 };
+
+// 0: not known.
+size_t stack_size(const pthread_attr_t* attributes) {
+    size_t size = 0;
+    if (attributes) return pthread_attr_getstacksize(attributes, &size) == 0 ? size : 0;
+    pthread_attr_t usual;
+    if (pthread_attr_init(&usual) != 0) return 0;
+    if (pthread_attr_getstacksize(&usual, &size) != 0) size = 0;
+    pthread_attr_destroy(&usual);
+    return size;
+}
 
 __attribute__((noinline)) Routine begin_thread(void* value) {
     const Start start = *static_cast<Start*>(value);
@@ -85,7 +97,7 @@ __attribute__((noinline)) Routine begin_thread(void* value) {
         sigaddset(&ours, timers::signal_number());
         real::pthread_sigmask(SIG_UNBLOCK, &ours, &before);
         t_believes_blocked = sigismember(&before, timers::signal_number()) == 1;
-        lifecycle::begin_thread(start.name, start.name_length);
+        lifecycle::begin_thread(start.name, start.name_length, start.beginning);
         if (const threads::Thread* own = threads::own()) {
             const auto address = reinterpret_cast<uint64_t>(start.function);
             modules::saw(address);
@@ -95,8 +107,23 @@ __attribute__((noinline)) Routine begin_thread(void* value) {
     return {start.function, start.argument};
 }
 
+// The values of registers that calls preserve.
+__attribute__((always_inline)) inline void keep_registers(uint64_t (&to)[threads::kPreserved]) {
+    __asm__ volatile(
+        "movq %%rbx, (%0)\n\t"
+        "movq %%rbp, 8(%0)\n\t"
+        "movq %%r12, 16(%0)\n\t"
+        "movq %%r13, 24(%0)\n\t"
+        "movq %%r14, 32(%0)\n\t"
+        "movq %%r15, 40(%0)"
+        :
+        : "r"(to)
+        : "memory");
+}
+
 // A jump, not a call: no frame of ours stays in the thread's native call paths.
 void* run_thread(void* value) {
+    keep_registers(static_cast<Start*>(value)->beginning.registers);
     const Routine routine = begin_thread(value);
     return routine.function(routine.argument);
 }
@@ -164,6 +191,7 @@ TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes
     start->argument = argument;
     const threads::Thread* own = threads::own();
     start->creator = own ? own->id.load(std::memory_order_relaxed) : kNone;
+    start->beginning.stack_size = stack_size(attributes);
     start->name_length = recorder().walker.thread_name(start->name, sizeof start->name);
     const int result = real::pthread_create(thread, attributes, run_thread, start);
     if (result != 0) libc_allocators::g_real.free(start);

@@ -297,7 +297,7 @@ void restart_helper() {
     if (recording()) helper::start();
 }
 
-void begin_thread(const char* python_name, size_t length) {
+void begin_thread(const char* python_name, size_t length, const threads::Beginning& beginning) {
     // A process that was made without fork's handlers (a plain clone) shares our segments, but not
     // our count of what is used of them.
     const AtWork at_work;
@@ -311,6 +311,7 @@ void begin_thread(const char* python_name, size_t length) {
     threads::write_name(thread->id, true, python_name, length);
     if (length > 0) thread->python.store(true, std::memory_order_relaxed);
     threads::set_own(thread);
+    threads::set_stack(thread, beginning);
     sources::enter(thread, swept);
     pthread_setspecific(g.thread_key, thread);
     if (!swept) sources::watch(thread);

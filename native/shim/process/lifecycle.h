@@ -1,6 +1,7 @@
 // Arming, pausing, forking and ending: the order in which the parts start and stop.
 #pragma once
 
+#include "stacks/threads.h"
 #include "tachograph/api.h"
 
 #include <sys/types.h>
@@ -25,7 +26,7 @@ void restart_helper();
 void exiting();
 
 // The calling thread begins; `python_name` may be empty.
-void begin_thread(const char* python_name, size_t length);
+void begin_thread(const char* python_name, size_t length, const threads::Beginning& beginning = {});
 
 // Before and after an exec of the calling process (not of a vfork child): no timer signal may be
 // left pending for the new program, and what is not written yet is written. `program` is its file,

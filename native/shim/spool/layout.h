@@ -144,6 +144,9 @@ enum class Gil : uint32_t { no = 0, yes = 1, unknown = 2 };
 // Whether a thread that held the GIL was in a garbage collection.
 enum class Collecting : uint32_t { unknown = 0, yes = 1, no = 2 };
 
+// Whether a thread's stack has what the sampled thread works at.
+enum class HoldsWork : uint32_t { unknown = 0, yes = 1, no = 2 };
+
 // Kinds of records in the process log.
 enum class ProcessEvent : uint32_t {
     start = 1,
@@ -512,7 +515,8 @@ struct PositionRecord {
     uint32_t stack;
     uint8_t running;
     uint8_t stack_state;
-    uint8_t reserved_7[2];
+    uint8_t holds_work;
+    uint8_t reserved_8;
 };
 static_assert(sizeof(PositionRecord) == 40);
 

@@ -9,6 +9,7 @@
 #include "stacks/own_stack.h"
 #include "stacks/recorder.h"
 #include "stacks/stack_capture.h"
+#include "stacks/work_holder.h"
 
 namespace tachograph::native_path {
 namespace {
@@ -99,11 +100,11 @@ constexpr uint64_t kInterrupted = ~uint64_t{0};  // in place of a caller: the fi
 
 // `other`: the thread that is read, where it is not the calling one.
 Found unwound(const Room& room, const unwind::Registers& start, const tg_walk& python,
-              uint64_t caller, const Other* other = nullptr) {
-    uint32_t count = 0;
+              uint64_t caller, uint32_t* frames, const Other* other = nullptr) {
     bool unknown_code = false;
     Found found;
-    found.path = unwind::walk(start, room.frames(), room.most(), &count, &unknown_code);
+    found.path = unwind::walk(start, room.frames(), room.most(), frames, &unknown_code);
+    const uint32_t count = *frames;
     // What was read of a thread that ran meanwhile is no path: none of it may enter the tables.
     if (other && !other->stands(other->context)) return {};
     if (unknown_code) modules::missed();
@@ -161,7 +162,10 @@ Found walk(bool fault_gets_through, const unwind::Registers& start, tg_walk* pyt
     stack_capture::walk(fault_gets_through, python);
     const bool before = safe_read::kernel_chosen();
     if (!fault_gets_through) safe_read::use_kernel(true);
-    const Found found = unwound(room, start, *python, kInterrupted);
+    uint32_t count = 0;
+    Found found = unwound(room, start, *python, kInterrupted, &count);
+    if (python->state == TG_STACK_NONE)
+        found.work_holder = work_holder::find(start, room.frames(), count, room.most());
     safe_read::use_kernel(before);
     python->activations = nullptr;
     return found;
@@ -191,7 +195,8 @@ void walk_aside(void* argument) {
     stack_capture::walk(gets_through, hook->python);
     const bool before = safe_read::kernel_chosen();
     if (!gets_through) safe_read::use_kernel(true);
-    hook->found = unwound(room, *hook->here, *hook->python, hook->caller);
+    uint32_t count = 0;
+    hook->found = unwound(room, *hook->here, *hook->python, hook->caller, &count);
     safe_read::use_kernel(before);
     hook->python->activations = nullptr;
 }
@@ -219,7 +224,8 @@ Found walk_other(const Other& thread, const Standing& at, tg_walk* python) {
     unwind::Registers start;
     start.set(unwind::kReturnAddress, at.pc);
     start.set(unwind::kRsp, at.sp);
-    const Found found = unwound(room, start, *python, kInterrupted, &thread);
+    uint32_t count = 0;
+    const Found found = unwound(room, start, *python, kInterrupted, &count, &thread);
     python->activations = nullptr;
     return found;
 }

@@ -2,6 +2,7 @@
 // the places of the Python frames in it.
 #pragma once
 
+#include "spool/layout.h"
 #include "tachograph/api.h"
 #include "unwind/unwinder.h"
 
@@ -14,6 +15,8 @@ struct Found {
     uint32_t stack = 0;  // of native_contexts: the callers of the innermost frame
     unwind::Path path = unwind::Path::unrecorded;
     bool unknown_code = false;  // it ended at code that may be known a moment later
+    // Of a thread without Python frames: the one on whose stack its work lies, if that is known.
+    uint32_t work_holder = kNone;
 };
 
 // Makes room, where paths are wanted. False if there is no memory.

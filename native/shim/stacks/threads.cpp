@@ -7,7 +7,11 @@
 #include "spool/spool.h"
 #include "stacks/sources.h"
 
+#include <pthread.h>
 #include <cstring>
+
+// Where the stack of the process began, as the loader found it.
+extern "C" void* __libc_stack_end;
 
 namespace tachograph::threads {
 namespace {
@@ -41,6 +45,9 @@ __thread uint32_t t_generation __attribute__((tls_model("initial-exec"))) = 0;
 
 // Marks a slot that is being filled: no kernel thread id is negative.
 constexpr pid_t kReserved = -1;
+
+// The kernel maps nothing else so near below the stack of a process.
+constexpr size_t kFirstStack = 64 << 20;
 
 void count_missed(pid_t tid) {
     g.any_missed.store(true, std::memory_order_relaxed);
@@ -87,6 +94,7 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         thread.target_cpu_ns.store(cpu, std::memory_order_relaxed);
         thread.unrecorded_cpu_ns.store(0, std::memory_order_relaxed);
         thread.traced.store(false, std::memory_order_relaxed);
+        thread.stack_end.store(0, std::memory_order_relaxed);
         thread.python.store(false, std::memory_order_relaxed);
         thread.walk_hint.store(nullptr, std::memory_order_relaxed);
         thread.random =
@@ -154,6 +162,21 @@ void forget_missed_that_ended() {
         if (tid != 0 && kernel::clock_ns(kernel::thread_clock(tid)) < 0)
             missed.compare_exchange_strong(tid, 0, std::memory_order_relaxed);
     }
+}
+
+void set_stack(Thread* own, const Beginning& beginning) {
+    const auto here = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+    // The C library keeps what it knows of a thread at the upper end of the stack it gives it.
+    auto end = static_cast<uint64_t>(pthread_self());
+    size_t size = beginning.stack_size;
+    if (size == 0) {
+        end = reinterpret_cast<uint64_t>(__libc_stack_end);
+        size = kFirstStack;
+    }
+    if (here >= end || end - here > size) return;
+    own->stack_begin = end - size;
+    memcpy(own->inherited, beginning.registers, sizeof own->inherited);
+    own->stack_end.store(end, std::memory_order_release);
 }
 
 void write_origin(uint32_t id, uint32_t creator, uint64_t start) {

@@ -8,6 +8,9 @@
 
 namespace tachograph::threads {
 
+// Registers that calls preserve, but for the stack pointer.
+inline constexpr size_t kPreserved = 6;
+
 struct Thread {
     std::atomic<pid_t> tid{0};  // 0 = the slot is free
     // Filled before `tid`. The helper reads them while the slot may change hands: what it read
@@ -27,6 +30,12 @@ struct Thread {
     std::atomic<int64_t> unrecorded_cpu_ns{0};  // spent in our handlers or while paused
     uint32_t random = 0;
     std::atomic<bool> traced{false};  // it stops at every signal, so it gets no timer
+
+    // Where its stack is, filled before `stack_end`; 0: not known.
+    uint64_t stack_begin = 0;
+    // What registers that calls preserve held as it began: of who created it.
+    uint64_t inherited[kPreserved] = {};
+    std::atomic<uint64_t> stack_end{0};
 
     std::atomic<bool> python{false};        // it has, or is about to have, Python frames
     std::atomic<void*> walk_hint{nullptr};  // of walks from the handlers of other threads
@@ -50,6 +59,14 @@ uint32_t generation();
 void forget_missed_that_ended();
 // Which thread created it (kNone: not known) and what it was to run.
 void write_origin(uint32_t id, uint32_t creator, uint64_t start);
+// How a thread began: with a stack of this size (0: not known), and with these values in the
+// registers that calls preserve.
+struct Beginning {
+    size_t stack_size = 0;
+    uint64_t registers[kPreserved] = {};
+};
+// Where the calling thread's stack is. That of the process's first thread is known without.
+void set_stack(Thread* own, const Beginning& beginning);
 void write_name(uint32_t id, bool python, const char* name, size_t length);
 
 // Slots [0, high_water()) may be in use.

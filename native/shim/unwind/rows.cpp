@@ -190,15 +190,32 @@ struct Row {
     Location cfa;
     Column rbp;
     Column rbx;
+    Column others[kLastPreserved - kFirstPreserved + 1];
     Column return_address;
 
     Column* column(uint64_t number) {
+        if (number >= kFirstPreserved && number <= kLastPreserved)
+            return &others[number - kFirstPreserved];
         return number == kRbp             ? &rbp
                : number == kRbx           ? &rbx
                : number == kReturnAddress ? &return_address
                                           : nullptr;
     }
 };
+
+// How many words below the return address, without a gap, hold registers.
+uint8_t count_pushed(const Row& row) {
+    uint32_t places = 0;
+    const auto note = [&places](const Column& column) {
+        const int64_t place = -column.offset / 8 - 2;  // the first is at CFA - 16
+        if (column.kind == Column::Kind::at_cfa && place >= 0 && place < kMostPushed)
+            places |= 1u << place;
+    };
+    note(row.rbp);
+    note(row.rbx);
+    for (const Column& column : row.others) note(column);
+    return static_cast<uint8_t>(__builtin_ctz(~places));
+}
 
 class Interpreter {
   public:
@@ -405,6 +422,7 @@ Rule reduce(const Row& row, const Cie& cie) {
     Rule rule;
     rule.rbp = reduce(row.rbp);
     rule.rbx = reduce(row.rbx);
+    rule.pushed = count_pushed(row);
     const Column& back = row.return_address;
     if (cie.signal) {
         // glibc's __restore_rt: all registers are in the ucontext_t at the stack pointer.

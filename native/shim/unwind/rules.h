@@ -7,7 +7,15 @@
 namespace tachograph::unwind {
 
 // DWARF's numbers of x86-64 registers.
-enum Register : uint8_t { kRbx = 3, kRbp = 6, kRsp = 7, kReturnAddress = 16, kRegisters = 17 };
+enum Register : uint8_t {
+    kRbx = 3,
+    kRbp = 6,
+    kRsp = 7,
+    kFirstPreserved = 12,  // r12 to r15, which calls preserve as rbx and rbp
+    kLastPreserved = 15,
+    kReturnAddress = 16,
+    kRegisters = 17
+};
 
 enum class Step : uint8_t {
     none,    // there is no row, or none of a kind that is known here
@@ -34,14 +42,20 @@ struct Rule {
     Save rbx;
     bool after_call = false;  // the instruction before the program counter is a call
     bool switches = false;    // the code exchanges stacks: see images.h
+    // So many words right below the return address hold registers that calls preserve.
+    uint8_t pushed = 0;
 };
+
+// The registers that calls preserve, but for the stack pointer.
+inline constexpr uint8_t kPreserved[] = {kRbx, kRbp, 12, 13, 14, 15};
+inline constexpr uint8_t kMostPushed = sizeof kPreserved;
 
 namespace packing {
 
 inline constexpr int kOffsetBits = 23;
 inline constexpr int kSmallBits = 7;
 inline constexpr int kDisplacementBits = 16;
-inline constexpr int kSaveBits = 14;
+inline constexpr int kSaveBits = 12;
 
 constexpr bool fits(int64_t value, int bits) {
     return value >= -(int64_t{1} << (bits - 1)) && value < int64_t{1} << (bits - 1);
@@ -78,7 +92,7 @@ constexpr uint64_t pack(Rule rule) {
     return static_cast<uint64_t>(rule.step) | static_cast<uint64_t>(rule.base & 15) << 3 |
            static_cast<uint64_t>(rule.after_call) << 7 | cfa |
            static_cast<uint64_t>(rule.switches) << 31 | put(reduced(rule.rbp), 32) |
-           put(reduced(rule.rbx), 48);
+           put(reduced(rule.rbx), 46) | static_cast<uint64_t>(rule.pushed & 7) << 60;
 }
 
 constexpr Rule unpack(uint64_t word) {
@@ -95,7 +109,8 @@ constexpr Rule unpack(uint64_t word) {
         rule.offset = take(word, kOffsetBits, 8);
     }
     rule.rbp = take_save(word, 32);
-    rule.rbx = take_save(word, 48);
+    rule.rbx = take_save(word, 46);
+    rule.pushed = word >> 60 & 7;
     return rule;
 }
 

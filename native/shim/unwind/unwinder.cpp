@@ -10,6 +10,7 @@
 
 #include <sys/ucontext.h>
 #include <initializer_list>
+#include <optional>
 
 namespace tachograph::unwind {
 namespace {
@@ -18,6 +19,9 @@ constexpr uint64_t kLargestFrame = 64ull << 20;
 constexpr int kMostGuesses = 4;
 constexpr int kMostSignals = 8;
 constexpr uint32_t kLongestTrial = 128;  // steps
+// How far return addresses are looked for on the stack of another thread, and how many are tried.
+constexpr uint64_t kFarthestBelow = 8 * 1024;
+constexpr int kMostBelow = 32;
 
 // Where the callers' registers are in the ucontext_t of a signal's frame.
 constexpr uint64_t kMachineRegisters = offsetof(ucontext_t, uc_mcontext.gregs);
@@ -48,11 +52,14 @@ class Ahead {
 class Place {
   public:
     // `last`: where the rules of this walk are looked up and kept beside the cache, if anywhere.
-    Place(const images::Reading& images, const Registers& registers, LastPath* last)
+    // `exact`: the program counter is that of the next instruction, and not one to come back to.
+    Place(const images::Reading& images, const Registers& registers, LastPath* last,
+          bool exact = true)
         : images_(&images),
           last_(last),
           registers_(registers),
-          row_(look_up(registers.values[kReturnAddress], true)) {}
+          row_(look_up(registers.values[kReturnAddress], exact)),
+          exact_(exact) {}
 
     uint64_t pc() const { return registers_.values[kReturnAddress]; }
     uint64_t sp() const { return registers_.values[kRsp]; }
@@ -70,6 +77,8 @@ class Place {
 
     // Whether this frame's code exchanges stacks.
     bool switches() const { return row_.rule.switches; }
+
+    uint8_t pushed() const { return row_.rule.pushed; }
 
     // Goes on to the caller. Where that fails, all stays as it was.
     Moved step() {
@@ -224,7 +233,7 @@ class Place {
     Registers registers_;
     Row row_;
     uint64_t cfa_ = 0;
-    bool exact_ = true;
+    bool exact_;
     int signals_ = 0;
 };
 
@@ -311,6 +320,52 @@ class Scan {
     int trials_ = 0;
 };
 
+// Where the frames of a walk go.
+struct Taken {
+    Frame* frames;
+    uint32_t room;
+    uint32_t* count;
+    bool* unknown_code;
+};
+
+// From the frame that is taken already on.
+Path walk_out(Place place, int guesses_left, const Taken& taken) {
+    Ahead ahead;
+    bool guessed = false;
+    bool switched = place.switches();
+    for (;;) {
+        uint8_t pushed = place.pushed();
+        Moved moved = place.step();
+        if (moved == Moved::gap && guesses_left > 0) {
+            pushed = 0;
+            const uint64_t cfa = Scan(place).find();
+            if (cfa != 0) moved = place.guess(cfa);
+            --guesses_left;
+            guessed = true;
+        }
+        switch (moved) {
+            case Moved::root:
+                return guessed ? Path::guessed : Path::whole;
+            case Moved::outside:
+                *taken.unknown_code = true;
+                return Path::truncated;
+            case Moved::gap:
+                return Path::truncated;
+            case Moved::torn:
+                return Path::torn;
+            case Moved::yes:
+                break;
+        }
+        ahead.reach(place.sp());
+        taken.frames[*taken.count - 1].cfa = place.cfa();
+        taken.frames[*taken.count - 1].pushed = pushed;
+        if (switched && !place.switches()) return Path::truncated;
+        switched = place.switches();
+        if (*taken.count == taken.room) return Path::truncated;
+        taken.frames[(*taken.count)++] = {place.address(), place.sp(), 0, 0};
+    }
+}
+
 }  // namespace
 
 Registers registers_of(const long long* machine_registers) {
@@ -329,43 +384,42 @@ void forget() {
 
 Path walk(const Registers& start, Frame* frames, uint32_t room, uint32_t* count,
           bool* unknown_code) {
-    frames[0] = {start.values[kReturnAddress], start.values[kRsp], 0};
+    frames[0] = {start.values[kReturnAddress], start.values[kRsp], 0, 0};
     *count = 1;
     Ahead ahead;
     ahead.reach(start.values[kRsp]);
     const images::Reading images;
     if (!images) return Path::truncated;
     LastPath last;
-    Place place(images, start, &last);
-    int guesses = 0;
-    bool switched = place.switches();
-    for (;;) {
-        Moved moved = place.step();
-        if (moved == Moved::gap && guesses < kMostGuesses) {
-            const uint64_t cfa = Scan(place).find();
-            if (cfa != 0) moved = place.guess(cfa);
-            ++guesses;
-        }
-        switch (moved) {
-            case Moved::root:
-                return guesses == 0 ? Path::whole : Path::guessed;
-            case Moved::outside:
-                *unknown_code = true;
-                return Path::truncated;
-            case Moved::gap:
-                return Path::truncated;
-            case Moved::torn:
-                return Path::torn;
-            case Moved::yes:
-                break;
-        }
-        ahead.reach(place.sp());
-        frames[*count - 1].cfa = place.cfa();
-        if (switched && !place.switches()) return Path::truncated;
-        switched = place.switches();
-        if (*count == room) return Path::truncated;
-        frames[(*count)++] = {place.address(), place.sp(), 0};
+    return walk_out({images, start, &last}, kMostGuesses, {frames, room, count, unknown_code});
+}
+
+bool walk_around(uint64_t address, Frame* frames, uint32_t room, uint32_t* count) {
+    const images::Reading images;
+    if (!images) return false;
+    const auto walk_from = [&](const Place& place) {
+        frames[0] = {place.address(), place.sp(), 0, 0};
+        *count = 1;
+        bool unknown_code = false;
+        return walk_out(place, 0, {frames, room, count, &unknown_code}) == Path::whole;
+    };
+    std::optional<Place> around;
+    int trials = 0;
+    for (uint64_t sp = address & ~uint64_t{7}; sp > address - kFarthestBelow; sp -= 8) {
+        uint64_t back = 0;
+        if (!safe_read::load(&back, sp - 8)) break;
+        if (!images.spans(back) || !images.find(back - 1) || !calls::end_at(back)) continue;
+        if (++trials > kMostBelow) break;
+        Registers registers;
+        registers.set(kReturnAddress, back);
+        registers.set(kRsp, sp);
+        const Place place(images, registers, nullptr, false);
+        Place caller = place;
+        if (caller.step() != Moved::yes) continue;
+        if (!around && caller.cfa() > address && walk_from(place)) around = place;
+        if (around && caller.cfa() == around->sp() && walk_from(place)) return true;
     }
+    return around && walk_from(*around);
 }
 
 }  // namespace tachograph::unwind

@@ -59,11 +59,13 @@ __attribute__((always_inline)) inline Registers registers_here() {
 }
 
 // `pc` lies in the instruction that the frame is at: the interrupted one, or the call (its last
-// byte). The frame occupies the stack from `sp` to below `cfa`; 0: its end is not known.
+// byte). The frame occupies the stack from `sp` to below `cfa`; 0: its end is not known. `pushed`:
+// see rules.h.
 struct Frame {
     uint64_t pc;
     uint64_t sp;
     uint64_t cfa;
+    uint8_t pushed;
 };
 
 // Makes room for what is prepared and remembered. False if there is no memory.
@@ -77,5 +79,11 @@ void forget();
 // known image.
 Path walk(const Registers& start, Frame* frames, uint32_t room, uint32_t* count,
           bool* unknown_code);
+
+// Walks on the stack of another thread, which may be running, out of the frame that an address lies
+// in, to the thread's first frame. The first frame taken is the one that this frame has called, if
+// it is in a call itself. Where what lies at the address is in use, these frames stay as they are.
+// False if there are no unwind rows that lead all the way.
+bool walk_around(uint64_t address, Frame* frames, uint32_t room, uint32_t* count);
 
 }  // namespace tachograph::unwind

@@ -12,6 +12,7 @@ from support.spool_builder import NONE, SegmentBuilder, control, write_spool
 from support.vectors import MS, T0, expect, fresh, make, unfinished, write_json
 
 NO, YES, UNKNOWN = 0, 1, 2
+HOLDS, HOLDS_NOT = 1, 2
 TORN = 2
 GIL, LOCK = 8, 9
 UNREAD = 37  # place of the loss positions_unread
@@ -26,8 +27,8 @@ def program() -> SegmentBuilder:
     segment.stack(0, NONE, NONE, 2)
     segment.stack(1, 0, NONE, 4)
     segment.cpu(T0 + 10 * MS, thread=2, state=1)
-    segment.position(T0 + 10 * MS, 2, 0, stack=1, cpu_ns=3 * MS, running=NO)
-    segment.position(T0 + 10 * MS, 2, 1, stack=0, cpu_ns=0, running=YES)
+    segment.position(T0 + 10 * MS, 2, 0, stack=1, cpu_ns=3 * MS, running=NO, holds=HOLDS)
+    segment.position(T0 + 10 * MS, 2, 1, stack=0, cpu_ns=0, running=YES, holds=HOLDS_NOT)
     segment.cpu(T0 + 20 * MS, thread=2, state=1)
     segment.position(T0 + 20 * MS, 2, 1, cpu_ns=8 * MS, running=UNKNOWN, state=TORN)
     segment.position(T0 + 20 * MS, 2, 9, stack=1, cpu_ns=8 * MS)
@@ -59,7 +60,10 @@ def make_pools() -> None:
             "positions": [
                 {"row": 0, "sampled": 2, "thread": 0, "stack": 1, "cpu_ns": 3 * MS, "running": False, "stack_state": 0},
                 {"row": 1, "sampled": 2, "thread": 1, "stack": 0, "cpu_ns": 0, "running": True, "stack_state": 0},
+                {"row": 0, "holds_work": True},
+                {"row": 1, "holds_work": False},
                 {"row": 2, "thread": 1, "stack": None, "cpu_ns": 8 * MS, "running": None, "stack_state": TORN},
+                {"row": 2, "holds_work": None},
                 {"row": 3, "sampled": 2, "thread": 3, "stack": 1, "running": False},
             ],
         },
