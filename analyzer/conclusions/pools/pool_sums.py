@@ -6,11 +6,13 @@ where a Python thread of its process was at that moment (the table ``positions``
 1. A worker that waits for work, spinning, is charged to nothing: it is idle behind one call, and not yet in another.
 2. Candidates are the threads in a call of the pool's library, or else those that may be in one
    (``submitters.Submitters``).
-3. A team of an OpenMP runtime belongs to the thread that created it: if that is a candidate, it is the only one.
-4. Of several candidates those that were on a CPU at that moment share the time equally: one whose call waits for
+3. What the worker works at lies on the stack of a candidate, or there is no candidate and it lies on a thread's that
+   is in Python code: that thread is the only one.
+4. A team of an OpenMP runtime belongs to the thread that created it: if that is a candidate, it is the only one.
+5. Of several candidates those that were on a CPU at that moment share the time equally: one whose call waits for
    another's is not. If none was, they share it by the CPU time that each has used since it was last looked at.
-5. Without a candidate, those threads that were on a CPU in a call of which there is no CPU sample at all share it.
-6. Else it stays unattributed.
+6. Without a candidate, those threads that were on a CPU in a call of which there is no CPU sample at all share it.
+7. Else it stays unattributed.
 """
 
 from __future__ import annotations
@@ -179,6 +181,10 @@ class _Judge:
         calls = self._submitters.calls(library, rows.stack)
         if len(rows):
             calls |= ~_any(calls, sample)[sample] & self._submitters.may_call(library, rows.stack)
+        if len(rows):
+            holds = rows.holds_work & (rows.stack != self._nodes) & (library != NO_LIBRARY)
+            holds &= calls | ~_any(calls, sample)[sample]
+            calls = np.where(_any(holds, sample)[sample], holds, calls)
         creator = calls & self._frames.keeps_teams[library] & (rows.thread == self._submitters.creator[thread][sample])
         calls = np.where(_any(creator, sample)[sample], creator, calls) if len(rows) else calls
         running = calls & rows.running

@@ -12,7 +12,7 @@ from tachograph.format.arrays import filled, ids
 
 from ...recording.opened import Recording
 
-_COLUMNS = ("time_ns", "sampled", "thread", "stack", "cpu_ns", "running")
+_COLUMNS = ("time_ns", "sampled", "thread", "stack", "cpu_ns", "running", "holds_work")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Positions:
     used_ns: NDArray[np.int64]
     """CPU time that the thread used since it was last looked at; 0 at the first time."""
     running: NDArray[np.bool_]
+    holds_work: NDArray[np.bool_]
+    """Whether what the sampled thread works at lies on this thread's stack; false also where that is not known."""
 
     def __len__(self) -> int:
         return len(self.time_ns)
@@ -49,7 +51,7 @@ class PositionReader:
         self._nodes = recording.rows("stacks")
         self._clock = np.full(recording.rows("threads"), -1, np.int64)
         none = np.empty(0, np.int64)
-        self._held = Positions(none, none, none, none, none, np.empty(0, np.bool_))
+        self._held = Positions(none, none, none, none, none, np.empty(0, np.bool_), np.empty(0, np.bool_))
         self._more = True
 
     def until(self, time_ns: int) -> Positions:
@@ -68,9 +70,9 @@ class PositionReader:
         time_ns, sampled, thread, clock = (
             ids(batch.column(name)) for name in ("time_ns", "sampled", "thread", "cpu_ns")
         )
-        running = filled(batch.column("running"), 0)
+        running, holds = (filled(batch.column(name), 0).astype(np.bool_) for name in ("running", "holds_work"))
         stack = ids(batch.column("stack"), self._nodes)
-        return Positions(time_ns, sampled, thread, stack, self._used(thread, clock), running.astype(np.bool_))
+        return Positions(time_ns, sampled, thread, stack, self._used(thread, clock), running, holds)
 
     def _used(self, thread: NDArray[np.int64], clock: NDArray[np.int64]) -> NDArray[np.int64]:
         """What each thread's clock has advanced since its row before; the rows are in the order of time."""

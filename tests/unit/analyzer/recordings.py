@@ -179,6 +179,7 @@ class Builder:
         """Where a Python thread was at a sample of ``sampled``, time in ms from the start; it stood."""
         row = {"time_ns": START + round(ms * MS), "sampled": sampled, "thread": thread, "stack": stack}
         row |= {"cpu_ns": round(cpu_ms * MS), "running": False, "stack_state": 0 if stack is not None else 1}
+        row["holds_work"] = None
         self.rows["positions"].append({**row, **values})
 
     def redundancy(

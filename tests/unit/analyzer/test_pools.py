@@ -44,15 +44,25 @@ class Program:
         values = {"native_frame": self.kernel, "thread": thread, "time_ns": START + self.at * MS}
         self.builder.cpu(stack, ms, **values)
 
-    def worked(self, *positions: tuple[int, int, float, bool], worker: int | None = None, **values: int | None) -> None:
-        """A worker's sample of 10 ms, and where threads were: thread, stack, ms of its CPU clock, whether it ran."""
+    def worked(
+        self,
+        *positions: tuple[int, int, float, bool],
+        worker: int | None = None,
+        holder: int | None = None,
+        **values: int | None,
+    ) -> None:
+        """A worker's sample of 10 ms, and where threads were: thread, stack, ms of its CPU clock, whether it ran.
+
+        Its work lies on the stack of ``holder``, if that is known.
+        """
         self.at += 10
         sampled = self.worker if worker is None else worker
         known = {"native_frame": self.kernel, "native_stack": self.path, "native_path": 1}
         known |= {"thread": sampled, "time_ns": START + self.at * MS}
         self.builder.cpu(None, 10, **{**known, **values})
         for thread, stack, cpu_ms, running in positions:
-            self.builder.position(sampled, thread, stack, self.at, cpu_ms, running=running)
+            holds = None if holder is None else thread == holder
+            self.builder.position(sampled, thread, stack, self.at, cpu_ms, running=running, holds_work=holds)
 
 
 def charged(profile: Profile) -> dict[object, float]:
@@ -109,6 +119,37 @@ def test_one_that_ran_asked_and_one_that_stood_did_not(program: Program, answer:
     profile = answer()
     assert charged(profile) == {0: 15, 1: 15}
     assert profile.totals.pool_shared_s == pytest.approx(0.01)
+
+
+def test_one_on_whose_stack_the_work_lies_asked_for_it(program: Program, answer: Answer) -> None:
+    program.called(program.first)
+    program.called(program.second, program.other)
+    both = (0, program.first, 0, True), (program.other, program.second, 5, False)
+    program.worked(*both, holder=program.other)
+    program.worked(*both, holder=0)
+    program.worked(*both)
+    profile = answer()
+    assert charged(profile) == {0: 20, 1: 10}
+    assert profile.totals.pool_shared_s == 0
+
+
+def test_an_address_that_is_left_over_says_nothing_where_another_thread_calls(program: Program, answer: Answer) -> None:
+    program.called(program.first)
+    program.worked((0, program.first, 0, False), (program.other, program.sleep, 0, False), holder=program.other)
+    # Where none calls the library, as far as is known, it is all that there is.
+    program.worked((0, program.new, 0, False), (program.other, program.sleep, 0, False), holder=program.other)
+    assert charged(answer()) == {0: 10, 2: 10}
+
+
+def test_a_team_of_openmp_works_at_what_lies_on_a_stack(builder: Builder, answer: Answer) -> None:
+    """Though another thread has made it."""
+    program = Program(builder, "/lib/libgomp.so.1", "gomp_thread_start")
+    body = builder.native_frame(builder.module("/srv/fast.so"), "work._omp_fn.0")
+    program.called(program.first)
+    program.called(program.second, program.other)
+    both = (0, program.first, 0, True), (program.other, program.second, 0, False)
+    program.worked(*both, holder=program.other, native_frame=body)
+    assert charged(answer()) == {1: 10}
 
 
 def test_several_that_stood_share_by_what_each_has_used(program: Program, answer: Answer) -> None:
