@@ -96,6 +96,7 @@ class Tables:
             if rows > MAX_DEFINITIONS:
                 raise FormatError(f"{_file(name)}: has {rows} rows, more than the {MAX_DEFINITIONS} it may have")
             table = complete(spec, _plain(_read(file, self._present(name, spec.schema.names)), spec))
+            _check_rows(name, table.num_rows, rows)
             check_batch(spec, table, self._limits(spec), _file(name))
         if name in ("stacks", "native_stacks"):
             check_depth(table, _file(name))
@@ -113,7 +114,9 @@ class Tables:
         schema = pa.schema([spec.schema.field(column) for column in columns])
         with self._open(name) as file:
             present = self._present(name, columns)
+            read, whole = 0, file.metadata.num_rows
             for batch in _batches(file, rows, present):
+                read += batch.num_rows
                 plain = _plain(batch.select(present), spec)
                 check_batch(spec, plain, limits, _file(name))
                 # Other writers may say that a column can have nulls where it has none; older recordings lack columns.
@@ -122,6 +125,7 @@ class Tables:
                     for field in schema
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            _check_rows(name, read, whole)
 
     def row_groups(self, name: str) -> list[int]:
         """The number of rows in each row group of a table's file."""
@@ -212,6 +216,12 @@ def _plain(columns: pa.Table | pa.RecordBatch, spec: TableSpec) -> Any:
     if columns.schema.types == schema.types:
         return columns
     return columns.cast(pa.schema([pa.field(field.name, field.type) for field in schema]))
+
+
+def _check_rows(name: str, read: int, told: int) -> None:
+    """What refers to a table was compared with the number that its footer tells."""
+    if read != told:
+        raise FormatError(f"{_file(name)}: has {read} rows, and its footer says {told}")
 
 
 def _check_text(values: pa.ChunkedArray, where: str) -> None:

@@ -125,6 +125,20 @@ def test_extra_columns_and_other_encodings_are_read(written: Path) -> None:
     assert answer(written).threads["name"].tolist() == ["MainThread"]
 
 
+@pytest.mark.parametrize("table", ["threads", "cpu"])
+def test_a_footer_that_tells_of_more_rows_than_there_are(written: Path, table: str) -> None:
+    """By that number it was judged what refers to the table."""
+    path = written / f"{table}.parquet"
+    rows = pq.read_metadata(path).num_rows
+    assert rows < 32
+    # Field 3 of the footer, a 64-bit number in Thrift's zigzag, before field 4, a list.
+    data, told = path.read_bytes(), bytes([0x16, 2 * rows, 0x19])
+    assert data.count(told) == 1
+    path.write_bytes(data.replace(told, bytes([0x16, 2 * rows + 2, 0x19])))
+    with pytest.raises(FormatError, match=f"{table}.parquet: has {rows} rows, and its footer says {rows + 1}"):
+        answer(written)
+
+
 def replace(path: Path, table: str, column: str, values: list[Any], kind: str | None = None) -> None:
     file = path / f"{table}.parquet"
     old = pq.read_table(file)
