@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NOTE = "recorder.json"
 
 MAX_NOTE = 1 << 16
-"""Bytes of a note that is read: it may be anybody's."""
+"""Bytes of a note that is read: one from elsewhere may hold anything."""
 
 _NO_NOTE = (OSError, FormatError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 """What is raised where there is no note, or one that was not ours."""
