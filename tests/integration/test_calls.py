@@ -73,6 +73,7 @@ def test_times_of_calls_are_those_of_what_they_did(known: tuple[Path, dict[str, 
 
 
 @selective
+@pytest.mark.quiet
 def test_own_times_of_callers_are_known(tmp_path: Path) -> None:
     """Also where what they call is set aside, as it is so short, and where its intervals end within calls of theirs."""
     program = support.PROGRAMS / "small_calls.py"
