@@ -49,6 +49,13 @@ class Stacks {
     uint64_t highest_ = 0;
 };
 
+// Left in a register by who created the thread.
+bool was_inherited(const Thread& thread, uint64_t value) {
+    for (const uint64_t each : thread.inherited)
+        if (each == value) return true;
+    return false;
+}
+
 // To the stack of another thread, from a stack that is `own`.
 class Search {
   public:
@@ -61,10 +68,7 @@ class Search {
         if (found_) return;
         const Stack* stack = stacks_->find(value);
         if (!stack || stack == own_) return;
-        // Left there by who created the thread.
-        if (own_ &&
-            std::ranges::find(own_->thread->inherited, value) != std::end(own_->thread->inherited))
-            return;
+        if (own_ && was_inherited(*own_->thread, value)) return;
         found_ = stack;
         address_ = value;
     }
