@@ -12,7 +12,9 @@
 #include "unwind/unwinder.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <ucontext.h>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <initializer_list>
@@ -90,6 +92,51 @@ __attribute__((noinline, optimize("no-omit-frame-pointer"))) int framed(int leve
     }
     volatile int inner = framed(levels - 1, found, known);
     return inner + 1;
+}
+
+// A thread that has something on its stack and waits in a call: in code with frame pointers, and in
+// code without.
+struct Waiting {
+    std::atomic<uint64_t> address{0};  // of what it has there
+    std::atomic<bool> done{false};
+};
+
+#define WAITING_CODE(name, option)                                                            \
+    __attribute__((noinline, optimize("O2", option), no_sanitize_address)) void name##_wait(  \
+        Waiting* waiting) {                                                                   \
+        while (!waiting->done.load()) sched_yield();                                          \
+    }                                                                                         \
+    __attribute__((noinline, optimize("O2", option), no_sanitize_address)) void* name##_hold( \
+        void* argument) {                                                                     \
+        auto* waiting = static_cast<Waiting*>(argument);                                      \
+        volatile uint64_t held[4] = {1, 2, 3, 4};                                             \
+        waiting->address.store(reinterpret_cast<uint64_t>(&held[1]));                         \
+        name##_wait(waiting);                                                                 \
+        return held[1] == 2 ? nullptr : argument;                                             \
+    }
+WAITING_CODE(plain, "omit-frame-pointer")
+WAITING_CODE(framed, "no-omit-frame-pointer")
+
+void look_around(void* (*hold)(void*)) {
+    prepare();
+    Waiting waiting;
+    pthread_t thread;
+    CHECK(pthread_create(&thread, nullptr, hold, &waiting) == 0);
+    while (waiting.address.load() == 0) sched_yield();
+    const uint64_t held = waiting.address.load();
+    Found found;
+    // It is about to be in the call, and then always is.
+    bool whole = false;
+    for (int look = 0; look < 1000 && !whole; ++look) {
+        whole = walk_around(held, found.frames, kRoom, &found.count);
+        sched_yield();
+    }
+    CHECK(whole && found.count >= 3);
+    const uint32_t holder = found.frames[0].cfa <= held ? 1 : 0;
+    CHECK(found.frames[holder].sp <= held && held < found.frames[holder].cfa);
+    waiting.done.store(true);
+    void* result = &waiting;
+    CHECK(pthread_join(thread, &result) == 0 && result == nullptr);
 }
 
 }  // namespace
@@ -296,6 +343,15 @@ TEST(unwind_to_the_first_frame) {
               &found) == 0);
     CHECK(pthread_join(thread, nullptr) == 0);
     CHECK(found.path == Path::whole && found.count >= 3);
+}
+
+TEST(unwind_around_what_lies_on_another_stack) {
+    look_around(plain_hold);
+    look_around(framed_hold);
+    // What lies on no stack is in no frame.
+    static const uint64_t elsewhere = 0;
+    Found found;
+    CHECK(!walk_around(reinterpret_cast<uint64_t>(&elsewhere), found.frames, kRoom, &found.count));
 }
 
 TEST(unwind_finds_the_frame_pointer) {

@@ -413,6 +413,10 @@ bool walk_around(uint64_t address, Frame* frames, uint32_t room, uint32_t* count
         Registers registers;
         registers.set(kReturnAddress, back);
         registers.set(kRsp, sp);
+        // Code that keeps a frame pointer has the one of its caller below its return address.
+        uint64_t frame = 0;
+        if (safe_read::load(&frame, sp - 16) && frame >= sp && frame - sp < kLargestFrame)
+            registers.set(kRbp, frame);
         const Place place(images, registers, nullptr, false);
         Place caller = place;
         if (caller.step() != Moved::yes) continue;
