@@ -91,7 +91,8 @@ def test_nearly_all_paths_are_whole(recorded: Recorded) -> None:
     assert states.total() > 150  # of 4,000 where the machine has time for them
     assert states[WHOLE] > 0.95 * states.total(), states
     for sample in recorded.samples:
-        if sample["native_path"] == WHOLE:
+        # Before Python begins and after it has ended a path may be as short as that of `exit`.
+        if sample["native_path"] == WHOLE and sample["stack"] is not None:
             assert len(recorded.native(sample)) > 3
 
 

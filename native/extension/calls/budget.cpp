@@ -5,10 +5,13 @@ namespace tachograph::calls {
 void Budget::start(double part, int64_t period_ns) {
     part_ = part;
     period_ns_ = period_ns;
+    resumed_ = false;
 }
 
 void Budget::resume(Moment now) {
     earned_ = now;
+    if (resumed_) return;
+    resumed_ = true;
     credit_ns_ = kFirst * of_period_ns();
     earnings_ns_ = of_period_ns();  // in advance
 }

@@ -13,7 +13,8 @@ class Budget {
   public:
     // `part` of the time may be spent; `period_ns` is how long a part that was not spent is kept.
     void start(double part, int64_t period_ns);
-    // Recording goes on here: there is a little credit, and none is earned for the time before.
+    // Watching goes on here, and nothing is earned for the time before. At first there is a little
+    // credit, and later what was left: a loop that is short may be entered very often.
     void resume(Moment now);
     // By the clock on the wall and by CPU time, whichever went on less: a program that has a tenth
     // of a processor has a tenth of the time to spare.
@@ -61,6 +62,7 @@ class Budget {
     int64_t period_ns_ = 0;
     double credit_ns_ = 0;
     double spent_ns_ = 0;
+    bool resumed_ = false;
     Moment earned_;  // when credit was last earned
     double earnings_ns_ = 0;
     double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code, in a loop

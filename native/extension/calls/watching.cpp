@@ -32,12 +32,15 @@ void resume_watching() {
     begin_period(time);
     // This moment was not drawn.
     watcher.stands_ns = 0;
-    if (watcher.events->selective) {
-        begin_search(time);
-        begin_round(time);
-    } else {
-        open_window(time, 0);
+    if (watcher.budget.credit_ns() > 0) {
+        if (watcher.events->selective) {
+            begin_search(time);
+            begin_round(time);
+        } else {
+            open_window(time, 0);
+        }
     }
+    watcher.search.broken_off = !watcher.search.on;
     watcher.budget.charge(static_cast<double>(watcher.starting_ns));
     watcher.starting_ns = 0;
     plan(time.ns);
@@ -234,10 +237,15 @@ void pause(bool yes) {
     if (!watcher.begun || yes != watcher.watching ||
         (!yes && watcher.only_loops && watcher.loops == 0))
         return;
+    const int64_t begun_cpu_ns = thread_cpu();
     watcher.turning = true;
-    if (yes) stop_watching();
+    if (yes) {
+        watcher.budget.earn(moment(now()));
+        stop_watching();
+    }
     watcher.turning = false;
     if (!yes) resume_watching();
+    watcher.budget.charge(static_cast<double>(thread_cpu() - begun_cpu_ns));
 }
 
 void after_fork_in_child(bool recorded) {

@@ -174,8 +174,9 @@ void set_stack(Thread* own, const Beginning& beginning) {
         size = kFirstStack;
     }
     if (here >= end || end - here > size) return;
-    own->stack_begin = end - size;
-    memcpy(own->inherited, beginning.registers, sizeof own->inherited);
+    own->stack_begin.store(end - size, std::memory_order_relaxed);
+    for (size_t i = 0; i < kPreserved; ++i)
+        own->inherited[i].store(beginning.registers[i], std::memory_order_relaxed);
     own->stack_end.store(end, std::memory_order_release);
 }
 

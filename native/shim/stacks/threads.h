@@ -32,9 +32,9 @@ struct Thread {
     std::atomic<bool> traced{false};  // it stops at every signal, so it gets no timer
 
     // Where its stack is, filled before `stack_end`; 0: not known.
-    uint64_t stack_begin = 0;
+    std::atomic<uint64_t> stack_begin{0};
     // What registers that calls preserve held as it began: of who created it.
-    uint64_t inherited[kPreserved] = {};
+    std::atomic<uint64_t> inherited[kPreserved] = {};
     std::atomic<uint64_t> stack_end{0};
 
     std::atomic<bool> python{false};        // it has, or is about to have, Python frames

@@ -5,6 +5,7 @@
 #include "spool/layout.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace tachograph::work_holder {
 namespace {
@@ -29,9 +30,10 @@ class Stacks {
             const Thread* thread = threads::at(index);
             const uint64_t end = thread->stack_end.load(std::memory_order_acquire);
             if (end == 0 || thread->tid.load(std::memory_order_acquire) <= 0) continue;
-            lowest_ = std::min(lowest_, thread->stack_begin);
+            const uint64_t begin = thread->stack_begin.load(std::memory_order_relaxed);
+            lowest_ = std::min(lowest_, begin);
             highest_ = std::max(highest_, end);
-            stacks_[count_++] = {thread->stack_begin, end, thread};
+            stacks_[count_++] = {begin, end, thread};
         }
     }
 
@@ -51,8 +53,8 @@ class Stacks {
 
 // Left in a register by who created the thread.
 bool was_inherited(const Thread& thread, uint64_t value) {
-    for (const uint64_t each : thread.inherited)
-        if (each == value) return true;
+    for (const std::atomic<uint64_t>& each : thread.inherited)
+        if (each.load(std::memory_order_relaxed) == value) return true;
     return false;
 }
 
