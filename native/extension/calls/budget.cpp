@@ -9,16 +9,24 @@ void Budget::start(double part, int64_t period_ns) {
 }
 
 void Budget::resume(Moment now) {
-    earned_ = now;
-    if (resumed_) return;
+    const double first = kFirst * of_period_ns();
+    if (resumed_) {
+        credit_ns_ = std::max(credit_ns_, std::min(credit_ns_ + earned_by(now), first));
+    } else {
+        credit_ns_ = first;
+        earnings_ns_ = of_period_ns();  // in advance
+    }
     resumed_ = true;
-    credit_ns_ = kFirst * of_period_ns();
-    earnings_ns_ = of_period_ns();  // in advance
+    earned_ = now;
+}
+
+double Budget::earned_by(Moment now) const {
+    const int64_t passed = std::min(now.ns - earned_.ns, now.cpu_ns - earned_.cpu_ns);
+    return part_ * static_cast<double>(std::max<int64_t>(passed, 0));
 }
 
 void Budget::earn(Moment now) {
-    const int64_t passed = std::min(now.ns - earned_.ns, now.cpu_ns - earned_.cpu_ns);
-    const double earned = part_ * static_cast<double>(std::max<int64_t>(passed, 0));
+    const double earned = earned_by(now);
     credit_ns_ = std::min(credit_ns_ + earned, of_period_ns());
     earnings_ns_ += earned;
     earned_ = now;

@@ -13,8 +13,8 @@ class Budget {
   public:
     // `part` of the time may be spent; `period_ns` is how long a part that was not spent is kept.
     void start(double part, int64_t period_ns);
-    // Watching goes on here, and nothing is earned for the time before. At first there is a little
-    // credit, and later what was left: a loop that is short may be entered very often.
+    // Watching goes on here. There is a little credit at first; later what was left, and what the
+    // time since earns of that little: a loop that is short may be entered very often.
     void resume(Moment now);
     // By the clock on the wall and by CPU time, whichever went on less: a program that has a tenth
     // of a processor has a tenth of the time to spare.
@@ -50,6 +50,8 @@ class Budget {
     void lift() { credit_ns_ = 1e18; }
 
   private:
+    double earned_by(Moment now) const;
+
     // In an event that took longer the thread had no processor.
     static constexpr double kLongestBodyNs = 20'000;
     // Before anything was measured.

@@ -32,15 +32,12 @@ void resume_watching() {
     begin_period(time);
     // This moment was not drawn.
     watcher.stands_ns = 0;
-    if (watcher.budget.credit_ns() > 0) {
-        if (watcher.events->selective) {
-            begin_search(time);
-            begin_round(time);
-        } else {
-            open_window(time, 0);
-        }
+    if (watcher.events->selective) {
+        begin_search(time);
+        begin_round(time);
+    } else {
+        open_window(time, 0);
     }
-    watcher.search.broken_off = !watcher.search.on;
     watcher.budget.charge(static_cast<double>(watcher.starting_ns));
     watcher.starting_ns = 0;
     plan(time.ns);
@@ -271,6 +268,10 @@ bool loop_begins(const tg_api* api) {
         watcher.only_loops = true;
     }
     if (!watcher.begun) return false;
+    if (watcher.only_loops && watcher.loops == 0) {
+        watcher.budget.resume(moment(now()));
+        if (watcher.budget.credit_ns() <= 0) return false;
+    }
     ++watcher.loops;
     if (watcher.only_loops && watcher.loops == 1) pause(false);
     return true;
