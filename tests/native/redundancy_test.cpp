@@ -4,7 +4,7 @@
 #include "redundancy/code_walk.h"
 #include "redundancy/decoder.h"
 #include "redundancy/operands.h"
-#include "redundancy/slow_strings.h"
+#include "redundancy/slow_code.h"
 #include "tachograph/api.h"
 
 #include <sys/mman.h>
@@ -221,23 +221,34 @@ TEST(redundancy_knows_what_has_just_been_accessed) {
     CHECK(found.pc == code.at(code.size - 4) && found.reads && found.width == 8);
 }
 
+namespace {
+
+// CPU ns of a sample of 1,000 that are lost where the thread is about to run these bytes, which are
+// followed by `nop`s.
+int64_t lost(std::initializer_list<int> bytes, int64_t system_ns, int64_t paid_ns = 0,
+             uint64_t rdi = 0x1000) {
+    Code code;
+    code.add(bytes);
+    for (int n = 0; n < 32; ++n) code.add({0x90});
+    ucontext_t context{};
+    context.uc_mcontext.gregs[REG_RIP] = static_cast<long long>(code.at(0));
+    context.uc_mcontext.gregs[REG_RDI] = static_cast<long long>(rdi);
+    const tg_walk found{};
+    const Sample sample{nullptr, &context, found, 0, 0, true, 0, 1000, system_ns};
+    return redundancy::slow_code::lost_ns(sample, paid_ns);
+}
+
+}  // namespace
+
 TEST(redundancy_strings_are_slow_while_something_is_watched) {
-    namespace strings = redundancy::slow_strings;
+    namespace slow_code = redundancy::slow_code;
     prepare();
-    const strings::Times measured = strings::measure();
+    const slow_code::Times measured = slow_code::measure();
     CHECK(measured.string_ns > 0);
     CHECK(measured.pages_ns > 0);
+    CHECK(measured.store_ns > 0);
     // Of strings three quarters of the time are lost then, of the kernel one half.
-    strings::compare({100, 100}, {400, 200});
-    const auto lost = [](std::initializer_list<int> bytes, int64_t system_ns, int64_t paid_ns = 0) {
-        Code code;
-        code.add(bytes).add({0x90, 0x90, 0x90, 0x90});
-        ucontext_t context{};
-        context.uc_mcontext.gregs[REG_RIP] = static_cast<long long>(code.at(0));
-        const tg_walk found{};
-        const Sample sample{nullptr, &context, found, 0, 0, true, 0, 1000, system_ns};
-        return strings::lost_ns(sample, paid_ns);
-    };
+    slow_code::compare({100, 100, 1}, {400, 200, 1});
     CHECK(lost({0xF3, 0xA4}, 0) == 750);                // rep movsb
     CHECK(lost({0xF3, 0x48, 0xAB}, 0) == 750);          // rep stosq
     CHECK(lost({0x66, 0xF3, 0xA5}, 400) == 450 + 200);  // rep movsw
@@ -249,6 +260,29 @@ TEST(redundancy_strings_are_slow_while_something_is_watched) {
     CHECK(lost({0x48, 0x89, 0x07}, 400, 300) == 50);
     CHECK(lost({0x48, 0x89, 0x07}, 400, 500) == 0);
     CHECK(lost({0x48, 0x89, 0x07}, 5000) == 500);  // never more than there was
-    strings::compare({100, 100}, {90, -1});
+    slow_code::compare({100, 100, 1}, {90, -1, -1});
     CHECK(lost({0xF3, 0xA4}, 400) == 0);
+}
+
+TEST(redundancy_stores_across_cache_lines_are_slow_while_something_is_watched) {
+    namespace slow_code = redundancy::slow_code;
+    prepare();
+    // Each takes 12 ns more, and a walk goes through 24 instructions, of 1 ns.
+    slow_code::compare({100, 100, 1}, {100, 100, 13});
+    const auto mov = [](uint64_t rdi) { return lost({0x48, 0x89, 0x07}, 0, 0, rdi); };
+    CHECK(mov(0x1038) == 0);  // the last eight bytes of a line
+    CHECK(mov(0x1039) == 1000 / 3);
+    CHECK(mov(0x103F) == 1000 / 3);
+    CHECK(mov(0x1040) == 0);
+    CHECK(lost({0x48, 0x8B, 0x07}, 0, 0, 0x103C) == 0);  // a load
+    // A loop of four instructions: vmovupd [rdi], zmm0; nop; add rdi, 64; jmp.
+    const std::initializer_list<int> loop = {0x62, 0xF1, 0xFD, 0x48, 0x11, 0x07, 0x90,
+                                             0x48, 0x83, 0xC7, 0x40, 0xEB, 0xF3};
+    CHECK(lost(loop, 0, 0, 0x1000) == 0);
+    CHECK(lost(loop, 0, 0, 0x1010) == 750);  // six stores: 72 of 96 ns
+    CHECK(lost(loop, 500, 0, 0x1010) == 375);
+    // Behind a return nothing is known; the walk is too short then to be believed as it is.
+    CHECK(lost({0x48, 0x89, 0x07, 0xC3}, 0, 0, 0x103C) == 600);
+    slow_code::compare({100, 100, 1}, {100, 100, 1});
+    CHECK(lost(loop, 0, 0, 0x1010) == 0);
 }

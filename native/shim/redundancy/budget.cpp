@@ -1,7 +1,7 @@
 #include "redundancy/budget.h"
 
 #include "base/kernel.h"
-#include "redundancy/slow_strings.h"
+#include "redundancy/slow_code.h"
 #include "redundancy/watchpoint.h"
 
 #include <algorithm>
@@ -45,9 +45,9 @@ int measure(uint64_t data) {
         }
         std::nth_element(taken, taken + kTrials / 2, taken + kTrials);
         g_trap_ns.store(taken[kTrials / 2], std::memory_order_relaxed);
-        const slow_strings::Times with = slow_strings::measure();
+        const slow_code::Times with = slow_code::measure();
         trial.disarm();
-        slow_strings::compare(slow_strings::measure(), with);
+        slow_code::compare(slow_code::measure(), with);
     }
     trial.close();
     return 0;

@@ -10,7 +10,7 @@ namespace tachograph::redundancy {
 namespace budget {
 
 // Opens a watchpoint with this data and times some of its traps, whose handler is installed, and
-// what it slows down without them (slow_strings.h). 0 or an errno.
+// what it slows down without them (slow_code.h). 0 or an errno.
 int measure(uint64_t data);
 // CPU ns that one takes, outside of our handler.
 int64_t trap_ns();

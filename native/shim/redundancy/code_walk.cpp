@@ -54,9 +54,10 @@ uint32_t read_code(uint64_t pc, uint8_t* to, uint32_t most) {
     return in_page < most && safe_read::copy(to, from, in_page) ? in_page : 0;
 }
 
-CodeWalk::CodeWalk(const long long* registers)
+CodeWalk::CodeWalk(const long long* registers, Loads loads)
     : pc_(static_cast<uint64_t>(registers[REG_RIP])),
-      flags_(static_cast<uint64_t>(registers[REG_EFL])) {
+      flags_(static_cast<uint64_t>(registers[REG_EFL])),
+      all_changed_(loads == Loads::none) {
     for (uint8_t number = 0; number < 16; ++number)
         values_[number] = register_value(registers, number, 0);
 }

@@ -13,8 +13,12 @@ namespace tachograph {
 
 class CodeWalk {
   public:
+    // Whether values are loaded from memory, as the thread would; such a load may meet a
+    // watchpoint.
+    enum class Loads { all, none };
+
     // `registers` are gregs of a ucontext, whose program counter is the next instruction to run.
-    explicit CodeWalk(const long long* registers);
+    explicit CodeWalk(const long long* registers, Loads loads = Loads::all);
 
     uint64_t pc() const { return pc_; }
     // The instruction at `pc`. False: the bytes are none, or cannot be read.
@@ -51,7 +55,7 @@ class CodeWalk {
     // Memory that has changed on the way: its old value is not the one that the thread will find.
     Range stores_[kMostStores];
     uint32_t store_count_ = 0;
-    bool all_changed_ = false;
+    bool all_changed_;  // or nothing is loaded
 };
 
 // The value of a register in the machine's order (decoder.h) when a thread was interrupted.

@@ -13,7 +13,7 @@
 #include "memory/releases.h"
 #include "redundancy/access_source.h"
 #include "redundancy/budget.h"
-#include "redundancy/slow_strings.h"
+#include "redundancy/slow_code.h"
 #include "redundancy/traps.h"
 #include "redundancy/watchers.h"
 #include "spool/spool.h"
@@ -229,14 +229,14 @@ void look(Watcher* watcher, const Sample& sample) {
     begin(watcher, sampled, kind, address, size);
 }
 
-// Watchpoints that have lain in wait while strings were moved have cost what that took longer. If
-// there is no time left for it, they end.
-void pay_for_strings(Watcher* watcher, const Sample& sample) {
+// Watchpoints that have lain in wait have cost what some code took longer. If there is no time left
+// for that, they end.
+void pay_for_slow_code(Watcher* watcher, const Sample& sample) {
     const int64_t paid_ns = watcher->account.take_paid();
     bool armed = watcher->progress.armed();
     for (const Watch& watch : watcher->watches) armed = armed || watch.watchpoint.armed();
     if (!armed) return;
-    const int64_t lost_ns = slow_strings::lost_ns(sample, paid_ns);
+    const int64_t lost_ns = slow_code::lost_ns(sample, paid_ns);
     watcher->account.lose(lost_ns);
     if (!watcher->account.overdrawn(lost_ns, sample.cpu_ns)) return;
     watch_no_more(watcher);
@@ -257,14 +257,12 @@ void sampled(const Sample& sample) {
     if (!watcher || watcher->busy.exchange(true)) return;
     const bool before = safe_read::kernel_chosen();
     if (!sample.fault_gets_through) safe_read::use_kernel(true);
-    pay_for_strings(watcher, sample);  // for what has ended as well, and lay in wait until now
+    const int64_t start_ns = kernel::own_cpu_ns();
+    pay_for_slow_code(watcher, sample);  // for what has ended as well, and lay in wait until now
     disarm_ended(watcher);
     watcher->account.earn(sample.cpu_ns);
-    if (watcher->account.affords(uniform(&watcher->random))) {
-        const int64_t start_ns = kernel::own_cpu_ns();
-        look(watcher, sample);
-        watcher->account.pay(kernel::own_cpu_ns() - start_ns);
-    }
+    if (watcher->account.affords(uniform(&watcher->random))) look(watcher, sample);
+    watcher->account.pay(kernel::own_cpu_ns() - start_ns);
     safe_read::use_kernel(before);
     watcher->busy.store(false);
 }

@@ -118,7 +118,8 @@ def rotate_mended() -> None:
         remembered.rotate(0.5)
 
 
-# CNN-from-Scratch, conv.py(62): slice underutilization. Paper: 3.9 times faster.
+# CNN-from-Scratch, conv.py(62): slice underutilization. Paper: 3.9 times faster, with a slice for all filters in the
+# loops over the image, which repeat themselves still.
 filters, out_gradients, region = np.zeros((8, 3, 3)), rng.random((26, 26, 8)), rng.random((3, 3))
 
 
@@ -130,9 +131,7 @@ def conv() -> None:
 
 
 def conv_mended() -> None:
-    for i in range(6):
-        for j in range(26):
-            filters[:] += out_gradients[i, j, :, None, None] * region
+    filters[:] += out_gradients[:6].sum(axis=(0, 1))[:, None, None] * region
 
 
 # Scikit-learn, least_angle.py(456, 458): an inefficient algorithm. Paper: 6.1 times faster.
