@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from harness import programs
 from harness.arms import BARE, RECORD, Arm
-from harness.in_turn import Turn, Turns, ratios
+from harness.in_turn import Turn, Turns
 from harness.turn_plan import Catalogue, Plan, take_missing
-from harness.turn_tables import costs, cpu
+from harness.turn_tables import costs, of_bare
 from programs.flame_html import MARKED, PLAIN
 from programs.small_calls import PROGRAMS as SMALL
 from programs.suite import PROGRAMS as TABLE_1
@@ -36,9 +36,9 @@ def measure_cost(taken: Turns, chosen: Sequence[str], arms: list[Arm], plan: Pla
 def paper_ratios(turns: list[Turn]) -> dict[str, list[float]]:
     """Of the paper's program: CPU time of each arm over the bare one, by set of processes."""
     arms = dict.fromkeys(turn.arm for turn in turns if turn.program == PLAIN)
-    return {arm: found for arm in arms if arm != BARE and (found := ratios(turns, PLAIN, arm, BARE, cpu))}
+    return {arm: found for arm in arms if arm != BARE and (found := of_bare(turns, PLAIN, arm))}
 
 
 def over_programs(turns: list[Turn], names: Sequence[str]) -> str:
-    """CPU time over that of the bare program in the same turn, and what it may be."""
+    """CPU time over that of the bare arms in the same turn, and what it may be."""
     return f"{costs(turns, names, list(OURS))}\n--calls may take {MEDIAN} in the median and {WORST} at worst."

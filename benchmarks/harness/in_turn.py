@@ -15,11 +15,11 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from harness.arms import Arm
@@ -194,18 +194,20 @@ class Turns:
 Figure = Callable[[Turn], float]
 
 
-def ratios(turns: Iterable[Turn], program: str, arm: str, against: str, figure: Figure) -> list[float]:
-    """The figure of an arm over that of another one: of each set of processes the median over its turns."""
-    mine: dict[tuple[int, int], float] = {}
-    base: dict[tuple[int, int], float] = {}
+def ratios(turns: Iterable[Turn], program: str, arm: str, against: Sequence[str], figure: Figure) -> list[float]:
+    """The figure of an arm over the mean of others in the same turn: of each set of processes the median of its turns.
+
+    Two bare arms tell better than one what the program takes without a recorder.
+    """
+    by_turn: dict[tuple[int, int], dict[str, float]] = {}
     for turn in turns:
-        for name, values in ((arm, mine), (against, base)):
-            if (turn.program, turn.arm) == (program, name):
-                values[turn.round, turn.turn] = figure(turn)
+        if turn.program == program:
+            by_turn.setdefault((turn.round, turn.turn), {})[turn.arm] = figure(turn)
     sets: dict[int, list[float]] = {}
-    for key in sorted(mine.keys() & base.keys()):
-        if base[key]:
-            sets.setdefault(key[0], []).append(mine[key] / base[key])
+    for (number, _), values in sorted(by_turn.items()):
+        base = [values[each] for each in against if each in values]
+        if arm in values and base and all(base):
+            sets.setdefault(number, []).append(values[arm] / mean(base))
     return [median(each) for each in sets.values()]
 
 

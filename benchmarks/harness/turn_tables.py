@@ -11,16 +11,21 @@ def cpu(turn: Turn) -> float:
     return turn.cpu_s
 
 
+def of_bare(turns: list[Turn], program: str, arm: str) -> list[float]:
+    """CPU time of an arm over that of both bare arms, of the second over the first: by set of processes."""
+    return ratios(turns, program, arm, [BARE] if arm == BARE_AGAIN else [BARE, BARE_AGAIN], cpu)
+
+
 def by_program(
     turns: list[Turn], programs: Sequence[str], arms: Sequence[str], more: Callable[[str], str] | None = None
 ) -> list[str]:
-    """CPU time over that of the bare arm, medians with intervals; a second bare arm tells what chance does.
+    """CPU time over that of the bare arms, with intervals; the second of these over the first tells what chance does.
 
     `more` is what stands behind a program's row.
     """
     lines = []
     for program in programs:
-        found = [ratios(turns, program, arm, BARE, cpu) for arm in (BARE_AGAIN, *arms)]
+        found = [of_bare(turns, program, arm) for arm in (BARE_AGAIN, *arms)]
         if all(found):
             text = "".join(f"{middle(values)!s:<25}" for values in found)
             lines.append((f"{program:<28}{text}" + (more(program) if more else "")).rstrip())
@@ -29,7 +34,7 @@ def by_program(
 
 def middle_and_worst(turns: list[Turn], programs: Sequence[str], arm: str) -> tuple[Interval, Interval, str] | None:
     """The median over programs and the slowest one, with its name; None if the arm took no turn."""
-    found = {each: values for each in programs if (values := ratios(turns, each, arm, BARE, cpu))}
+    found = {each: values for each in programs if (values := of_bare(turns, each, arm))}
     if not found:
         return None
     medians = {program: middle(values) for program, values in found.items()}

@@ -244,7 +244,7 @@ class Options:
     calls_budget: float | None = row(
         "--calls-budget", default=None, metavar="PERCENT", parse=parse_calls_budget, inside=False,
         shown=f"{DEFAULT_CALLS_BUDGET:g}", useless=_of_call_options, key="calls-budget", kind=NUMBER,
-        help="With --calls: how much of the time watching may take.",
+        help="With --calls: how much of the time watching and samples may take.",
         manifest="calls_budget", setting="calls_budget",
     )  # fmt: skip
     calls_choice: str | None = row(

@@ -8,28 +8,35 @@ void Budget::start(double part, int64_t period_ns) {
     resumed_ = false;
 }
 
-void Budget::resume(Moment now) {
+void Budget::resume(Moment now, int64_t sampling_ns) {
     const double first = kFirst * of_period_ns();
     if (resumed_) {
-        credit_ns_ = std::max(credit_ns_, std::min(credit_ns_ + earned_by(now), first));
+        credit_ns_ =
+            std::max(credit_ns_, std::min(credit_ns_ + earned_by(now, sampling_ns), first));
     } else {
         credit_ns_ = first;
         earnings_ns_ = of_period_ns();  // in advance
     }
     resumed_ = true;
     earned_ = now;
+    sampling_ns_ = sampling_ns;
 }
 
-double Budget::earned_by(Moment now) const {
-    const int64_t passed = std::min(now.ns - earned_.ns, now.cpu_ns - earned_.cpu_ns);
-    return part_ * static_cast<double>(std::max<int64_t>(passed, 0));
+double Budget::earned_by(Moment now, int64_t sampling_ns) const {
+    const auto ran = static_cast<double>(now.cpu_ns - earned_.cpu_ns);
+    const double passed = std::min(static_cast<double>(now.ns - earned_.ns), ran);
+    if (passed <= 0) return 0;
+    // Of all threads, as CPU time is.
+    const double sampling = static_cast<double>(sampling_ns - sampling_ns_) * passed / ran;
+    return std::max(part_ * passed - sampling, kLeast * part_ * passed);
 }
 
-void Budget::earn(Moment now) {
-    const double earned = earned_by(now);
+void Budget::earn(Moment now, int64_t sampling_ns) {
+    const double earned = earned_by(now, sampling_ns);
     credit_ns_ = std::min(credit_ns_ + earned, of_period_ns());
     earnings_ns_ += earned;
     earned_ = now;
+    sampling_ns_ = sampling_ns;
 }
 
 void Budget::charge_body(double took_ns, double charged_ns) {

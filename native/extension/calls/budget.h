@@ -15,10 +15,11 @@ class Budget {
     void start(double part, int64_t period_ns);
     // Watching goes on here. There is a little credit at first; later what was left, and what the
     // time since earns of that little: a loop that is short may be entered very often.
-    void resume(Moment now);
+    // `sampling_ns` is what samples have taken until now: they have it from the same budget.
+    void resume(Moment now, int64_t sampling_ns);
     // By the clock on the wall and by CPU time, whichever went on less: a program that has a tenth
     // of a processor has a tenth of the time to spare.
-    void earn(Moment now);
+    void earn(Moment now, int64_t sampling_ns);
 
     // One event, at what it was measured to take; anything else.
     void charge_event() { charge_pause(event_ns()); }
@@ -50,7 +51,7 @@ class Budget {
     void lift() { credit_ns_ = 1e18; }
 
   private:
-    double earned_by(Moment now) const;
+    double earned_by(Moment now, int64_t sampling_ns) const;
 
     // In an event that took longer the thread had no processor.
     static constexpr double kLongestBodyNs = 20'000;
@@ -59,13 +60,16 @@ class Budget {
     // Parts of what a period has: the credit at the beginning, and how far it may be overdrawn.
     static constexpr double kFirst = 0.125;
     static constexpr double kOverdraft = 0.125;
+    // The part that watching has, whatever samples take.
+    static constexpr double kLeast = 0.5;
 
     double part_ = 0;
     int64_t period_ns_ = 0;
     double credit_ns_ = 0;
     double spent_ns_ = 0;
     bool resumed_ = false;
-    Moment earned_;  // when credit was last earned
+    Moment earned_;            // when credit was last earned
+    int64_t sampling_ns_ = 0;  // by then
     double earnings_ns_ = 0;
     double entry_ns_ = kGuessedEntryNs;  // what an event takes outside of our code, in a loop
     double body_ns_ = 0;                 // and in it, of late

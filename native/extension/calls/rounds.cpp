@@ -162,7 +162,7 @@ void next_round(int64_t now_ns) {
     watcher.turning = true;
     const int64_t begun_cpu_ns = thread_cpu();
     const Moment now = moment(now_ns);
-    watcher.budget.earn(now);
+    watcher.budget.earn(now, watcher.api->sampling_ns());
     const bool planned = watcher.windows.planned;
     if (watcher.windows.open && watcher.windows.interval.has_length(now)) close_window(now);
     if (now_ns - watcher.period_ns >= watcher.options.period_ns) begin_period(now);

@@ -25,7 +25,7 @@ void freed(void* extra) {
 void resume_watching() {
     const Moment time = moment(now());
     watcher.watching = true;
-    watcher.budget.resume(time);
+    watcher.budget.resume(time, watcher.api->sampling_ns());
     watcher.functions.begin_rows(time, watcher.budget.spent_ns());
     watcher.windows.begin(time);
     forget_search(time);
@@ -237,7 +237,7 @@ void pause(bool yes) {
     const int64_t begun_cpu_ns = thread_cpu();
     watcher.turning = true;
     if (yes) {
-        watcher.budget.earn(moment(now()));
+        watcher.budget.earn(moment(now()), watcher.api->sampling_ns());
         stop_watching();
     }
     watcher.turning = false;
@@ -269,7 +269,7 @@ bool loop_begins(const tg_api* api) {
     }
     if (!watcher.begun) return false;
     if (watcher.only_loops && watcher.loops == 0) {
-        watcher.budget.resume(moment(now()));
+        watcher.budget.resume(moment(now()), watcher.api->sampling_ns());
         if (watcher.budget.credit_ns() <= 0) return false;
     }
     ++watcher.loops;

@@ -122,7 +122,7 @@ void end_window(int64_t now_ns) {
     if (afforded && !window.has_length(now)) return;
     watcher.turning = true;
     const int64_t begun_cpu_ns = thread_cpu();
-    watcher.budget.earn(now);
+    watcher.budget.earn(now, watcher.api->sampling_ns());
     close_window(now);
     watcher.budget.charge_pause(static_cast<double>(thread_cpu() - begun_cpu_ns));
     watcher.turning = false;

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 13u
+#define TG_API_VERSION 14u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -215,6 +215,8 @@ struct tg_api {
     int64_t (*own_allocated)(int domain);
     // `complete`: what the interpreter holds already is in those pools, or in blocks of malloc's.
     void (*begin_memory)(const struct tg_pools* pools, int complete);
+    // CPU ns that samples have taken of the program's threads.
+    int64_t (*sampling_ns)(void);
     // Counts a cause of the quality ledger.
     void (*count_loss)(uint32_t cause);
 

@@ -17,6 +17,7 @@
 #include "stacks/contexts.h"
 #include "stacks/paths.h"
 #include "stacks/recorder.h"
+#include "stacks/sources.h"
 #include "stacks/threads.h"
 
 #include <cstring>
@@ -178,6 +179,7 @@ constexpr tg_api kApi = {
             return counters ? counters->flows[domain].allocated : int64_t{-1};
         },
     .begin_memory = api_begin_memory,
+    .sampling_ns = [] { return sources::cost("cpu").handlers_ns; },
     .count_loss = [](uint32_t cause) { spool::count(static_cast<Loss>(cause)); },
     .read = api_read,
     .intern_stack =

@@ -7,6 +7,7 @@ import pytest
 from harness.arms import BARE, BARE_AGAIN, Arm
 from harness.errors import BenchmarkError
 from harness.in_turn import Turn, Turns, added_memory, middle, middle_of_programs, ratios, take_turns
+from harness.turn_tables import of_bare
 
 
 def turn(number: int, arm: str, cpu_s: float, *, program: str = "p", peak: int | None = None, of: int = 0) -> Turn:
@@ -16,7 +17,14 @@ def turn(number: int, arm: str, cpu_s: float, *, program: str = "p", peak: int |
 def test_ratios_are_of_the_same_turn_and_each_set_of_processes_counts_once() -> None:
     turns = [turn(0, BARE, 1.0), turn(0, "a", 1.1), turn(1, BARE, 2.0), turn(1, "a", 2.4), turn(2, "a", 9.0)]
     turns += [turn(0, BARE, 4.0, program="q"), turn(0, BARE, 2.0, of=1), turn(0, "a", 3.0, of=1)]
-    assert ratios(turns, "p", "a", BARE, lambda each: each.cpu_s) == pytest.approx([1.15, 1.5])
+    assert ratios(turns, "p", "a", [BARE], lambda each: each.cpu_s) == pytest.approx([1.15, 1.5])
+
+
+def test_ratios_are_over_the_mean_of_the_bare_arms_that_took_the_turn() -> None:
+    turns = [turn(0, BARE, 1.0), turn(0, BARE_AGAIN, 3.0), turn(0, "a", 3.0), turn(1, BARE, 2.0), turn(1, "a", 5.0)]
+    assert ratios(turns, "p", "a", [BARE, BARE_AGAIN], lambda each: each.cpu_s) == [2.0]
+    assert of_bare(turns, "p", "a") == [2.0]
+    assert of_bare(turns, "p", BARE_AGAIN) == [3.0]
 
 
 @pytest.mark.parametrize(
