@@ -48,6 +48,7 @@ from harness.turn_plan import Plan
 from learned_calls_cost import CALLS, LOOP, OTHERS, OURS, measure_cost, over_programs, paper_ratios
 from learned_calls_figures import draw
 from page.one_section import put_section
+from page.sections import LEARNED_CALLS
 from peers import cprofile
 from programs.flame_html import PLAIN
 
@@ -165,7 +166,7 @@ def main(
     target.mkdir(parents=True, exist_ok=True)
     if page_alone:
         with complaints("learned_calls"):
-            print(put_section(target, ROOT / "docs"))
+            print(put_section(LEARNED_CALLS, target, ROOT / "docs"))
         return
     if quick:
         megabytes, rounds, sets, turns, seconds = 1.0, 1, 1, 2, 0.02
@@ -191,7 +192,7 @@ def main(
         (target / "table.txt").write_text(told + "\n", encoding="utf-8")
         draw(found, target)
         if not (quick or no_page):
-            print(put_section(target, ROOT / "docs"))
+            print(put_section(LEARNED_CALLS, target, ROOT / "docs"))
 
 
 def write(target: Path, found: dict[str, Any]) -> None:

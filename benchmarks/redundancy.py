@@ -3,6 +3,7 @@
     python benchmarks/redundancy.py --fresh              # both, about forty minutes
     python benchmarks/redundancy.py --only cost --fresh  # what it costs: fifteen minutes
     python benchmarks/redundancy.py --quick              # a few turns: does it work?
+    python benchmarks/redundancy.py --page               # the page alone, from the last results
 
 Cost: bare, bare again (the noise floor), and `--redundancy` for both kinds and for each alone, all side by side, each a
 tenth of a second in its turn, in six sets of processes. Table 2: each program is recorded as it was and as it was
@@ -16,7 +17,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ from harness.ours import analysis
 from harness.survey import ROOT
 from harness.turn_plan import Catalogue, Plan, take_missing
 from harness.turn_tables import by_program, middle_and_worst
+from page.one_section import put_section
+from page.sections import REPEATED_WORK
 from programs.repeated_work import AFTER, OVERHEAD, TABLE_2, names_of_table_2
 
 REDUNDANCY = f"{RECORD} --redundancy"
@@ -99,6 +101,7 @@ class Found:
 @click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds after which a set is given up.")
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), help="Default: results/redundancy.")
 @click.option("--fresh", is_flag=True, help="Forget earlier results.")
+@click.option("--page", "page_alone", is_flag=True, help="Measure nothing; write the page from the results.")
 @click.option("--record-seconds", type=float, default=15.0, show_default=True, help="CPU time of a program of table 2.")
 def main(
     only: str | None,
@@ -111,6 +114,7 @@ def main(
     timeout: float,
     results: Path | None,
     fresh: bool,
+    page_alone: bool,
     record_seconds: float,
 ) -> None:
     """What looking for repeated work costs, and what it finds."""
@@ -118,25 +122,34 @@ def main(
         rounds, turns, seconds, record_seconds = 1, 2, 0.02, 2.0
     try:
         folder = results or ROOT / "results" / ("redundancy-quick" if quick else "redundancy")
-        taken = Turns(folder / "turns.jsonl")
+        taken, table_2 = Turns(folder / "turns.jsonl"), folder / "table_2.json"
+        chosen, asked = pick(names, list(OVERHEAD)), pick(arms, list(ARMS))
+        if page_alone:
+            told = [cost(taken.all(), chosen, asked), table(of_last_run(table_2))]
+            (folder / "table.txt").write_text("\n\n".join(told) + "\n", encoding="utf-8")
+            print(put_section(REPEATED_WORK, folder, ROOT / "docs"))
+            return
         if fresh or quick:
             taken.clear()
         if only != "found":
-            chosen, asked = pick(names, list(OVERHEAD)), pick(arms, list(ARMS))
             compared = beside_bare({each: ARMS[each] for each in asked})
-            begin = time.monotonic()
             catalogue = Catalogue("repeated_work", Path(sysconfig.get_path("purelib")))
             take_missing(taken, dict.fromkeys(chosen, catalogue), compared, Plan(rounds, turns, seconds, timeout))
-            print(verdict(taken.all(), chosen, asked) + f"\n{time.monotonic() - begin:.0f} s\n")
-            print(each_program(taken.all(), chosen, asked) + "\n")
+            print(cost(taken.all(), chosen, asked) + "\n")
         if only != "cost":
-            table_2 = ["cec_power"] if quick else names_of_table_2()
-            found = [find(name, record_seconds) for name in table_2]
-            (folder / "table_2.json").write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
+            found = [find(name, record_seconds) for name in (["cec_power"] if quick else names_of_table_2())]
+            table_2.write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
             print(table(found))
     except BenchmarkError as error:
         print(f"redundancy: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+def of_last_run(file: Path) -> list[Found]:
+    """What was found in the programs of table 2."""
+    if not file.exists():
+        raise BenchmarkError(f"there is no {file}: run this without --page")
+    return [Found(**each) for each in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def find(name: str, seconds: float) -> Found:
@@ -188,10 +201,15 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
+def cost(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
+    """What it takes: of all programs, and of each."""
+    return f"{verdict(turns, programs, arms)}\n\n{each_program(turns, programs, arms)}"
+
+
 def verdict(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
     """CPU time and memory beside what they may be, and the paper's. A second bare arm tells what chance does.
 
-    Ratios are of CPU time and between arms of the same turn; with intervals of 95 % over sets of processes.
+    Ratios are of CPU time in the same turn, over the mean of both bare arms; intervals of 95 % over sets of processes.
     """
     lines = [
         f"{'CPU time, of the bare one':<26}{'median of programs':<25}{'worst program':<25}  "
@@ -204,11 +222,12 @@ def verdict(turns: list[Turn], programs: list[str], arms: list[str]) -> str:
         center, worst, slowest = found
         added = [more for program in programs if (more := added_memory(turns, program, arm, BARE)) is not None]
         memory = max(added, default=0.0)
-        kept = center.value <= MEDIAN and worst.value <= WORST and memory <= MEMORY_BYTES
-        lines.append(
-            f"{arm:<26}{center!s:<25}{worst!s:<25}  {slowest:<28}{memory / (1 << 20):>11.1f}  "
-            + (PAPER_SLOWDOWNS.get(arm, "") if arm != BOTH else "kept" if kept else "not kept")
-        )
+        said = PAPER_SLOWDOWNS.get(arm, "")
+        if arm == BOTH:
+            kept = center.value <= MEDIAN and worst.value <= WORST and memory <= MEMORY_BYTES
+            said = "kept" if kept else "not kept"
+        row = f"{arm:<26}{center!s:<25}{worst!s:<25}  {slowest:<28}{memory / (1 << 20):>11.1f}  {said}"
+        lines.append(row.rstrip())
     lines.append(f"{BOTH} may take {MEDIAN} in the median, {WORST} at most, and {MEMORY_BYTES >> 20} MB.")
     return "\n".join(lines)
 

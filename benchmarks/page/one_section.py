@@ -1,17 +1,17 @@
 """Puts one section into docs/benchmarks.md that is there already, without the results of all the others."""
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.errors import BenchmarkError
-from page.sections import LEARNED_CALLS, Section
-from page.write import copy_data, without_paths
+from page.results import MEASURED
+from page.sections import Section
+from page.write import DATA, copy_data, without_paths
 
-DATA = ("learned_calls.json", "turns.jsonl")
 
-
-def put_section(results: Path, docs: Path) -> str:
-    """Writes the section about calls, in place of an earlier one or at the end; a line that says so.
+def put_section(section: Section, results: Path, docs: Path) -> str:
+    """Writes a section that was measured today, in place of an earlier one or at the end; a line that says so.
 
     Errors:
         BenchmarkError: there are no results, or there is no page.
@@ -19,15 +19,16 @@ def put_section(results: Path, docs: Path) -> str:
     table, page = results / "table.txt", docs / "benchmarks.md"
     if not table.exists() or not page.exists():
         raise BenchmarkError(f"there are no results in {results}, or no {page.name}")
-    data = docs / "benchmarks" / "data" / LEARNED_CALLS.benchmark
+    data = docs / "benchmarks" / "data" / section.benchmark
     shutil.rmtree(data, ignore_errors=True)
     copy_data(results, data, DATA)
+    (data / MEASURED).write_text(f"{datetime.now(UTC).date().isoformat()}\n", encoding="utf-8")
     figures = sorted(results.glob("*.png"))
     for figure in figures:
         shutil.copy(figure, docs / "benchmarks" / figure.name)
-    text = section_text(LEARNED_CALLS, table.read_text(encoding="utf-8"), [figure.name for figure in figures])
-    page.write_text(with_section(page.read_text(encoding="utf-8"), LEARNED_CALLS.title, text), encoding="utf-8")
-    return f"{page.name}: {LEARNED_CALLS.title}"
+    text = section_text(section, table.read_text(encoding="utf-8"), [figure.name for figure in figures])
+    page.write_text(with_section(page.read_text(encoding="utf-8"), section.title, text), encoding="utf-8")
+    return f"{page.name}: {section.title}"
 
 
 def section_text(section: Section, table: str, figures: list[str]) -> str:

@@ -13,6 +13,19 @@ class Section:
     text: str
 
 
+REPEATED_WORK = Section(
+    "redundancy",
+    "Repeated work of native code",
+    "PieProf (ESEC/FSE 2021), figures 4 and 5 and table 2",
+    "Programs of scikit-learn's and numexpr's benchmarks, a network in NumPy, programs of the paper's table 2, and "
+    "the oracle's: bare, bare again (the noise floor), and with `--redundancy` for loads and stores together and "
+    "each alone. All run side by side and take turns of a tenth of a second; ratios are of CPU time in the same turn, "
+    "over the mean of both bare arms, medians with intervals of 95 %. The paper's slowdowns are medians of 1.04 to "
+    "1.22 for loads and of 1.03 to 1.08 for stores, each alone, and its programs took 1.16 to 1.52 times the memory. "
+    "Then table 2: how much faster the rewritten function is, here and in the paper, the place of the finding and its "
+    "category, and the CPU time of the repetitions before, and after for as much work: of 15 s, or of 45 s where the "
+    "finding is not beyond doubt before.",
+)
 LEARNED_CALLS = Section(
     "learned_calls",
     "Calls that are watched",
@@ -87,19 +100,7 @@ SECTIONS = (
         "frames too. Where the load was above the number of processors only the columns of CPU time compare, and of "
         "those, differences above that of the second bare run.",
     ),
-    Section(
-        "redundancy",
-        "Repeated work of native code",
-        "PieProf (ESEC/FSE 2021), figures 4 and 5 and table 2",
-        "Programs of scikit-learn's and numexpr's benchmarks, a network in NumPy, programs of the paper's table 2, and "
-        "the oracle's: bare, bare again (the noise floor), and with `--redundancy` for loads and stores together and "
-        "each alone. All run side by side and take turns of a tenth of a second; ratios are of CPU time in the same "
-        "turn, medians with intervals of 95 %. The paper's slowdowns are medians of 1.04 to 1.22 for loads and of 1.03 "
-        "to 1.08 for stores, each alone, and its programs took 1.16 to 1.52 times the memory. Then table 2: how much "
-        "faster the rewritten function is, here and in the paper, the place of the finding and its category, and the "
-        "CPU time of the repetitions before, and after for as much work: of 15 s, or of 45 s where the finding is not "
-        "beyond doubt before.",
-    ),
+    REPEATED_WORK,
     LEARNED_CALLS,
     Section(
         "cpu_accuracy",

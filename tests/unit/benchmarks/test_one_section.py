@@ -1,12 +1,14 @@
 """One section of the page of benchmarks, put in without the results of the others."""
 
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 
 from harness.errors import BenchmarkError
 from page.one_section import put_section, with_section
-from page.sections import LEARNED_CALLS, SECTIONS
+from page.results import MEASURED
+from page.sections import LEARNED_CALLS, REPEATED_WORK, SECTIONS
 
 PAGE = "# Benchmarks\n\n## First\n\none\n\n## Last\n\ntwo\n"
 
@@ -31,20 +33,22 @@ def test_figures_and_data_are_beside_the_page(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     (docs / "benchmarks").mkdir(parents=True)
     (docs / "benchmarks.md").write_text(PAGE, encoding="utf-8")
-    put_section(results(tmp_path / "results"), docs)
+    put_section(LEARNED_CALLS, results(tmp_path / "results"), docs)
     text = (docs / "benchmarks.md").read_text(encoding="utf-8")
     assert text.startswith(PAGE)
     assert "median 1.004" in text
     assert "![Calls that are watched](benchmarks/learned_calls_time.png)" in text
     data = docs / "benchmarks" / "data" / "learned_calls"
     assert (docs / "benchmarks" / "learned_calls_time.png").exists()
+    assert date.fromisoformat((data / MEASURED).read_text(encoding="utf-8").strip()) <= datetime.now(UTC).date()
     assert (data / "turns.jsonl").read_text(encoding="utf-8") == '{"program": "work.py"}\n'
 
 
 def test_without_results_there_is_no_section(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="no results"):
-        put_section(tmp_path, tmp_path)
+        put_section(LEARNED_CALLS, tmp_path, tmp_path)
 
 
 def test_the_whole_page_has_it_too() -> None:
     assert LEARNED_CALLS in SECTIONS
+    assert REPEATED_WORK in SECTIONS
