@@ -5,6 +5,8 @@
 #include "calls/events.h"
 #include "calls/watcher.h"
 
+#include <algorithm>
+
 namespace tachograph::calls {
 
 Watcher watcher;
@@ -13,13 +15,19 @@ void count_loss(uint32_t cause) { watcher.api->count_loss(cause); }
 
 namespace {
 
+// What forgetting a function is charged at most: more is time in which the thread had no processor.
+constexpr int64_t kLongestFreeingNs = 100'000;
+
 // A code object is about to be freed.
 void freed(void* extra) {
     auto* function = static_cast<Function*>(extra);
     if (!function || !function->code) return;
-    if (watcher.begun && watcher.api->active()) write(function, moment(now()), true);
+    const int64_t begun_ns = now();
+    if (watcher.begun && watcher.api->active()) write(function, moment(begun_ns), true);
     if (function->state != Watch::open) --watcher.not_open;
     watcher.functions.remove(function);
+    const int64_t took_ns = std::min(now() - begun_ns, kLongestFreeingNs);
+    watcher.budget.charge_pause(static_cast<double>(took_ns));
 }
 
 void resume_watching() {
@@ -289,7 +297,12 @@ void loop_ends() {
 Further discovered(void* code, const void* frame) {
     if (!watcher.active()) return Further::wanted;
     watcher.budget.charge_event();
-    if (!tg_is_function(code) || watcher.known(code)) return Further::unwanted;
+    if (!tg_is_function(code)) {
+        // The interpreter has put an event into this code, and takes it out.
+        watcher.budget.charge_pause(watcher.opening_ns);
+        return Further::unwanted;
+    }
+    if (watcher.known(code)) return Further::unwanted;
     Function* function = find(code, frame, now());
     if (function) note(function, frame, now(), watcher.budget.spent_ns());
     return Further::unwanted;
