@@ -10,7 +10,7 @@ import pytest
 from harness import peers
 from harness.errors import BenchmarkError
 from harness.peers import LineTime
-from peers import filprofiler, memory_profiler, profiling_sampling, py_spy, pyinstrument, scalene
+from peers import filprofiler, memory_profiler, profiling_sampling, py_spy, pyinstrument, scalene, viztracer
 
 BIN = Path()
 
@@ -52,6 +52,18 @@ def test_pyinstrument_has_a_tree_of_which_self_is_no_function(tmp_path: Path) ->
     session = tmp_path / "session"
     session.write_text(json.dumps({"root_frame": frame("main", 4.0, inner)}), "utf-8")
     assert pyinstrument.functions(session, BIN) == {"main": 25.0, "f": 25.0, "g": 50.0}
+
+
+def test_viztracer_has_calls_of_which_those_of_c_functions_are_their_callers(tmp_path: Path) -> None:
+    def call(name: str, start: float, took: float, thread: int = 1) -> dict[str, Any]:
+        return {"ph": "X", "tid": thread, "ts": start, "dur": took, "name": name}
+
+    calls = [call("g (a.py:9)", 1, 2), call("len", 1, 1), call("g (a.py:9)", 4, 3), call("f (a.py:1)", 0, 10)]
+    calls += [call("f (a.py:1)", 20, 4), call("g (a.py:9)", 21, 6, thread=2)]
+    named = {"ph": "M", "tid": 1, "name": "thread_name", "args": {"name": "MainThread"}}
+    recording = tmp_path / "run"
+    viztracer.written(recording).write_text(json.dumps({"traceEvents": [named, *calls]}), "utf-8")
+    assert viztracer.functions(recording, BIN) == {"f": 45.0, "g": 55.0}
 
 
 def test_pstats_has_own_times(tmp_path: Path) -> None:
