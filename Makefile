@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python tools/install.py
 
 SOURCES := pyproject.toml CMakeLists.txt README.md \
-	$(shell find command recorder analyzer format-spec native cmake -type f ! -name '*.pyc' ! -path '*/vectors/*')
+	$(shell find src recorder analyzer format-spec native cmake -type f ! -name '*.pyc' ! -path '*/vectors/*')
 OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find benchmarks native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 

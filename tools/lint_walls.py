@@ -4,7 +4,7 @@ The contracts stand in pyproject.toml, ``[tool.importlinter]``. One more is chec
 allowed and not what is forbidden: modules that run inside the profiled program import the standard library, each other
 and the extension module, and nothing else. Usage: ``lint_walls.py [FOLDER]``.
 
-The sources are read through ``build/source-tree``: it does not matter whether, and how, the package is installed.
+The sources are read below ``src``: it does not matter whether, and how, the package is installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
-from source_tree import ROOT, lay_out, package_folders
+
+ROOT = Path(__file__).resolve().parent.parent
 
 IN_PROCESS = "tachograph.recorder.inprocess"
 ALLOWED = (IN_PROCESS, "tachograph.recorder._native")
@@ -59,8 +60,7 @@ def foreign_imports(modules: Mapping[str, Path]) -> Iterator[str]:
 def main(arguments: Sequence[str]) -> int:
     """Checks the sources below the folder of ``arguments``, or this repository; the exit status."""
     root = Path(arguments[0]) if arguments else ROOT
-    tree = root / "build" / "source-tree"
-    lay_out(package_folders(root / "pyproject.toml"), tree)
+    tree = root / "src"
     wrong = list(foreign_imports(in_process_modules(tree)))
     for each in wrong:
         print(each, file=sys.stderr)

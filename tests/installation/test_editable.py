@@ -6,7 +6,7 @@ import pytest
 
 from installation.support import ROOT, WITHOUT_NATIVE, environment, pip, run
 
-FOLDERS = {"tachograph": "command", "recorder": "recorder", "analyzer": "analyzer", "format": "format-spec"}
+FOLDERS = {"tachograph": "src/tachograph", "recorder": "recorder", "analyzer": "analyzer", "format": "format-spec"}
 ARMED = "import sys; print('tachograph.recorder.inprocess.arm' in sys.modules)"
 STANDS_BY = "import sys; print('tachograph.recorder.attached.standby' in sys.modules)"
 
@@ -25,7 +25,7 @@ def test_sources_are_those_of_the_checkout(editable: Path, tmp_path: Path) -> No
     code = f"import {modules}\nfor module in ({modules}): print(module.__name__, module.__file__)"
     answer = run(editable / "python", "-c", code, cwd=tmp_path)
     found = dict(line.split(" ", 1) for line in answer.stdout.splitlines())
-    assert {name.split(".")[-1]: Path(path) for name, path in found.items()} == {
+    assert {name.split(".")[-1]: Path(path).resolve() for name, path in found.items()} == {
         name: ROOT / folder / "__init__.py" for name, folder in FOLDERS.items()
     }
     run(editable / "tachograph", "--version", cwd=tmp_path)

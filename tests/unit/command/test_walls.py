@@ -13,7 +13,7 @@ pytest.importorskip("importlinter", reason="it is one of the tools of [dev]")
 
 ROOT = Path(__file__).resolve().parents[3]
 ROOMS = {
-    "command": (),
+    "src/tachograph": (),
     "format-spec": (),
     "recorder": (
         "attached",
@@ -60,6 +60,8 @@ def build(root: Path) -> Path:
         for folder in (package, *(f"{package}/{room}" for room in rooms)):
             (root / folder).mkdir(parents=True)
             (root / folder / "__init__.py").touch()
+    for link in ("recorder", "analyzer", "format"):
+        (root / "src/tachograph" / link).symlink_to((ROOT / "src/tachograph" / link).readlink())
     return root
 
 
