@@ -23,18 +23,17 @@ from numpy.typing import NDArray
 from tachograph.format import ColumnSpec, FormatError
 
 from .profile.build import build_profile
-from .profile.path_frame import path_frame
+from .profile.native_rows import path_frame
 from .profile.profile import Profile
 from .profile.question import Question
 from .profile.tests import read_tests
-from .recording.call_tree import load_tree
+from .recording.call_tree import NOTHING, load_tree
 from .recording.opened import DEFINITIONS
 from .recording.opened import Recording as Reader
 from .recording.question_options import Attribution, PoolRule
 from .recording.text import printable
 from .recording.time_window import make_window
-from .recording.tree import NOTHING
-from .report_data.advice.suggestion import Suggestion
+from .report_data.advice.program import Suggestion
 from .report_data.advice.table import suggestions
 
 Window = tuple[float | None, float | None]

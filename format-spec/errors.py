@@ -1,4 +1,9 @@
-"""The exceptions of this package."""
+"""The exceptions of this package.
+
+Texts that can be encoded and printed.
+"""
+
+from __future__ import annotations
 
 
 class FormatError(Exception):
@@ -14,3 +19,10 @@ class FormatError(Exception):
 
 class NewerVersionError(FormatError):
     """A recording, or its spool, has a major version that is newer than this one."""
+
+
+def clean_text(text: str) -> str:
+    """The text with lone surrogates written as escapes, because Arrow strings are UTF-8."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -3,6 +3,8 @@
 The module ``dataclasses`` imports ``inspect`` and compiles a text for each class: with it the program would wait longer
 than for all else that is done before it starts. For the same reason none of these modules imports ``typing``,
 ``pathlib``, ``re`` or ``enum`` when it is imported itself (tests/unit/recorder/test_imports.py).
+
+Writes JSON without the module ``json``, which compiles patterns: a recorded program waits for its manifest.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar, dataclass_transform
 
     Record = TypeVar("Record")
+
 else:
 
     def dataclass_transform(**_):
@@ -83,3 +86,43 @@ def _equal(self: object, other: object) -> bool:
 def _repr(self: object) -> str:
     values = (f"{name}={getattr(self, name)!r}" for name in fields_of(self))
     return f"{type(self).__name__}({', '.join(values)})"
+
+
+try:
+    from _json import encode_basestring, encode_basestring_ascii  # what json passes on
+except ImportError:  # not CPython
+    from json.encoder import encode_basestring, encode_basestring_ascii
+
+IN_ASCII = encode_basestring_ascii
+"""Quotes a text so that any channel takes it."""
+
+_WORDS = {None: "null", True: "true", False: "false"}
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def to_json(value: object, quoted: Callable[[str], str] = encode_basestring, line: str = "\n") -> str:
+    """What ``json.dumps(value, indent=1, ensure_ascii=False)`` gives; with ``IN_ASCII`` all of it is ASCII.
+
+    ``value`` is made of dictionaries with texts as keys, lists, tuples, texts, numbers, truth values and None. ``line``
+    is the end of a line and the beginning of the next.
+
+    Errors:
+        TypeError: it is made of something else.
+    """
+    if isinstance(value, str):
+        return quoted(value)
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        text = float.__repr__(value)
+        return _NOT_FINITE.get(text, text)
+    deeper = line + " "
+    if isinstance(value, dict):
+        pairs = [f"{quoted(key)}: {to_json(each, quoted, deeper)}" for key, each in value.items()]
+        return f"{{{deeper}{f',{deeper}'.join(pairs)}{line}}}" if pairs else "{}"
+    if isinstance(value, list | tuple):
+        items = [to_json(each, quoted, deeper) for each in value]
+        return f"[{deeper}{f',{deeper}'.join(items)}{line}]" if items else "[]"
+    raise TypeError(f"{type(value).__name__} has no JSON")

@@ -1,14 +1,33 @@
-"""``tachograph analyze``: where a recorded program spent its time."""
+"""``tachograph analyze``: where a recorded program spent its time.
+
+``tachograph analyze --tree`` and ``--line``: who called whom, and what a line spends its time in.
+
+``tachograph analyze --follow``: a recording that is still being written, shown again and again until it is whole.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
 
-from ..recording.garbage import uncollected
+from tachograph.format import FormatError
+
+from ..profile.build import build_profile
+from ..profile.profile import Profile
+from ..profile.question import Question
+from ..recording.opened import Recording
+from ..recording.output_file import uncollected
 from ..recording.question_options import DEFAULT_TOKENS, Attribution, LeakRule, PoolRule, Sort
+from ..render.terminal.report import report_lines, show
+from ..report_data.advice.table import Advice
 from .common import (
     RECORDING_HELP,
     Failure,
@@ -17,10 +36,10 @@ from .common import (
     markdown_options,
     one_line_errors,
     process_option,
+    progress,
     thread_option,
     window_options,
 )
-from .progress import progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +48,99 @@ if TYPE_CHECKING:
     from ..profile.question import Question
     from ..recording.opened import Recording
     from ..report_data.advice.table import Advice
+
+
+EVERY_S = 1.0
+"""Seconds between two looks, at least."""
+LARGEST_SHARE = 0.25
+"""The part of its time that looking may take at most: the program may be running on the same machine."""
+PATIENCE = 5
+"""How often a recording is looked at that cannot be read, because it is being finished at this very moment."""
+
+
+def follow(
+    path: Path,
+    question: Question,
+    console: Console,
+    sort: Sort,
+    top: int | None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Shows the recording at ``path`` until it is complete, or until Ctrl-C; then its whole report.
+
+    What is not a terminal gets that report only. The recording is never changed.
+
+    Errors:
+        FormatError: it cannot be read.
+    """
+    profile, unfinished, advice = None, True, Advice()
+    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
+        try:
+            while unfinished:
+                began = time.monotonic()
+                profile, unfinished = look(path, question, sleep)
+                took = time.monotonic() - began
+                if unfinished and console.is_terminal:
+                    live.update(_screen(profile, console, sort, top, advice), refresh=True)
+                if unfinished:
+                    sleep(max(EVERY_S, took / LARGEST_SHARE))
+        except KeyboardInterrupt:
+            pass  # the report so far is shown
+    if profile is not None:
+        show(profile, console, sort, top, advice)
+
+
+def look(path: Path, question: Question, sleep: Callable[[float], None]) -> tuple[Profile, bool]:
+    """The profile of what there is now, and whether the recording is still unfinished."""
+    for remaining in reversed(range(PATIENCE)):
+        try:
+            with Recording.open(path) as recording:
+                return build_profile(recording, question), recording.unfinished
+        except FormatError:
+            if not remaining or not path.exists():
+                raise
+            sleep(EVERY_S / 2)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _screen(profile: Profile, console: Console, sort: Sort, top: int | None, advice: Advice) -> Group:
+    """As much of the report as the terminal has room for."""
+    wall = profile.totals.wall_s
+    state = Text(" recording", "bold reverse red")
+    state.append("" if wall is None else f"  {wall:.0f} s so far", "not reverse").append(
+        "; Ctrl-C ends this view, not the program", "not reverse dim"
+    )
+    room = max(1, console.height - 2)
+    lines = list(report_lines(profile, console, sort, top, advice))
+    return Group(state, *lines[:room])
+
+
+def tell_calls(profile: Profile, line: str | None, json: str | None, console: Console, top: int | None) -> None:
+    """Shows the calls of a line ``FILE:N``, or of the program, in the terminal or as JSON (a file, or ``-``).
+
+    Errors:
+        FormatError: there is no such line, or the file cannot be written.
+    """
+    from ..profile.call_branches import call_tree, line_calls
+
+    if json is not None:
+        from ..recording.output_file import write_text
+        from ..render.json_document import line_document, pieces, tree_document
+
+        found = (
+            tree_document(profile, call_tree(profile))
+            if line is None
+            else line_document(profile, line_calls(profile, line))
+        )
+        write_text(pieces(found), json)
+        return
+    from ..render.terminal.call_tree import show_line, show_tree
+
+    if line is None:
+        show_tree(profile, call_tree(profile), console, top)
+    else:
+        show_line(profile, line_calls(profile, line), console, top)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +310,6 @@ def run(options: Options) -> None:
     for line in written:
         click.echo(line, err=True)
     if options.tree or options.line is not None:
-        from .calls import tell_calls
-
         tell_calls(profile, options.line, options.json, console(), options.top)
         return
     _tell(profile, options, sort, advice)
@@ -268,8 +378,6 @@ def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None
 
 def _follow(options: Options, question: Question, sort: str) -> None:
     """Shows a recording while it is written."""
-    from .follow import follow
-
     if options.processes or options.tasks or options.files:
         raise Failure("--follow shows the report in the terminal: leave out the other views")
     follow(find_recording(options.recording), question, console(), Sort(sort), options.top)

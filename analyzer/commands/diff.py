@@ -18,11 +18,11 @@ from .common import (
     find_recording,
     markdown_options,
     one_line_errors,
+    progress,
     recordings_here,
     thread_option,
     window_options,
 )
-from .progress import progress
 
 if TYPE_CHECKING:
     from ..report_data.difference import DiffResult, Judgement
@@ -164,8 +164,7 @@ def run(options: Options) -> bool:
     from ..diff.compare import diff as compare
     from ..diff.gate import judge, parse_condition
     from ..profile.question import Question
-    from ..report_data.difference import Outcome
-    from ..report_data.difference_metrics import SELF
+    from ..report_data.difference import SELF, Outcome
 
     check_markdown(options.markdown, options.tokens, options.json)
     base, new = chosen(options)
@@ -207,7 +206,7 @@ def write_files(options: Options, result: DiffResult, judgements: list[Judgement
 
         written.append(f"{options.html}: {write(result, options.html) / 1e6:.1f} MB")
     if options.figures is not None:
-        from ..render.figures.difference import write_diff_figures
+        from ..render.figures.charts import write_diff_figures
 
         paths = write_diff_figures(result, Path(options.figures))
         written.append(f"{options.figures}: {', '.join(path.name for path in paths)}")
@@ -228,7 +227,7 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
         _write_json(options, result, judgements)
     if options.markdown == "-":
         _write_markdown(options, result, judgements)
-    from ..report_data.difference_rows import explained
+    from ..report_data.difference import explained
 
     for judgement in judgements:
         if judgement.outcome == "failed":
@@ -237,7 +236,7 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
 
 def _write_json(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
     from ..recording.output_file import write_text
-    from ..render.json_difference import document
+    from ..render.json_document import difference_document as document
     from ..render.json_document import pieces
 
     assert options.json is not None

@@ -1,4 +1,7 @@
-"""``tachograph export``: a recording in the format of another tool."""
+"""``tachograph export``: a recording in the format of another tool.
+
+``tachograph scrub``: a recording without what is private.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,17 @@ import click
 
 from tachograph.format import FormatError
 
-from ..recording.question_options import HEAP, HEAP_MOMENTS, ExportFormat, Metric
-from .common import RECORDING_HELP, find_recording, one_line_errors, process_option, thread_option, window_options
-from .progress import progress
+from ..recording.question_options import DROPPABLE, HEAP, HEAP_MOMENTS, WITHOUT, ExportFormat, Metric
+from .common import (
+    RECORDING_HELP,
+    THREAD_HELP,
+    find_recording,
+    one_line_errors,
+    process_option,
+    progress,
+    thread_option,
+    window_options,
+)
 
 if TYPE_CHECKING:
     from ..exports import Extract
@@ -200,3 +211,66 @@ def _target(output: str | None, recording: Path, suffix: str) -> Iterator[tuple[
         raise FormatError(f"{path} exists already: say where to write with --output")
     with writing(path), ReplacingFile(path) as file:
         yield file.stream, str(path)  # type: ignore[misc]  # a raw stream is binary
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExamples:\n"
+    "  tachograph scrub run.tacho                              drop all of them\n"
+    "  tachograph scrub run.tacho --drop sources --drop argv   only these\n"
+    "  tachograph scrub run.tacho --drop none --from 10 --to 20 -o part.tacho\n"
+    "  tachograph scrub run.tacho --thread 'worker*' --without waits",
+    help="Write a copy of a recording that can be handed on: without source texts, paths, command lines, the host,"
+    " names and labels, or only a part of it. It can be analyzed like any other, and its manifest says what was"
+    " removed.\n\n" + RECORDING_HELP,
+)
+@click.argument("recording", required=False, type=click.Path())
+@click.option("-o", "--output", metavar="DIRECTORY", help="Where to write.  [default: NAME.scrubbed.tacho]")
+@click.option(
+    "--drop",
+    type=click.Choice([*DROPPABLE, "none"]),
+    multiple=True,
+    help="Only these, may be repeated: source texts; paths of files (replaced, still in or out of the project);"
+    " the command line; the host's name; names of functions and threads (replaced);"
+    " labels.  [default: all of them]",
+)
+@click.option(
+    "--without",
+    type=click.Choice([*WITHOUT]),
+    multiple=True,
+    help="Leave out waiting, memory with its blocks and copies, or GPUs; may be repeated.",
+)
+@click.option("--thread", metavar="NAME|TID", help=f"{THREAD_HELP}; without memory.")
+@process_option
+@window_options
+@one_line_errors
+def scrub(
+    recording: str | None,
+    output: str | None,
+    drop: tuple[str, ...],
+    without: tuple[str, ...],
+    thread: str | None,
+    process: tuple[str, ...],
+    start: float | None,
+    end: float | None,
+) -> None:
+    """Writes a scrubbed copy."""
+    from ..exports.scrub import make_request
+    from ..exports.scrub import scrub as write
+    from ..recording.opened import Recording
+
+    path = find_recording(recording)
+    target = Path(output) if output is not None else Path(f"{path.name.partition('.')[0]}.scrubbed.tacho")
+    with progress() as watcher, Recording.open(path) as opened:
+        opened.watcher = watcher
+        request = make_request(
+            opened,
+            drop=[each for each in drop or DROPPABLE if each != "none"],
+            without=without,
+            thread=thread,
+            process=process,
+            start_s=start,
+            end_s=end,
+        )
+        write(opened, request, target)
+    click.echo(f"tachograph: {path.name} scrubbed, in {target}; what was removed is in its manifest", err=True)

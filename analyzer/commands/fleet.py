@@ -1,14 +1,282 @@
-"""``tachograph fleet``: questions about thousands of recordings in a folder or an object store."""
+"""``tachograph fleet``: questions about thousands of recordings in a folder or an object store.
+
+Views of all recordings, and the way to each: ``tachograph fleet spans``, ``flame``, ``find`` and ``html``.
+
+What all questions of ``tachograph fleet`` have in common: options, opening, and how answers are written.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from .common import one_line_errors
-from .fleet_options import SETTINGS, fleet_options, metric_options, opened, settings, tell
-from .fleet_views import find_command, flame_command, html_command, spans_command
+from .common import one_line_errors, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.text import Text
+
+    from ..fleet.fleet import Fleet
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+URL_HELP = "URL is a folder with recordings, at any depth, or a URL of fsspec, such as s3://bucket/shop."
+
+
+def settings(short: str, about: str, *examples: str) -> dict[str, Any]:
+    """What a question is declared with: its line in the list of questions, its help, and examples."""
+    return {
+        "context_settings": SETTINGS,
+        "short_help": short,
+        "help": f"{about}\n\n{URL_HELP}",
+        "epilog": "\b\nExamples:\n" + "\n".join(f"  tachograph fleet {each}" for each in examples),
+    }
+
+
+def fleet_options(command: Callable[P, R]) -> Callable[P, R]:
+    """The options of all questions: where the index is, which recordings are meant, who does the work."""
+    options = (
+        click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only recordings with this label; VALUE may"
+                     " be a glob. KEY may also be host, program, day, state, python, machine, sampler, path or uuid."
+                     " May be repeated."),
+        click.option("--scope", default="project", metavar="SCOPE", show_default=True, help="Whose lines are charged:"
+                     " project, all, or a glob of paths or folder names."),
+        click.option("--index", metavar="URL", help="Where the sums are kept.  [default: .tachograph in URL]"),
+        click.option("--cluster", metavar="ADDRESS", help="A scheduler of dask.distributed whose workers read the"
+                     " recordings, such as tcp://10.0.0.1:8786."),
+        click.option("--workers", metavar="N", type=click.IntRange(1, 256), help="Processes that read recordings"
+                     " here.  [default: one for each CPU]"),
+        click.option("--storage", metavar="KEY=VALUE", multiple=True, help="What the store is to be told, such as"
+                     " endpoint_url=http://localhost:9000. May be repeated."),
+        click.option("--json", "target", metavar="FILE|-", help="Write it as JSON to a file, or to standard output."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def metric_options(command: Callable[P, R]) -> Callable[P, R]:
+    """The options of questions about one metric."""
+    options = (
+        click.option("--metric", metavar="METRIC", default="cpu", show_default=True, help="cpu, wait, allocated,"
+                     " copied, held (at the end) or peak."),
+        click.option("--total", is_flag=True, help="Count what was called from there as well."),
+        click.option("--per", metavar="SPAN", help="Divide by how many named spans with this name there were, and not"
+                     " by the whole: CPU time in each request, for example."),
+        click.option("--anyway", is_flag=True, help="Take recordings together that were made in different ways."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def opened(url: str, options: dict[str, Any]) -> Fleet:
+    """The fleet that was typed."""
+    from tachograph.format import FormatError
+
+    from ..fleet.fleet import open as open_fleet
+
+    storage = {}
+    for text in options["storage"]:
+        key, sign, value = text.partition("=")
+        if not sign:
+            raise FormatError(f"--storage {text!r} is not KEY=VALUE")
+        storage[key] = value
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    workers = options["workers"] or cpus or 1
+    with progress() as watcher:
+        return open_fleet(
+            url,
+            index=options["index"],
+            scope=options["scope"],
+            cluster=options["cluster"],
+            workers=workers,
+            storage_options=storage,
+            watcher=watcher,
+        )
+
+
+def tell(document: dict[str, Any], lines: Iterable[Text], target: str | None) -> None:
+    """Writes the answer: as JSON to a file or to standard output, or for people."""
+    if target is not None:
+        from ..recording.output_file import write_text
+        from ..render.json_document import pieces
+
+        write_text(pieces(document), target)
+        return
+    from rich.console import Console
+
+    from ..render.terminal.style import Style
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for line in lines:
+        Style.of(console).print(console, line)
+
+
+@click.command(
+    "spans",
+    **settings(
+        "Show how long named spans take.",
+        "Show how long named spans (requests, steps, jobs) take over all recordings, and what one costs.",
+        "spans recordings/",
+        "spans recordings/ --by version",
+    ),
+)
+@click.argument("url")
+@click.option("--by", metavar="LABEL", help="Answer for each value of a label by itself.")
+@click.option(
+    "--top", "limit", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many rows."
+)
+@fleet_options
+@one_line_errors
+def spans_command(url: str, by: str | None, limit: int, **options: Any) -> None:
+    """What spans cost."""
+    from ..fleet.show import document, spans_lines
+
+    found = opened(url, options)
+    frame = found.spans(options["where"], by=by, limit=limit)
+    asked = {"by": by, "where": list(options["where"])}
+    tell(document("fleet-spans", found, asked, rows=frame), spans_lines(found, frame, asked), options["target"])
+
+
+@click.command(
+    "flame",
+    **settings(
+        "Show the call tree of all recordings.",
+        "Show the call tree of all recordings, with its largest branches; --collapsed writes it for flame graph tools,"
+        " and 'fleet html' draws it.",
+        "flame recordings/",
+        "flame recordings/ --where version=1.5 --collapsed all.txt",
+    ),
+)
+@click.argument("url")
+@click.option("--wait", is_flag=True, help="Waiting, not CPU time.")
+@click.option("--collapsed", metavar="FILE|-", help="Write it as collapsed stacks, in milliseconds.")
+@click.option(
+    "--top",
+    "limit",
+    metavar="N",
+    type=click.IntRange(1, 10_000),
+    default=40,
+    show_default=True,
+    help="How many branches are shown.",
+)
+@fleet_options
+@one_line_errors
+def flame_command(url: str, *, wait: bool, collapsed: str | None, limit: int, **options: Any) -> None:
+    """The merged call tree."""
+    from tachograph.format import FormatError
+
+    from ..fleet.questions.flame import collapsed as collapsed_stacks
+    from ..fleet.show import document, flame_lines
+    from ..recording.output_file import write_text
+
+    if collapsed is not None and options["target"] is not None:
+        raise FormatError("--collapsed and --json write the same answer in two ways: choose one")
+    found = opened(url, options)
+    tree = found.flame(options["where"])
+    measure = "wait_s" if wait else "cpu_s"
+    if collapsed is not None:
+        write_text(collapsed_stacks(tree, measure), collapsed)
+        return
+    answer = document("fleet-flame", found, {"where": list(options["where"])}, nodes=tree)
+    tell(answer, flame_lines(found, tree, measure, limit), options["target"])
+
+
+@click.command(
+    "find",
+    **settings(
+        "Show which recordings have a function or line.",
+        "Show the recordings that have the most of a function or line. PLACE is FUNCTION, FILE:FUNCTION or FILE:LINE;"
+        " without one, the recordings with the most of all are shown.",
+        "find recordings/ parse",
+        "find s3://profiles/shop shop/orders.py:42 --fetch here --top 3",
+    ),
+)
+@click.argument("url")
+@click.argument("place", required=False)
+@metric_options
+@click.option(
+    "--top", "limit", metavar="N", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many rows."
+)
+@click.option("--fetch", "folder", metavar="DIR", help="Copy these recordings into a folder, for all other commands.")
+@fleet_options
+@one_line_errors
+def find_command(
+    url: str,
+    place: str | None,
+    *,
+    metric: str,
+    total: bool,
+    per: str | None,
+    limit: int,
+    folder: str | None,
+    anyway: bool,
+    **options: Any,
+) -> None:
+    """The recordings behind a row."""
+    from ..fleet.show import document, find_lines
+
+    found = opened(url, options)
+    where = options["where"]
+    frame = found.find(place, metric=metric, where=where, total=total, per=per, limit=limit, anyway=anyway)
+    copies = [] if folder is None else found.fetch(frame["path"].tolist(), folder)
+    asked = {"place": place, "metric": metric, "where": list(where), "total": total, "per": per}
+    answer = document("fleet-find", found, asked, found=dict(frame.attrs), rows=frame, fetched=list(map(str, copies)))
+    tell(answer, find_lines(found, frame, asked), options["target"])
+    if copies and options["target"] is None:
+        click.echo(f"tachograph: copied {len(copies)} to {folder}; next: tachograph analyze {copies[0]}", err=True)
+
+
+@click.command(
+    "html",
+    **settings(
+        "Write one page over all recordings.",
+        "Write one HTML page over all recordings: lines, functions, a flame graph, spans, memory, and the recordings"
+        " with the most of each row. --pages writes the pages of some recordings into a folder beside it, to which"
+        " it leads.",
+        "html recordings/ fleet.html",
+        "html recordings/ fleet.html --pages 20",
+        "html s3://profiles/shop fleet.html --where version=1.5",
+    ),
+)
+@click.argument("url")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--pages",
+    metavar="N",
+    type=click.IntRange(0, 1_000),
+    default=0,
+    help="Write the pages of N recordings as well: of those with the most of each line.",
+)
+@click.option("--anyway", is_flag=True, help="Take recordings together that were made in different ways.")
+@fleet_options
+@one_line_errors
+def html_command(url: str, file: Path, *, pages: int, anyway: bool, **options: Any) -> None:
+    """The page."""
+    from ..fleet.show import document
+    from ..report_data.numbers import counted, size
+
+    found = opened(url, options)
+    where = options["where"]
+    with progress() as watcher:
+        written = found.html(file, where, anyway=anyway, pages=pages, watcher=watcher)
+    recordings = len(found.select(where))
+    if options["target"] is None:
+        more = f", and {counted(len(written.recordings), 'pages')} of recordings" if pages else ""
+        said = f"{counted(recordings, 'recordings')} on one page: {file} ({size(written.bytes)}){more}"
+        click.echo(f"tachograph: {said}", err=True)
+        return
+    page = {"file": str(file), "bytes": written.bytes, "recordings": recordings, "pages": written.recordings}
+    tell(document("fleet-html", found, {"where": list(where)}, page=page), (), options["target"])
 
 
 @click.group(
@@ -232,7 +500,7 @@ def ranks_command(url: str, function: str | None, anyway: bool, **options: Any) 
 @one_line_errors
 def memory_command(url: str, hosts: int, anyway: bool, **options: Any) -> None:
     """Who holds memory."""
-    from ..fleet.questions.memory import memory
+    from ..fleet.questions.spans import memory
     from ..fleet.show import document, memory_lines
 
     found = opened(url, options)

@@ -25,8 +25,7 @@ NEEDED = ("mcp", "mcp_types", "pydantic", "anyio", "duckdb")
 @one_line_errors
 def mcp(places: tuple[str, ...]) -> None:
     """Serves until the assistant closes the standard input."""
-    from .assistant.answers import Answers
-    from .assistant.shelf import Shelf
+    from .assistant.server import Answers, Shelf
 
     shelf = Shelf([Path(place).absolute() for place in places or (".",)])
     try:

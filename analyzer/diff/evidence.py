@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..report_data.difference import Interval
-from ..samples.intervals import Z95
-from .distributions import normal_quantile, normal_two_sided, t_quantile, t_two_sided
-from .spread import Seen, Spread, Usual, usual
+from ..statistics.distributions import normal_quantile, normal_two_sided, t_quantile, t_two_sided
+from ..statistics.intervals import Z95
+from ..statistics.spread import Seen, Spread, Usual, usual
 
 _Array = NDArray[np.float64]
 

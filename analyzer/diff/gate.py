@@ -12,8 +12,19 @@ import pandas as pd
 from tachograph.format import FormatError
 
 from ..recording.text import printable
-from ..report_data.difference import Condition, DiffResult, Judged, Judgement, Level, Outcome
-from ..report_data.difference_metrics import BY_NAME, NATIVE, OVERALL, SELF, TOTAL
+from ..report_data.difference import (
+    BY_NAME,
+    NATIVE,
+    OVERALL,
+    SELF,
+    TOTAL,
+    Condition,
+    DiffResult,
+    Judged,
+    Judgement,
+    Level,
+    Outcome,
+)
 from .evidence import RATE
 
 _CONDITION = re.compile(

@@ -12,10 +12,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..profile.profile import Profile
-from ..recording.long_reads import release_unused
-from ..report_data.difference import NO_EVIDENCE, UNKNOWN, Judged, Level, Status
-from ..report_data.difference_metrics import BY_NAME, CALL_TIME, CALLS, OF_CALLS, PEAK, RESIDENT, WALL, Metric
-from ..samples.intervals import none_seen
+from ..recording.tables import release_unused
+from ..report_data.difference import (
+    BY_NAME,
+    CALL_TIME,
+    CALLS,
+    NO_EVIDENCE,
+    OF_CALLS,
+    PEAK,
+    RESIDENT,
+    UNKNOWN,
+    WALL,
+    Judged,
+    Level,
+    Metric,
+    Status,
+)
+from ..statistics.intervals import none_seen
 from .evidence import Amounts, Evidence
 from .runs import Run
 

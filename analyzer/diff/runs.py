@@ -12,16 +12,15 @@ import pandas as pd
 
 from ..profile.build import build_profile
 from ..profile.question import Question
-from ..recording.long_reads import release_unused
 from ..recording.opened import Recording, Watcher
 from ..recording.quality import cost_of_a_sample
+from ..recording.tables import release_unused
 from ..recording.text import printable
-from ..report_data.data_quality import CPU_WAIT_SHARE, is_severe
 from ..report_data.difference import ComparedRun
+from ..report_data.headline import CPU_WAIT_SHARE, is_severe
 from ..report_data.numbers import seconds
-from ..samples.scope import ALL
-from .links import NO_FILE, Direction, FunctionKey, Link
-from .source_files import SourceFile, catalogue
+from ..samples.summary import ALL
+from .links import NO_FILE, Direction, FunctionKey, Link, SourceFile, catalogue
 
 MODES = {
     "waits": "whether waiting was recorded",

@@ -22,8 +22,8 @@ from ..recording.text import printable
 from ..report_data.difference import FASTER, LESS, MORE, NO_EVIDENCE, SLOWER, UNKNOWN
 from ..report_data.numbers import change, counted, signed, span
 from ..report_data.test_limits import amount_text
-from ..samples.scope import ALL
-from .distributions import adjusted_alpha
+from ..samples.summary import ALL
+from ..statistics.distributions import adjusted_alpha
 from .evidence import RATE, Amounts, Evidence
 from .runs import UNEQUAL, obstacles, read_run, remarks
 

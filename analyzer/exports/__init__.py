@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ..recording.question_options import ExportFormat, Metric
-from . import callgrind, collapsed, csv_table, firefox, otlp, perfetto, pprof, speedscope
+from . import callgrind, firefox, otlp, perfetto, pprof, speedscope, text_tables
 from .extract import Extract, Options, prepare
 
 __all__ = ["FORMATS", "Extract", "Format", "Metric", "Options", "prepare"]
@@ -32,11 +32,11 @@ class Format:
 
 FORMATS: Mapping[str, Format] = {
     ExportFormat.SPEEDSCOPE: Format(".speedscope.json", speedscope.write),
-    ExportFormat.COLLAPSED: Format(".collapsed.txt", collapsed.write),
+    ExportFormat.COLLAPSED: Format(".collapsed.txt", text_tables.write),
     ExportFormat.PPROF: Format(".pb.gz", pprof.write, several=True),
     ExportFormat.OTLP: Format(".otlp.pb", otlp.write, several=True),
     ExportFormat.FIREFOX: Format(".firefox.json.gz", firefox.write),
     ExportFormat.PERFETTO: Format(".pftrace", perfetto.write),
     ExportFormat.CALLGRIND: Format(".callgrind", callgrind.write),
-    ExportFormat.CSV: Format(".csv", csv_table.write),
+    ExportFormat.CSV: Format(".csv", text_tables.write_csv),
 }

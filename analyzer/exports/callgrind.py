@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import BinaryIO
 
 from ..recording.text import printable
-from .call_counts import call_counts
 from .extract import Extract, Options
 from .frames import FrameTree
+from .pprof import call_counts
 
 Call = tuple[int, int]
 """The line of a call (0: unknown) and the function that is called."""

@@ -14,15 +14,14 @@ from tachograph.format import FormatError
 from ..recording.call_tree import CallTree, load_tree
 from ..recording.filter import make_filter, with_threadless
 from ..recording.opened import Recording
-from ..recording.process_names import process_names
+from ..recording.process_lifetimes import process_names
 from ..recording.question_options import Metric
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
 from ..samples.call_paths import CallPaths
-from ..samples.scope import ALL, PROJECT
+from ..samples.summary import ALL, PROJECT
 from .frames import FrameTree
-from .metrics import read_rows
-from .rows import Rows
+from .rows import Rows, read_rows
 
 
 class TooManyRowsError(FormatError):

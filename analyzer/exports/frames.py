@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from tachograph.format.enumerations import NativePath
 
-from ..recording.call_tree import CallTree
+from ..recording.call_tree import NOTHING, CallTree
 from ..recording.text import printable
-from ..recording.tree import NOTHING
 from ..samples.call_paths import CallPaths, PathTree
 from ..samples.native_functions import NativeFunctions
 from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE

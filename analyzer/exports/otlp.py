@@ -2,12 +2,18 @@
 
 One resource for each process, and in it one profile for each type of values, the one that is shown first before the
 others. Sums are those of pprof.
+
+The dictionary of OpenTelemetry's profiles: tables that hold each thing once, and that other messages refer to.
+
+Attributes of OpenTelemetry: what is known of a process, under the names of its semantic conventions.
+
+https://opentelemetry.io/docs/specs/semconv/resource/
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -15,12 +21,185 @@ import pandas as pd
 
 from tachograph import __version__
 
+from ..recording.opened import Recording
+from ..recording.process_lifetimes import process_names
+from ..recording.text import printable
 from . import otlp_fields as fields
-from .extract import Extract, Options
-from .otlp_attributes import key_values, resources
-from .otlp_dictionary import Dictionary
+from .extract import Extract, Options, Thread
+from .frames import FrameTree
 from .protobuf import Message
-from .value_types import ValueType, default_type, period_of, value_sums, value_types
+from .value_types import ValueType as Measured
+from .value_types import default_type, period_of, value_sums, value_types
+
+Value = str | int | Sequence[str]
+
+SERVICE = "service.name"
+
+_ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "i686": "x86", "ppc64le": "ppc64"}
+"""What OpenTelemetry calls machines, where it has a name of its own for them."""
+
+
+def any_value(value: Value) -> Message:
+    """A value."""
+    if isinstance(value, str):
+        return Message().text(fields.AnyValue.STRING_VALUE, value)
+    if isinstance(value, int):
+        return Message().number(fields.AnyValue.INT_VALUE, value)
+    values = Message()
+    for each in value:
+        values.message(fields.ArrayValue.VALUES, any_value(each))
+    return Message().message(fields.AnyValue.ARRAY_VALUE, values)
+
+
+def key_values(attributes: Mapping[str, Value]) -> list[Message]:
+    """Attributes of a resource."""
+    each = fields.KeyValue
+    return [Message().text(each.KEY, key).message(each.VALUE, any_value(value)) for key, value in attributes.items()]
+
+
+def service_name(recording: Recording) -> str:
+    """What the program is called: by a label, else after its script, module or command."""
+    labels = recording.manifest.labels
+    named = labels.get(SERVICE) or labels.get("service")
+    names = process_names(recording.table("processes"), recording.manifest.argv)
+    return printable(named or next(iter(names), "unnamed"), 256)
+
+
+def resources(recording: Recording) -> list[dict[str, Value]]:
+    """The attributes of each process; what is unknown is left out.
+
+    The recording's labels are among them: a label counts where it has the name of an attribute.
+    """
+    manifest, table = recording.manifest, recording.table("processes")
+    common: dict[str, Value] = {SERVICE: service_name(recording)}
+    for key, text in (("host.name", manifest.host), ("os.description", manifest.os)):
+        if text:
+            common[key] = printable(text, 256)
+    if manifest.os:
+        common["os.type"] = manifest.os.split()[0].split("-")[0].lower()
+    if manifest.machine:
+        common["host.arch"] = _ARCHITECTURES.get(manifest.machine, printable(manifest.machine, 64))
+    labels = {printable(key, 80): printable(value, 300) for key, value in manifest.labels.items()}
+    names = process_names(table, manifest.argv)
+    columns = (table.column(name).to_pylist() for name in ("pid", "executable", "python_version"))
+    found = []
+    for number, (pid, executable, version) in enumerate(zip(*columns, strict=True)):
+        process: dict[str, Value] = {"process.executable.name": names[number]}
+        if pid is not None:
+            process["process.pid"] = pid
+        if executable:
+            process["process.executable.path"] = printable(executable, 4096)
+        if number == 0 and manifest.argv:
+            process["process.command_args"] = [printable(each, 500) for each in manifest.argv[:100]]
+        if version:
+            process |= {"process.runtime.name": "cpython", "process.runtime.version": printable(version, 64)}
+        found.append({**common, **process, **labels})
+    return found
+
+
+class _Table:
+    """Encoded entries, each once; the first is the zero value."""
+
+    def __init__(self, zero: bytes = b"") -> None:
+        self.entries = {zero: 0}
+
+    def add(self, entry: bytes) -> int:
+        return self.entries.setdefault(entry, len(self.entries))
+
+
+class Dictionary:
+    """A dictionary in the making: methods return the number of an entry. It holds what was asked for and no more."""
+
+    def __init__(self, tree: FrameTree, threads: Sequence[Thread]) -> None:
+        self._tree, self._threads = tree, threads
+        self._strings, self._attributes, self._mappings = _Table(), _Table(), _Table()
+        self._functions, self._locations, self._stacks = _Table(), _Table(), _Table()
+        self._of_frame: dict[int, int] = {}
+        self._of_node: dict[int, int] = {}
+        self._of_thread: dict[int, tuple[int, ...]] = {}
+
+    def string(self, text: str) -> int:
+        """A text."""
+        return self._strings.add(text.encode("utf-8", "replace"))
+
+    def attribute(self, key: str, value: Value) -> int:
+        """A name and its value."""
+        each = fields.KeyValueAndUnit
+        message = Message().number(each.KEY_STRINDEX, self.string(key)).message(each.VALUE, any_value(value))
+        return self._attributes.add(message.to_bytes())
+
+    def thread(self, number: int) -> tuple[int, ...]:
+        """The attributes of a thread's samples."""
+        found = self._of_thread.get(number)
+        if found is None:
+            thread = self._threads[number]
+            known: dict[str, Value] = {"thread.name": thread.name}
+            if thread.tid is not None:
+                known["thread.id"] = thread.tid
+            found = self._of_thread[number] = tuple(self.attribute(key, value) for key, value in known.items())
+        return found
+
+    def value_type(self, name: str, unit: str) -> Message:
+        """What values count; the message itself, for it is in no table."""
+        each = fields.ValueType
+        return Message().number(each.TYPE_STRINDEX, self.string(name)).number(each.UNIT_STRINDEX, self.string(unit))
+
+    def stack(self, node: int) -> int:
+        """The stack of a node of the tree."""
+        number = self._of_node.get(node)
+        if number is None:
+            locations = [self._location(frame) for frame in reversed(self._tree.path(node))]
+            stack = Message().packed(fields.Stack.LOCATION_INDICES, locations)
+            number = self._of_node[node] = self._stacks.add(stack.to_bytes())
+        return number
+
+    def to_message(self) -> Message:
+        """The tables."""
+        each = fields.ProfilesDictionary
+        no_link = Message().blob(fields.Link.TRACE_ID, bytes(16)).blob(fields.Link.SPAN_ID, bytes(8))
+        dictionary = Message()
+        for field, table in (
+            (each.MAPPING_TABLE, self._mappings),
+            (each.LOCATION_TABLE, self._locations),
+            (each.FUNCTION_TABLE, self._functions),
+            (each.LINK_TABLE, _Table(no_link.to_bytes())),
+            (each.STRING_TABLE, self._strings),
+            (each.ATTRIBUTE_TABLE, self._attributes),
+            (each.STACK_TABLE, self._stacks),
+        ):
+            for entry in table.entries:
+                dictionary.blob(field, entry)
+        return dictionary
+
+    def _location(self, number: int) -> int:
+        known = self._of_frame.get(number)
+        if known is not None:
+            return known
+        frame = self._tree.frames[number]
+        function = self._tree.functions[frame.function]
+        line = Message().number(fields.Line.FUNCTION_INDEX, self._function(frame.function))
+        if frame.line is not None:
+            line.number(fields.Line.LINE, frame.line)
+        location = Message()
+        if function.module is not None:
+            mapping = Message().number(fields.Mapping.FILENAME_STRINDEX, self.string(function.module))
+            location.number(fields.Location.MAPPING_INDEX, self._mappings.add(mapping.to_bytes()))
+        location.message(fields.Location.LINES, line)
+        if function.native or function.file is not None:
+            kind = self.attribute("profile.frame.type", "native" if function.native else "cpython")
+            location.packed(fields.Location.ATTRIBUTE_INDICES, [kind])
+        found = self._of_frame[number] = self._locations.add(location.to_bytes())
+        return found
+
+    def _function(self, number: int) -> int:
+        function = self._tree.functions[number]
+        message = Message().number(fields.Function.NAME_STRINDEX, self.string(function.name))
+        if function.file is not None:
+            message.number(fields.Function.FILENAME_STRINDEX, self.string(function.file))
+        if function.first_line is not None:
+            message.number(fields.Function.START_LINE, function.first_line)
+        return self._functions.add(message.to_bytes())
+
 
 _NAMES = {"wait": "off_cpu"}
 """Types that the signal has its own names for."""
@@ -69,7 +248,7 @@ def _profiles(extract: Extract, dictionary: Dictionary, sums: pd.DataFrame, proc
         yield profile.blob(fields.Profile.PROFILE_ID, _profile_id(extract, process, profile.to_bytes()))
 
 
-def _value_type(dictionary: Dictionary, each: ValueType) -> Message:
+def _value_type(dictionary: Dictionary, each: Measured) -> Message:
     return dictionary.value_type(_NAMES.get(each.name, each.name), each.unit)
 
 

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pandas as pd
 import pyarrow as pa
 
-from ..recording.process_names import process_names
+from ..recording.process_lifetimes import process_names
 from ..recording.question_options import Metric
 from ..recording.text import printable
 from .extract import Extract, Options

@@ -9,7 +9,7 @@ import pandas as pd
 
 from .extract import Extract
 from .frames import FrameTree
-from .memory_rows import heap_rows
+from .rows import heap_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,21 +14,18 @@ from tachograph.format import FormatError
 
 from ..profile.question import Question
 from ..recording.text import printable
-from ..samples.scope import PROJECT
+from ..samples.summary import PROJECT
 from .extras import require_for
 from .index import Index, beside
-from .local_listing import KnownFolder, keep_known, read_known
 from .questions.compare import compare
 from .questions.flame import MAX_NODES, flame
-from .questions.health import health
-from .questions.memory import memory
+from .questions.health import health, recordings
 from .questions.ranks import ranks
-from .questions.recordings import recordings
 from .questions.selection import Selection, parse_conditions, with_labels
-from .questions.spans import spans
+from .questions.spans import memory, spans
 from .questions.top import top
 from .questions.when import when
-from .store import Found, Store, StoreError
+from .store import Found, KnownFolder, Store, StoreError, keep_known, read_known
 
 if TYPE_CHECKING:
     from .. import api
@@ -212,8 +209,7 @@ class Fleet:
 
         Those are the recordings with the most of the lines with the most CPU time; the page has links to them.
         """
-        from .page import write_fleet_page
-        from .recording_pages import chosen_recordings, write_recording_pages
+        from .page import chosen_recordings, write_fleet_page, write_recording_pages
 
         selection, links = self.select(where), {}
         selection.refuse_mixed(anyway=anyway)

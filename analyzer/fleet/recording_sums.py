@@ -1,8 +1,17 @@
-"""The sums of one recording: what a fleet keeps of it. The figures are those of ``tachograph analyze``."""
+"""The sums of one recording: what a fleet keeps of it. The figures are those of ``tachograph analyze``.
+
+CPU time and waiting by named span and node of the call tree: what a fleet keeps of each span's lines.
+
+Which code is the same in recordings of other hosts, folders and versions.
+
+Code is told by its file's path, made free of what differs from host to host, and by its qualified name. Stacks are told
+by a hash that is folded from the root: of the caller's hash and of the function.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -19,18 +28,126 @@ from tachograph.format import FormatError
 from ..profile.build import Asked, ask, conclude, measure, named_scope
 from ..profile.profile import Profile
 from ..profile.question import Question
+from ..recording.call_tree import NOTHING, CallTree
 from ..recording.frame import Frame, WholeNumbers
-from ..recording.garbage import uncollected
 from ..recording.opened import Recording
+from ..recording.output_file import uncollected
 from ..recording.text import printable
-from ..recording.tree import NOTHING
-from ..samples.measures import MEASURES as NODE_MEASURES
-from ..samples.scope import PROJECT
-from ..samples.summary import main_threads
-from .identity import common_path, function_keys, program_root, stack_hashes
+from ..recording.time_window import TimeRanges
+from ..samples.groups import summed
+from ..samples.reduction import MEASURES as NODE_MEASURES
+from ..samples.stream import CpuBatch, WaitBatch
+from ..samples.summary import PROJECT, Scope, main_threads
 from .index_tables import MEASURES, TOTALS, empty, no_rows, table_of
-from .span_nodes import SpanNodes
 from .store import Found, Store, StoreError, key_of
+
+_INSTALLED = re.compile(r".*(?:^|/)(?:site|dist)-packages/(.+)")
+_STANDARD = re.compile(r".*(?:^|/)(?:lib|lib64|Lib)/(?:python|pypy)\d+\.\d+t?/(.+)")
+_HOME = re.compile(r"^/(?:home|Users)/[^/]+(?=/)|^/root(?=/)")
+# A folder that is named after a version, a day, a number or a commit: releases/20261101/app.py.
+_VERSION = re.compile(r"(?<=/)(?:v?\d[\w.+-]*|[0-9a-f]{7,40})(?=/)")
+
+
+def common_path(path: str, root: str | None) -> str:
+    """The path of a source file as it is the same on every host; ``root`` is the folder of the program."""
+    path = path.replace("\\", "/")
+    if (found := _INSTALLED.fullmatch(path)) is not None:
+        return f"site-packages/{found[1]}"
+    if (found := _STANDARD.fullmatch(path)) is not None:
+        return f"python/{found[1]}"
+    if root is not None and path.startswith(f"{root}/"):
+        return path[len(root) + 1 :]
+    return _VERSION.sub("*", _HOME.sub("~", path))
+
+
+def program_root(tree: CallTree, project: Scope) -> str | None:
+    """The folder of the script or module that was run: that of the outermost module code of the project.
+
+    None where no stack begins in one.
+    """
+    if not len(tree):
+        return None
+    inside = np.array([project.includes(path) and not path.startswith("<") for path in tree.paths] or [False], np.bool_)
+    modules = np.array([name == "<module>" for name in tree.function_names] or [False], np.bool_)
+    in_project = (tree.file != NOTHING) & inside[tree.file]
+    below = np.zeros(len(tree), np.bool_)
+    for node, parent in enumerate(tree.parent.tolist()):  # parents come first
+        below[node] = parent != NOTHING and (below[parent] or in_project[parent])
+    first = in_project & ~below & (tree.function != NOTHING) & modules[tree.function]
+    folders = {tree.paths[file].replace("\\", "/").rpartition("/")[0] for file in np.unique(tree.file[first]).tolist()}
+    return min(folders, key=lambda folder: (folder.count("/"), len(folder), folder), default=None)
+
+
+def function_keys(tree: CallTree, paths: list[str]) -> NDArray[np.int64]:
+    """A number for each function of the tree; ``paths`` are its files' paths, made common."""
+    names, files = tree.function_names, tree.function_files.tolist()
+    return np.array([key_of(paths[file], name) for name, file in zip(names, files, strict=True)], np.int64)
+
+
+def stack_hashes(tree: CallTree, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each node: equal for equal paths of functions from the root."""
+    own = np.append(keys, key_of("<unknown code>"))[tree.function].view(np.uint64)
+    hashes = [0] * len(tree)
+    parents = tree.parent.tolist()
+    mask = (1 << 64) - 1
+    for node, key in enumerate(own.tolist()):
+        above = hashes[parents[node]] if parents[node] != NOTHING else 0x9E3779B97F4A7C15
+        # The finalizer of SplitMix64 (Steele, Lea and Flood 2014), over the caller's hash and this function's.
+        mixed = (above * 0xBF58476D1CE4E5B9 + key) & mask
+        mixed = ((mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9) & mask
+        mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & mask
+        hashes[node] = mixed ^ mixed >> 31
+    return np.array(hashes, np.uint64).view(np.int64)
+
+
+_Ids = NDArray[np.int64]
+_Floats = NDArray[np.float64]
+
+
+class SpanNodes:
+    """The sink that adds up by the innermost span and the node. Of waits, those of main threads, but not for a CPU.
+
+    A wait is shared out by how long it lay in each span, as in the report of one recording: waits on one line that
+    follow one another closely are one row, which lasts over many spans. ``own`` are the ranges of spans without those
+    within them.
+    """
+
+    times = True
+
+    def __init__(self, own: TimeRanges, main: NDArray[np.bool_], nodes: int) -> None:
+        self._own, self._main, self._nodes = own, main, nodes
+        self._parts: list[tuple[_Ids, int, _Floats]] = []
+
+    def cpu(self, batch: CpuBatch) -> None:
+        """Takes some CPU samples."""
+        self._take(0, self._own.group_at(batch.thread, batch.time_ns), batch.stack, batch.weight_ns)
+
+    def waits(self, batch: WaitBatch) -> None:
+        """Takes some waits."""
+        mine = batch.for_the_world()
+        mine = mine.only(self._main[mine.thread])
+        row, span, part = self._own.overlaps(mine.thread, mine.start_ns, mine.end_ns)
+        self._take(1, span, mine.stack[row], mine.weight_ns[row] * part)
+
+    def sums(self) -> tuple[_Ids, _Ids, _Floats]:
+        """Numbers of spans, nodes, and the seconds of CPU time and waiting of each pair that has any."""
+        if not self._parts:
+            nothing = np.zeros(0, np.int64)
+            return nothing, nothing, np.zeros((0, 2))
+        keys, place = np.unique(np.concatenate([part[0] for part in self._parts]), return_inverse=True)
+        sums = np.zeros((len(keys), 2))
+        start = 0
+        for part, column, weight in self._parts:
+            sums[:, column] += np.bincount(place[start : start + len(part)], weight, len(keys))
+            start += len(part)
+        return keys // self._nodes, keys % self._nodes, sums / 1e9
+
+    def _take(self, column: int, span: _Ids, stack: NDArray[np.integer], weight: _Floats) -> None:
+        known = (span >= 0) & (stack < self._nodes)
+        if known.any():
+            key, place = np.unique(span[known] * self._nodes + stack[known], return_inverse=True)
+            self._parts.append((key, column, summed(place, weight[known], len(key))))
+
 
 OTHER = "<other>"
 """The row that holds what was left out of a table because it was small."""

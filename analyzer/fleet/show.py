@@ -17,8 +17,8 @@ from .questions.top import METRICS
 if TYPE_CHECKING:
     from .fleet import Fleet
     from .questions.health import Health
-    from .questions.memory import FleetMemory
     from .questions.ranks import Ranks
+    from .questions.spans import FleetMemory
     from .questions.when import Moved
 
 VERSION = 1

@@ -16,38 +16,42 @@ from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, descr
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..conclusions.pools import PoolColumns, PoolSums
 from ..conclusions.redundancy.findings import Lines, find_redundancies
-from ..recording.call_tree import CallTree, load_tree
+from ..recording.call_tree import NOTHING, CallTree, load_tree
 from ..recording.filter import Filter, Mask, make_filter
 from ..recording.frame import Frame
-from ..recording.long_reads import release_unused
 from ..recording.named_spans import Spans, narrowed, own_and_total, read_spans
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ..recording.quality import Quality, read_quality
 from ..recording.sources import Sources
-from ..recording.tables import MANY_ROWS
+from ..recording.tables import MANY_ROWS, release_unused
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
-from ..recording.tree import NOTHING
-from ..samples.intervals import effective_samples
-from ..samples.measures import prepared
-from ..samples.nodes import Calls, joined, time_sums
-from ..samples.path_sums import PathFacts, PathSums
-from ..samples.reduction import Facts, Reduction
-from ..samples.scope import ALL, OWN_CODE, PROJECT, Scope
+from ..samples.call_paths import PathFacts, PathSums
+from ..samples.reduction import Facts, Reduction, prepared
+from ..samples.sites import Calls, joined, time_sums
 from ..samples.stream import Sink, Stream
-from ..samples.summary import Summary, main_threads
-from .collector_time import MEASURE, CollectorColumns, collector_known, collector_sums, without_names
-from .held_memory import Held, read_held
-from .held_paths import HeldPaths, held_paths
-from .metadata import read_metadata, totals_of, wall_seconds
+from ..samples.summary import ALL, OWN_CODE, PROJECT, Scope, Summary, main_threads
+from ..statistics.intervals import effective_samples
+from .held_memory import Held, HeldPaths, held_paths, read_held
 from .native_rows import native_rows
-from .processes import LISTED, frame_of, recorded_how
+from .processes import LISTED, frame_of, read_metadata, recorded_how, totals_of, wall_seconds
 from .profile import Frames, Profile, Totals
 from .question import Question
-from .span_sums import Ranges, TimeRangeSums, sum_spans
+from .span_sums import (
+    MEASURE,
+    CollectorColumns,
+    Ranges,
+    TimeRangeSums,
+    WaitColumns,
+    collector_known,
+    collector_sums,
+    idle_seconds,
+    reason_sums,
+    sum_spans,
+    without_names,
+)
 from .tasks import sum_tasks
-from .wait_columns import WaitColumns, idle_seconds, reason_sums
 
 SHARED_GPU = (
     "other processes used the GPU as well, or nothing tells whose use it was: where the driver does not tell that of"

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
+from ..recording.call_tree import NOTHING
 from ..recording.native_names import short_library
 from ..recording.text import printable
-from ..recording.tree import NOTHING
-from ..samples.call_paths import labels
-from ..samples.path_sums import PATH_MEASURES, PathFacts
+from ..samples.call_paths import PATH_MEASURES, PathFacts, labels
 from ..samples.summary import UNKNOWN_CODE
 from .profile import Profile
 

@@ -10,8 +10,8 @@ from ..conclusions.memory.process import Memory
 from ..recording.frame import Frame
 from ..recording.quality import Quality
 from ..recording.sources import Sources
-from ..samples.nodes import Calls
-from ..samples.path_sums import PathFacts
+from ..samples.call_paths import PathFacts
+from ..samples.sites import Calls
 from .question import Question
 
 if TYPE_CHECKING:

@@ -1,17 +1,97 @@
-"""Time and memory by the names of spans: in the span itself, and with the spans within it."""
+"""Time and memory by the names of spans: in the span itself, and with the spans within it.
+
+What lines, functions, files and threads waited for, and how much of the waiting was idleness.
+
+Time in the interpreter's garbage collector, by the lines that set collections off; it is a part of Python's time.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..recording.frame import Column, Frame, WholeNumbers
 from ..recording.named_spans import Spans
+from ..recording.opened import Recording
 from ..recording.text import printable
-from ..recording.time_ranges import TimeRanges
-from ..recording.time_window import Window
+from ..recording.time_window import TimeRanges, Window
+from ..samples.attribution import STATES
+from ..samples.groups import summed
+from ..samples.native_frames import FrameClass, stripped
+from ..samples.reduction import Facts
+from ..samples.sites import NodeSums, joined, state_label
 from ..samples.stream import CpuBatch, Stream, WaitBatch
+from ..samples.summary import Columns, Placement
+from ..samples.weights import REASONS
 from .held_memory import Held
+
+COLUMN = "wait_for"
+
+IDLE = 0.5
+"""A thread that waits in one place for more than this part of the time is idle there."""
+
+_NAMES = tuple(f"wait_for_{number}_ns" for number in range(len(REASONS)))
+
+
+def wait_measure(reason: str) -> str:
+    """The name of the measure, in nanoseconds by node, of the waits for a reason."""
+    return _NAMES[REASONS.index(reason)]
+
+
+def reason_sums(waits: Frame, nodes: int) -> NodeSums:
+    """Waits (``Facts.waits``) by node or stack state, and by reason; those for a processor left out."""
+    waits = waits.take(waits["kind"] != "cpu")
+    stack, reason = waits["stack"], waits["reason"]
+    by_node, by_state = np.zeros((nodes, len(REASONS))), np.zeros((STATES, len(REASONS)))
+    placed, amount = stack >= 0, waits["wait_ns"]
+    np.add.at(by_node, (stack[placed], reason[placed]), amount[placed])
+    states = waits["stack_state"][~placed]
+    np.add.at(by_state, (states, reason[~placed]), amount[~placed])
+    labels = [state_label(state) for state in range(STATES)]
+    names = list(dict.fromkeys(labels))
+    merged = np.zeros((len(names), len(REASONS)))
+    np.add.at(merged, [names.index(label) for label in labels], by_state)
+    return NodeSums(_NAMES, by_node, names, merged)
+
+
+@dataclass(frozen=True)
+class WaitColumns:
+    """Makes the column ``wait_for`` from the measures ``names`` of a summary; None where nothing waited."""
+
+    names: tuple[str, ...]
+
+    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> Columns:
+        """By row a list of (reason, seconds), the most first."""
+        del total
+        result: NDArray[Any] = np.full(placement.rows, None, object)
+        if _NAMES[0] not in self.names:
+            return {COLUMN: result}
+        first = self.names.index(_NAMES[0])
+        values = own[:, first : first + len(REASONS)]
+        for row in np.flatnonzero(values.any(axis=1)).tolist():
+            result[row] = ranked(values[row])
+        return {COLUMN: result}
+
+
+def ranked(values: Sequence[float] | _Floats) -> list[tuple[str, float]]:
+    """Reasons with their seconds, from nanoseconds by number of reason, the most first."""
+    order = np.argsort(-np.asarray(values), kind="stable")
+    return [(REASONS[number], float(values[number]) / 1e9) for number in order.tolist() if values[number] > 0]
+
+
+def idle_seconds(waits: Frame, wall_s: float | None) -> float:
+    """The waiting of threads in a place where they wait for most of the time: workers and servers without work."""
+    if not wall_s:
+        return 0.0
+    waits = waits.take(waits["kind"] != "cpu")
+    _, place = np.unique(np.stack([waits["thread"], waits["stack"]]), axis=1, return_inverse=True)
+    sums = np.bincount(place.reshape(-1), weights=waits["wait_ns"]) / 1e9
+    return float(sums[sums > IDLE * wall_s].sum())
+
 
 NO_SPAN = "<no span>"
 """The row of what was in no span."""
@@ -141,3 +221,46 @@ def _moments(
 ) -> Sums:
     own, total = (each.sum_moments(thread, time_ns, weight, groups) for each in ranges)
     return own, total, float(weight.sum())
+
+
+MEASURE = "collector_ns"
+COLLECTOR_COLUMN = "gc_s"
+
+
+def collector_sums(cpu: Frame, nodes: int) -> NodeSums:
+    """Nanoseconds of rows of ``Facts.cpu`` by node or stack state."""
+    mine = cpu.take(cpu["frame_class"] == FrameClass.COLLECTOR)
+    placed = mine["stack"] >= 0
+    inside, outside = mine.take(placed), mine.take(~placed)
+    own = summed(inside["stack"], inside["python_ns"], nodes)
+    by_state = summed(outside["stack_state"].astype(np.int64), outside["python_ns"], STATES)
+    labels = [state_label(number) for number in range(STATES)]
+    return joined([NodeSums((MEASURE,), own[:, None], labels, by_state[:, None])])
+
+
+def collector_known(facts: Facts, recording: Recording) -> bool:
+    """Whether it is known: samples tell of collections, as since version 1.4, or else names of functions do."""
+    if facts.collections_known:
+        return True
+    if len(facts.cpu) and not (facts.cpu["frame_class"] != FrameClass.UNKNOWN).any():
+        return False
+    return not without_names(facts, recording)
+
+
+def without_names(facts: Facts, recording: Recording) -> bool:
+    """Whether the collector's time is not known for want of names."""
+    tables = (recording.table(name) for name in ("native_frames", "modules"))
+    return not facts.collections_known and stripped(*tables)
+
+
+@dataclass(frozen=True)
+class CollectorColumns:
+    """Makes the column ``gc_s`` from the measures ``names`` of a summary; NaN where it is not ``known``."""
+
+    names: tuple[str, ...]
+    known: bool
+
+    def columns(self, placement: Placement, own: _Floats, total: _Floats) -> Columns:
+        """Seconds in collections that were set off there."""
+        del placement, total
+        return {COLLECTOR_COLUMN: own[:, self.names.index(MEASURE)] / 1e9 if self.known else np.full(len(own), np.nan)}

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import ids
 
-from ..recording.call_tree import CallTree
+from ..recording.call_tree import NOTHING, CallTree
 from ..recording.frame import Column, Frame, WholeNumbers
 from ..recording.opened import Recording
 from ..recording.text import printable
-from ..recording.tree import NOTHING
-from ..samples.intervals import wilson
-from ..samples.measures import SECONDS
-from ..samples.nodes import NodeSums, shown
+from ..samples.reduction import SECONDS
+from ..samples.sites import NodeSums, shown
+from ..statistics.intervals import wilson
 
 _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 """CO_GENERATOR and so on, of code objects' flags."""

@@ -1,27 +1,279 @@
-"""The tests of a recording that ``pytest --tachograph`` made: what each phase of each cost, and the line at fault."""
+"""The tests of a recording that ``pytest --tachograph`` made: what each phase of each cost, and the line at fault.
+
+The phases of the tests of a recording, and sums of what was sampled while they lasted.
+
+The plugin of pytest writes a span per phase (named ``setup``, ``call`` or ``teardown``), whose fields have the test's
+id, the CPU time of its process by the process's own clock, and the limits that the test's marks set.
+
+What tests allocated and copied: the most that each phase held at once, what it copied, and what its call kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..conclusions.copies import read_copies
-from ..conclusions.memory import read_heap
-from ..recording.call_tree import CallTree, load_tree
+from tachograph.format.arrays import ids
+
+from ..conclusions.copies import Copies, read_copies
+from ..conclusions.memory import Heap, read_heap
+from ..conclusions.memory.blocks import Blocks
+from ..recording.call_tree import NOTHING, CallTree, load_tree
 from ..recording.frame import Frame, WholeNumbers, texts
+from ..recording.named_spans import own_and_total, read_spans
 from ..recording.opened import Recording
 from ..recording.sources import Sources
-from ..recording.time_window import Window
-from ..recording.tree import NOTHING
-from ..samples.intervals import poisson_sums
-from ..samples.scope import PROJECT
+from ..recording.time_window import TimeRanges, Window
+from ..samples.attribution import STATES
+from ..samples.groups import Numbers, summed
 from ..samples.sites import Sites
-from ..samples.stream import Stream
+from ..samples.stream import CpuBatch, Stream, WaitBatch
+from ..samples.summary import PROJECT
+from ..statistics.intervals import poisson_sums
 from .build import named_scope
-from .test_memory import Estimates, TestPeaks, copied_by_tests, kept_by_tests
-from .test_phases import LIMITS, PHASES, Floats, Ids, TestTimes, read_test_phases
+
+Estimates = NDArray[np.float64]
+"""Groups by three columns: the bytes that were sampled, what they stand for beyond themselves, and the variance."""
+
+_IMPORTING = "<frozen importlib"
+
+
+class TestPeaks:
+    """The most bytes that each group held at once of what it allocated itself, in all threads of its process."""
+
+    __test__ = False
+
+    def __init__(self, heap: Heap, phases: TestPhases) -> None:
+        blocks = _apart(heap)
+        group = phases.of_processes.group_at(blocks.process, blocks.birth_ns)
+        rows = np.flatnonzero((group != NOTHING) & blocks.followed)
+        rows = rows[np.lexsort((blocks.birth_ns[rows], group[rows]))]
+        self._group, self._blocks = group[rows], blocks.where(rows)
+        self.estimates: Estimates = np.zeros((phases.groups, 3))
+        self._peak_ns = np.zeros(phases.groups, np.int64)
+        for each, first, last in self._by_group():
+            self.estimates[each], self._peak_ns[each] = self._highest(first, last)
+
+    def at_peak(self, group: int) -> tuple[Ids, Floats]:
+        """Sites and bytes of the blocks that a group held at its peak."""
+        mine = (self._group == group) & self._blocks.alive(int(self._peak_ns[group]))
+        return self._blocks.site[mine], self._blocks.bytes[mine]
+
+    def _by_group(self) -> Iterator[tuple[int, int, int]]:
+        first = np.flatnonzero(np.diff(self._group, prepend=NOTHING))
+        after = np.append(first, len(self._group))[1:]
+        for start, end in zip(first.tolist(), after.tolist(), strict=True):
+            yield int(self._group[start]), start, end
+
+    def _highest(self, first: int, last: int) -> tuple[Floats, int]:
+        """The estimate at the peak of some blocks, and its time."""
+        blocks = self._blocks
+        birth = blocks.birth_ns[first:last]
+        death = np.maximum(blocks.death_ns[first:last], birth + 1)
+        values = np.column_stack([each[first:last] for each in (blocks.certain, blocks.beyond, blocks.variance)])
+        time = np.concatenate((birth, death))
+        # Of one moment, what is released counts first: the next block may have its place.
+        order = np.lexsort((np.repeat([1, 0], len(birth)), time))
+        held = np.cumsum(np.concatenate((values, -values))[order], axis=0)
+        peak = int(np.argmax(held[:, 0] + held[:, 1]))
+        return np.maximum(held[peak], 0.0), int(time[order[peak]])
+
+
+def _apart(heap: Heap) -> Blocks:
+    """The blocks themselves, while they lived, and then what they stand for beyond, spread over time as in ``held``.
+
+    A single large block that lives for a moment was there, however little it is on average.
+    """
+    blocks, held = heap.blocks, heap.held
+    nothing = np.zeros(len(blocks))
+    themselves = replace(blocks, beyond=nothing, variance=nothing)
+    beyond = replace(held, certain=nothing, beyond=np.maximum(held.bytes - blocks.certain, 0.0))
+    both = ((getattr(each, field.name) for each in (themselves, beyond)) for field in fields(Blocks))
+    return Blocks(*(np.concatenate(tuple(arrays)) for arrays in both))
+
+
+class TestSizes:
+    """Bytes summed by group and place, with what their estimates need."""
+
+    __test__ = False
+
+    def __init__(self, places: int, group: Ids, site: Ids, values: Estimates) -> None:
+        self._sums = [PlaceSums(places) for _ in range(3)]
+        for column, sums in enumerate(self._sums):
+            sums.add(group, site, values[:, column])
+
+    def estimates(self, groups: int) -> Estimates:
+        """By group."""
+        return np.column_stack([sums.by_group(groups) for sums in self._sums])
+
+    def of(self, group: int) -> tuple[Ids, Floats]:
+        """Places and bytes of a group."""
+        place, certain = self._sums[0].of(group)
+        return place, certain + self._sums[1].of(group)[1]
+
+
+def copied_by_tests(copies: Copies, phases: TestPhases, places: int) -> TestSizes:
+    """What each phase copied, in all threads of its process."""
+    group = phases.of_processes.group_at(phases.owner[copies.thread], copies.time_ns)
+    values = np.column_stack((copies.certain, copies.beyond, copies.variance))[copies.sampled]
+    return TestSizes(places, group[copies.sampled], copies.site[copies.sampled], values)
+
+
+def kept_by_tests(heap: Heap, phases: TestPhases, tree: CallTree, charged: Ids, places: int) -> TestSizes:
+    """What the project allocated in the calls of tests and still held when its process ended.
+
+    What an import allocated is left out: modules stay.
+    """
+    blocks = heap.blocks
+    group = phases.of_processes.group_at(blocks.process, blocks.birth_ns)
+    imports = np.array([*(path.startswith(_IMPORTING) for path in tree.paths), False], np.bool_)
+    counts = np.append((charged != NOTHING) & (tree.nearest(imports[tree.file]) == NOTHING), False)
+    mine = (group % len(PHASES) == CALL) & counts[np.minimum(blocks.site, len(tree))] & heap.alive_at_end()
+    values = np.column_stack((blocks.certain, blocks.beyond, blocks.variance))[mine]
+    return TestSizes(places, group[mine], blocks.site[mine], values)
+
+
+PHASES = ("setup", "call", "teardown")
+CALL = PHASES.index("call")
+LIMITS = ("limit_cpu_s", "limit_memory_bytes", "limit_copies_bytes", "no_leaks_bytes")
+"""Fields of the span of a call: what the marks of its test allow."""
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TestPhases:
+    """The spans of tests. A *group* is a phase of a test: ``3 * test + phase``."""
+
+    __test__ = False  # for pytest, which takes names like this one for tests
+
+    tests: list[str]
+    """The ids of tests, in the order in which they ran."""
+    count: Ids
+    """By group, how often it ran."""
+    told: Mapping[str, Floats]
+    """By group, what the spans themselves tell: duration_s, cpu_s (sums), and LIMITS. NaN where they do not."""
+    of_processes: TimeRanges
+    """The time ranges of groups, by process in place of the thread: all its threads work for the test that it runs."""
+    of_threads: TimeRanges
+    """The time ranges of groups, of the threads that run the tests."""
+    owner: Ids
+    """By thread, its process."""
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return len(self.count)
+
+
+def read_test_phases(recording: Recording) -> TestPhases:
+    """The phases of all tests of a recording.
+
+    Errors:
+        FormatError: the recording is damaged.
+    """
+    spans = read_spans(recording)
+    said = [fields_of(text) for text in spans.fields]
+    is_phase = [name in PHASES for name in spans.names]
+    wanted = np.array(
+        [
+            is_phase[name] and isinstance(fields.get("test"), str)
+            for name, fields in zip(spans.name.tolist(), said, strict=True)
+        ],
+        np.bool_,
+    )
+    tests: dict[str, int] = {}
+    group, rows = [], np.flatnonzero(wanted).tolist()
+    for row in rows:
+        test = tests.setdefault(str(said[row]["test"]), len(tests))
+        group.append(test * len(PHASES) + PHASES.index(spans.names[int(spans.name[row])]))
+    groups = len(tests) * len(PHASES)
+    mine = replace(spans.only(wanted), name=np.array(group, np.int64), names=[""] * groups)
+    told = {name: np.full(groups, np.nan) for name in LIMITS}
+    told["cpu_s"] = np.zeros(groups)
+    told["duration_s"] = summed(mine.name, (mine.end_ns - mine.start_ns) / 1e9, groups)
+    for row, each in zip(rows, group, strict=True):
+        told["cpu_s"][each] += _number(said[row].get("cpu_ns")) / 1e9
+        for name in LIMITS if each % len(PHASES) == CALL else ():
+            told[name][each] = _number(said[row].get(name))
+    owner = ids(recording.table("threads").column("process"))
+    of_processes, _ = own_and_total(replace(mine, thread=owner[mine.thread]), Window(), None)
+    of_threads, _ = own_and_total(mine, Window(), None)
+    count = np.bincount(mine.name, minlength=groups)
+    return TestPhases(list(tests), count, told, of_processes, of_threads, owner)
+
+
+def fields_of(text: str | None) -> Mapping[str, object]:
+    """The fields of a span; none where they are not what our plugin writes."""
+    try:
+        said = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _number(value: object) -> float:
+    """A number that is not negative; NaN where there is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    return float(value) if 0 <= value < 1 << 63 else math.nan
+
+
+class PlaceSums:
+    """Weights summed by group and place: a node of the call tree or, behind the nodes, what has no stack."""
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._numbers = Numbers()
+        self._sums = np.zeros(0)
+
+    def add(self, group: Ids, place: NDArray[np.integer], weight: Floats) -> None:
+        """Adds what lies in a group (not NOTHING)."""
+        inside = group != NOTHING
+        number = self._numbers.of(group[inside] * self._places + place[inside].astype(np.int64))
+        grown = summed(number, weight[inside], len(self._numbers))
+        grown[: len(self._sums)] += self._sums
+        self._sums = grown
+
+    def by_group(self, groups: int) -> Floats:
+        """The sum of each group."""
+        return summed(self._numbers.keys // self._places, self._sums, groups)
+
+    def of(self, group: int) -> tuple[Ids, Floats]:
+        """Places and sums of a group."""
+        mine = np.flatnonzero(self._numbers.keys // self._places == group)
+        return self._numbers.keys[mine] % self._places, self._sums[mine]
+
+
+class TestTimes:
+    """The sink that sums up CPU time of a test's process, and the waiting of its own thread, in seconds."""
+
+    __test__ = False
+    times = True
+
+    def __init__(self, stream: Stream, phases: TestPhases) -> None:
+        self._phases = phases
+        self.cpu_sums = PlaceSums(stream.nodes + STATES + 1)
+        self.wait_sums = PlaceSums(stream.nodes + STATES + 1)
+
+    def cpu(self, batch: CpuBatch) -> None:
+        """Takes some CPU samples."""
+        group = self._phases.of_processes.group_at(self._phases.owner[batch.thread], batch.time_ns)
+        self.cpu_sums.add(group, batch.place, batch.weight_ns / 1e9)
+
+    def waits(self, batch: WaitBatch) -> None:
+        """Takes some waits; those for a processor do not count."""
+        mine = batch.for_the_world()
+        # Waits on one line that follow one another closely are one row: it may last over many tests.
+        row, group, part = self._phases.of_threads.overlaps(mine.thread, mine.start_ns, mine.end_ns)
+        self.wait_sums.add(group, mine.place[row], mine.whole_ns[row] * part / 1e9)
+
 
 COLUMNS = (
     "test",

@@ -14,7 +14,7 @@ from tachograph.format import FormatError
 from tachograph.format.arrays import ids
 
 from .opened import Recording
-from .process_names import process_names
+from .process_lifetimes import process_names
 from .text import printable
 
 Mask = NDArray[np.bool_]

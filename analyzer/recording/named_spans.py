@@ -18,8 +18,7 @@ from tachograph.format.arrays import filled, ids, numbers
 
 from .opened import Recording
 from .text import printable
-from .time_ranges import TimeRanges
-from .time_window import Window
+from .time_window import TimeRanges, Window
 
 _COLUMNS = ("thread", "name", "fields", "start_ns", "end_ns")
 

@@ -1,7 +1,11 @@
-"""Writing what the analyzer makes: to a file or to standard output, with one line where it cannot be written."""
+"""Writing what the analyzer makes: to a file or to standard output, with one line where it cannot be written.
+
+Pauses the garbage collector where many objects are made and all of them stay.
+"""
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -62,3 +66,15 @@ def private_file(path: Path) -> Iterator[Any]:
         return
     with ReplacingFile(path) as replacing:
         yield replacing.stream
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collections in the block: they would look through all that was made, and find nothing to free."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

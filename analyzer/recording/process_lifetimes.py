@@ -1,15 +1,125 @@
-"""When each process of a recording lived."""
+"""When each process of a recording lived.
+
+What a process is called: the script, the module or the program that it runs.
+
+Finds the start and end of interpreters: what main threads did before their first Python frame and after the last.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import ids, known, numbers
+from tachograph.format.arrays import filled, ids, known, numbers
+from tachograph.format.enumerations import StackState
 
 from .opened import Recording
+from .text import printable
+
+STARTING, ENDING = len(StackState), len(StackState) + 1
+"""Values of ``stack_state`` that the analyzer gives to rows without Python frames; the format has none of them."""
+
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class InterpreterPhases:
+    """By thread, the first and the last sample with a Python stack: row numbers in ``cpu``, and times.
+
+    Of threads that are not the main thread, or have no such sample, the first is -1 and the last is beyond everything.
+    """
+
+    first_row: _Ids
+    last_row: _Ids
+    first_ns: _Ids
+    last_ns: _Ids
+
+    def mark_rows(self, state: NDArray[np.integer], thread: NDArray[np.integer], first_row: int) -> NDArray[np.integer]:
+        """The states of rows of ``cpu``, the first of which is row ``first_row``, with starts and ends marked."""
+        rows = np.flatnonzero(state == StackState.NONE)
+        thread = thread[rows]
+        number = rows + first_row
+        return _marked(state, rows, number < self.first_row[thread], number > self.last_row[thread])
+
+    def mark_times(
+        self,
+        state: NDArray[np.integer],
+        thread: NDArray[np.integer],
+        start_ns: NDArray[np.int64],
+        end_ns: NDArray[np.int64],
+    ) -> NDArray[np.integer]:
+        """The states of spans of ``waits``, with starts and ends marked; the thread -1 is none."""
+        rows = np.flatnonzero((state == StackState.NONE) & (thread >= 0))
+        thread = thread[rows]
+        return _marked(state, rows, end_ns[rows] <= self.first_ns[thread], start_ns[rows] >= self.last_ns[thread])
+
+
+def find_interpreter_phases(recording: Recording) -> InterpreterPhases:
+    """Looks at ``cpu`` from both ends, as far as it must: for one process as a rule at a row group or two."""
+    threads = recording.table("threads")
+    main = np.asarray(filled(threads.column("main"), otherwise=False), np.bool_)
+    start_ns = ids(threads.column("start_ns"), 0)
+    end_ns = ids(threads.column("end_ns"), _NEVER)
+    groups = recording.tables.row_groups("cpu")
+    offsets = np.concatenate(([0], np.cumsum(groups))).tolist()
+    forwards = list(range(len(groups)))
+    read = lru_cache(maxsize=1)(partial(recording.tables.read_group, "cpu", columns=("time_ns", "thread", "stack")))
+    first_row, first_ns = _scan(read, main, forwards, offsets, _Last(end_ns, sign=1))
+    wanted = first_row >= 0
+    last_row, last_ns = _scan(read, wanted, forwards[::-1], offsets, _Last(start_ns, sign=-1))
+    return InterpreterPhases(first_row, np.where(wanted, last_row, _NEVER), first_ns, np.where(wanted, last_ns, _NEVER))
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """By thread, the last moment of its life in the direction of a search: forwards (``sign`` 1) or backwards (-1)."""
+
+    moment_ns: _Ids
+    sign: int
+
+    def passed(self, time_ns: _Ids) -> NDArray[np.bool_]:
+        """Which threads cannot have rows beyond ``time_ns``, which are the times of a row group."""
+        return self.sign * self.moment_ns < self.sign * int(time_ns[-1 if self.sign > 0 else 0])
+
+
+def _scan(
+    read: Callable[[int], pa.Table], wanted: NDArray[np.bool_], groups: Iterable[int], offsets: list[int], last: _Last
+) -> tuple[_Ids, _Ids]:
+    """Row and time of the first row with a stack of each wanted thread, in the direction of the search; -1: none."""
+    row, moment = np.full(len(wanted), -1, np.int64), np.full(len(wanted), -1, np.int64)
+    missing = wanted.copy()
+    for group in groups:
+        if not missing.any():
+            break
+        table = read(group)
+        thread, time_ns = numbers(table.column("thread")), numbers(table.column("time_ns"))
+        if not len(thread):
+            continue
+        rows = np.flatnonzero(known(table.column("stack")) & missing[thread])
+        # Of several rows of a thread the one that is assigned last stays.
+        rows = rows[::-1] if last.sign > 0 else rows
+        row[thread[rows]], moment[thread[rows]] = rows + offsets[group], time_ns[rows]
+        missing &= (row < 0) & ~last.passed(time_ns)
+    return row, moment
+
+
+def _marked(
+    state: NDArray[np.integer], rows: _Ids, before: NDArray[np.bool_], after: NDArray[np.bool_]
+) -> NDArray[np.integer]:
+    if not (before.any() or after.any()):
+        return state
+    marked = state.copy()
+    marked[rows[before]] = STARTING
+    marked[rows[after & ~before]] = ENDING
+    return marked
+
 
 _Ids = NDArray[np.int64]
 
@@ -76,3 +186,67 @@ def _last_signs(recording: Recording) -> _Ids:
     for batch in recording.batches("memory", ("time_ns", "process")):
         np.maximum.at(last, numbers(batch.column("process")), ids(batch.column("time_ns")))
     return last
+
+
+_PYTHON = re.compile(r"(python|pypy)[\d.]*t?(\.exe)?$")
+_WITH_VALUE = ("--check-hash-based-pycs",)
+_MULTIPROCESSING = re.compile(r"from (multiprocessing\.\w+) import ")
+"""What multiprocessing runs its own processes with: ``-c 'from multiprocessing.spawn import spawn_main; ...'``."""
+
+MAX_NAME = 60
+MAX_COMMAND = 4000
+"""Characters read of a command, which has at most 400 (SPEC.md, "processes")."""
+
+
+def process_names(processes: pa.Table, argv: Sequence[str]) -> list[str]:
+    """A name for each process, printable; ``argv`` is what the recording command was asked to run."""
+    columns = (processes.column(name).to_pylist() for name in ("parent", "command", "executable", "origin"))
+    names: list[str] = []
+    for number, (parent, command, executable, origin) in enumerate(zip(*columns, strict=True)):
+        words = _words(command[:MAX_COMMAND]) if command else []
+        if not words and (origin == "first" or (origin is None and number == 0)):
+            words = list(argv)
+        name = name_of(words) if words else None
+        if name is None and origin in ("fork", None) and parent is not None and parent < number:
+            name = names[parent]
+        names.append(printable(name or _base(executable or "") or "unnamed", MAX_NAME))
+    return names
+
+
+def name_of(words: Sequence[str]) -> str | None:
+    """The name of a command: of an interpreter's the script or module, of any other its program's; None for nothing."""
+    if not words:
+        return None
+    if not (_PYTHON.search(_base(words[0])) or words[0].startswith("-")):
+        return _base(words[0])
+    rest = iter(words if words[0].startswith("-") else words[1:])
+    for option in rest:
+        if not option.startswith("-") or option == "-":
+            return _base(option)
+        if option.startswith("--"):
+            if option in _WITH_VALUE:
+                next(rest, None)
+            continue
+        run = re.match(r"-[^cmWX]*(?:([WX])|([cm]))(.*)", option, re.DOTALL)
+        if run is None:
+            continue
+        value = run[3] or next(rest, "")
+        if run[2] is not None:
+            return (value or None) if run[2] == "m" else _of_code(value)
+    return "python"
+
+
+def _of_code(text: str) -> str:
+    found = _MULTIPROCESSING.match(text)
+    return found[1] if found else "-c"
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # it was cut in the middle of a quoted word
+        return command.replace("'", "").split()
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]

@@ -8,7 +8,7 @@ from typing import Any
 
 from .filter import Mask
 from .opened import Recording
-from .process_names import process_names
+from .process_lifetimes import process_names
 from .text import printable
 
 NAMED = 3

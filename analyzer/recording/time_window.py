@@ -1,7 +1,11 @@
-"""The part of a recording that a question is about: ``--from`` and ``--to``."""
+"""The part of a recording that a question is about: ``--from`` and ``--to``.
+
+Time ranges of single threads, and how much of what was measured lies in them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +13,189 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from .time_ranges import TimeRanges
+_Ids = NDArray[np.int64]
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TimeRanges:
+    """Time ranges ``start_ns <= time < end_ns`` of threads, sorted by thread and then by start.
+
+    ``group`` says what each belongs to; ranges of one thread and group do not overlap.
+    """
+
+    thread: _Ids
+    start_ns: _Ids
+    end_ns: _Ids
+    group: _Ids
+
+    @classmethod
+    def of(cls, rows: list[tuple[int, int, int, int]]) -> TimeRanges:
+        """Time ranges from (thread, start, end, group) in any order."""
+        table = np.array(sorted(rows), np.int64).reshape(-1, 4)
+        return cls(*(table[:, column].copy() for column in range(4)))
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+    def cut(self, start_ns: int, end_ns: int) -> TimeRanges:
+        """What lies between two times."""
+        start, end = np.maximum(self.start_ns, start_ns), np.minimum(self.end_ns, end_ns)
+        left = start < end
+        return TimeRanges(self.thread[left], start[left], end[left], self.group[left])
+
+    def divided(self, bounds_ns: _Ids) -> TimeRanges:
+        """Pieces that lie between one of ``bounds_ns`` and the next each; groups become group * intervals + interval.
+
+        Everything lies between the first bound and the last.
+        """
+        intervals = len(bounds_ns) - 1
+        first = np.searchsorted(bounds_ns, self.start_ns, "right") - 1
+        last = np.searchsorted(bounds_ns, self.end_ns, "left") - 1
+        count = np.maximum(last - first + 1, 0)
+        own = np.repeat(np.arange(len(self)), count)
+        interval = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+        start = np.maximum(self.start_ns[own], bounds_ns[interval])
+        end = np.minimum(self.end_ns[own], bounds_ns[interval + 1])
+        order = np.lexsort((start, self.thread[own]))
+        group = self.group[own] * intervals + interval
+        return TimeRanges(self.thread[own][order], start[order], end[order], group[order])
+
+    def only(self, mask: NDArray[np.bool_]) -> TimeRanges:
+        """Some of them."""
+        return TimeRanges(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.group[mask])
+
+    def within(self, others: TimeRanges) -> TimeRanges:
+        """What lies in ranges of ``others``, which are of one group."""
+        parts = []
+        for thread, mine in self._by_thread():
+            rows = others.thread == thread
+            start, end = others.start_ns[rows], others.end_ns[rows]
+            first = np.searchsorted(end, self.start_ns[mine], "right")
+            last = np.searchsorted(start, self.end_ns[mine], "left")
+            count = np.maximum(last - first, 0)
+            own = np.repeat(np.arange(mine.start, mine.stop), count)
+            other = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+            parts.append(
+                (
+                    np.full(len(own), thread),
+                    np.maximum(self.start_ns[own], start[other]),
+                    np.minimum(self.end_ns[own], end[other]),
+                    self.group[own],
+                )
+            )
+        if not parts:
+            return TimeRanges.of([])
+        return TimeRanges(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def contains(self, thread: NDArray[np.integer], time_ns: _Ids) -> NDArray[np.bool_]:
+        """Which moments of threads lie in a range, where all are of one group."""
+        inside = np.zeros(len(time_ns), np.bool_)
+        for each, mine in self._by_thread():
+            rows = np.flatnonzero(thread == each)
+            place = np.searchsorted(self.start_ns[mine], time_ns[rows], "right") - 1
+            inside[rows] = (place >= 0) & (time_ns[rows] < self.end_ns[mine][np.maximum(place, 0)])
+        return inside
+
+    def group_at(self, thread: NDArray[np.integer], time_ns: _Ids) -> _Ids:
+        """The group of the range that each moment of a thread lies in, -1 where there is none; no ranges overlap."""
+        group = np.full(len(time_ns), -1, np.int64)
+        for each, mine in self._by_thread():
+            rows = np.flatnonzero(thread == each)
+            place = np.searchsorted(self.start_ns[mine], time_ns[rows], "right") - 1
+            last = np.maximum(place, 0)
+            inside = (place >= 0) & (time_ns[rows] < self.end_ns[mine][last])
+            group[rows[inside]] = self.group[mine][last[inside]]
+        return group
+
+    def overlaps(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> tuple[_Ids, _Ids, _Floats]:
+        """Of spans of time of threads what lies in each range: their rows, the ranges' groups, and parts (0..1)."""
+        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+        for each, mine in self._by_thread():
+            rows = np.flatnonzero(thread == each)
+            begin, end = self.start_ns[mine], self.end_ns[mine]
+            first = np.searchsorted(end, start_ns[rows], "right")
+            count = np.maximum(np.searchsorted(begin, end_ns[rows], "left") - first, 0)
+            row = np.repeat(rows, count)
+            other = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+            length = np.minimum(end_ns[row], end[other]) - np.maximum(start_ns[row], begin[other])
+            found.append((row, self.group[mine][other], length / np.maximum(end_ns[row] - start_ns[row], 1)))
+        row, group, part = (np.concatenate(column) for column in zip(*found, strict=True))
+        return row, group, part
+
+    def part(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> _Floats:
+        """The part (0..1) of each span of time of a thread that lies in ranges, where all are of one group."""
+        part = np.zeros(len(start_ns))
+        for each, mine in self._by_thread():
+            rows = np.flatnonzero(thread == each)
+            covered = self._covered(mine, end_ns[rows]) - self._covered(mine, start_ns[rows])
+            part[rows] = covered / np.maximum(end_ns[rows] - start_ns[rows], 1)
+        return np.where(end_ns > start_ns, np.clip(part, 0.0, 1.0), self.contains(thread, start_ns))
+
+    def wall_ns(self) -> int:
+        """The time in which at least one of them lasted."""
+        return united_ns(self.start_ns, self.end_ns)
+
+    def _covered(self, mine: slice, time_ns: _Ids) -> _Ids:
+        """Nanoseconds of a thread's ranges that lie before each time."""
+        start, end = self.start_ns[mine], self.end_ns[mine]
+        before = np.concatenate(([0], np.cumsum(end - start)))
+        place = np.searchsorted(start, time_ns, "right")
+        last = np.maximum(place - 1, 0)
+        inside = np.clip(time_ns - start[last], 0, end[last] - start[last])
+        return np.asarray(np.where(place > 0, before[last] + inside, 0), np.int64)
+
+    def sum_moments(self, thread: NDArray[np.integer], time_ns: _Ids, weight: _Floats, groups: int) -> _Floats:
+        """By group, the weight of the moments that lie in its ranges."""
+        sums = np.zeros(groups)
+        for each, mine in self._by_thread():
+            rows = np.flatnonzero(thread == each)
+            times = time_ns[rows]
+            if len(times) and (np.diff(times) < 0).any():
+                order = np.argsort(times, kind="stable")
+                rows, times = rows[order], times[order]
+            before = np.concatenate(([0.0], np.cumsum(weight[rows])))
+            found = (
+                before[np.searchsorted(times, self.end_ns[mine])] - before[np.searchsorted(times, self.start_ns[mine])]
+            )
+            sums += np.bincount(self.group[mine], found, groups)
+        return sums
+
+    def sum_spans(
+        self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids, weight: _Floats, groups: int
+    ) -> _Floats:
+        """By group, the weight of spans of time (which overlap in no thread) as far as they lie in its ranges."""
+        sums = np.zeros(groups)
+        for each, mine in self._by_thread():
+            rows = np.flatnonzero((thread == each) & (end_ns > start_ns))
+            if not len(rows):
+                continue
+            rows = rows[np.argsort(start_ns[rows], kind="stable")]
+            time = np.maximum.accumulate(np.column_stack([start_ns[rows], end_ns[rows]]).ravel())
+            total = np.cumsum(weight[rows])
+            amount = np.column_stack([total - weight[rows], total]).ravel()
+            zero = time[0]  # floating point has no room for a monotonic clock in nanoseconds
+            found = np.interp(self.end_ns[mine] - zero, time - zero, amount, 0.0) - np.interp(
+                self.start_ns[mine] - zero, time - zero, amount, 0.0
+            )
+            sums += np.bincount(self.group[mine], found, groups)
+        return sums
+
+    def _by_thread(self) -> Iterator[tuple[int, slice]]:
+        """Each thread and where its ranges are."""
+        first = np.flatnonzero(np.diff(self.thread, prepend=-1))
+        after = np.append(first, len(self))[1:]
+        for start, stop in zip(first.tolist(), after.tolist(), strict=True):
+            yield int(self.thread[start]), slice(start, stop)
+
+
+def united_ns(start_ns: _Ids, end_ns: _Ids) -> int:
+    """The time in which at least one of some ranges lasted."""
+    order = np.argsort(start_ns, kind="stable")
+    start, end = start_ns[order], np.maximum.accumulate(end_ns[order])
+    before = np.concatenate((start[:1], end[:-1]))
+    return int(np.maximum(end - np.maximum(start, before), 0).sum())
+
 
 _OPEN_START = -(1 << 62)
 _OPEN_END = 1 << 62

@@ -24,7 +24,7 @@ def write_reports(
     """
     written = []
     if html is not None:
-        from ..report_data.views import build_views
+        from ..report_data.report_data import build_views
         from .html.page import write_report
 
         views = build_views(recording, data.profile.question, data)

@@ -1,12 +1,19 @@
-"""The result of a diff: tidy frames and verdicts. ``diff/`` computes them, ``render/`` shows them."""
+"""The result of a diff: tidy frames and verdicts. ``diff/`` computes them, ``render/`` shows them.
+
+The metrics that a diff compares: their columns in a profile, their units, and the words for a change.
+
+What reports of a diff show: the metrics that matter, their rows, and what a condition was judged by.
+
+Findings of repeated work in a diff: which are gone, which are new, which stay.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,7 +22,167 @@ from numpy.typing import NDArray
 from ..profile.profile import Profile
 from ..profile.question import Question
 from ..recording.text import printable
-from .difference_metrics import BY_NAME, Metric
+from .numbers import change, changes, signed, span
+
+GONE, NEW, STAYS = "gone", "new", "stays"
+
+
+@dataclass(frozen=True)
+class RedundancyChange:
+    """One finding on both sides, by file, function, kind and category: lines move when a program is edited.
+
+    ``base_s`` and ``new_s`` are CPU seconds of a run, means over the runs of the side; 0 where it is not found.
+    """
+
+    file: str | None
+    function: str | None
+    kind: str
+    category: str | None
+    base_line: int | None
+    new_line: int | None
+    base_s: float
+    new_s: float
+    verdict: str
+    """``gone``: in most runs of the base and in none of the new side; ``new``: the other way round; else ``stays``."""
+
+
+def redundancy_changes(result: DiffResult) -> list[RedundancyChange] | None:
+    """The findings of both sides, the largest first; None if a run did not look for repeated work."""
+    if any(run.profile.frames.redundancies is None for run in (*result.base, *result.new)):
+        return None
+    base, new = _sums(result.base), _sums(result.new)
+    found = []
+    for key in {**base, **new}:
+        before, after = base.get(key, _Sum()), new.get(key, _Sum())
+        if before.runs * 2 > len(result.base) and after.runs == 0:
+            verdict = GONE
+        elif after.runs * 2 > len(result.new) and before.runs == 0:
+            verdict = NEW
+        else:
+            verdict = STAYS
+        quantities = before.quantity_s / len(result.base), after.quantity_s / len(result.new)
+        file, function, kind, category = key
+        found.append(RedundancyChange(file, function, kind, category, before.line, after.line, *quantities, verdict))
+    return sorted(found, key=lambda each: -max(each.base_s, each.new_s))
+
+
+@dataclass
+class _Sum:
+    quantity_s: float = 0.0
+    runs: int = 0
+    line: int | None = None
+
+
+def _sums(runs: Sequence[ComparedRun]) -> dict[tuple[Any, ...], _Sum]:
+    sums: dict[tuple[Any, ...], _Sum] = {}
+    for run in runs:
+        seen = set()
+        assert run.profile.frames.redundancies is not None
+        for row in run.profile.frames.redundancies.rows():
+            key = tuple(row[name] for name in ("file", "function", "kind", "category"))
+            each = sums.setdefault(key, _Sum())
+            each.quantity_s += row["quantity_s"]
+            each.line = row["line"] if each.line is None else each.line
+            if key not in seen:
+                each.runs += 1
+                seen.add(key)
+    return sums
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: ``column`` in a profile's frames, ``name`` in a diff."""
+
+    name: str
+    column: str
+    unit: str
+    """``s``, ``bytes``, ``bytes/s`` or ``calls``."""
+    label: str
+    sampled: str
+    """What the sampling unit is: ``cpu``, ``wait``, ``blocks``, ``copies``; empty: measured, not sampled. ``calls`` and
+    ``per call``: counted while watched, with an interval of their own."""
+    judged: bool = True
+    """Whether a difference is the program's doing."""
+
+    @property
+    def more(self) -> str:
+        """The verdict when it grew."""
+        return "slower" if self.unit == "s" else "more"
+
+    @property
+    def less(self) -> str:
+        """The verdict when it shrank."""
+        return "faster" if self.unit == "s" else "less"
+
+
+_TIMES = (
+    Metric("cpu", "cpu_s", "s", "CPU", "cpu"),
+    Metric("python", "python_s", "s", "Python", "cpu"),
+    Metric("native", "native_s", "s", "native", "cpu"),
+    Metric("kernel", "kernel_s", "s", "kernel", "cpu"),
+    Metric("wait", "wait_s", "s", "waiting", "wait"),
+    Metric("main_wait", "main_wait_s", "s", "waiting in main", "wait"),
+    Metric("gpu_wait", "gpu_wait_s", "s", "waiting for GPU", "wait"),
+    Metric("cpu_wait", "cpu_wait_s", "s", "ready, no processor", "wait", judged=False),
+)
+_SIZES = (
+    Metric("memory.allocated", "allocated_bytes", "bytes", "allocated", "blocks"),
+    Metric("memory.peak", "peak_bytes", "bytes", "peak memory", "blocks"),
+    Metric("memory.live_at_peak", "live_at_peak_bytes", "bytes", "live at peak", "blocks"),
+    Metric("memory.live_at_end", "live_at_end_bytes", "bytes", "live at end", "blocks"),
+    Metric("memory.copied", "copied_bytes", "bytes", "copied", "copies"),
+    Metric("memory.leak_rate", "leak_rate_bytes_per_s", "bytes/s", "leak rate", "blocks"),
+)
+SELF = (*_TIMES, *_SIZES)
+"""Metrics of a place itself: of lines, functions, files (and times of threads)."""
+
+
+def _total(metric: Metric) -> Metric:
+    return Metric(
+        f"total_{metric.name}", f"total_{metric.column}", metric.unit, f"{metric.label}, total", metric.sampled
+    )
+
+
+TOTAL = tuple(_total(metric) for metric in SELF if metric.name not in ("memory.peak", "memory.leak_rate"))
+"""The same with everything that was called from there."""
+
+_OF_NATIVE = ("cpu", "kernel", "wait", "main_wait")
+NATIVE = tuple(metric for metric in (*SELF, *TOTAL) if metric.name.removeprefix("total_") in _OF_NATIVE)
+"""Metrics of a native function, itself and with what it called."""
+
+TREE = tuple(
+    metric for metric in SELF if metric.name not in ("memory.peak", "memory.leak_rate", "gpu_wait", "cpu_wait")
+)
+"""Metrics of a node of the merged call tree, with everything below it."""
+
+CALLS = Metric("calls", "calls", "calls", "calls", "calls")
+CALL_TIME = Metric("call_mean", "call_mean_s", "s", "time per call", "per call")
+OF_CALLS = (CALLS, CALL_TIME)
+"""Metrics of functions whose calls were watched. Neither is a part of a whole: a function that is called eight times
+may be what matters."""
+
+
+def told_of_calls(calls: str | None, per_call: str | None) -> str | None:
+    """What the verdicts about a function's calls say together: ``called more often``, ``slower per call``, or both."""
+    often = {"more": "called more often", "less": "called less often"}.get(calls or "")
+    slow = f"{per_call} per call" if per_call in ("slower", "faster") else None
+    return ", ".join(part for part in (slow, often) if part) or None
+
+
+WALL = Metric("wall", "wall_s", "s", "wall time", "")
+COLLECTING = Metric("gc", "gc_s", "s", "garbage collection", "cpu")
+PEAK = Metric("memory.peak", "peak_bytes", "bytes", "peak memory", "")
+RESIDENT = Metric("memory.resident_peak", "resident_peak_bytes", "bytes", "peak resident set", "")
+_MEASURED = tuple(
+    Metric(metric.name, metric.column, metric.unit, metric.label, "")
+    for metric in _SIZES
+    if metric.name not in ("memory.peak", "memory.leak_rate")
+)
+OVERALL = (WALL, *_TIMES, COLLECTING, PEAK, RESIDENT, *_MEASURED)
+"""Metrics of the program as a whole. Bytes are exact there."""
+
+BY_NAME = {metric.name: metric for metric in (*SELF, *TOTAL, *OF_CALLS, *OVERALL)}
+
 
 SLOWER, FASTER, MORE, LESS = "slower", "faster", "more", "less"
 NO_EVIDENCE, UNKNOWN = "no evidence", "unknown"
@@ -231,3 +398,62 @@ class Judgement:
     value: float
     low: float
     high: float
+
+
+DIRECTIONS = (SLOWER, FASTER, MORE, LESS)
+"""The verdicts that say that something changed."""
+
+MIN_SHARE = 0.01
+"""Rows without a verdict are shown if they differ by this part of the larger total."""
+
+MIN_JUDGED = 0.001
+"""Rows with a verdict are shown if they differ by this part of it."""
+
+MAX_ROWS, MAX_OTHERS = 15, 6
+"""Rows with a verdict, and others, that a table shows of the first metric."""
+
+MAX_FURTHER = 6
+"""Rows with a verdict that a table shows of any further metric; others are not shown."""
+
+METRICS = ("cpu", "main_wait", "memory.live_at_peak", "memory.allocated", "memory.copied")
+"""Metrics whose lines are shown: the first always, the others if there is a verdict."""
+
+HIDDEN_TOTALS = ("cpu_wait", "gpu_wait", "wait")
+"""Totals that are only shown if there is a verdict (all threads' waiting is mostly idleness)."""
+
+
+def shown_metrics(result: DiffResult, metric: str | None) -> list[str]:
+    """The metric that was asked for, or those that matter."""
+    if metric is not None:
+        return [metric]
+    told = [name for name in METRICS[1:] if result.lines.verdicts(name) or result.functions.verdicts(name)]
+    return [METRICS[0], *told]
+
+
+def shown_rows(result: DiffResult, level: Level, name: str, metric: str | None, top: int | None) -> pd.DataFrame:
+    """The rows of a level by the metric ``name``: those with a verdict, then those that differ most.
+
+    ``metric`` is the one that was asked for; ``top`` rows are shown whatever their verdicts.
+    """
+    frame = level.metric(name)
+    if top is not None:
+        return frame.head(top)
+    own = result.lines.metric(name.removeprefix("total_"))
+    share = frame["difference"].abs() / max(own["base"].sum(), own["new"].sum(), 1e-300)
+    judged = frame["verdict"].isin(DIRECTIONS) & (share >= MIN_JUDGED)
+    if name.removeprefix("total_") != (metric or METRICS[0]):
+        return frame[judged].head(MAX_FURTHER)
+    large = share >= MIN_SHARE
+    return pd.concat([frame[judged].head(MAX_ROWS), frame[~judged & large].head(MAX_OTHERS)])
+
+
+def explained(judgement: Judgement) -> str:
+    """What a condition was judged by, in one line."""
+    condition = judgement.condition
+    if condition.relative:
+        what = f"{change(judgement.value) or '?'}, 95 % interval {changes(judgement.low, judgement.high)}"
+    else:
+        unit = BY_NAME[condition.metric].unit
+        what = f"{signed(judgement.value, unit)}, 95 % interval {span(judgement.low, judgement.high, unit)}"
+    where = f"{judgement.where}: " if judgement.where else ""
+    return f"{where}{what}" + ("; more runs would tell" if judgement.outcome is Outcome.UNDECIDED else "")

@@ -1,17 +1,28 @@
-"""What the first lines of a report say of waiting, and of native threads."""
+"""What the first lines of a report say of waiting, and of native threads.
+
+How good the data of a profile is, in one line for all reports.
+
+Shares of the CPU time with their intervals.
+
+Words for rows that are not a line, and for scopes.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import numpy as np
 
 from ..profile.call_branches import line_calls
-from ..profile.collector_time import COLUMN as GC
 from ..profile.profile import Profile, Totals
-from ..samples.scope import ALL
-from .numbers import percent, seconds, size
+from ..profile.span_sums import COLLECTOR_COLUMN as GC
+from ..recording.quality import Cause
+from ..samples.summary import ALL, OUT_OF_SCOPE, PROJECT, UNKNOWN_CODE
+from ..statistics.intervals import wilson
+from .numbers import counted, percent, seconds, size
 
 LEAST_SHARE = 0.005
 """Native threads are mentioned if they used this part of the CPU time."""
@@ -122,3 +133,145 @@ def library_caller(profile: Profile) -> str | None:
     if sum(each.cpu_s for each in libraries) < MOST * called.cpu_s:
         return None
     return f"{row['file'].rpartition('/')[2]}:{row['line']}"
+
+
+UNSAMPLED_SHARE = 0.02
+"""CPU time in no sample is mentioned from this part on."""
+
+TOO_MUCH_UNSAMPLED = 0.10
+"""From here on shares may be quite wrong."""
+
+FEW = 0.005
+"""Stacks lost from at most this part of the samples change nothing that a report says."""
+
+CPU_WAIT_SHARE = 0.05
+
+_STACKS = ("stacks_torn", "stacks_lost", "waits_torn")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``good`` if what the report says can be believed as it is."""
+
+    good: bool
+    text: str
+
+
+def verdict(profile: Profile) -> Verdict:
+    """What to think of the data: how the recording ended, what was lost, and what no sample stands for."""
+    quality = profile.quality
+    severe = sum(is_severe(cause, profile) for cause in quality.causes)
+    unsampled = unsampled_share(profile)
+    told = []
+    if unsampled >= TOO_MUCH_UNSAMPLED:
+        told.append(f"{percent(unsampled)} % of the CPU time is in no sample")
+    if severe:
+        told.append(f"{severe} kind{'s' if severe > 1 else ''} of data loss")
+    unfinished = "still being written" if quality.being_written else "never finished"
+    ended = {"recovered": "recovered after a crash", "recording": unfinished}.get(quality.state)
+    if told:
+        return Verdict(good=False, text="; ".join(filter(None, (*told, ended))))
+    text = "nothing was lost" if quality.nothing_lost else "hardly anything was lost"
+    good = quality.state != "recording" or quality.being_written
+    return Verdict(good=good, text=f"{text} ({ended})" if ended else text)
+
+
+def is_severe(cause: Cause, profile: Profile) -> bool:
+    """Whether data is missing, and more than a few stacks among many."""
+    few = cause.loss in _STACKS and cause.count <= FEW * profile.totals.samples
+    return cause.severity == "loss" and not few
+
+
+def cause_text(cause: Cause) -> str:
+    """What was lost, and in which processes where there are several."""
+    doc = cause.doc.removesuffix(" (counted by the reader)")  # who counted does not matter here
+    return counted(cause.count, doc) + (f" ({cause.where})" if cause.where else "")
+
+
+def recorder_cost(profile: Profile) -> str | None:
+    """What recording took of the program's CPU time and memory; None if it is unknown."""
+    own, cpu, question = profile.quality.recorder_cpu_s, profile.totals.cpu_s, profile.question
+    if own is None:
+        return None
+    whole = question.thread is None and question.span is None and (question.start_s, question.end_s) == (None, None)
+    share = [f"{percent(own / cpu) or '<0.1'} %"] if cpu > 0 and whole else []
+    hooks = ["hooks of memory not counted"] if profile.memory is not None else []
+    known = f" ({'; '.join([*share, *hooks])})" if share or hooks else ""
+    held = profile.quality.recorder_bytes
+    memory = "" if held is None else f" and at most {size(held)} of memory"
+    several = " in a process" if memory and len(profile.quality.labels) > 1 else ""
+    return f"recording overhead: {seconds(own)} of CPU{known}{memory}{several}"
+
+
+def unsampled_share(profile: Profile) -> float:
+    """The part of the CPU time that no sample stands for; 0 if that is not known."""
+    totals = profile.totals
+    whole = totals.cpu_s + (totals.unsampled_s or 0.0)
+    return (totals.unsampled_s or 0.0) / whole if whole > 0 else 0.0
+
+
+def without_processor(totals: Totals) -> float | None:
+    """Seconds for which the main threads were ready and had no processor; None if that is little, or not known."""
+    waited = totals.main_cpu_wait_s
+    return waited if waited and waited > CPU_WAIT_SHARE * totals.main_s else None
+
+
+def remarks(profile: Profile) -> Iterator[str]:
+    """What the totals show that a reader should know, where it matters."""
+    totals, unsampled = profile.totals, unsampled_share(profile)
+    if unsampled > UNSAMPLED_SHARE:
+        shares = (
+            "; shares may be quite wrong: record with a smaller --interval" if unsampled >= TOO_MUCH_UNSAMPLED else ""
+        )
+        yield (
+            f"{percent(unsampled)} % of the CPU time ({seconds(totals.unsampled_s)}) is in no sample: threads shorter"
+            f" than the interval, and the last moments of the others{shares}"
+        )
+    waited = without_processor(totals)
+    if waited is not None:
+        mains = "main thread" if totals.processes <= 1 else "main threads"
+        yield f"the {mains} waited {seconds(waited)} for a processor: the machine was busy"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share (0..1) with the ends of its 95 % interval; NaN is unknown."""
+
+    value: float
+    low: float
+    high: float
+
+
+def share_of(totals: Totals, cpu_s: float | None) -> Share:
+    """The share of all CPU time that some seconds are; None is unknown."""
+    if cpu_s is None or math.isnan(cpu_s):
+        return Share(math.nan, math.nan, math.nan)
+    share = cpu_s / totals.cpu_s if totals.cpu_s > 0 else 0.0
+    low, high = wilson(np.array([share]), totals.effective_samples)
+    return Share(share, float(low[0]), float(high[0]))
+
+
+__all__ = ["MEANING", "OUT_OF_SCOPE", "UNKNOWN_CODE", "off_line_title", "scope_text"]
+
+MEANING: Mapping[str, str] = {
+    "<no Python stack>": "threads that native code started, such as those of a numerical library",
+    "<other code>": "libraries that no line of the project called, such as their own threads",
+    "<not sampled>": "not sampled during this interval, or its Python is one whose stacks are not recorded",
+    "<torn stack>": "the stack changed while it was read",
+    "<lost stack>": "there was no room for the stack",
+    "<interpreter start>": "before the first line ran",
+    "<interpreter shutdown>": "after the last line ran: Python takes everything apart",
+    "<before recording>": "held already when recording began",
+}
+"""By their names in the profile. docs/reference/json.md has them too."""
+
+
+def off_line_title(scope: str) -> str:
+    """The title of the rows that are not a line."""
+    return "not on a line" if scope == ALL else "not on a line in scope"
+
+
+def scope_text(scope: str) -> str:
+    """What is charged with what under a scope."""
+    known = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
+    return known.get(scope, f"scope {scope}")

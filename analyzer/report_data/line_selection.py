@@ -1,15 +1,30 @@
-"""Chooses what a report shows: the lines that matter, and their neighbours (Scalene 2023, section 5)."""
+"""Chooses what a report shows: the lines that matter, and their neighbours (Scalene 2023, section 5).
+
+What is in the row of code that no line in scope called: its functions with the most time, or bytes.
+
+The columns of a profile's frames, by frame, in the order in which documents list them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..conclusions import calls, copies, gpu, pools
+from ..conclusions.leaks import leak_report as leaks
+from ..conclusions.memory import memory_columns as memory
+from ..conclusions.redundancy import findings
+from ..profile import processes, span_sums, tasks
+from ..profile.held_memory import THREAD_COLUMNS
 from ..profile.profile import Profile
+from ..recording.call_tree import NOTHING
 from ..recording.question_options import Sort
+from ..recording.text import printable
+from ..samples.reduction import SECONDS
+from ..samples.summary import UNKNOWN_CODE
 
 MIN_SHARE = 0.01
 """Lines with at least this part of the time are shown, with the line before and the line after."""
@@ -118,3 +133,76 @@ def _block(profile: Profile, file: int, numbers: dict[int, bool], by_place: dict
     gaps = {place for place in range(1, len(ordered)) if ordered[place] != ordered[place - 1] + 1}
     path = next(profile.frames.lines["file"][row.index] for row in rows if row.index is not None)
     return Block(path, file, rows, gaps)
+
+
+SHOWN = 5
+"""Functions that are named at most."""
+
+_TIMES, _BYTES = "cpu_s", "live_at_peak_bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFunction:
+    """A function out of scope; ``amount`` is in seconds or bytes, as ``by_size`` says, of its own lines."""
+
+    name: str
+    file: str | None
+    line: int | None
+    amount: float
+    wait_s: float
+    by_size: bool
+
+
+def other_functions(profile: Profile, sort: Sort = Sort.CPU) -> list[OtherFunction]:
+    """The functions behind ``<other code>``, the most first by what the report is sorted by; then by waiting."""
+    calls, tree = profile.calls, profile.calls.tree
+    outside = calls.charged == NOTHING
+    if not outside.any():
+        return []
+    column = sort.column if sort.column in calls.nodes else _BYTES if sort.by_size else _TIMES
+    function = np.where(tree.function == NOTHING, len(tree.function_names), tree.function)[outside]
+    amounts, waits = (
+        np.bincount(function, np.nan_to_num(np.asarray(calls.nodes[name], np.float64)[outside]))
+        for name in (column, "wait_s")
+    )
+    found = []
+    for number in np.lexsort((-waits, -amounts)).tolist()[:SHOWN]:
+        if amounts[number] <= 0 and (waits[number] <= 0 or sort.by_size):
+            continue
+        known = number < len(tree.function_names)
+        file = int(tree.function_files[number]) if known else NOTHING
+        found.append(
+            OtherFunction(
+                printable(tree.function_names[number]) if known else UNKNOWN_CODE,
+                printable(tree.paths[file], 4096) if file != NOTHING else None,
+                int(tree.function_lines[number]) if known else None,
+                float(amounts[number]),
+                float(waits[number]),
+                sort.by_size,
+            )
+        )
+    return found
+
+
+_SELF = ("samples", *SECONDS)
+_SHARES = ("cpu_share", "cpu_share_low", "cpu_share_high")
+_TOTAL = tuple(f"total_{name}" for name in (*_SELF, *_SHARES))
+_OTHERS = (
+    *(span_sums.COLUMN, *memory.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS),
+    *(span_sums.COLLECTOR_COLUMN, *pools.COLUMNS, "timeline"),
+)
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "lines": ("file", "line", "function", *_SELF, *_SHARES, *_TOTAL, *_OTHERS, "source"),
+    "functions": (
+        *("function", "file", "line", "language", "library"),
+        *(*_SELF, *_SHARES, *_TOTAL, "guessed_s", *calls.COLUMNS, *_OTHERS),
+    ),
+    "files": ("file", *_SELF, *_SHARES, *_TOTAL, *_OTHERS),
+    "threads": ("name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s", *THREAD_COLUMNS),
+    "tasks": tuple(tasks.COLUMNS),
+    "processes": tuple(processes.COLUMNS),
+    "leaks": tuple(name for name in leaks.LIST_COLUMNS if name != "file_id"),
+    "spans": tuple(span_sums.COLUMNS),
+    "redundancies": findings.COLUMNS,
+}

@@ -11,10 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..profile.profile import Profile
+from ..recording.call_tree import NOTHING
 from ..recording.native_names import short_library
-from ..recording.tree import NOTHING
-from ..samples.call_paths import PathTree
-from ..samples.path_sums import PATH_MEASURES
+from ..samples.call_paths import PATH_MEASURES, PathTree
 
 MOST = 6
 """Functions that are shown of a line."""

@@ -1,8 +1,14 @@
-"""The data of a report: the series behind every chart and table."""
+"""The data of a report: the series behind every chart and table.
+
+Other answers that a page holds beside the one that was asked for: another scope, single threads and processes.
+
+Each is the answer to a question of its own, so that it says what ``analyze --scope``, ``--thread`` and ``--process``
+say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,25 +19,22 @@ from numpy.typing import NDArray
 from ..profile.build import Asked, Measured, ask, conclude, measure
 from ..profile.profile import Profile
 from ..profile.question import Question
-from ..recording.call_tree import CallTree
+from ..recording.call_tree import NOTHING, CallTree
 from ..recording.opened import Recording
-from ..recording.tree import NOTHING
-from ..samples.nodes import Calls
-from ..samples.summary import main_threads
-from .bins import Bins, make_bins
-from .flame import Flame, build_flame
-from .flame_paths import FlamePaths, flame_paths, flame_weights, held_weights
-from .heap_rows import memory_rows
-from .labels import HELD, Labels
-from .sampled import Sampled
-from .series import CPU, BinSums, PlaceSums, Series, make_series
+from ..samples.sites import Calls
+from ..samples.summary import ALL, PROJECT, main_threads
+from .flame import Flame, FlamePaths, build_flame, flame_paths, flame_weights, held_weights
+from .sampled import Sampled, memory_rows
+from .series import CPU, Bins, BinSums, PlaceSums, Series, make_bins, make_series
 from .spans_over_time import SpanPart, SpansOverTime
 from .targets import (
+    HELD,
     MAX_FILES,
     MAX_FUNCTIONS,
     MAX_LINES,
     Charged,
     Groups,
+    Labels,
     Target,
     Values,
     file_keys,
@@ -217,3 +220,67 @@ def coarser(data: ReportData) -> ReportData:
         spans=data.spans and replace(data.spans, grids={name: halves(grid) for name, grid in data.spans.grids.items()}),
         **parts,
     )
+
+
+MAX_VIEWED_THREADS, MAX_PROCESSES = 8, 6
+"""Threads and processes that can be chosen: those with the most CPU time, then with the most waiting."""
+
+MAX_ROWS = 400_000
+"""Samples, waits and blocks of a recording that is read once more for each view; of a larger one there are none."""
+
+SCOPES = {PROJECT: "libraries charged to the project", ALL: "all code, libraries too"}
+
+
+@dataclass(frozen=True)
+class View:
+    """An answer that can be chosen; ``kind`` is ``scope``, ``thread`` or ``process``."""
+
+    kind: str
+    label: str
+    data: ReportData
+
+
+def build_views(recording: Recording, question: Question, asked: ReportData) -> list[View]:
+    """The views beside ``asked``, which is the answer to ``question``; none of a recording that is too large.
+
+    Errors:
+        FormatError: the recording is damaged.
+    """
+    if is_large(recording):
+        return []
+    found = []
+    for scope, label in SCOPES.items():
+        if scope != asked.profile.scope:
+            recording.step(f"the same of {label}")
+            found.append(View("scope", label, in_other_scope(asked, scope)))
+    for kind, label, other in _questions(question, asked):
+        recording.step(f"the same of {label}")
+        found.append(View(kind, label, build_report_data(recording, other)))
+    return found
+
+
+def is_large(recording: Recording) -> bool:
+    """Whether reading a recording once for each view would take too long."""
+    return sum(map(recording.rows, ("cpu", "waits", "allocations"))) > MAX_ROWS
+
+
+def _questions(question: Question, asked: ReportData) -> Iterator[tuple[str, str, Question]]:
+    """What is asked of single threads and processes."""
+    profile = asked.profile
+    threads, processes = profile.threads, profile.processes
+    if question.thread is None and len(threads) > 1:
+        names = processes.set_index("process")["name"].to_dict() if len(processes) > 1 else {}
+        known = threads[threads["tid"].notna()]
+        for row in _busiest(known).head(MAX_VIEWED_THREADS).itertuples():
+            owner = f" of {names[row.process]}" if row.process in names else ""
+            label = f"{row.name}{owner} ({row.tid})" if isinstance(row.name, str) else f"thread {row.tid}{owner}"
+            yield "thread", label, replace(question, scope=profile.scope, thread=str(row.tid))
+    sampled = processes[processes["samples"] > 0]
+    if len(sampled) > 1:
+        for row in sampled.sort_values("cpu_s", ascending=False, kind="stable").head(MAX_PROCESSES).itertuples():
+            chosen = replace(question, scope=profile.scope, processes=(f"id={row.process}",))
+            yield "process", f"{row.name} ({row.pid})", chosen
+
+
+def _busiest(threads: pd.DataFrame) -> pd.DataFrame:
+    return threads.sort_values(["cpu_s", "wait_s"], ascending=False, kind="stable")

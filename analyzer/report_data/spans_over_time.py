@@ -13,8 +13,7 @@ from ..profile.build import Asked
 from ..profile.held_memory import Held
 from ..profile.span_sums import NO_SPAN, TimeRangeSums
 from ..recording.text import printable
-from .bins import Bins
-from .series import CPU
+from .series import CPU, Bins
 
 MAX_NAMES = 200
 """Names that are shown at most."""

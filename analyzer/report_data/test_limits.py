@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..profile.test_phases import CALL, PHASES
-from ..profile.tests import COPIES, CPU, KEPT, PEAK, Place, Tests
+from ..profile.tests import CALL, COPIES, CPU, KEPT, PEAK, PHASES, Place, Tests
 from ..recording.frame import Row
 from ..recording.text import printable, shorten_left
 from .numbers import seconds, size

@@ -2,6 +2,17 @@
 
 The rules are explained in docs/explanation/attribution.md. In short: time in the kernel is measured, so it comes off
 first; a rule decides about the rest, or says that it cannot.
+
+The small columns of a CPU sample, packed: a *cell* is one combination of what the rules of attribution look at.
+
+There are few of them, so that a rule is asked once for a cell, and not once for a sample.
+
+Whether a sample's program counter was called by code outside of the interpreter: its native call path tells.
+
+An extension module calls the interpreter's allocator, and the C library copies for it. The program counter lies in the
+interpreter or in the C library then, and the opcode need not be a call (``a / b`` of two decimals is none), so neither
+tells for whom the work is done. The path does: what lies between the program counter and the activation of the
+evaluation loop that runs the leaf is what the leaf's instruction called.
 """
 
 from __future__ import annotations
@@ -14,13 +25,115 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
-from tachograph.format.enumerations import Origin, StackState
+from tachograph.format.arrays import ids
+from tachograph.format.enumerations import NativePath, Origin, StackState
 
-from ..recording.compat.opcodes import OpcodeClass
-from ..recording.interpreter_phases import ENDING, STARTING
+from ..recording.call_tree import NOTHING, Tree
+from ..recording.compat.linetable import OpcodeClass, classes_of
+from ..recording.opened import Recording
+from ..recording.process_lifetimes import ENDING, STARTING
 from ..recording.question_options import Attribution
-from .cells import CELLS, unpacked
-from .native_frames import FrameClass
+from .native_frames import FrameClass, frame_classes
+
+_KNOWN = (NativePath.WHOLE, NativePath.TRUNCATED, NativePath.TORN)
+"""Paths of which the innermost frames are facts; a guessed one decides nothing."""
+
+
+class ForeignCallers:
+    """Finds foreign callers in a recording's native paths; ``classes`` are those of ``native_frames.frame_classes``."""
+
+    def __init__(self, recording: Recording, classes: NDArray[np.integer]) -> None:
+        table = recording.table("native_stacks")
+        parent, runs = ids(table.column("parent"), NOTHING), ids(table.column("stack"), NOTHING)
+        frame = ids(table.column("native_frame"), len(classes) - 1)
+        self._leaf = np.append(_served(Tree(parent), runs, classes[frame] == FrameClass.OUTSIDE), NOTHING)
+        """By node of a path, and for none: the Python frame whose instruction called foreign code that led there."""
+
+    def of(
+        self, stack: NDArray[np.integer], native_stack: NDArray[np.integer], how: NDArray[np.integer]
+    ) -> NDArray[np.bool_]:
+        """Whether foreign code is between each sample's program counter and the Python frame at its leaf.
+
+        Arguments as columns of ``groups.SampleGroups``, where an id of none is the number of rows of its table.
+        """
+        found: NDArray[np.bool_] = (self._leaf[native_stack] == stack) & np.isin(how, _KNOWN)
+        return found
+
+
+def _served(paths: Tree, runs: NDArray[np.int64], outside: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """For each node the innermost Python frame of its activation, if a frame within that is ``outside``."""
+    if not len(paths):
+        return np.zeros(0, np.int64)
+    activation = runs != NOTHING
+    activated, first = paths.nearest(activation), paths.nearest(activation | outside)
+    between = (activated != NOTHING) & (first != activated)
+    return np.where(between, runs[activated], NOTHING)
+
+
+STATES = ENDING + 2
+"""States of stacks: those of the format, the analyzer's own, and one for all that this version does not know."""
+
+_ORIGINS, _KERNEL, _OPCODES, _FRAMES, _CALLERS = 8, 2, 5, len(FrameClass), 2
+_SIZES = (
+    ("stack_state", STATES),
+    ("origin", _ORIGINS),
+    ("kernel_known", _KERNEL),
+    ("opcode_class", _OPCODES),
+    ("frame_class", _FRAMES),
+    ("foreign_caller", _CALLERS),
+)
+"""Columns and how many values each has, the one that changes fastest first."""
+
+_COLLECTS = (FrameClass.MACHINERY, FrameClass.INTERIOR, FrameClass.RUNTIME)
+"""Where a thread in a collection may be for its sake. The Python code of finalizers has lines of its own."""
+
+CELLS = STATES * _ORIGINS * _KERNEL * _OPCODES * _FRAMES * _CALLERS
+
+
+class CellPacker:
+    """Packs the columns of one recording's ``cpu``."""
+
+    def __init__(self, recording: Recording) -> None:
+        processes, threads = recording.table("processes"), recording.table("threads")
+        self._frames = frame_classes(recording.table("native_frames"), recording.table("modules"), processes)
+        versions = processes.column("python_version").to_pylist()
+        self._opcodes = np.stack([classes_of(version) for version in versions] or [classes_of(None)])
+        self._process = ids(threads.column("process"))
+        self._callers = ForeignCallers(recording, self._frames)
+
+    def pack(self, columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.uint16]:
+        """The cell of each group of samples (``groups.SampleGroups``)."""
+        values = {
+            "stack_state": columns["stack_state"],
+            # Values that this version does not know count as the last.
+            "origin": np.minimum(columns["origin"], _ORIGINS - 1),
+            "kernel_known": columns["kernel_known"],
+            # The opcode's meaning depends on the version of the thread's interpreter.
+            "opcode_class": self._opcodes[self._process[columns["thread"]], columns["opcode"]],
+            "frame_class": self._frames[columns["native"]],
+            "foreign_caller": self._callers.of(columns["stack"], columns["native_stack"], columns["native_path"]),
+        }
+        # Where the sample itself tells, no name is needed: what collections free is theirs, and not all that has such a
+        # name is run by them alone.
+        frame = values["frame_class"]
+        within = (columns["collecting"] == 1) & ~values["foreign_caller"] & np.isin(frame, _COLLECTS)
+        without = (columns["collecting"] == 0) & (frame == FrameClass.COLLECTOR)
+        values["frame_class"] = np.select([within, without], [FrameClass.COLLECTOR, FrameClass.INTERIOR], frame)
+        cell = np.zeros(len(columns["thread"]), np.int64)
+        for name, size in reversed(_SIZES):
+            cell = cell * size + values[name]
+        return cell.astype(np.uint16)
+
+
+def unpacked(cell: NDArray[np.integer]) -> dict[str, NDArray[np.integer | np.bool_]]:
+    """The columns of which cells are made: those of ``_SIZES``."""
+    columns: dict[str, NDArray[np.integer | np.bool_]] = {}
+    for name, size in _SIZES:
+        cell, columns[name] = np.divmod(cell, size)
+    for name in ("kernel_known", "foreign_caller"):
+        columns[name] = columns[name].astype(np.bool_)
+    return columns
+
 
 READ_STACK = (StackState.WHOLE, StackState.TRUNCATED)
 """Values of ``stack_state`` for a stack whose leaf was read."""

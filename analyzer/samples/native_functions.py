@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import known
 
-from ..recording.cython_names import cython_name
-from ..recording.native_names import library_name, plain_name
+from ..recording.call_tree import NOTHING
+from ..recording.native_names import cython_name, library_name, plain_name
 from ..recording.opened import Recording
 from ..recording.text import printable
-from ..recording.tree import NOTHING
 from .native_frames import FrameClass, frame_classes, recorders
 
 PLUMBING = re.compile(

@@ -20,18 +20,15 @@ from tachograph.format.arrays import filled, ids, numbers, to_mask
 from tachograph.format.enumerations import NativePath, Origin
 
 from ..recording.filter import Mask
-from ..recording.interpreter_phases import STARTING, InterpreterPhases, find_interpreter_phases
-from ..recording.long_reads import prefetched
 from ..recording.opened import Recording
+from ..recording.process_lifetimes import STARTING, InterpreterPhases, find_interpreter_phases
 from ..recording.question_options import Attribution
-from ..recording.tables import BATCH_ROWS
+from ..recording.tables import BATCH_ROWS, prefetched
 from ..recording.time_window import Window
-from .attribution import Division, Parts
-from .cells import STATES
+from .attribution import STATES, Division, Parts
 from .groups import PATH_COLUMNS, CpuSums, SampleGroups
 from .native_frames import gpu_frames
-from .wait_reasons import REASONS, Reasons
-from .weights import share_ticks, weighted_batches, whole_ticks
+from .weights import REASONS, Reasons, share_ticks, weighted_batches, whole_ticks
 
 MAX_WEIGHT_NS = 1 << 53
 """Weights beyond this (104 days in one sample) are refused; below it their sums are exact enough in floating point."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..clean_text import clean_text
+from ..errors import clean_text
 from ..schema import Specification
 from .arrow_columns import Pieces, column, numbers_of
 from .layout import CODE, NONE, Code

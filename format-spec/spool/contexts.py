@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from ..clean_text import clean_text
+from ..errors import clean_text
 from ..schema import MAX_STACK_DEPTH, Specification
 from .arrow_columns import column, numbers_but, numbers_of
 from .codes_table import CodesTable, SourceTexts, instructions_by_code

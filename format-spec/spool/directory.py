@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from pathlib import Path
 
+from ..atomic import read_regular_file
 from ..errors import FormatError, NewerVersionError
-from ..files import read_regular_file
 from ..manifest import MOST_INTEGER
 from .layout import (
     BLOCK,

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..clean_text import clean_text
-from ..errors import FormatError
+from ..errors import FormatError, clean_text
 from ..schema import Specification
 from .arrow_columns import column, scalar, table_of
 from .directory import SpoolDirectory

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..atomic import unfinished
+from ..atomic import read_regular_file, unfinished
 from ..errors import FormatError
-from ..files import read_regular_file
 from .directory import MAX_SEGMENT_SIZE, Part, SpoolDirectory
 from .kernels import cast
 from .layout import DEFINITIONS_SEQUENCE

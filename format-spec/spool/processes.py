@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..clean_text import clean_text
+from ..errors import clean_text
 from ..schema import Specification
 from .arrow_columns import table_of
 from .directory import SpoolProcess

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..clean_text import clean_text
+from ..errors import clean_text
 from ..schema import Specification
 from .arrow_columns import table_of
 from .process_definitions import ProcessFacts

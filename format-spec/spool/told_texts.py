@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..atomic import read_regular_file
 from ..errors import FormatError
-from ..files import read_regular_file
 
 TEXTS_NAME = re.compile(r"texts\.(\d{6,10})\.jsonl")
 """Names of files with told texts."""

@@ -13,8 +13,7 @@ import sys
 import time
 
 import tachograph
-from tachograph.format.plain_json import IN_ASCII, to_json
-from tachograph.format.plain_records import record_class
+from tachograph.format.plain_records import IN_ASCII, record_class, to_json
 from tachograph.recorder.attached.keywords import options_from
 from tachograph.recorder.attached.texts import TextTeller
 from tachograph.recorder.problems import RecordingError, Refused, one_line

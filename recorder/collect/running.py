@@ -10,8 +10,8 @@ import os
 import time
 from pathlib import Path
 
+from tachograph.format.atomic import read_regular_file
 from tachograph.format.errors import FormatError
-from tachograph.format.files import read_regular_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tachograph.format.atomic import read_regular_file
 from tachograph.format.errors import FormatError
-from tachograph.format.files import read_regular_file
 from tachograph.recorder.labels.git_repository import Repository, read_tree
 
 MAX_INDEX = 8 << 20

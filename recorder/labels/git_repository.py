@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tachograph.format.atomic import read_regular_file
 from tachograph.format.errors import FormatError
-from tachograph.format.files import read_regular_file
 
 MAX_POINTER = 4096
 """Bytes of a file that names a commit, a reference or a folder."""

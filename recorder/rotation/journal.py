@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tachograph.format import FormatError, Manifest, SpoolDirectory
-from tachograph.format.atomic import write_bytes
-from tachograph.format.files import read_regular_file
+from tachograph.format.atomic import read_regular_file, write_bytes
 from tachograph.format.spool.directory import ControlFile
 from tachograph.format.spool.layout import LOSS_COUNTERS
 from tachograph.format.spool.process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LogRecord

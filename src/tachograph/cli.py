@@ -42,7 +42,7 @@ SUBCOMMANDS = {
     "fleet": ("tachograph.analyzer.commands.fleet", "fleet", "Answer questions about thousands of recordings."),
     "mcp": ("tachograph.analyzer.commands.mcp", "mcp", "Let an assistant read recordings (an MCP server)."),
     "upload": ("tachograph.recorder.command.upload", "upload", "Send recordings to a store, such as s3://bucket/shop."),
-    "scrub": ("tachograph.analyzer.commands.scrub", "scrub", "Write a copy of a recording that can be handed on."),
+    "scrub": ("tachograph.analyzer.commands.export", "scrub", "Write a copy of a recording that can be handed on."),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tachograph.analyzer.diff import diff
-from tachograph.analyzer.render.figures.difference import write_diff_figures
+from tachograph.analyzer.render.figures.charts import write_diff_figures
 from tachograph.analyzer.render.html.difference import write
 from unit.analyzer.recordings import MS, START, Builder
 

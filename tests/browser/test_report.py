@@ -12,9 +12,9 @@ import pytest
 from browser import story
 from browser.conftest import write_page
 from browser.story import MAIN
-from tachograph.analyzer.render.html.template import asset
+from tachograph.analyzer.render.html.page import asset
 from tachograph.analyzer.report_data.numbers import margin, percent, seconds
-from tachograph.analyzer.samples.intervals import wilson
+from tachograph.analyzer.statistics.intervals import wilson
 
 Pages = dict[str, Path]
 Visit = Callable[..., Any]

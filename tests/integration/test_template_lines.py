@@ -9,7 +9,7 @@ from integration import support
 from integration.programs.template import PAGE, SMALL
 from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.profile.build import build_profile
-from tachograph.analyzer.samples.scope import ALL
+from tachograph.analyzer.samples.summary import ALL
 
 PROGRAM = support.PROGRAMS / "template.py"
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from native import building
-from tachograph.analyzer.conclusions.calls.call_estimates import estimate_calls
-from tachograph.analyzer.conclusions.calls.call_facts import BUCKETS, CallFacts, Floats
+from tachograph.analyzer.conclusions.calls.call_estimates import BUCKETS, CallFacts, Floats, estimate_calls
 
 RUNS = 120
 UNBIASED = (

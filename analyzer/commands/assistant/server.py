@@ -1,9 +1,20 @@
-"""The MCP server: each question is a tool that reads, and changes nothing."""
+"""The MCP server: each question is a tool that reads, and changes nothing.
+
+What an assistant can ask, and the answers: Markdown of bounded length, text from recordings marked as data.
+
+One SELECT over the tables of a recording, which can read nothing else and does not run for ever.
+
+The recordings that a user named: an assistant knows them by name, and can open nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -12,10 +23,272 @@ from mcp_types import ToolAnnotations
 from tachograph import __version__
 from tachograph.format import FormatError
 
+from ...diff import diff
+from ...profile.build import build_profile
+from ...profile.native_rows import path_frame
+from ...profile.profile import Profile
 from ...profile.question import Question
-from ...recording.question_options import DEFAULT_TOKENS
-from ...render.markdown.document import fenced
-from .answers import Answers
+from ...recording.opened import Recording
+from ...recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS, Sort
+from ...recording.text import printable
+from ...render.markdown.difference import summary as difference_summary
+from ...render.markdown.document import MAX_NAME, Row, Section, compose, fenced
+from ...render.markdown.profile import PARTS_ALONE, part, summary
+from ...report_data.numbers import seconds, size, when
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+ENDS = (".tacho.zip", ".tacho")
+MOST = 1_000
+"""Recordings of a folder that are listed."""
+
+KEPT = 4
+"""Profiles that are kept for further questions."""
+
+
+class Shelf:
+    """Recordings by name. A folder among ``places`` stands for the recordings that are in it when they are asked for.
+
+    Errors:
+        FormatError: one of the places is not there.
+    """
+
+    def __init__(self, places: Sequence[Path]) -> None:
+        self._places = tuple(places)
+        self._profiles: OrderedDict[tuple[Path, int, Question], Profile] = OrderedDict()
+        for place in self._places:
+            if not place.exists():
+                raise FormatError(f"there is no recording or folder {printable(str(place))}")
+
+    def recordings(self) -> dict[str, Path]:
+        """The paths by name: the file's name without its end, and a number where several have the same."""
+        found: dict[str, Path] = {}
+        for path in self._paths():
+            stem = next((path.name.removesuffix(end) for end in ENDS if path.name.endswith(end)), path.name)
+            name, number = stem, 1
+            while name in found:
+                number += 1
+                name = f"{stem}~{number}"
+            found[name] = path
+        return found
+
+    def path(self, name: str) -> Path:
+        """The path of a recording.
+
+        Errors:
+            FormatError: there is none of that name.
+        """
+        found = self.recordings()
+        if name not in found:
+            known = ", ".join(printable(each, 80) for each in list(found)[:20])
+            raise FormatError(f"there is no recording {printable(name, 80)!r}; there are: {known or 'none'}")
+        return found[name]
+
+    def profile(self, name: str, question: Question) -> Profile:
+        """The answer to a question.
+
+        Errors:
+            FormatError: there is no such recording, it is damaged, or the question does not fit it.
+        """
+        path = self.path(name)
+        with Recording.open(path) as recording:
+            if recording.being_written:
+                return build_profile(recording, question)
+            key = (path, path.stat().st_mtime_ns, question)
+            if key not in self._profiles:
+                self._profiles[key] = build_profile(recording, question)
+        self._profiles.move_to_end(key)
+        while len(self._profiles) > KEPT:
+            self._profiles.popitem(last=False)
+        return self._profiles[key]
+
+    def _paths(self) -> Iterator[Path]:
+        for place in self._places:
+            if place.is_file() or (place / "manifest.json").is_file():
+                yield place
+            else:
+                inside = sorted(path for path in place.iterdir() if path.name.endswith(ENDS))
+                yield from inside[:MOST]
+
+
+MOST_ROWS = 1_000
+"""Rows of an answer."""
+
+MOST_TABLE_ROWS = 20_000_000
+MOST_SQL = 10_000
+MOST_SECONDS = 30.0
+MOST_VALUE = 200
+"""Characters of a value."""
+
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "memory_limit": "512MB",
+    "temp_directory": "",
+    "threads": "2",
+}
+
+
+def select(recording: Recording, sql: str, rows: int, seconds: float = MOST_SECONDS) -> Iterator[str]:
+    """The rows of an answer as text, one line each, the names of columns first.
+
+    Errors:
+        FormatError: it is not one SELECT, it is wrong, it needs a table that was not recorded, or it takes too long.
+    """
+    import duckdb
+
+    if len(sql) > MOST_SQL:
+        raise FormatError(f"the query is longer than {MOST_SQL:,} characters")
+    connection = duckdb.connect(":memory:", config=SETTINGS)
+    timer = threading.Timer(seconds, connection.interrupt)
+    timer.start()
+    try:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise FormatError("a query is one SELECT")
+        _register(connection, recording, sql)
+        connection.execute("SET lock_configuration = true")
+        most = min(rows, MOST_ROWS)
+        # A limit of ours, that no more is worked out: behind a line break, for a comment may end the query.
+        bounded = f"SELECT * FROM (\n{statements[0].query.strip().rstrip(';')}\n) LIMIT {most + 1}"
+        answer = connection.execute(bounded)
+        names = [column[0] for column in answer.description or ()]
+        found = answer.fetchall()
+    except duckdb.InterruptException:
+        raise FormatError(f"the query took longer than {seconds:g} s") from None
+    except duckdb.Error as error:
+        raise FormatError(f"the query failed: {printable(' '.join(str(error).split()), 400)}") from None
+    finally:
+        timer.cancel()
+        connection.close()
+    yield " | ".join(printable(name, MOST_VALUE) for name in names)
+    for row in found[:most]:
+        yield " | ".join(_text(value) for value in row)
+    if len(found) > most:
+        yield "(there are more rows)"
+
+
+def _register(connection: duckdb.DuckDBPyConnection, recording: Recording, sql: str) -> None:
+    """Makes the tables known that the query may mean."""
+    words = {word.lower() for word in re.findall(r"[A-Za-z_]+", sql)}
+    import pyarrow as pa
+
+    for name, table in recording.specification.tables.items():
+        if name not in words or not recording.recorded(name):
+            continue
+        if recording.rows(name) > MOST_TABLE_ROWS:
+            raise FormatError(f"{name} has {recording.rows(name):,} rows, more than {MOST_TABLE_ROWS:,}")
+        batches = recording.batches(name, table.schema.names)
+        connection.register(name, pa.Table.from_batches(batches, schema=table.schema))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"({len(value):,} bytes)"
+    return printable(str(value), MOST_VALUE)
+
+
+MOST_TOKENS = 20_000
+MOST_FUNCTIONS = 30
+"""Functions of a call path that are shown, the innermost."""
+
+
+class Answers:
+    """The answers about the recordings of a shelf. One is worked out at a time.
+
+    Errors (everywhere): FormatError, one line: no such recording, damaged, or the question does not fit it.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._one_at_a_time = threading.Lock()
+
+    def recordings(self) -> str:
+        """The names of the recordings, and what each is of."""
+        with self._one_at_a_time:
+            rows = [Row(f"{printable(name, MAX_NAME)}: {self._about(name)}") for name in self._shelf.recordings()]
+        told = "The name stands before the colon." if rows else "There are none."
+        return compose("tachograph: recordings", [Section("Recordings", told, rows)], MOST_TOKENS)
+
+    def summary(self, recording: str, question: Question, *, memory: bool = False, tokens: int = DEFAULT_TOKENS) -> str:
+        """What ``tachograph analyze --markdown`` writes."""
+        with self._one_at_a_time:
+            profile = self._shelf.profile(recording, question)
+            return summary(profile, _bound(tokens), sort="live" if memory else "cpu")
+
+    def part(
+        self, recording: str, name: str, question: Question, *, sort: str = "cpu", top: int | None = None,
+        tokens: int = DEFAULT_TOKENS,
+    ) -> str:  # fmt: skip
+        """One part of it alone, with all the room: ``PARTS_ALONE``."""
+        if name not in PARTS_ALONE:
+            raise FormatError(f"there is no part {printable(name, 40)!r}; there are: {', '.join(PARTS_ALONE)}")
+        if sort not in [*map(str, Sort)]:
+            raise FormatError(f"lines cannot be sorted by {printable(sort, 40)!r}, but by: {', '.join(Sort)}")
+        with self._one_at_a_time:
+            profile = self._shelf.profile(recording, question)
+            return part(profile, name, _bound(tokens), sort=sort, top=None if top is None else max(1, top))
+
+    def call_paths(self, recording: str, question: Question, *, tokens: int = DEFAULT_TOKENS) -> str:
+        """Paths through Python and native code, the most CPU time first."""
+        with self._one_at_a_time:
+            profile = self._shelf.profile(recording, question)
+            frame = path_frame(profile.paths, waits_known=profile.totals.wait_s is not None)
+        rows = [Row(text) for text in _paths(frame.head(1000).to_dict("records"))]
+        told = "CPU time and waiting that ended on each path, sampled. The innermost function first, then its callers."
+        return compose("tachograph: call paths", [Section("Call paths", told, rows)], _bound(tokens))
+
+    def difference(self, base: str, new: str, question: Question, *, anyway: bool = False, tokens: int) -> str:
+        """What ``tachograph diff --markdown`` writes of two recordings."""
+        with self._one_at_a_time:
+            paths = [self._shelf.path(name) for name in (base, new)]
+            result = diff([paths[0]], [paths[1]], question, anyway=anyway)
+            return difference_summary(result, _bound(tokens))
+
+    def query(self, recording: str, sql: str, *, rows: int = 100, tokens: int = DEFAULT_TOKENS) -> str:
+        """The rows of a SELECT over the recording's tables (format-spec/SPEC.md)."""
+        with self._one_at_a_time, Recording.open(self._shelf.path(recording)) as opened:
+            found = [Row(text) for text in select(opened, sql, max(1, rows))]
+        return compose("tachograph: query", [Section("Rows", "Columns are divided by bars.", found)], _bound(tokens))
+
+    def tables(self, recording: str) -> str:
+        """The tables that were recorded, with their columns and numbers of rows."""
+        with self._one_at_a_time, Recording.open(self._shelf.path(recording)) as opened:
+            rows = [
+                Row(f"{name} ({opened.rows(name):,} rows): {', '.join(table.schema.names)}")
+                for name, table in opened.specification.tables.items()
+                if opened.recorded(name)
+            ]
+        told = "Times end in _ns (one monotonic clock), sizes in _bytes; ids are rows of the table of that name."
+        return compose("tachograph: tables", [Section("Tables", told, rows)], MOST_TOKENS)
+
+    def _about(self, name: str) -> str:
+        try:
+            with Recording.open(self._shelf.path(name)) as recording:
+                manifest, end_ns = recording.manifest, recording.end_ns
+                length = "" if end_ns is None else f", {seconds((end_ns - recording.start_ns) / 1e9)} long"
+                program = " ".join(manifest.argv) or "unknown program"
+                state = ", still being written" if recording.being_written else ""
+                return f"{printable(program, MAX_NAME)}, {when(manifest.created_utc) or 'no date'}{length}{state}"
+        except FormatError as error:
+            return f"cannot be read: {printable(str(error), MAX_NAME)}"
+
+
+def _bound(tokens: int) -> int:
+    return min(max(tokens, LEAST_TOKENS), MOST_TOKENS)
+
+
+def _paths(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        wait = f", waiting {seconds(row['wait_s'])}" if row["wait_s"] >= 0.0005 else ""
+        held = f", allocated {size(round(row['allocated_bytes']))}" if row["allocated_bytes"] >= 1000 else ""
+        names = [printable(name, 60) for name in row["path"][: -MOST_FUNCTIONS - 1 : -1]]
+        yield f"CPU {seconds(row['cpu_s'])}{wait}{held} | {' < '.join(names)}"
+
 
 INSTRUCTIONS = (
     "Recordings of Python programs, made by the profiler tachograph: CPU time, waiting, memory, copies, by line and"

@@ -9,9 +9,7 @@ import numpy as np
 from ...recording.call_tree import CallTree
 from ...recording.frame import Column, Frame, WholeNumbers
 from ...recording.text import printable
-from .call_estimates import estimate_calls
-from .call_facts import BUCKETS, CallFacts, Floats, Ids, added
-from .call_means import mean_times
+from .call_estimates import BUCKETS, CallFacts, Floats, Ids, added, estimate_calls, mean_times
 
 _TIMES = ("mean_s", "mean_s_low", "mean_s_high", "sd_s", "p50_s", "p90_s", "p99_s", "max_s")
 _QUANTILES = ("p50_s", "p90_s", "p99_s")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .gpu_columns import COLUMNS, GpuColumns
 from .gpu_report import Gpu, describe_gpu, gpu_totals
-from .join import GpuJoin, GpuSums
+from .join import COLUMNS, GpuColumns, GpuJoin, GpuSums
 from .readings import Readings, read_readings
 
 __all__ = [

@@ -11,8 +11,7 @@ from ...recording.opened import Recording
 from ...recording.text import printable
 from ...recording.time_window import Window
 from .join import GpuSums
-from .readings import WHOLE, Readings, summed_memory
-from .steps import Floats
+from .readings import WHOLE, Floats, Readings, summed_memory
 
 if TYPE_CHECKING:
     import pandas as pd

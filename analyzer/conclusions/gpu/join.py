@@ -1,4 +1,7 @@
-"""Joins GPUs to stacks by time: how busy the GPU was while a thread was in each place, running or waiting."""
+"""Joins GPUs to stacks by time: how busy the GPU was while a thread was in each place, running or waiting.
+
+The columns about GPUs in the frames of a profile.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,11 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import distinct
 
-from ...samples.cells import STATES
-from ...samples.nodes import NodeSums
-from ...samples.sites import state_label
+from ...samples.attribution import STATES
+from ...samples.sites import NodeSums, state_label
 from ...samples.stream import CpuBatch, Stream, WaitBatch
-from .readings import Readings, processes_of_threads
-from .steps import Floats, Ids
+from ...samples.summary import Columns, Placement
+from .readings import Floats, Ids, Readings, processes_of_threads
 
 MEASURES = ("gpu_ns", "gpu_known_ns", "gpu_byte_ns", "gpu_byte_known_ns")
 """Nanoseconds that the GPU was busy, and of which that is known; byte-nanoseconds of its memory, likewise."""
@@ -82,3 +84,47 @@ class GpuJoin:
         for column, values in enumerate(columns):
             self._sums[:, column] += np.bincount(place, values, len(self._sums))
         np.fmax.at(self._peak, place, held.most(start, end))
+
+
+COLUMNS = ("gpu_s", "gpu_share", "gpu_memory_bytes", "gpu_peak_bytes", "total_gpu_s", "total_gpu_share")
+
+LEAST_KNOWN_NS = 1_000_000
+"""Of less time than this the driver's samples, a hundred times as long, say nothing."""
+
+
+@dataclass(frozen=True)
+class GpuColumns:
+    """Makes the columns from the measures ``names`` of a summary; NaN where GPUs were not read."""
+
+    names: tuple[str, ...]
+    gpu: GpuSums | None
+
+    def columns(self, placement: Placement, own: Floats, total: Floats) -> Columns:
+        """The columns, for every row of a frame."""
+        if self.gpu is None:
+            return dict.fromkeys(COLUMNS, np.full(placement.rows, np.nan))
+        seconds, share = self._busy(own)
+        total_seconds, total_share = self._busy(total)
+        bytes_, known = self._of(own, "gpu_byte_ns"), self._of(own, "gpu_byte_known_ns")
+        values = (seconds, share, _ratio(bytes_, known, 0.0), self._peaks(placement), total_seconds, total_share)
+        return dict(zip(COLUMNS, values, strict=True))
+
+    def _of(self, values: Floats, name: str) -> Floats:
+        return values[:, self.names.index(name)]
+
+    def _busy(self, values: Floats) -> tuple[Floats, Floats]:
+        busy, known = self._of(values, "gpu_ns"), self._of(values, "gpu_known_ns")
+        return np.where(known > 0, busy / 1e9, np.nan), _ratio(busy, known, LEAST_KNOWN_NS)
+
+    def _peaks(self, placement: Placement) -> Floats:
+        assert self.gpu is not None
+        labels = [placement.label_rows[label] for label in self.gpu.sums.labels]
+        rows = np.concatenate((placement.node_rows, np.array(labels, np.int64)))
+        peaks = np.full(placement.rows, np.nan)
+        np.fmax.at(peaks, rows, self.gpu.peak_bytes)
+        return peaks
+
+
+def _ratio(part: Floats, whole: Floats, least: float) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(whole > least, np.clip(part / whole, 0.0, None), np.nan)

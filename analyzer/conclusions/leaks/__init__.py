@@ -6,8 +6,7 @@ replaced: see ``LeakDefinition``), ``report`` makes the list that is shown. docs
 
 from __future__ import annotations
 
-from .evidence import Histories, Verdicts
-from .leak_definitions import DEFINITIONS, Growth, LeakDefinition, PaperScore, definition_named
+from .leak_definitions import DEFINITIONS, Growth, Histories, LeakDefinition, PaperScore, Verdicts, definition_named
 from .leak_report import LeakColumns, Leaks, find_leaks
 
 __all__ = [

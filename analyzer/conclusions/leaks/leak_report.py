@@ -13,13 +13,12 @@ from ...recording.call_tree import CallTree
 from ...recording.frame import Frame, Row, WholeNumbers
 from ...recording.opened import Recording
 from ...recording.sources import Sources
-from ...samples.nodes import NodeSums
+from ...samples.sites import NodeSums
 from ...samples.summary import Columns, Placement
 from ..memory import Heap
 from ..memory.memory_columns import site_rows
-from .cases import Case, Rate, judge
+from .cases import Case, Rate, SitePaths, judge
 from .leak_definitions import LeakDefinition
-from .site_paths import SitePaths
 
 COLUMNS = ("leak_likelihood", "leak_rate_bytes_per_s", "leak_rate_bytes_per_s_low", "leak_rate_bytes_per_s_high")
 LIST_COLUMNS = (

@@ -13,12 +13,10 @@ from ...recording.opened import Recording
 from ...recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ...recording.time_window import Window
 from ...samples.sites import Sites
-from .blocks import NEVER, Blocks, read_blocks
+from .blocks import NEVER, Blocks, Looks, read_blocks, read_looks, smooth_short_lived
 from .calibration import calibrate
 from .counters import Counters, read_counters
 from .moments import Moment, footprint_at, gone_ns, held_at, highest, mapped_at, resident_peak
-from .short_lived_smoothing import smooth_short_lived
-from .touched import Looks, read_looks
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...recording.frame import Column, WholeNumbers
-from ...samples.intervals import Z95, none_seen, poisson_sums, shared_out
-from ...samples.nodes import NodeSums
+from ...samples.sites import NodeSums
 from ...samples.summary import Columns, Placement
+from ...statistics.intervals import Z95, none_seen, poisson_sums, shared_out
 from .curves import Events, envelope, events, live_curves
 from .heap import Heap
-from .sums import HeapSums
-from .visits import Averages
+from .sums import Averages, HeapSums
 
 MB = 1e6
 

@@ -12,8 +12,7 @@ from tachograph.format.enumerations import DOMAINS, MemoryEvent
 
 from ...recording.process_lifetimes import ProcessLifetimes
 from .blocks import Blocks
-from .counters import Counters
-from .members import previous
+from .counters import Counters, previous
 
 MAPPED = DOMAINS.index("mapped")
 

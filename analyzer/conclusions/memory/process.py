@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from tachograph.format.enumerations import DOMAINS, MemoryEvent
 
 from ...recording.frame import Frame
-from .counters import PYTHON
+from .counters import PYTHON, following, previous
 from .curves import Curve, line_curve
 from .heap import Heap
-from .members import following, previous
 from .moments import first_at_top, footprint_at, highest
 
 if TYPE_CHECKING:

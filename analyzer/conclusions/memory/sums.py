@@ -1,22 +1,33 @@
-"""Bytes by site: allocated, released, held at the peak and at the end."""
+"""Bytes by site: allocated, released, held at the peak and at the end.
+
+What each sampled block counts for in a measure of the heap, so that the blocks of a site add up to its sum.
+
+Average consumption per visit of a line (Scalene 2023, section 3.3).
+
+A row of ``memory`` that was written because the footprint grew is charged, with all bytes by which it grew since the
+previous such row, to the line that made it cross the threshold. Rows whose frames are still in the same execution of
+that line belong to one visit. The average is what the line's rows hold, divided by its visits as far as they were seen.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...samples.accumulate import summed
-from ...samples.nodes import NodeSums
-from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SAMPLED
-from .blocks import thinned
-from .calibration import MAX_FACTOR
+from tachograph.format.enumerations import MemoryEvent
+
+from ...recording.call_tree import NOTHING, CallTree
+from ...samples.groups import summed
+from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SAMPLED, NodeSums
+from ...samples.summary import Placement
+from .blocks import Blocks, thinned, touched_part
+from .calibration import MAX_FACTOR, Parts, missed_variance, moment_variance, settle
 from .counters import PYTHON
 from .heap import Heap
 from .moments import MAPPED, unmoved_until
-from .settlement import Parts, missed_variance, moment_variance, settle
-from .touched import touched_part
 
 ESTIMATED = ("allocated", "freed", "net", "live_at_peak", "live_at_resident_peak", "live_at_end")
 """What has an interval. For each there are measures NAME_beyond (the part that is estimated) and NAME_variance."""
@@ -250,3 +261,131 @@ def _subtract_untouched(heap: Heap, sums: _Floats, by_thread: dict[str, _Floats]
 
 def _add(sums: _Floats, name: str, site: NDArray[np.int64], values: _Floats) -> None:
     sums[:, MEASURES.index(name)] += summed(site, values, len(sums))
+
+
+DIVIDED = ("allocated_bytes", "live_at_peak_bytes", "live_at_resident_peak_bytes", "live_at_end_bytes")
+"""The measures of ``sums.MEASURES`` that blocks have a share of."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The blocks that count for a measure, what each counts for, and what is left of sites without such blocks."""
+
+    blocks: NDArray[np.intp]
+    """Their numbers in ``Heap.blocks``."""
+    bytes: NDArray[np.float64]
+    rest: NDArray[np.float64]
+    """By site."""
+
+
+def shares(heap: Heap, sums: NodeSums, measure: str, wanted: NDArray[np.bool_] | None = None) -> Shares:
+    """Divides a measure of ``sum_up``'s ``sums``, which are of the threads of ``wanted`` (None: all)."""
+    counted, mask = _counted(heap, measure)
+    column = sums.column(measure)
+    whole = np.nan_to_num(np.concatenate([sums.nodes[:, column], sums.stackless[:, column]]))
+    mine = np.flatnonzero(mask & heap.of_threads(wanted))
+    site, size = counted.site[mine], counted.bytes[mine]
+    seen = summed(site, size, len(whole))
+    factor = np.divide(whole, seen, out=np.zeros_like(whole), where=seen > 0)
+    return Shares(mine, size * factor[site], np.where(seen > 0, 0.0, whole))
+
+
+def _counted(heap: Heap, measure: str) -> tuple[Blocks, NDArray[np.bool_]]:
+    """The blocks as they count for a measure, and which of them do."""
+    if measure == "allocated_bytes":
+        return heap.blocks, heap.allocated_in_window()
+    if measure == "live_at_end_bytes":
+        return heap.blocks, heap.alive_at_end()
+    moment = heap.peak if measure == "live_at_peak_bytes" else heap.resident_peak
+    return heap.held, heap.held.alive(moment.time_ns)
+
+
+Line = tuple[int, int, int]
+"""File, line and (where the line is not known) function."""
+
+
+@dataclass(slots=True)
+class Averages:
+    """By node that is charged: bytes by which the footprint grew there, and numbers of its visits."""
+
+    grown: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    visits: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+
+    def by_row(self, placement: Placement) -> NDArray[np.float64]:
+        """Bytes per visit, by row of a frame of lines; NaN where no visit was seen, and for functions and files."""
+        grown = np.zeros(placement.rows)
+        visits: dict[int, set[int]] = defaultdict(set)
+        if placement.kind == "lines":
+            for node, size in self.grown.items():
+                row = int(placement.node_rows[node])
+                grown[row] += size
+                visits[row] |= self.visits[node]
+        count = np.zeros(placement.rows)
+        for row, seen in visits.items():
+            count[row] = len(seen)
+        return np.where(count > 0, grown / np.maximum(count, 1), np.nan)
+
+
+def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], wanted: NDArray[np.bool_] | None) -> Averages:
+    """Bytes and visits of the lines that made the footprint grow in the window."""
+    counters, result = heap.counters, Averages()
+    charged = tree.nearest(in_scope)
+    paths = _Paths(tree)
+    grown: dict[int, float] = defaultdict(float)
+    previous: dict[int, tuple[list[int], list[int]]] = {}
+    net = (counters.since_start(counters.allocated) - counters.freed).sum(axis=1)
+    counter = 0
+    spans = heap.window.spans
+    in_spans = np.ones(len(counters), np.bool_) if spans is None else spans.contains(counters.thread, counters.time_ns)
+    for row in range(len(counters)):
+        process, thread, stack = int(counters.process[row]), int(counters.thread[row]), int(counters.stack[row])
+        grown[process] += float(net[row])
+        size = grown[process]
+        if counters.event[row] == MemoryEvent.THRESHOLD:
+            grown[process] = 0.0
+        if thread < 0:
+            continue
+        if stack < 0:
+            previous.pop(thread, None)
+            continue
+        path = paths.of(stack)
+        before_path, before_visits = previous.get(thread, ([], []))
+        kept = min(max(int(counters.kept[row]), 0), len(path), len(before_path))
+        visits = []
+        for depth, node in enumerate(path):
+            same = depth < kept and paths.line(before_path[depth]) == paths.line(node)
+            kept = kept if same else 0  # a frame under another line is another one
+            counter += not same
+            visits.append(before_visits[depth] if same else counter)
+        previous[thread] = (path, visits)
+        node = int(charged[stack])
+        inside = heap.start_ns <= counters.time_ns[row] <= heap.end_ns and (wanted is None or wanted[thread])
+        inside &= bool(in_spans[row])
+        seen = counters.event[row] == MemoryEvent.THRESHOLD and counters.kept[row] >= 0
+        if seen and size > 0 and node != NOTHING and inside:
+            result.grown[node] += size
+            result.visits[node].add(visits[path.index(node)])
+    return result
+
+
+class _Paths:
+    """Paths of stacks from the root, remembered."""
+
+    def __init__(self, tree: CallTree) -> None:
+        self._tree = tree
+        self._known: dict[int, list[int]] = {}
+
+    def of(self, stack: int) -> list[int]:
+        """The nodes from the root to a stack."""
+        if stack not in self._known:
+            path = [stack]
+            while (above := int(self._tree.parent[path[-1]])) != NOTHING:
+                path.append(above)
+            self._known[stack] = path[::-1]
+        return self._known[stack]
+
+    def line(self, node: int) -> Line:
+        """What makes two instructions the same line."""
+        tree = self._tree
+        line = int(tree.line[node])
+        return int(tree.file[node]), line, int(tree.function[node]) if line == NOTHING else NOTHING

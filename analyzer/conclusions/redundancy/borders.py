@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import ids
 
+from ...recording.call_tree import NOTHING
 from ...recording.opened import Recording
 from ...recording.text import printable
-from ...recording.tree import NOTHING
-from ..pools.pool_frames import NO_LIBRARY, PoolFrames
+from ..pools.submitters import NO_LIBRARY, PoolFrames
 
 DEEPEST = 64
 """Frames of a native path that are shown."""

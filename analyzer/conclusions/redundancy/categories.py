@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from tachograph.format.enumerations import Access
 
-from ...recording.syntax.names import ARRAYS, PURE_METHODS, Names
-from ...recording.syntax.source import LoopNode, dotted, parts_of, short, spelled
+from ...source_code.names import ARRAYS, PURE_METHODS, Names
+from ...source_code.source import LoopNode, dotted, parts_of, short, spelled
 from .same_arguments import differs, why_same
 
 SLICE, SAME_CALL, ALGORITHM = "slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm"

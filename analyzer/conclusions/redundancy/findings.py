@@ -11,12 +11,21 @@ the program that call the same library (``base_rates``).
 A watch that was replaced or cut says nothing about its pair, and is left out; watches are replaced at random, so that
 what is left is a sample of all (reservoir sampling). One that ended because the memory was given back, or because the
 bytes were stored over again and again, had no redundant partner.
+
+What share of redundant pairs is usual, which a line has to be above.
+
+In ordinary code most loads are redundant already. A library may repeat more than that whatever it is called for: tables
+of constants, a lookup of types at each call. It shows on lines that have no other reason to repeat themselves. Those of
+few pairs say nothing of it, so they count with the lower end of their intervals; and a few lines are no more than a
+few lines: the usual share is raised by what most of the library's lines repeat beyond doubt.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
 import pyarrow as pa
@@ -25,19 +34,43 @@ from numpy.typing import NDArray
 from tachograph.format.arrays import ids, no_rows
 from tachograph.format.enumerations import Access, WatchOutcome
 
+from ...recording.call_tree import NOTHING
 from ...recording.filter import Filter
 from ...recording.frame import Frame, Row, WholeNumbers
 from ...recording.opened import Recording
 from ...recording.sources import Sources
-from ...recording.syntax.names import Names
-from ...recording.syntax.source import parse
 from ...recording.time_window import Window
-from ...recording.tree import NOTHING
-from ...samples.intervals import poisson_sums, wilson
-from ..pools.pool_frames import NO_LIBRARY
-from .base_rates import usual_share
+from ...source_code.names import Names
+from ...source_code.source import parse
+from ...statistics.intervals import poisson_sums, wilson
+from ..pools.submitters import NO_LIBRARY
 from .borders import Borders
 from .categories import REMEDIES, Evidence, Verdict, categorise
+
+ORDINARY = {Access.LOAD: 0.80, Access.STORE: 0.36}
+"""Redundant shares of ordinary code, medians of Witch's published measurements (SPEC CPU2006)."""
+DOUBT = 0.025
+"""On each side, as in the intervals of shares."""
+
+
+def usual_share(kind: Access, others: Iterable[float]) -> float:
+    """The share above which a line stands out.
+
+    ``others`` has the lower ends of the 95 % intervals of the shares of the library's other lines. Usual is ordinary
+    code's share, or the lower end of the 95 % interval of the median over these if that is higher (by the sign test,
+    Thompson 1936): fewer than six lines have none.
+    """
+    ordered = sorted(others)
+    count = len(ordered)
+    below, place = 0, 0
+    # The median is below the n-th smallest with the probability that less than n of as many coins show heads.
+    while place < count:
+        below += comb(count, place)
+        if below > DOUBT * 2**count:
+            break
+        place += 1
+    return max(ORDINARY[kind], ordered[place - 1]) if place else ORDINARY[kind]
+
 
 COLUMNS = (
     *("file", "line", "function", "partner_file", "partner_line", "kind", "category", "why", "remedy"),

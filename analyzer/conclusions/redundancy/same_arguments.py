@@ -6,8 +6,8 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...recording.syntax.names import PURE_METHODS, Names
-from ...recording.syntax.source import LoopNode, Scope, dotted, short
+from ...source_code.names import PURE_METHODS, Names
+from ...source_code.source import LoopNode, Scope, dotted, short
 
 MAX_DEPTH = 60
 """Expressions within expressions, and names that stand for them."""

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 from ...recording.question_options import ExportFormat
 from ..extract import Extract
-from .address import PushError, parse_address
-from .http_client import masked, send
+from .http_client import PushError, masked, parse_address, send
 from .receivers import make_request
 
 __all__ = ["PUSHABLE", "PushError", "push"]

@@ -1,22 +1,108 @@
-"""Sends one request over HTTP, with bounded time, bounded answers and no redirects."""
+"""Sends one request over HTTP, with bounded time, bounded answers and no redirects.
+
+Headers from the environment: ``NAME=VALUE,NAME=VALUE``, percent-encoded, as OpenTelemetry's variables have them.
+
+The URL of a server, apart from the credentials in it, and what is wrong with it or with a push.
+"""
 
 from __future__ import annotations
 
+import base64
 import http.client
 import math
 import random
+import re
 import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import IO
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+from tachograph.format import FormatError
 
 from ...recording.text import printable
-from .address import PushError
+
+_PLAIN = ("name", "from", "until", "format", "spyName", "sampleRate", "units", "aggregationType")
+"""Values of a query that are no secrets: the parameters of Pyroscope's."""
+
+
+class PushError(FormatError):
+    """A push that did not succeed, in one line without credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to send something. ``authorization`` and ``query`` may hold secrets: neither is shown."""
+
+    scheme: str
+    host: str
+    """With the port, where one was given."""
+    path: str
+    query: tuple[tuple[str, str], ...]
+    authorization: str | None
+    secrets: tuple[str, ...]
+
+    @property
+    def url(self) -> str:
+        """The URL to be asked for, without user and password."""
+        return urlunsplit((self.scheme, self.host, self.path, urlencode(self.query), ""))
+
+    @property
+    def shown(self) -> str:
+        """The URL for messages."""
+        return printable(f"{self.scheme}://{self.host}{self.path}", 300)
+
+    def at(self, path: str) -> Address:
+        """The same server, at another path."""
+        return replace(self, path=path)
+
+    def asking(self, **values: str) -> Address:
+        """With these values of the query where the URL has none of that name."""
+        known = dict(self.query)
+        return replace(self, query=(*self.query, *((key, value) for key, value in values.items() if key not in known)))
+
+
+def parse_address(url: str) -> Address:
+    """Takes a URL apart.
+
+    Errors:
+        PushError: it is not one of http or https.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _useless() from None
+    if parts.scheme not in ("http", "https") or not host or any(not 32 < ord(letter) < 127 for letter in url):
+        raise _useless()
+    query = tuple(parse_qsl(parts.query, keep_blank_values=True))
+    secrets = [value for key, value in query if key not in _PLAIN]
+    authorization = None
+    if parts.username is not None:
+        user, password = unquote(parts.username), unquote(parts.password or "")
+        code = base64.b64encode(f"{user}:{password}".encode()).decode()
+        authorization = f"Basic {code}"
+        secrets += [password, code] if password else [user, code]
+    shown = f"[{host}]" if ":" in host else host
+    return Address(
+        parts.scheme,
+        shown if port is None else f"{shown}:{port}",
+        parts.path,
+        query,
+        authorization,
+        tuple(secrets),
+    )
+
+
+def _useless() -> PushError:
+    # The URL itself is not shown: it may hold a password.
+    return PushError("--push wants a URL such as http://localhost:4318, with http or https and a host")
+
 
 TIMEOUT_S = 10.0
 """For the connection, for each part that is sent, and for the whole answer."""
@@ -162,3 +248,30 @@ def _wait_s(answer: Answer, attempt: int) -> float:
         return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return float(2 ** (attempt - 1)) * random.uniform(0.75, 1.25)
+
+
+OURS = "TACHOGRAPH_PUSH_HEADERS"
+OTLP = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_PROFILES_HEADERS")
+"""For OTLP only; the latter counts where both have a name."""
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t -~\x80-\xff]*")
+
+
+def read_headers(environment: Mapping[str, str], variables: Iterable[str]) -> dict[str, str]:
+    """The headers of some variables, by names in small letters; later ones count.
+
+    Errors:
+        PushError: one is not of that form; values are in no message.
+    """
+    found: dict[str, str] = {}
+    for variable in variables:
+        for number, entry in enumerate(environment.get(variable, "").split(","), 1):
+            if not entry.strip():
+                continue
+            name, equals, value = entry.partition("=")
+            name, value = unquote(name.strip()), unquote(value.strip(), "latin-1")
+            if not (equals and _NAME.fullmatch(name) and _VALUE.fullmatch(value)):
+                raise PushError(f"entry {number} of {variable} is not NAME=VALUE of a header")
+            found[name.lower()] = value
+    return found

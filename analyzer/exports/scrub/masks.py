@@ -1,15 +1,27 @@
-"""Replaces what gives away who ran what and where, and keeps what the analysis asks of it."""
+"""Replaces what gives away who ran what and where, and keeps what the analysis asks of it.
+
+New ids for what is left: tables with ids lose the rows that nothing refers to any more.
+
+Which rows of the long tables are kept, and what of them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from tachograph.format import TableSpec
+
+from ...recording.opened import Recording
+from ...recording.time_window import Window
 from ...samples.native_frames import GPU_DRIVER, RECORDER, RUNTIME
-from ...samples.scope import Scope
+from ...samples.summary import Scope
+from .request import Request
 
 PLACE = "/scrubbed"
 """Where everything that had a path is put."""
@@ -162,3 +174,209 @@ __all__ = [
     "without_sources",
     "without_texts",
 ]
+
+
+_GONE = -1
+
+
+class Numbering:
+    """Which rows of the tables with ids are used, and their new ids.
+
+    Add what is used, then call ``close``, then renumber.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        tables = recording.specification.tables
+        self._used = {
+            name: np.zeros(recording.rows(name), np.bool_)
+            for name, spec in tables.items()
+            if spec.id_column is not None
+        }
+        self._new: dict[str, NDArray[np.int64]] = {}
+
+    def use(self, table: pa.Table, spec: TableSpec) -> None:
+        """All that rows of a long table refer to is used."""
+        for column in spec.columns:
+            if column.references is not None:
+                self.use_ids(column.references, _ids(table.column(column.name)))
+
+    def use_ids(self, name: str, ids: NDArray[np.int64]) -> None:
+        """Rows of a table with ids are used."""
+        self._used[name][ids[ids != _GONE]] = True
+
+    def forbid(self, name: str, allowed: NDArray[np.bool_]) -> None:
+        """Rows of a table with ids are not used, whatever refers to them."""
+        self._used[name] &= allowed
+
+    def close(self) -> None:
+        """Follows what used rows refer to, and gives out the new ids."""
+        self._use_callers("native_stacks")
+        for column in ("stack", "native_frame"):
+            self._use_from("native_stacks", column, column + "s")
+        self._use_callers("stacks")
+        for name, column, target in (
+            ("threads", "start_frame", "native_frames"),
+            ("stacks", "code", "codes"),
+            ("codes", "file", "files"),
+            ("native_frames", "module", "modules"),
+            ("modules", "process", "processes"),
+            ("threads", "process", "processes"),
+        ):
+            self._use_from(name, column, target)
+        for name, used in self._used.items():
+            self._new[name] = np.append(np.where(used, np.cumsum(used) - 1, _GONE), _GONE)
+
+    def kept(self, name: str) -> NDArray[np.bool_]:
+        """Which rows of a table of definitions are left."""
+        return self._used[name]
+
+    def renumber(self, table: pa.Table, spec: TableSpec) -> pa.Table:
+        """A table with new ids; one that leads nowhere any more is null."""
+        arrays = []
+        for column in spec.columns:
+            values = table.column(column.name)
+            target = spec.name if column.name == spec.id_column else column.references
+            if target is not None:
+                new = self._new[target][_ids(values)]
+                values = pa.array(new, mask=new == _GONE).cast(table.schema.field(column.name).type)
+            arrays.append(values)
+        return pa.Table.from_arrays(arrays, schema=spec.schema)
+
+    def _use_from(self, name: str, column: str, target: str) -> None:
+        self.use_ids(target, _ids(self._recording.table(name).column(column))[self._used[name]])
+
+    def _use_callers(self, tree: str) -> None:
+        used = self._used[tree]
+        parents = _ids(self._recording.table(tree).column("parent")).tolist()
+        # Every parent comes before its children, so one pass from the end reaches all of them.
+        for node in np.flatnonzero(used)[::-1].tolist():
+            above = parents[node]
+            while above != _GONE and not used[above]:
+                used[above] = True
+                above = parents[above]
+
+
+def _ids(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    return np.asarray(column.cast("int64").fill_null(_GONE).to_numpy(), np.int64)
+
+
+def kept_rows(recording: Recording, name: str, request: Request) -> Iterator[pa.Table]:
+    """The rows of a long table that are kept, ids as they were."""
+    if name in request.tables_left_out:
+        return
+    schema = recording.specification.tables[name].schema
+    cut = {"waits": _cut_waits, "memory": _Books().cut, "allocations": _cut_blocks}.get(name, _cut_moments)
+    for batch in recording.batches(name, schema.names):
+        table = pa.Table.from_batches([batch], schema=schema)
+        table = cut(table.filter(pa.array(_of_chosen(table, request))), request.window)
+        if table.num_rows:
+            yield table
+
+
+def _of_chosen(table: pa.Table, request: Request) -> NDArray[np.bool_]:
+    """Which rows belong to threads that are kept; those of no thread go with their process, those of none are kept."""
+    names = table.column_names
+    kept = np.zeros(table.num_rows, np.bool_)
+    threadless = np.ones(table.num_rows, np.bool_)
+    if "thread" in names:
+        thread = table.column("thread").cast("int64").fill_null(-1).to_numpy()
+        kept |= np.append(request.threads, False)[thread]
+        threadless = thread < 0
+    if "sampled" in names:
+        kept &= request.threads[table.column("sampled").to_numpy()]
+    if "process" in names:
+        process = table.column("process").cast("int64").fill_null(-1).to_numpy()
+        kept |= threadless & np.append(request.processes, True)[process]
+    return kept
+
+
+def _cut_moments(table: pa.Table, window: Window) -> pa.Table:
+    """Rows of one moment each."""
+    return table.filter(pa.array(window.contains(table.column("time_ns").to_numpy())))
+
+
+def kept_spans(recording: Recording, request: Request) -> pa.Table:
+    """The spans of threads that are kept, cut at the ends of the window; an end that is not known stays so."""
+    schema = recording.specification.tables["spans"].schema
+    table = pa.Table.from_batches(recording.batches("spans", schema.names), schema=schema)
+    table = table.filter(pa.array(_of_chosen(table, request)))
+    window = request.window
+    if window.whole:
+        return table
+    start, end = table.column("start_ns"), table.column("end_ns")
+    inside = pc.and_(pc.less(start, window.end_ns), pc.fill_null(pc.greater_equal(end, window.start_ns), True))  # noqa: FBT003  # a value
+    table = _with_columns(table, "start_ns", pc.max_element_wise(start, window.start_ns))
+    table = _with_columns(table, "end_ns", pc.min_element_wise(end, window.end_ns, skip_nulls=False))
+    return table.filter(inside)
+
+
+def _cut_waits(table: pa.Table, window: Window) -> pa.Table:
+    """Spans are cut at the ends of the window; of the time off the CPU as much is kept as of the span."""
+    if window.whole:
+        return table
+    start, end = (table.column(name).to_numpy() for name in ("start_ns", "end_ns"))
+    part = window.fraction(start, end)
+    start, end = np.maximum(start, window.start_ns), np.minimum(end, window.end_ns)
+    off_cpu = np.minimum(np.floor(table.column("off_cpu_ns").to_numpy() * part), end - start).astype(np.int64)
+    for name, values in (("start_ns", start), ("end_ns", end), ("off_cpu_ns", off_cpu)):
+        table = _with_columns(table, name, pa.array(values))
+    return table.filter(pa.array(part > 0))
+
+
+def _cut_blocks(table: pa.Table, window: Window) -> pa.Table:
+    """Blocks that were allocated in the window; what happened to them after it is not known."""
+    table = _cut_moments(table, window)
+    if window.whole:
+        return table
+    later = pc.fill_null(pc.greater_equal(table.column("freed_ns"), window.end_ns), False)  # noqa: FBT003  # a value
+    for name in ("freed_ns", "freed_thread"):
+        column = table.column(name)
+        table = _with_columns(table, name, pc.if_else(later, pa.scalar(None, column.type), column))
+    return table
+
+
+class _Books:
+    """Cuts the table of memory: the first row that is kept of a process starts its counters with what was held then."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, str], int] = {}
+        self._opened: set[int] = set()
+
+    def cut(self, table: pa.Table, window: Window) -> pa.Table:
+        if window.whole:
+            return table
+        rows = table.to_pylist()
+        kept = [self._row(row) for row in rows if self._count(row, window)]
+        return pa.Table.from_pylist(kept, schema=table.schema)
+
+    def _count(self, row: dict[str, object], window: Window) -> bool:
+        """Adds a row to what is held; whether it lies in the window."""
+        for name, value in row.items():
+            domain, _, kind = name.rpartition("_allocated_bytes")
+            if kind == "" and domain:
+                key = (_number(row["process"]), domain)
+                released = _number(row[f"{domain}_freed_bytes"])
+                self._held[key] = self._held.get(key, 0) + _number(value) - released
+        return window.start_ns <= _number(row["time_ns"]) < window.end_ns
+
+    def _row(self, row: dict[str, object]) -> dict[str, object]:
+        process = _number(row["process"])
+        if process in self._opened:
+            return row
+        self._opened.add(process)
+        opened = dict(row, event=0, peak_bytes=row["footprint_bytes"])
+        for (owner, domain), held in self._held.items():
+            if owner == process:
+                opened[f"{domain}_allocated_bytes"], opened[f"{domain}_freed_bytes"] = max(held, 0), max(-held, 0)
+        return opened
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _with_columns(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(name), values)

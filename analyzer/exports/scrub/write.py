@@ -18,8 +18,11 @@ from tachograph.format.plain_records import replaced
 from ...recording.opened import DEFINITIONS, Recording
 from ...recording.output_file import writing
 from ...recording.process_lifetimes import read_process_lifetimes
-from ...samples.scope import PROJECT
+from ...samples.summary import PROJECT
 from .masks import (
+    Numbering,
+    kept_rows,
+    kept_spans,
     within,
     without_commands,
     without_identity,
@@ -29,9 +32,7 @@ from .masks import (
     without_sources,
     without_texts,
 )
-from .numbering import Numbering
 from .request import Request
-from .rows import kept_rows, kept_spans
 
 _PLAIN = (bool, int, float, type(None))
 _WORDS = ("native", "signal", "stationary")

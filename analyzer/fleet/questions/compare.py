@@ -7,8 +7,8 @@ import pandas as pd
 
 from tachograph.format import FormatError
 
-from ...diff.distributions import adjusted_alpha
-from ..statistics import FEWEST, difference, pooled, ratios
+from ...statistics.distributions import adjusted_alpha
+from ...statistics.ratios import FEWEST, difference, pooled, ratios
 from .selection import Selection
 from .top import LEVELS, amounts_by_group, metric_named, row_sums, weights_of, with_spans
 

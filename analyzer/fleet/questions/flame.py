@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ...recording.tree import NOTHING, Tree
+from ...recording.call_tree import NOTHING, Tree
 from .selection import Selection
 
 OTHER = "<other>"

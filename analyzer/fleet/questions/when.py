@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ...diff.distributions import WRONG
-from ..statistics import FEWEST, pooled, ratios
-from .places import find_place
+from ...statistics.distributions import WRONG
+from ...statistics.ratios import FEWEST, pooled, ratios
 from .selection import Selection
-from .top import amounts_by_group, groups_of, metric_named, weights_of, with_spans
+from .top import amounts_by_group, find_place, groups_of, metric_named, weights_of, with_spans
 
 SHUFFLES = 999
 MAX_CELLS = 500_000

@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 
 from ...report_data.numbers import size
 from ...report_data.report_data import ReportData
-from .palette import INK, LIGHT
-from .style import clipped, heading, new_figure, place_label
+from .style import INK, LIGHT, clipped, heading, new_figure, place_label
 
 TOP = 10
 MB, GB = 1e6, 1e9

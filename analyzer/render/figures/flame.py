@@ -11,16 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from ...recording.call_tree import NOTHING
 from ...recording.native_names import short_name
 from ...recording.text import printable
-from ...recording.tree import NOTHING
 from ...report_data.flame import FOLDED, LABEL
+from ...report_data.headline import UNKNOWN_CODE
 from ...report_data.numbers import seconds, size
 from ...report_data.report_data import ReportData
-from ...report_data.row_labels import UNKNOWN_CODE
 from ...report_data.series import CPU
-from .palette import FAINT, INK, LIGHT, NAMES, PAPER, SOFT, WASH
-from .style import heading, new_figure, short_path
+from .style import FAINT, INK, LIGHT, NAMES, PAPER, SOFT, WASH, heading, new_figure, short_path
 
 MIN_WIDTH = 0.0015
 MAX_DEPTH = 36

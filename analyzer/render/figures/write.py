@@ -8,13 +8,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ...report_data.report_data import ReportData
+from .charts import draw_footprint, draw_gpu, draw_lines, draw_threads
 from .copies import draw_copies
 from .flame import draw_flame, draw_live
-from .gpu import draw_gpu
-from .lines import draw_lines
-from .memory import draw_footprint
 from .style import save_all
-from .threads import draw_threads
 
 FIGURES: Mapping[str, Callable[[ReportData], Figure | None]] = {
     "lines": draw_lines,

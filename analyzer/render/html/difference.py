@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ...recording.output_file import write_page
-from ...report_data.difference import NO_EVIDENCE, UNKNOWN, VERDICTS, ComparedRun, DiffResult, Level
-from ...report_data.difference_metrics import BY_NAME, Metric
+from ...report_data.difference import BY_NAME, NO_EVIDENCE, UNKNOWN, VERDICTS, ComparedRun, DiffResult, Level, Metric
 from ...report_data.numbers import seconds, size
 from .pack import Names, Packer, number
-from .template import BOX_TREE_SCRIPTS, render
+from .page import BOX_TREE_SCRIPTS, render
 
 STYLES = ("page.css", "charts.css", "tables.css", "diff.css", "print.css")
 SCRIPTS = (*BOX_TREE_SCRIPTS, "diff_flame.js", "diff.js")

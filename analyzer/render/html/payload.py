@@ -1,7 +1,13 @@
-"""The data of a report: the picture as JSON with packed grids, for assets/data.js to read."""
+"""The data of a report: the picture as JSON with packed grids, for assets/data.js to read.
+
+Calls of functions for the page.
+
+The GPUs over time, for the timeline of a page.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,15 +15,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...profile.collector_time import COLUMN as COLLECTOR
 from ...profile.profile import Profile
-from ...profile.wait_columns import COLUMN as WAIT_FOR
+from ...profile.span_sums import COLLECTOR_COLUMN as COLLECTOR
+from ...profile.span_sums import COLUMN as WAIT_FOR
 from ...recording.frame import Frame
 from ...recording.native_names import short_library
 from ...recording.text import printable
 from ...report_data.advice.table import Advice
 from ...report_data.flame import FOLDED, KERNEL, LABEL
-from ...report_data.headline import GC_SHARE, first_waiting
+from ...report_data.headline import GC_SHARE, MEANING, UNKNOWN_CODE, first_waiting
+from ...report_data.line_selection import other_functions
 from ...report_data.native_callees import (
     Allocator,
     Callee,
@@ -26,17 +33,89 @@ from ...report_data.native_callees import (
     native_callees,
     native_waiters,
 )
-from ...report_data.other_code import other_functions
-from ...report_data.report_data import Part, ReportData
-from ...report_data.row_labels import MEANING, UNKNOWN_CODE
+from ...report_data.report_data import Part, ReportData, View
 from ...report_data.series import MEASURES
 from ...report_data.spans_over_time import SpanPart
-from ...report_data.views import View
-from .gpu import gpu_document
 from .head import summary
-from .pack import Names, Packer, number
-from .payload_calls import call_columns
-from .texts import Texts
+from .pack import Names, Packer, Texts, number
+
+MAX_DEVICES = 8
+"""GPUs that are drawn at most: those that the program used come first."""
+
+
+def gpu_document(picture: ReportData) -> list[dict[str, Any]] | None:
+    """By GPU how busy it was in each span of time (null: unknown) and its memory; None if GPUs were not read."""
+    gpu, bins = picture.profile.gpu, picture.bins
+    if gpu is None:
+        return None
+    order = gpu.devices.sort_values("used", ascending=False, kind="stable")
+    shown = order[order["used"]] if order["used"].any() else order
+    documents = []
+    for row in shown.head(MAX_DEVICES).itertuples():
+        mine = gpu.timeline[gpu.timeline["device"] == row.device]
+        held = mine[mine["memory_bytes"].notna()]
+        documents.append(
+            {
+                "label": "GPU" if len(gpu.devices) == 1 else f"GPU {int(row.device)}",
+                "name": None if pd.isna(row.name) else row.name,
+                "share": number(row.busy_share),
+                "busy": [number(value, 4) for value in busy_by_span(mine, bins.start_s, bins.width_s, bins.count)],
+                "memory": [
+                    [number(float(at), 6), number(float(size), 5)]
+                    for at, size in thinned(held[["time_s", "memory_bytes"]], 4 * bins.count).to_numpy()
+                ],
+            }
+        )
+    return documents
+
+
+def busy_by_span(timeline: pd.DataFrame, start_s: float, width_s: float, count: int) -> list[float]:
+    """The mean of what is known in each span of time, NaN where nothing is; each value holds since the one before."""
+    known = timeline[timeline["busy_share"].notna()]
+    end, share = known["time_s"].to_numpy(np.float64), known["busy_share"].to_numpy(np.float64)
+    if len(end) < 2:
+        return [float("nan")] * count
+    edges = start_s + np.arange(count + 1) * width_s
+    work = np.concatenate(([0.0], np.cumsum(share[1:] * np.diff(end))))
+    done = np.diff(np.interp(edges, end, work))
+    covered = np.diff(np.clip(edges, end[0], end[-1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.where(covered > 0.05 * width_s, done / covered, np.nan)
+    return [float(value) for value in means]
+
+
+def thinned(points: pd.DataFrame, limit: int) -> pd.DataFrame:
+    """Points without those in the middle of a run of equal values; the highest of each group where there are many."""
+    value = points["memory_bytes"]
+    points = points[(value != value.shift()) | (value != value.shift(-1))]
+    if len(points) <= limit:
+        return points
+    group = np.arange(len(points)) * limit // len(points)
+    return points.loc[points.groupby(group)["memory_bytes"].idxmax()]
+
+
+COLUMNS = (
+    *("calls", "calls_low", "calls_high", "watched_s", "own_call_mean_s"),
+    *(f"call_{name}_s" for name in ("mean", "p50", "p90", "p99", "max")),
+)
+
+
+def call_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
+    """The columns about calls of a part of the profile; nothing if none were watched.
+
+    ``call_times`` is by row a list of (binary digits of the time in ns, calls), or None.
+    """
+    if "watched_s" not in frame or frame["watched_s"].isna().all():
+        return {}
+    columns: dict[str, list[Any]] = {
+        name: [number(value, 7) for value in frame[name].to_numpy(np.float64).tolist()] for name in COLUMNS
+    }
+    columns["call_times"] = [
+        [[round(math.log2(end * 1e9)), number(calls, 4)] for end, calls in times] if isinstance(times, list) else None
+        for times in frame["call_times"]
+    ]
+    return columns
+
 
 VERSION = 1
 

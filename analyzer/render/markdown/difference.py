@@ -1,17 +1,35 @@
-"""A diff as a summary in Markdown (docs/how-to/ask-an-assistant.md)."""
+"""A diff as a summary in Markdown (docs/how-to/ask-an-assistant.md).
+
+What tests cost as Markdown, for a pull request (docs/how-to/record-a-test-run.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
+from ...profile.tests import PEAK, TIME, Place, Tests
+from ...recording.frame import Row as Values
 from ...recording.question_options import DEFAULT_TOKENS
 from ...recording.text import printable, shorten_left
-from ...report_data.difference import NO_EVIDENCE, ComparedRun, DiffResult, Judged, Judgement, Level, Status
-from ...report_data.difference_metrics import BY_NAME, Metric
-from ...report_data.difference_rows import HIDDEN_TOTALS, explained, shown_metrics, shown_rows
-from ...report_data.numbers import amount, change, changes, seconds, signed, span, when
+from ...report_data.difference import (
+    BY_NAME,
+    HIDDEN_TOTALS,
+    NO_EVIDENCE,
+    ComparedRun,
+    DiffResult,
+    Judged,
+    Judgement,
+    Level,
+    Metric,
+    Status,
+    explained,
+    shown_metrics,
+    shown_rows,
+)
+from ...report_data.numbers import amount, change, changes, seconds, signed, size, span, when
+from ...report_data.test_limits import LEAST_SECONDS, Verdict, excess, hungriest, place_text
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
 MAX_SENTENCE = 250
@@ -134,3 +152,49 @@ def _functions(result: DiffResult, level: Level, name: str, asked: str | None, t
 def _numbers(result: DiffResult, row: pd.Series, metric: Metric) -> str:
     unit = "share" if result.shares else metric.unit
     return f"{signed(row['difference'], unit)} ({span(row['low'], row['high'], unit)}), {row['verdict']}"
+
+
+MAX_TEST = 150
+
+
+def summary_of_tests(
+    tests: Tests, verdicts: Sequence[Verdict], top: int, folder: str, compared: Iterable[str] = (),
+    most: int = DEFAULT_TOKENS,
+) -> str:  # fmt: skip
+    """The document, of at most ``most`` tokens; files below ``folder`` are named from there."""
+    over = [verdict for verdict in verdicts if verdict.over]
+    failed = [
+        Row(f"{printable(each.test, MAX_TEST)}: {excess(each)}{_at(each.place, folder)}") for each in over
+    ]  # fmt: skip
+    rows = list(tests.frame.rows())
+    slow = sorted(range(len(rows)), key=lambda number: -rows[number]["duration_s"])[:top]
+    slowest = [
+        Row(
+            f"{seconds(rows[number]['duration_s'])}, {seconds(rows[number]['cpu_s'])} CPU: {_name(rows[number])}"
+            f"{_at(tests.place(number, TIME), folder)}"
+        )
+        for number in slow
+        if rows[number]["duration_s"] >= LEAST_SECONDS
+    ]
+    hungry = [
+        Row(f"{size(round(rows[number]['peak_bytes']))}: {_name(rows[number])}{_at(tests.place(number, PEAK), folder)}")
+        for number in hungriest(rows, top)
+    ]
+    return compose(
+        "tachograph: tests",
+        [
+            Section("Over their limits", "What marks allow, and what was used.", failed, turns=4),
+            Section("Compared", "With the base.", [Row(text) for text in compared], turns=4),
+            Section("Slowest", "By phase, with the line of the project that most of it is charged to.", slowest),
+            Section("Hungriest", "The most that a phase held at once of what it allocated.", hungry),
+        ],
+        most,
+    )
+
+
+def _name(row: Values) -> str:
+    return f"{printable(row['test'], MAX_TEST)} ({row['phase']})"
+
+
+def _at(place: Place | None, folder: str) -> str:
+    return "" if place is None else f" | {place_text(place, folder)}"

@@ -10,14 +10,23 @@ from ...recording.frame import Frame
 from ...recording.frame import Row as Values
 from ...recording.question_options import DEFAULT_TOKENS, Sort
 from ...recording.text import printable, shorten_left
-from ...report_data.advice.suggestion import Suggestion
+from ...report_data.advice.program import Suggestion
 from ...report_data.advice.table import Advice
-from ...report_data.data_quality import cause_text, is_severe, remarks, verdict
-from ...report_data.headline import first_waiting, pool_facts
+from ...report_data.headline import (
+    MEANING,
+    Share,
+    cause_text,
+    first_waiting,
+    is_severe,
+    off_line_title,
+    pool_facts,
+    remarks,
+    scope_text,
+    share_of,
+    verdict,
+)
 from ...report_data.line_selection import important
 from ...report_data.numbers import counted, seconds, size, when
-from ...report_data.row_labels import MEANING, off_line_title, scope_text
-from ...report_data.shares import Share, share_of
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
 MIN_SHARE = 0.01

@@ -1,12 +1,17 @@
 """The terminal report of a diff: both sides, the totals, then the lines and functions that changed.
 
 Text from the recordings was made printable when the rows were made, and never passes through rich's markup.
+
+Findings of repeated work in the terminal report of a diff.
+
+Functions that became slower per call, or are called more often, in the terminal report of a diff.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.text import Text
@@ -14,9 +19,16 @@ from rich.text import Text
 from ...recording.native_names import short_name
 from ...recording.text import shorten_left
 from ...report_data.difference import (
+    BY_NAME,
+    CALL_TIME,
+    CALLS,
     FASTER,
+    GONE,
+    HIDDEN_TOTALS,
     LESS,
+    METRICS,
     MORE,
+    NEW,
     NO_EVIDENCE,
     SLOWER,
     ComparedRun,
@@ -24,15 +36,112 @@ from ...report_data.difference import (
     Judged,
     Judgement,
     Level,
+    Metric,
     Outcome,
     Status,
+    explained,
+    redundancy_changes,
+    shown_metrics,
+    shown_rows,
+    told_of_calls,
 )
-from ...report_data.difference_metrics import BY_NAME, Metric
-from ...report_data.difference_rows import HIDDEN_TOTALS, METRICS, explained, shown_metrics, shown_rows
-from ...report_data.numbers import amount, change, changes, counted, seconds, signed, span, when
-from .call_changes import call_change_lines
-from .redundancy_changes import redundancy_change_lines
+from ...report_data.numbers import (
+    amount,
+    change,
+    changes,
+    counted,
+    seconds,
+    short_count,
+    short_seconds,
+    short_time,
+    signed,
+    span,
+    when,
+)
 from .style import Style
+
+MAX_FUNCTIONS = 10
+MIN_SHARE = 0.01
+"""Functions without a verdict are shown if the time in their calls differs by this part of the program's."""
+
+
+def call_changes(result: DiffResult) -> pd.DataFrame:
+    """Functions whose calls both sides know, the largest difference of the time in all of their calls first.
+
+    Columns: those of ``Level.places``; ``calls_`` and ``mean_`` before base, new, change, change_low, change_high and
+    verdict; ``spent``, the difference of calls times their mean time, in seconds; ``told``, the verdict in words
+    or None.
+    """
+    level = result.functions
+    if not (level.knows(CALLS.name) and level.knows(CALL_TIME.name)):
+        return pd.DataFrame()
+    parts = []
+    for metric, prefix in ((CALLS, "calls_"), (CALL_TIME, "mean_")):
+        values = level.values[level.values["metric"] == metric.name].set_index("row").drop(columns="metric")
+        parts.append(values.add_prefix(prefix))
+    frame = level.places.join(parts, how="inner")
+    ends = [(frame[f"calls_{end}"] * frame[f"mean_{end}"]).fillna(0.0) for end in ("base", "new")]
+    frame["spent"] = ends[1] - ends[0]
+    frame["told"] = [told_of_calls(*both) for both in zip(frame["calls_verdict"], frame["mean_verdict"], strict=True)]
+    order = np.argsort(-frame["spent"].abs().to_numpy(), kind="stable")
+    return frame.iloc[order]
+
+
+def call_change_lines(result: DiffResult, style: Style, width: int) -> Iterator[Text]:
+    """The section about calls; nothing where the calls of both sides are not known."""
+    frame = call_changes(result)
+    if frame.empty:
+        return
+    wall = max(run.profile.totals.wall_s or 0.0 for run in (*result.base, *result.new))
+    shown = frame[frame["told"].notna() | (frame["spent"].abs() >= MIN_SHARE * wall)]
+    if shown.empty:
+        return
+    judged = counted(int(frame["told"].notna().sum()), "verdicts").strip()
+    text = Text().append(" Calls of functions ", "bold reverse" if style.colour else "bold")
+    yield text.append(f"  {len(frame)} compared, {judged}", "dim")
+    yield Text(f"{'calls':>8}{'change':>10}{'per call':>10}{'change':>10}  {'interval':<19}", "dim")
+    for _, row in shown.head(MAX_FUNCTIONS).iterrows():
+        yield _line(row, style, width)
+    yield Text()
+
+
+def _line(row: pd.Series, style: Style, width: int) -> Text:
+    told = row["told"] if isinstance(row["told"], str) else None  # pandas makes None a NaN
+    colour = "" if told is None else WORSE if "more" in told or "slower" in told else BETTER
+    text = Text(f"{short_count(row['calls_new']):>8}{change(row['calls_change']):>10}")
+    text.append(style.plain(f"{short_time(row['mean_new']):>10}"))
+    text.append(f"{change(row['mean_change']):>10}")
+    text.append(f"  {changes(row['mean_change_low'], row['mean_change_high']):<19}", "dim")
+    text.append(f" {row['function']}  ", "bold").append(told or "", colour)
+    room = width - text.cell_len - 3
+    if isinstance(row["file"], str) and room >= 12:
+        text.append("  " + shorten_left(f"{row['file']}:{row['line']}", room), "dim")
+    return text
+
+
+MOST = 10
+COLOURS = {GONE: "#98c379", NEW: "#e06c75"}
+
+
+def redundancy_change_lines(result: DiffResult, style: Style, width: int) -> Iterator[Text]:
+    """The section; nothing where no run found any, or one did not look."""
+    found = redundancy_changes(result)
+    if not found:
+        return
+    text = Text().append(" Repeated work ", "bold reverse" if style.colour else "bold")
+    yield text.append(style.plain("  CPU time of native code that does again what an earlier call did"), "dim")
+    yield Text(f"{'base':>8}{'new':>8}  {'':<6} kind", "dim")
+    for each in found[:MOST]:
+        row = Text(f"{short_seconds(each.base_s) or '0':>8}{short_seconds(each.new_s) or '0':>8}  ")
+        row.append(f"{each.verdict:<6}", COLOURS.get(each.verdict, "dim"))
+        row.append(f" {each.category or 'not decided'}, {each.kind}s  ")
+        line = each.new_line if each.new_line is not None else each.base_line
+        where = f"{each.function}  {each.file}:{line}"
+        yield row.append(shorten_left(where, max(20, width - row.cell_len - 1)))
+    if len(found) > MOST:
+        yield Text(f"{'':>8}and {len(found) - MOST} more (--json has them all)", "dim")
+    yield Text()
+
 
 _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 MIN_WIDTH = 76

@@ -11,8 +11,18 @@ from rich.text import Text
 
 from ...profile.profile import Profile, Totals
 from ...recording.text import printable
-from ...report_data.data_quality import cause_text, is_severe, recorder_cost, remarks, verdict, without_processor
-from ...report_data.headline import collections, first_waiting, pool_facts, touched_text
+from ...report_data.headline import (
+    cause_text,
+    collections,
+    first_waiting,
+    is_severe,
+    pool_facts,
+    recorder_cost,
+    remarks,
+    touched_text,
+    verdict,
+    without_processor,
+)
 from ...report_data.numbers import percent, seconds, size
 from .style import COLOURS, NAMES, Style
 

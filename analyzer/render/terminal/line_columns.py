@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from ...profile.profile import Profile
-from ...profile.wait_columns import COLUMN as WAIT_FOR
+from ...profile.span_sums import COLUMN as WAIT_FOR
 from ...recording.frame import Row
 from ...recording.question_options import Sort
 from ...report_data.headline import charges_pools

@@ -16,22 +16,15 @@ from ...profile.profile import Profile
 from ...recording.frame import Row as Values
 from ...recording.question_options import Sort
 from ...recording.text import shorten_left
-from ...report_data.advice.suggestion import Suggestion
+from ...report_data.advice.program import Suggestion
 from ...report_data.advice.table import Advice
-from ...report_data.headline import library_caller
-from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks
+from ...report_data.headline import MEANING, OUT_OF_SCOPE, library_caller, off_line_title, scope_text
+from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks, other_functions
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
-from ...report_data.other_code import other_functions
-from ...report_data.row_labels import MEANING, OUT_OF_SCOPE, off_line_title, scope_text
-from .call_section import call_lines
 from .header import header, indented
-from .leaks import leak_lines
 from .line_columns import Columns
-from .native_functions import native_lines
-from .redundancies import redundancy_lines
-from .span_section import span_lines
+from .sections import call_lines, leak_lines, native_lines, redundancy_lines, span_lines, suggestion_lines
 from .style import COLOURS, Style
-from .suggestions import suggestion_lines
 
 if TYPE_CHECKING:
     from rich.syntax import Syntax

@@ -9,14 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ...profile.collector_time import MEASURE
 from ...profile.profile import Profile
-from ...profile.wait_columns import wait_measure
-from ...recording.tree import NOTHING, Tree
-from ...samples.intervals import poisson_sums, wilson
-from ...samples.measures import rank
-from ...samples.path_sums import PATH_MEASURES
-from ...samples.scope import PROJECT, Scope
+from ...profile.span_sums import MEASURE, wait_measure
+from ...recording.call_tree import NOTHING, Tree
+from ...samples.call_paths import PATH_MEASURES
+from ...samples.reduction import rank
+from ...samples.summary import PROJECT, Scope
+from ...statistics.intervals import poisson_sums, wilson
 
 _CPU = PATH_MEASURES.index("cpu_ns")
 _Ids = NDArray[np.int64]

@@ -1,4 +1,7 @@
-"""What a rule is, and what it looks at: the facts of a profile, and its sources parsed where they are needed."""
+"""What a rule is, and what it looks at: the facts of a profile, and its sources parsed where they are needed.
+
+What a rule finds, and what a report says of it.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,50 @@ from functools import cached_property, lru_cache
 from itertools import islice
 
 from ...profile.profile import Profile
-from ...recording.syntax.names import Names
-from ...recording.syntax.source import LoopNode, Module, parse
+from ...source_code.names import Names
+from ...source_code.source import LoopNode, Module, parse
 from ..numbers import percent, seconds, size
 from .facts import Below, Facts, Line
-from .suggestion import SHARE, Finding
+
+PAGE = "docs/how-to/suggestions.md"
+"""The page that shows every rule before and after, with a heading for each id."""
+
+SHARE = 0.05
+"""A line has to have this part of the CPU time, at the low end of its interval: less is not worth an edit."""
+
+MOSTLY = 0.5
+"""What a rule is about has to be this part of the line's own time: else something else on the line has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule found. ``weight`` is the part of the run that it is about: the largest is shown first."""
+
+    weight: float
+    figure: str
+    """What was measured, as people read it."""
+    text: str
+    """What happens there."""
+    instead: str
+    """What to write instead."""
+    file_id: int = -1
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A suggestion as documents show it; text is printable, ``file`` and ``line`` are None for the whole program."""
+
+    rule: str
+    file: str | None
+    line: int | None
+    function: str | None
+    figure: str
+    text: str
+    instead: str
+    link: str
+
 
 MAX_LINES = 60
 """Lines that are looked at: more than 20 cannot have 5 % of the CPU time each, the others have copies."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from ...profile.profile import Profile
+from ...recording.call_tree import NOTHING
 from ...recording.text import printable
-from ...recording.tree import NOTHING
-from .program import Parsed, Program, Rule
+from .program import PAGE, Finding, Parsed, Program, Rule, Suggestion
 from .rules import arrays, collections, frames, memory, text, threads
-from .suggestion import PAGE, Finding, Suggestion
 
 RULES: tuple[Rule, ...] = (*frames.RULES, *arrays.RULES, *text.RULES, *collections.RULES, *memory.RULES, *threads.RULES)
 """The more special ones first: a line has one suggestion."""

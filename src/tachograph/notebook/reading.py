@@ -85,8 +85,7 @@ def _report(wanted: dict[str, Any]) -> Shown:
     from tachograph.analyzer.recording.opened import Recording
     from tachograph.analyzer.render.html.page import report
     from tachograph.analyzer.render.terminal.report import show
-    from tachograph.analyzer.report_data.report_data import build_report_data
-    from tachograph.analyzer.report_data.views import build_views
+    from tachograph.analyzer.report_data.report_data import build_report_data, build_views
 
     with Recording(wanted["paths"][0]) as recording:
         question = Question()

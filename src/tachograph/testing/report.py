@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tachograph.analyzer.api import open as open_recording
-from tachograph.analyzer.profile.test_phases import CALL, PHASES
-from tachograph.analyzer.profile.tests import Tests, read_tests
+from tachograph.analyzer.profile.tests import CALL, PHASES, Tests, read_tests
+from tachograph.analyzer.render.markdown.difference import summary_of_tests as summary
 from tachograph.analyzer.render.markdown.document import write
-from tachograph.analyzer.render.markdown.tests import summary
-from tachograph.analyzer.render.terminal.tests import test_lines
+from tachograph.analyzer.render.terminal.processes import test_lines
 from tachograph.analyzer.report_data.test_limits import excess, judge, place_text
 from tachograph.format import FormatError
 from tachograph.recorder.problems import one_line

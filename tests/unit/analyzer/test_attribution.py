@@ -8,10 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tachograph.analyzer import Attribution, Profile
-from tachograph.analyzer.recording.compat.opcodes import OpcodeClass, classes_of, versions
+from tachograph.analyzer.recording.compat.linetable import OpcodeClass, classes_of, versions
 from tachograph.analyzer.report_data.headline import collections
-from tachograph.analyzer.samples.attribution import Division, Verdict, native_rule, opcode_rule, pc_only_rule
-from tachograph.analyzer.samples.cells import CELLS
+from tachograph.analyzer.samples.attribution import CELLS, Division, Verdict, native_rule, opcode_rule, pc_only_rule
 from tachograph.analyzer.samples.native_frames import COLLECTOR, HOOKED, LOOP, MACHINERY, RUNTIME, FrameClass
 from tachograph.format import FormatError
 from tachograph.recorder.command.support import NEWEST, OLDEST

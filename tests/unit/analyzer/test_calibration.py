@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tachograph.analyzer.conclusions.memory.blocks import NEVER, Blocks, beyond
 from tachograph.analyzer.conclusions.memory.calibration import MAX_FACTOR, calibrate, groups, raking
 from tachograph.analyzer.conclusions.memory.counters import Counters
-from tachograph.analyzer.samples.intervals import poisson_sums, shared_out
+from tachograph.analyzer.statistics.intervals import poisson_sums, shared_out
 from tachograph.format.enumerations import MemoryEvent
 
 pytestmark = pytest.mark.broad

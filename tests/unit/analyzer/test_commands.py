@@ -22,7 +22,7 @@ from tachograph.analyzer.recording.question_options import Sort
 from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.line_selection import MAX_LINES, blocks, important
-from tachograph.format.version import FORMAT_VERSION
+from tachograph.format.manifest import FORMAT_VERSION
 from unit.analyzer.recordings import NATIVE_FRAME, PYTHON_FRAME, Builder
 
 NOT_RECORDED = (*heap_columns.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "timeline")

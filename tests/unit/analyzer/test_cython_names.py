@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tachograph.analyzer.recording.cython_names import cython_name
-from tachograph.analyzer.recording.native_names import plain_name, short_name
+from tachograph.analyzer.recording.native_names import cython_name, plain_name, short_name
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from tachograph.analyzer import Recording
-from tachograph.analyzer.conclusions.gpu.readings import read_readings
-from tachograph.analyzer.conclusions.gpu.steps import Busy, Held, busy_of, busy_or_idle, together, with_edges
+from tachograph.analyzer.conclusions.gpu.readings import (
+    Busy,
+    Held,
+    busy_of,
+    busy_or_idle,
+    read_readings,
+    together,
+    with_edges,
+)
 from tachograph.analyzer.profile.profile import Profile
 from unit.analyzer.recordings import MS, START, Builder
 

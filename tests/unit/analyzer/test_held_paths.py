@@ -15,11 +15,11 @@ from rich.console import Console
 from tachograph.analyzer import Question, build_profile
 from tachograph.analyzer.commands.export import export
 from tachograph.analyzer.profile.call_branches import line_calls
-from tachograph.analyzer.profile.path_frame import path_frame
+from tachograph.analyzer.profile.native_rows import path_frame
+from tachograph.analyzer.recording.call_tree import NOTHING
 from tachograph.analyzer.recording.opened import Recording
-from tachograph.analyzer.recording.tree import NOTHING
-from tachograph.analyzer.render.json_calls import line_document
-from tachograph.analyzer.render.terminal.calls import show_line
+from tachograph.analyzer.render.json_document import line_document
+from tachograph.analyzer.render.terminal.call_tree import show_line
 from tachograph.analyzer.report_data.native_callees import native_allocators
 from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.format import FormatError

@@ -9,7 +9,7 @@ import pytest
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.conclusions.leaks import Growth, Histories, PaperScore, Verdicts
-from tachograph.analyzer.conclusions.leaks.evidence import likelihood
+from tachograph.analyzer.conclusions.leaks.leak_definitions import likelihood
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder, table
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,7 +30,7 @@ from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.analyzer.samples import attribution, stream, weights
 from tachograph.analyzer.samples.attribution import Columns, Verdict
-from tachograph.analyzer.samples.path_sums import PATH_MEASURES
+from tachograph.analyzer.samples.call_paths import PATH_MEASURES
 from unit.analyzer.exports.conftest import pprof_module
 from unit.analyzer.recordings import CALL, MS, START, Builder
 from unit.report import block
@@ -82,7 +81,7 @@ def of_profile(profile: Profile) -> Sums:
 
 def as_json(profile: Profile, into: Path) -> dict[str, Any]:
     json_document.write(profile, str(into), top=None, sort="cpu")
-    document: dict[str, Any] = json.loads(into.read_text("utf-8"))
+    document: dict[str, Any] = json_document.loads(into.read_text("utf-8"))
     return document
 
 
@@ -167,12 +166,12 @@ def _callgrind(data: bytes, _: Any) -> float:
 
 
 def _firefox(data: bytes, _: Any) -> float:
-    threads = json.loads(gzip.decompress(data))["threads"]
+    threads = json_document.loads(gzip.decompress(data))["threads"]
     return float(sum(sum(thread["samples"]["weight"]) for thread in threads) * 1e6)
 
 
 _READERS: dict[str, Callable[[bytes, Any], float]] = {
-    "speedscope": lambda data, _: float(sum(each["endValue"] for each in json.loads(data)["profiles"])),
+    "speedscope": lambda data, _: float(sum(each["endValue"] for each in json_document.loads(data)["profiles"])),
     "collapsed": lambda data, _: float(sum(int(line.rpartition(" ")[2]) for line in data.decode().splitlines())),
     "csv": lambda data, _: float(sum(int(row["self"]) for row in csv.DictReader(io.StringIO(data.decode())))),
     "pprof": _pprof,

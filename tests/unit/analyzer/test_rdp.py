@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tachograph.analyzer.conclusions.memory.rdp import simplify
+from tachograph.analyzer.conclusions.memory.curves import simplify
 
 
 def off(x: np.ndarray, y: np.ndarray, kept: np.ndarray) -> float:

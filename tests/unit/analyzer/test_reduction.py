@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from tachograph.analyzer import Recording
-from tachograph.analyzer.recording.long_reads import prefetched
-from tachograph.analyzer.samples import accumulate
-from tachograph.analyzer.samples.accumulate import Keys, Numbers, Totals
+from tachograph.analyzer.recording.tables import prefetched
+from tachograph.analyzer.samples import groups
+from tachograph.analyzer.samples.groups import Keys, Numbers, Totals
 from tachograph.analyzer.samples.reduction import Reduction
 from tachograph.analyzer.samples.stream import Stream
 from tachograph.analyzer.samples.weights import share_ticks, whole_ticks
@@ -21,7 +21,7 @@ from unit.analyzer.recordings import Builder
 @pytest.mark.parametrize("size", [10, 1000, 1 << 40])
 def test_numbers_against_a_dictionary(monkeypatch: pytest.MonkeyPatch, block: int, size: int) -> None:
     """In the order in which keys first come; the table grows, and few slots make for many collisions."""
-    monkeypatch.setattr(accumulate, "_BLOCK", block)
+    monkeypatch.setattr(groups, "_BLOCK", block)
     random = np.random.default_rng(size)
     subject, expected = Numbers(), dict[int, int]()
     for rows in (0, 1, 50, 500, 500):

@@ -17,8 +17,8 @@ from tachograph.analyzer.conclusions.redundancy.categories import (
     Verdict,
     categorise,
 )
-from tachograph.analyzer.recording.syntax.names import Names
-from tachograph.analyzer.recording.syntax.source import parse
+from tachograph.analyzer.source_code.names import Names
+from tachograph.analyzer.source_code.source import parse
 from tachograph.format.enumerations import Access
 
 INDEX = ["prepare_index", "array_subscript"]

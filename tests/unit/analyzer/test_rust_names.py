@@ -7,8 +7,7 @@ import string
 
 import pytest
 
-from tachograph.analyzer.recording.native_names import plain_name, short_name
-from tachograph.analyzer.recording.rust_names import MAX_NAME, MAX_SYMBOL, rust_name
+from tachograph.analyzer.recording.native_names import MAX_NAME, MAX_SYMBOL, plain_name, rust_name, short_name
 
 V0 = {
     "_RNvC6_123foo3bar": "123foo::bar",

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from tachograph.analyzer import Profile
 from tachograph.analyzer.render.terminal.report import show
-from tachograph.analyzer.report_data.other_code import other_functions
-from tachograph.analyzer.samples.scope import Scope
+from tachograph.analyzer.report_data.line_selection import other_functions
+from tachograph.analyzer.samples.summary import Scope
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder, table
 

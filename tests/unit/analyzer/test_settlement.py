@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tachograph.analyzer import Profile
 from tachograph.analyzer.conclusions.memory.blocks import NEVER, Blocks, beyond, thinned
-from tachograph.analyzer.conclusions.memory.settlement import Parts, missed_variance, moment_variance, settle
-from tachograph.analyzer.samples.intervals import poisson_sums, shared_out
+from tachograph.analyzer.conclusions.memory.calibration import Parts, missed_variance, moment_variance, settle
+from tachograph.analyzer.statistics.intervals import poisson_sums, shared_out
 from unit.analyzer.recordings import Builder
 
 MB = 1_000_000

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from tachograph.analyzer import Profile
-from tachograph.analyzer.recording.call_tree import CallTree
-from tachograph.analyzer.recording.tree import NOTHING
-from tachograph.analyzer.samples.intervals import effective_samples, wilson
+from tachograph.analyzer.recording.call_tree import NOTHING, CallTree
+from tachograph.analyzer.statistics.intervals import effective_samples, wilson
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, START, Builder, table
 

@@ -10,8 +10,8 @@ import pytest
 
 import tachograph.analyzer
 from tachograph.analyzer.profile.tests import COLUMNS, COPIES, CPU, KEPT, PEAK, TIME, read_tests
-from tachograph.analyzer.recording.time_ranges import TimeRanges
-from tachograph.analyzer.render.terminal.tests import test_lines as lines_about
+from tachograph.analyzer.recording.time_window import TimeRanges
+from tachograph.analyzer.render.terminal.processes import test_lines as lines_about
 from tachograph.analyzer.report_data.test_limits import judge
 
 from .recordings import MS, START, Builder

@@ -15,7 +15,7 @@ from tachograph.analyzer.profile.profile import Profile
 from tachograph.analyzer.recording.question_options import Sort
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.line_selection import important
-from tachograph.analyzer.samples.wait_reasons import REASONS, Reasons
+from tachograph.analyzer.samples.weights import REASONS, Reasons
 from tachograph.format import load_specification
 from unit.analyzer.recordings import Builder
 

@@ -10,7 +10,7 @@ import pytest
 
 from support.vectors import VECTORS
 from tachograph.format import FormatError, open_container
-from tachograph.format import files as files_of
+from tachograph.format import atomic as files_of
 
 PLACES = ("directory", "stored", "deflated")
 

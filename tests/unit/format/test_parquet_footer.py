@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tachograph.format import load_specification, write_table
-from tachograph.format.parquet_footer import trimmed
+from tachograph.format.parquet import trimmed
 
 SPEC = load_specification()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tachograph.format.plain_json import IN_ASCII, to_json
+from tachograph.format.plain_records import IN_ASCII, to_json
 
 VALUES: list[Any] = [
     None, True, 0, -3, 1 << 63, 1.5, 1e300, math.inf, -math.inf, "", 'a"\\\n\t\x01é\U0001f600\ud800', [], {},

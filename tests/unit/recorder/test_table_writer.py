@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import FormatError
-from tachograph.format.atomic import write_bytes
-from tachograph.format.files import read_regular_file
+from tachograph.format.atomic import read_regular_file, write_bytes
 from tachograph.recorder.collect.finish import UnfinishedError
 from tachograph.recorder.collect.table_writer import TableProcess
 

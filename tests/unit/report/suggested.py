@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tachograph.analyzer import Profile
-from tachograph.analyzer.report_data.advice.suggestion import Suggestion
+from tachograph.analyzer.report_data.advice.program import Suggestion
 from tachograph.analyzer.report_data.advice.table import suggestions
 from unit.analyzer.recordings import MS, START, Builder
 

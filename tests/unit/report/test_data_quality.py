@@ -12,7 +12,7 @@ from tachograph.analyzer.profile.profile import Profile
 from tachograph.analyzer.recording.quality import Loss
 from tachograph.analyzer.render.html.head import summary
 from tachograph.analyzer.render.terminal.report import report_lines
-from tachograph.analyzer.report_data.data_quality import Verdict, remarks, verdict
+from tachograph.analyzer.report_data.headline import Verdict, remarks, verdict
 from tachograph.analyzer.report_data.report_data import ReportData
 from unit.analyzer.recordings import Builder
 

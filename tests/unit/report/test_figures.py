@@ -12,10 +12,9 @@ import pytest
 
 from browser import story
 from tachograph.analyzer import Question, Recording
+from tachograph.analyzer.render.figures.charts import draw_footprint, draw_lines, top_sites
 from tachograph.analyzer.render.figures.copies import draw_copies
 from tachograph.analyzer.render.figures.flame import fold_stem, layout
-from tachograph.analyzer.render.figures.lines import draw_lines
-from tachograph.analyzer.render.figures.memory import draw_footprint, top_sites
 from tachograph.analyzer.render.figures.style import look
 from tachograph.analyzer.render.figures.write import FIGURES, write_figures
 from tachograph.analyzer.report_data.report_data import ReportData, build_report_data

@@ -17,8 +17,7 @@ from browser import story
 from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.fleet import page as fleet_page
 from tachograph.analyzer.render.html import difference
-from tachograph.analyzer.render.html.page import SCRIPTS, STYLES, report
-from tachograph.analyzer.render.html.template import FOLDER
+from tachograph.analyzer.render.html.page import FOLDER, SCRIPTS, STYLES, report
 from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, START, Builder

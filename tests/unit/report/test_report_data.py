@@ -11,10 +11,10 @@ import pytest
 from browser import story
 from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.recording.time_window import Window
-from tachograph.analyzer.report_data.bins import Bins, make_bins
 from tachograph.analyzer.report_data.flame import FOLDED, LABEL, build_flame
 from tachograph.analyzer.report_data.report_data import Part, ReportData, build_report_data, coarser
 from tachograph.analyzer.report_data.sampled import GridSums, ThreadSums
+from tachograph.analyzer.report_data.series import Bins, make_bins
 from tachograph.analyzer.report_data.targets import Groups, with_below
 from unit.analyzer.recordings import CALL, MS, NATIVE_FRAME, START, Builder
 

@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from tachograph.analyzer.recording.syntax.source import Module, parse
+from tachograph.analyzer.render.terminal.sections import suggestion_lines
 from tachograph.analyzer.render.terminal.style import Style
-from tachograph.analyzer.render.terminal.suggestions import suggestion_lines
 from tachograph.analyzer.report_data.advice import program
-from tachograph.analyzer.report_data.advice.suggestion import PAGE, Suggestion
+from tachograph.analyzer.report_data.advice.program import PAGE, Suggestion
 from tachograph.analyzer.report_data.advice.table import RULES, Advice, suggestions
+from tachograph.analyzer.source_code.source import Module, parse
 from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, START, Builder
 from unit.report.suggested import APPLY, SITE, Answer, found, hot, library, rules
 

@@ -8,10 +8,9 @@ import pytest
 
 from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.profile.build import build_profile
-from tachograph.analyzer.report_data import views
+from tachograph.analyzer.report_data import report_data
 from tachograph.analyzer.report_data.headline import first_waiting
-from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
-from tachograph.analyzer.report_data.views import build_views
+from tachograph.analyzer.report_data.report_data import ReportData, build_report_data, build_views
 from unit.analyzer.recordings import Builder
 
 
@@ -39,7 +38,7 @@ def test_views_are_answers_of_their_own(threads: Builder) -> None:
 
 
 def test_a_large_recording_has_none(threads: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MAX_ROWS", 3)
+    monkeypatch.setattr(report_data, "MAX_ROWS", 3)
     with Recording.open(threads.write()) as recording:
         assert build_views(recording, Question(), build_report_data(recording, Question())) == []
 

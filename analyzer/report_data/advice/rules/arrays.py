@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ....recording.syntax.names import ARRAYS, DOUBLE, SINGLE, Names
-from ....recording.syntax.source import Module, dotted, parts_of, short, spelled
+from ....source_code.names import ARRAYS, DOUBLE, SINGLE, Names
+from ....source_code.source import Module, dotted, parts_of, short, spelled
 from ...numbers import percent, seconds
 from ..facts import Line
-from ..program import Program, Rule, Spot
-from ..suggestion import MOSTLY, SHARE, Finding
+from ..program import MOSTLY, SHARE, Finding, Program, Rule, Spot
 
 PYTHON_PART = 0.40
 """Where the interpreter has so much of a loop's time, what native code does each time round is tiny."""

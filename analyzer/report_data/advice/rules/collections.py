@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ....recording.syntax.names import BYTEARRAY, LIST, PURE, PURE_METHODS, TUPLE
-from ....recording.syntax.source import LoopNode, dotted, parts_of, short
-from ..program import Program, Rule, Spot
-from ..suggestion import MOSTLY, Finding
+from ....source_code.names import BYTEARRAY, LIST, PURE, PURE_METHODS, TUPLE
+from ....source_code.source import LoopNode, dotted, parts_of, short
+from ..program import MOSTLY, Finding, Program, Rule, Spot
 
 _UNHASHABLE = ("list_richcompare", "dict_richcompare", "set_richcompare", "bytearray_richcompare", "array_richcompare")
 _CONVERSIONS = frozenset(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ....recording.syntax.source import LoopNode, dotted, short
-from ..program import Program, Rule, Spot
-from ..suggestion import MOSTLY, Finding
+from ....source_code.source import LoopNode, dotted, short
+from ..program import MOSTLY, Finding, Program, Rule, Spot
 
 BEGINNING = 0.10
 """The part of the time of iterrows() that may go into the values of the table as a whole, once for each loop."""

@@ -9,11 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from ....recording.frame import Row
-from ....recording.syntax.names import DICT, LIST, QUEUE, SET, Names
-from ....recording.syntax.source import Scope, dotted
+from ....source_code.names import DICT, LIST, QUEUE, SET, Names
+from ....source_code.source import Scope, dotted
 from ...numbers import percent, seconds, size
-from ..program import Program, Rule
-from ..suggestion import Finding
+from ..program import Finding, Program, Rule
 
 GC_SHARE = 0.10
 MIN_SAMPLES = 100

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ....recording.syntax.names import ARRAYS, BYTES, FRAME, LIST, TEXT, TUPLE
-from ....recording.syntax.source import dotted, parts_of, short
-from ..program import Program, Rule, Spot, time_figure
-from ..suggestion import MOSTLY, SHARE, Finding
+from ....source_code.names import ARRAYS, BYTES, FRAME, LIST, TEXT, TUPLE
+from ....source_code.source import dotted, parts_of, short
+from ..program import MOSTLY, SHARE, Finding, Program, Rule, Spot, time_figure
 
 _CONCATENATE = (
     *("bytes_concat", "PyBytes_Concat", "bytearray_concat", "list_concat", "tuple_concat", "tupleconcat"),

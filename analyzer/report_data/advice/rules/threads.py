@@ -9,11 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....recording.frame import Row
-from ....recording.syntax.names import LOCK, Names
-from ....recording.syntax.source import Module, dotted, parts_of, short
+from ....source_code.names import LOCK, Names
+from ....source_code.source import Module, dotted, parts_of, short
 from ...numbers import percent, seconds
-from ..program import Program, Rule
-from ..suggestion import MOSTLY, Finding
+from ..program import MOSTLY, Finding, Program, Rule
 
 GIL_PART = 0.5
 """Waiting for the GIL, as a part of the threads' Python CPU time: half a second for each second of work."""

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.analyzer.commands.assistant.answers import MOST_TOKENS, Answers
-from tachograph.analyzer.commands.assistant.shelf import Shelf
-from tachograph.analyzer.commands.assistant.sql import select
+from tachograph.analyzer.commands.assistant.server import MOST_TOKENS, Answers, Shelf, select
 from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.markdown.document import NOTICE, tokens

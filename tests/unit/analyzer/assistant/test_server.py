@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tachograph.analyzer.commands.assistant.answers import Answers
-from tachograph.analyzer.commands.assistant.shelf import Shelf
+from tachograph.analyzer.commands.assistant.server import Answers, Shelf
 from tachograph.cli import main
 
 from .test_answers import check, write

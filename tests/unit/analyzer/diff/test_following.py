@@ -7,10 +7,8 @@ import textwrap
 import pyarrow as pa
 import pytest
 
-from tachograph.analyzer.diff.links import FunctionKey, Link
-from tachograph.analyzer.diff.source_files import SourceFile, pair_files
-from tachograph.analyzer.diff.source_functions import definitions
-from tachograph.analyzer.diff.source_lines import NOWHERE, follow
+from tachograph.analyzer.diff.links import FunctionKey, Link, SourceFile, pair_files
+from tachograph.analyzer.diff.source_functions import NOWHERE, definitions, follow
 from tachograph.analyzer.report_data.difference import Status
 
 SOURCE = textwrap.dedent(

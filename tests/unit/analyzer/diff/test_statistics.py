@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from tachograph.analyzer.diff.distributions import (
+from tachograph.analyzer.diff.evidence import Amounts, Evidence
+from tachograph.analyzer.statistics.distributions import (
     adjusted_alpha,
     normal_quantile,
     normal_two_sided,
     t_quantile,
     t_two_sided,
 )
-from tachograph.analyzer.diff.evidence import Amounts, Evidence
 
 UNIT = 0.01
 

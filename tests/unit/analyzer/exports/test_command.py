@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tachograph.analyzer.commands.export import export
-from tachograph.analyzer.commands.scrub import scrub
+from tachograph.analyzer.commands.export import export, scrub
 from tachograph.analyzer.conclusions.leaks import DEFINITIONS
 from tachograph.analyzer.exports import FORMATS
 from tachograph.analyzer.recording.question_options import DROPPABLE, ExportFormat, LeakRule

@@ -6,7 +6,7 @@ import io
 
 import pandas as pd
 
-from tachograph.analyzer.exports.csv_table import safe
+from tachograph.analyzer.exports.text_tables import safe
 from unit.analyzer.exports import program
 from unit.analyzer.exports.conftest import Export
 

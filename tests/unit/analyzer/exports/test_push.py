@@ -20,8 +20,7 @@ from click.testing import CliRunner, Result
 from tachograph.analyzer.commands.export import export
 from tachograph.analyzer.exports.protobuf import Message
 from tachograph.analyzer.exports.push import PushError
-from tachograph.analyzer.exports.push.address import parse_address
-from tachograph.analyzer.exports.push.http_client import Answer, Request, send
+from tachograph.analyzer.exports.push.http_client import Answer, Request, parse_address, send
 from unit.analyzer.exports import program
 from unit.analyzer.exports.conftest import pprof_module
 from unit.analyzer.exports.stand_in_server import Received, Reply, Server, server

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tachograph.analyzer import fleet as fleets
-from tachograph.analyzer.fleet import local_listing
+from tachograph.analyzer.fleet import store
 from unit.analyzer.fleet.fleets import one
 
 pytestmark = pytest.mark.broad
@@ -147,7 +147,7 @@ def test_what_is_young_is_looked_through_each_time(made: Path, tmp_path: Path, l
 def test_a_damaged_listing_is_as_none(shop: Path, content: bytes) -> None:
     (shop / ".tachograph" / "listing.json").write_bytes(content)
     assert len(fleets.open(str(shop)).recordings) == 3
-    assert len(local_listing.read_known(shop / ".tachograph")) == 3
+    assert len(store.read_known(shop / ".tachograph")) == 3
 
 
 def test_where_it_cannot_be_written_all_is_looked_through(shop: Path, looked_through: list[str]) -> None:

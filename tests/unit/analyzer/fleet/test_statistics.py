@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tachograph.analyzer.fleet.statistics import difference, ratios
+from tachograph.analyzer.statistics.ratios import difference, ratios
 
 
 def fleet(chance: np.random.Generator, units: int, share: float = 0.2) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import tachograph.analyzer.fleet as fleets
 from support.s3 import s3_server
-from tachograph.analyzer.fleet import engine as engine_module
+from tachograph.analyzer.fleet import index as engine_module
 from tachograph.analyzer.fleet import index as index_module
 from tachograph.analyzer.fleet import store as store_module
 from tachograph.format import FormatError

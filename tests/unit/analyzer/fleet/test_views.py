@@ -15,7 +15,7 @@ import tachograph.analyzer
 import tachograph.analyzer.fleet as fleets
 from tachograph.analyzer.commands.fleet import fleet as command
 from tachograph.analyzer.fleet.questions.flame import collapsed
-from tachograph.analyzer.fleet.statistics import pooled
+from tachograph.analyzer.statistics.ratios import pooled
 from tachograph.format import FormatError
 from unit.analyzer.fleet.fleets import SOURCE, one
 from unit.analyzer.recordings import MS, START, Builder

@@ -19,8 +19,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..diff.distributions import t_quantile, t_two_sided
-from ..samples.intervals import Z95
+from .distributions import t_quantile, t_two_sided
+from .intervals import Z95
 
 DRAWS = 999
 FEWEST = 5
