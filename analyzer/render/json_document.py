@@ -35,7 +35,7 @@ from ..report_data.difference import (
 )
 from ..report_data.line_selection import COLUMNS
 
-"""Version of the difference_document; names are only ever added to a version."""
+"""Version of the document; names are only ever added to a version."""
 
 _VALUES = ("base", "new", "difference", "low", "high", "change", "change_low", "change_high", "p", "verdict")
 
@@ -43,9 +43,9 @@ _VALUES = ("base", "new", "difference", "low", "high", "change", "change_low", "
 def difference_document(
     result: DiffResult, judgements: Sequence[Judgement] = (), top: int | None = None
 ) -> dict[str, Any]:
-    """The difference_document as Python objects; ``top`` limits the rows of each table."""
+    """The document as Python objects; ``top`` limits the rows of each table."""
     return {
-        "tachograph": {"difference_document": "diff", "version": VERSION},
+        "tachograph": {"document": "diff", "version": VERSION},
         "verdict": result.summary.verdict,
         "sentence": result.summary.sentence,
         "base": [_run(run) for run in result.base],
