@@ -34,7 +34,7 @@ from .questions.top import METRICS, Metric, amounts_by_column, amounts_of, row_s
 from .store import StoreError, key_of
 
 STYLES = ("page.css", "charts.css", "tables.css", "fleet.css", "print.css")
-SCRIPTS = (*BOX_TREE_SCRIPTS, "fleet_flame.js", "fleet.js")
+SCRIPTS = (*BOX_TREE_SCRIPTS, "fleet.js")
 
 MOST_OF_A_ROW = 8
 """Recordings with the most of a row that are named with it."""

@@ -15,7 +15,7 @@ from .pack import Names, Packer, number
 from .page import BOX_TREE_SCRIPTS, render
 
 STYLES = ("page.css", "charts.css", "tables.css", "diff.css", "print.css")
-SCRIPTS = (*BOX_TREE_SCRIPTS, "diff_flame.js", "diff.js")
+SCRIPTS = (*BOX_TREE_SCRIPTS, "diff.js")
 METRICS = (
     "cpu",
     "python",

@@ -27,7 +27,6 @@ FOLDER = Path(__file__).parent
 
 BOX_TREE_SCRIPTS = (
     "format.js",
-    "dom.js",
     "frame.js",
     "data.js",
     "tables.js",
@@ -74,7 +73,6 @@ def _digest(text: str) -> str:
 STYLES = ("page.css", "charts.css", "tables.css", "print.css")
 SCRIPTS = (
     "format.js",
-    "dom.js",
     "frame.js",
     "data.js",
     "state.js",
@@ -83,18 +81,10 @@ SCRIPTS = (
     "tables.js",
     "syntax.js",
     "source.js",
-    "calls.js",
     "lines.js",
     "stem.js",
-    "flame_tree.js",
     "flame.js",
-    "memory.js",
-    "redundancies.js",
-    "suggestions.js",
-    "processes.js",
-    "threads.js",
-    "spans.js",
-    "views.js",
+    "sections.js",
     "main.js",
 )
 """In the order in which they are put into one script."""
