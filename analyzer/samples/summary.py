@@ -223,7 +223,7 @@ class Summary:
         return Frame(
             {
                 "thread": rows,
-                "name": [None if names[row] is None else printable(names[row]) for row in rows.tolist()],
+                "name": [None if name is None else printable(name) for name in map(names.__getitem__, rows.tolist())],
                 "tid": threads.tid[rows],
                 "process": threads.process[rows],
                 "main": threads.main[rows],
