@@ -255,7 +255,7 @@ class Recording(Reader):
         """The frame with names in place of ids, beside them."""
         added = {}
         if "thread" in frame:
-            added["thread_name"] = _looked_up(frame["thread"], super().table("threads").column("name").to_pylist())
+            added["thread_name"] = _looked_up(frame["thread"], self.all_threads.name)
         if "stack" in frame:
             tree = load_tree(self)
             functions = tree.function_names

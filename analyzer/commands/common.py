@@ -100,12 +100,10 @@ def complete_process(ctx: click.Context, _: click.Parameter, incomplete: str) ->
 
     try:
         from ..recording.opened import Recording
-        from ..recording.process_lifetimes import process_names
 
         with Recording.open(find_recording(ctx.params.get("recording"))) as recording:
-            table = recording.table("processes")
-            names = process_names(table, recording.manifest.argv)
-            pids = [str(pid) for pid in table.column("pid").to_pylist()]
+            names = recording.all_processes.name
+            pids = [str(pid) for pid in recording.all_processes.pid.tolist()]
     except (FormatError, ModuleNotFoundError):
         return []
     known = dict.fromkeys(names, "") | dict(zip(pids, names, strict=True))

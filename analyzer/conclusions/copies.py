@@ -101,7 +101,7 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
     rest = rest * factors[group]
     variance = rest * factors[group] * (size + beyond(size, np.maximum(mean, 1.0)))
     left = owed - summed(group, size + rest, count)
-    threads = recording.rows("threads")
+    threads = len(recording.all_threads)
     owner = np.zeros(count, np.int64)
     owner[group] = thread
     unseen = summed(owner, np.where(left > 0.5, left, 0.0), threads)

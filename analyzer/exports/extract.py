@@ -14,7 +14,6 @@ from tachograph.format import FormatError
 from ..recording.call_tree import CallTree, load_tree
 from ..recording.filter import make_filter, with_threadless
 from ..recording.opened import Recording
-from ..recording.process_lifetimes import process_names
 from ..recording.question_options import Metric
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
@@ -200,13 +199,12 @@ def prepare(
 
 
 def _threads(recording: Recording) -> list[Thread]:
-    table, processes = recording.table("threads"), recording.table("processes")
-    pids = processes.column("pid").to_pylist()
-    names = process_names(processes, recording.manifest.argv)
-    columns = (table.column(name).to_pylist() for name in ("name", "tid", "process", "main", "start_ns", "end_ns"))
+    facts, processes = recording.all_threads, recording.all_processes
+    pids, names = processes.pid.tolist(), processes.name
+    columns = (each.tolist() for each in (facts.tid, facts.process, facts.main, facts.start_ns, facts.end_ns))
     threads = [
-        Thread(_thread_name(name, tid), pids[process], tid, process, names[process], main is True, start, end)
-        for name, tid, process, main, start, end in zip(*columns, strict=True)
+        Thread(_thread_name(name, tid), pids[process], tid, process, names[process], main, start, end)
+        for name, tid, process, main, start, end in zip(facts.name, *columns, strict=True)
     ]
     rest = (
         Thread("<no thread>", pid, None, number, names[number], main=False, start_ns=None, end_ns=None)

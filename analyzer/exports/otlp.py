@@ -22,7 +22,6 @@ import pandas as pd
 from tachograph import __version__
 
 from ..recording.opened import Recording
-from ..recording.process_lifetimes import process_names
 from ..recording.text import printable
 from . import otlp_fields as fields
 from .extract import Extract, Options, Thread
@@ -61,8 +60,7 @@ def service_name(recording: Recording) -> str:
     """What the program is called: by a label, else after its script, module or command."""
     labels = recording.manifest.labels
     named = labels.get(SERVICE) or labels.get("service")
-    names = process_names(recording.table("processes"), recording.manifest.argv)
-    return printable(named or next(iter(names), "unnamed"), 256)
+    return printable(named or next(iter(recording.all_processes.name), "unnamed"), 256)
 
 
 def resources(recording: Recording) -> list[dict[str, Value]]:
@@ -70,7 +68,7 @@ def resources(recording: Recording) -> list[dict[str, Value]]:
 
     The recording's labels are among them: a label counts where it has the name of an attribute.
     """
-    manifest, table = recording.manifest, recording.table("processes")
+    manifest, processes = recording.manifest, recording.all_processes
     common: dict[str, Value] = {SERVICE: service_name(recording)}
     for key, text in (("host.name", manifest.host), ("os.description", manifest.os)):
         if text:
@@ -80,13 +78,10 @@ def resources(recording: Recording) -> list[dict[str, Value]]:
     if manifest.machine:
         common["host.arch"] = _ARCHITECTURES.get(manifest.machine, printable(manifest.machine, 64))
     labels = {printable(key, 80): printable(value, 300) for key, value in manifest.labels.items()}
-    names = process_names(table, manifest.argv)
-    columns = (table.column(name).to_pylist() for name in ("pid", "executable", "python_version"))
+    columns = (processes.name, processes.pid.tolist(), processes.executable, processes.python_version)
     found = []
-    for number, (pid, executable, version) in enumerate(zip(*columns, strict=True)):
-        process: dict[str, Value] = {"process.executable.name": names[number]}
-        if pid is not None:
-            process["process.pid"] = pid
+    for number, (name, pid, executable, version) in enumerate(zip(*columns, strict=True)):
+        process: dict[str, Value] = {"process.executable.name": name, "process.pid": pid}
         if executable:
             process["process.executable.path"] = printable(executable, 4096)
         if number == 0 and manifest.argv:

@@ -12,7 +12,6 @@ from typing import BinaryIO
 import pandas as pd
 import pyarrow as pa
 
-from ..recording.process_lifetimes import process_names
 from ..recording.question_options import Metric
 from ..recording.text import printable
 from .extract import Extract, Options
@@ -95,9 +94,8 @@ def _footprint_track(extract: Extract, process: int) -> int:
 
 def _write_tracks(extract: Extract, writer: _Writer, threads: list[int]) -> None:
     """Descriptors of processes and of the threads that have rows."""
-    table, argv = extract.recording.table("processes"), extract.recording.manifest.argv
-    columns = (table.column(name).to_pylist() for name in ("pid", "parent_pid", "command"))
-    names, tree = process_names(table, argv), Message()
+    processes, tree = extract.recording.all_processes, Message()
+    names, columns = processes.name, (processes.pid.tolist(), processes.parent_pid.tolist(), processes.command)
     for process, (pid, parent_pid, command) in enumerate(zip(*columns, strict=True)):
         if extract.processes is not None and not extract.processes[process]:
             continue

@@ -107,9 +107,9 @@ def _not_recorded(metric: str) -> FormatError:
 
 def _blocks(recording: Recording, heap: Heap, measure: str) -> Iterator[Rows]:
     """Blocks with their part of what ``analyze`` says of their site, and what it says of sites without blocks."""
-    found = shares(heap, sum_up(heap, recording.rows("threads"), None).sites, measure)
+    found = shares(heap, sum_up(heap, len(recording.all_threads), None).sites, measure)
     blocks = heap.blocks.where(found.blocks)
-    threadless = recording.rows("threads") + blocks.process.astype(np.int64)
+    threadless = len(recording.all_threads) + blocks.process.astype(np.int64)
     thread = np.where(blocks.thread == NONE, threadless, blocks.thread)
     native = _Native(blocks.native_frame, blocks.native_stack, blocks.native_path)
     # A block stands for as many of its size as make up the bytes that it stands for.
@@ -118,7 +118,7 @@ def _blocks(recording: Recording, heap: Heap, measure: str) -> Iterator[Rows]:
     rest = np.flatnonzero(found.rest > 0)
     # It belongs to no thread, and to no process more than to another.
     first = int(heap.counted[0]) if len(heap.counted) else 0
-    threadless = np.full(len(rest), recording.rows("threads") + first)
+    threadless = np.full(len(rest), len(recording.all_threads) + first)
     remainder = _rows(np.full(len(rest), heap.start_ns), threadless, rest, found.rest[rest], heap.sites)
     yield replace(remainder, blocks=np.zeros(len(rest)))
 

@@ -37,7 +37,7 @@ from ..recording.time_window import TimeRanges
 from ..samples.groups import summed
 from ..samples.reduction import MEASURES as NODE_MEASURES
 from ..samples.stream import CpuBatch, WaitBatch
-from ..samples.summary import PROJECT, Scope, main_threads
+from ..samples.summary import PROJECT, Scope
 from .index_tables import MEASURES, TOTALS, empty, no_rows, table_of
 from .store import Found, Store, StoreError, key_of
 
@@ -381,7 +381,7 @@ def _span_nodes(asked: Asked) -> SpanNodes | None:
     """The sink for the lines of spans; None where there are no spans."""
     if not len(asked.ranges[0]):
         return None
-    return SpanNodes(asked.ranges[0], main_threads(asked.recording.table("threads")), asked.stream.nodes)
+    return SpanNodes(asked.ranges[0], asked.recording.all_threads.main, asked.stream.nodes)
 
 
 def _span_lines(names: Sequence[str], spans: SpanNodes, profile: Profile, files: _Files, key: int) -> pa.Table:

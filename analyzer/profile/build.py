@@ -31,7 +31,7 @@ from ..samples.call_paths import PathFacts, PathSums
 from ..samples.reduction import Facts, Reduction, prepared
 from ..samples.sites import Calls, joined, time_sums
 from ..samples.stream import Sink, Stream
-from ..samples.summary import ALL, OWN_CODE, PROJECT, Scope, Summary, main_threads
+from ..samples.summary import ALL, OWN_CODE, PROJECT, Scope, Summary
 from ..statistics.intervals import effective_samples
 from .held_memory import Held, HeldPaths, held_paths, read_held
 from .native_rows import native_rows
@@ -86,7 +86,7 @@ class Asked:
     @cached_property
     def paths(self) -> PathSums:
         """The sink by call path."""
-        return PathSums(self.stream, self.calls, main_threads(self.recording.table("threads")))
+        return PathSums(self.stream, self.calls, self.recording.all_threads.main)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
 def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition | None = None) -> Profile:
     """Draws the conclusions from what was measured: scope, lines, functions, threads, leaks, totals."""
     recording, question, held, brief = asked.recording, asked.question, measured.held, asked.brief
-    threads = recording.table("threads")
+    threads = recording.all_threads
     tree, sources = asked.calls, Sources(recording.table("files"), recording.table("codes"))
     summary = _summary(asked, measured, tree)
     scope, widened = choose_scope(question.scope, recording, summary)
@@ -183,7 +183,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         WaitColumns(names),
         CollectorColumns(names, collector_known(measured.facts, recording)),
     )
-    by_thread = summary.threads(threads, held.threads(threads.num_rows), asked.filter.processes)
+    by_thread = summary.threads(threads, held.threads(len(threads)), asked.filter.processes)
     memory = held.memory(recording)
     processes = frame_of(recording, asked.window, asked.lifetimes, asked.filter.processes, by_thread, memory)
     devices = None if measured.readings is None else describe_gpu(recording, measured.readings, asked.window)
@@ -236,7 +236,7 @@ def _calls(asked: Asked, tree: CallTree) -> CallFacts | None:
 def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:
     """All measures of every node of the call tree."""
     facts, gpu = measured.facts, measured.gpu
-    rows = prepared(facts.cpu, facts.waits, main_threads(asked.recording.table("threads")))
+    rows = prepared(facts.cpu, facts.waits, asked.recording.all_threads.main)
     effective = effective_samples(float(facts.cpu["cpu_ns"].sum()), facts.weight_squared)
     waited = [] if facts.waits is None else [reason_sums(facts.waits, len(tree))]
     more = [
@@ -291,7 +291,7 @@ def _quality(asked: Asked, measured: Measured, totals: Totals, devices: Gpu | No
 
 def gpu_threads(recording: Recording, wanted: Filter) -> Mask:
     """Whose stacks the GPU is joined with: the main threads of the processes in question, or the threads asked for."""
-    mains = main_threads(recording.table("threads"))
+    mains = recording.all_threads.main
     if wanted.threads is None:
         return mains
     return wanted.threads if wanted.named is not None else wanted.threads & mains
@@ -301,8 +301,7 @@ def _of_processes(spans: Spans, recording: Recording, wanted: Filter) -> Spans:
     """The spans of the processes that were asked for."""
     if wanted.processes is None:
         return spans
-    owner = ids(recording.table("threads").column("process"))
-    return spans.only(wanted.processes[owner[spans.thread]])
+    return spans.only(wanted.processes[recording.all_threads.process[spans.thread]])
 
 
 def choose_scope(text: str | None, recording: Recording, summary: Summary) -> tuple[Scope, bool]:
@@ -323,10 +322,9 @@ def choose_scope(text: str | None, recording: Recording, summary: Summary) -> tu
 
 def named_scope(text: str, recording: Recording) -> Scope:
     """The scope ``text`` for the interpreters of a recording."""
-    executables = recording.table("processes").column("executable").to_pylist()
     folders = {
         str(PurePosixPath(path.replace("\\", "/")).parent)
-        for path, how in zip(executables, recorded_how(recording), strict=True)
+        for path, how in zip(recording.all_processes.executable, recorded_how(recording), strict=True)
         if path and how != LISTED
     }
     return Scope(text, tuple(sorted(folders)), _begins_in_own_code(recording))

@@ -12,8 +12,6 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import ids
-
 from ..conclusions.copies import Copies, CopyColumns, read_copies, sum_copies
 from ..conclusions.leaks import LeakColumns, LeakDefinition, Leaks, find_leaks
 from ..conclusions.memory import Heap, read_heap
@@ -156,7 +154,7 @@ class Held:
 
     def memory(self, recording: Recording) -> Memory | None:
         """The processes as wholes, None if memory was not recorded."""
-        return describe_memory(self.heap, threads_by_process(recording)) if self.heap is not None else None
+        return describe_memory(self.heap, recording.all_threads.per_process) if self.heap is not None else None
 
 
 def read_held(
@@ -171,19 +169,13 @@ def read_held(
     Only the wanted processes are read. Where threads are wanted, it is what these allocated and copied. ``phases`` are
     those of the recording, where they are known already.
     """
-    threads = recording.rows("threads")
+    threads = len(recording.all_threads)
     sites = Sites(recording, phases)
     heap = read_heap(recording, window, wanted.processes, sites)
     heap_sums = sum_up(heap, threads, wanted.named) if heap is not None else None
     copies = read_copies(recording, window, sites)
     copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, wanted.threads, threads)
     return Held(heap, heap_sums, copy_sums, by_thread, wanted, wall_s, copies, sites)
-
-
-def threads_by_process(recording: Recording) -> NDArray[np.int64]:
-    """The number of threads of each process."""
-    owner = ids(recording.table("threads").column("process"))
-    return np.bincount(owner, minlength=recording.rows("processes"))
 
 
 def _heap_totals(heap: Heap, sums: NodeSums, *, everything: bool) -> HeldTotals:

@@ -10,13 +10,11 @@ import shlex
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import ids, known
-
 from ..conclusions.memory.process import Memory
 from ..recording.filter import Filter, Mask
 from ..recording.frame import Column, Frame, WholeNumbers
 from ..recording.opened import Recording
-from ..recording.process_lifetimes import ProcessLifetimes, process_names
+from ..recording.process_lifetimes import ProcessLifetimes
 from ..recording.text import printable
 from ..recording.time_window import Window, united_ns
 from .profile import Metadata, Totals
@@ -56,7 +54,7 @@ LISTED = "listed"
 
 def recorded_how(recording: Recording) -> list[str]:
     """How each process was recorded: ``python``, ``native`` or ``listed``; recordings of 1.0 hold Python ones only."""
-    return [how or "python" for how in recording.table("processes").column("recorded").to_pylist()]
+    return [how or "python" for how in recording.all_processes.recorded]
 
 
 def frame_of(
@@ -71,37 +69,34 @@ def frame_of(
 
     ``threads`` is the frame of the threads, ``memory`` what is known of the processes' memory.
     """
-    table = recording.table("processes")
+    processes = recording.all_processes
     zero = recording.start_ns
     end_ns = max(zero, *lifetimes.end_ns.tolist()) if len(lifetimes.end_ns) else zero
-    parent, pid, parent_pid, exit_status = (
-        WholeNumbers.of(table.column(name).to_pylist()) for name in ("parent", "pid", "parent_pid", "exit_status")
-    )
     how = recorded_how(recording)
-    order, depth = tree_order(parent.tolist())
+    order, depth = tree_order(processes.parent.tolist())
     frame = Frame(
         {
-            "process": np.arange(table.num_rows),
-            "parent": parent,
+            "process": np.arange(len(processes)),
+            "parent": processes.parent,
             "depth": np.array(depth, np.int64),
-            "name": process_names(table, recording.manifest.argv),
-            "pid": pid,
-            "parent_pid": parent_pid,
+            "name": processes.name,
+            "pid": WholeNumbers(processes.pid, np.zeros(len(processes), np.bool_)),
+            "parent_pid": processes.parent_pid,
             "recorded": how,
-            "origin": _texts(table.column("origin").to_pylist()),
-            "command": _texts(table.column("command").to_pylist()),
-            "executable": _texts(table.column("executable").to_pylist()),
-            "python_version": _texts(table.column("python_version").to_pylist()),
+            "origin": _texts(processes.origin),
+            "command": _texts(processes.command),
+            "executable": _texts(processes.executable),
+            "python_version": _texts(processes.python_version),
             "start_s": (lifetimes.start_ns - zero) / 1e9,
             "end_s": np.where(lifetimes.seen, (lifetimes.end_ns - zero) / 1e9, np.nan),
             "last_s": (lifetimes.end_ns - zero) / 1e9,
             "wall_s": _wall(lifetimes, window, frame_end=end_ns),
-            "user_s": _numbers(table.column("user_ns").to_pylist(), 1e-9),
-            "system_s": _numbers(table.column("system_ns").to_pylist(), 1e-9),
-            "max_resident_bytes": _numbers(table.column("max_resident_bytes").to_pylist(), 1.0),
-            "exit_status": exit_status,
+            "user_s": processes.user_ns.floats() * 1e-9,
+            "system_s": processes.system_ns.floats() * 1e-9,
+            "max_resident_bytes": processes.max_resident_bytes.floats(),
+            "exit_status": processes.exit_status,
             **_times(threads, np.array([each == LISTED for each in how], np.bool_)),
-            **_held(memory, table.num_rows),
+            **_held(memory, len(processes)),
         }
     )
     there = lifetimes.within(window.start_ns, window.end_ns - 1)
@@ -162,17 +157,13 @@ def _texts(values: list[str | None]) -> list[str | None]:
     return [None if value is None else printable(value, 4096) for value in values]
 
 
-def _numbers(values: list[int | None], factor: float) -> NDArray[np.float64]:
-    return np.array([np.nan if value is None else value * factor for value in values], np.float64)
-
-
 MAX_LABELS = 1000
 """Labels that are shown."""
 
 
 def read_metadata(recording: Recording) -> Metadata:
     """The recording, its program and its machine, in printable text."""
-    manifest, processes = recording.manifest, recording.table("processes")
+    manifest, processes = recording.manifest, recording.all_processes
     argv = [printable(argument, 500) for argument in manifest.argv[:1000]]
     interval = recording.interval_ns
     return Metadata(
@@ -185,8 +176,8 @@ def read_metadata(recording: Recording) -> Metadata:
         os=_text(manifest.os),
         machine=_text(manifest.machine),
         cpu_count=manifest.cpu_count,
-        python_versions=_distinct(processes.column("python_version").to_pylist()),
-        samplers=_distinct(processes.column("sampler").to_pylist()),
+        python_versions=_distinct(processes.python_version),
+        samplers=_distinct(processes.sampler),
         interval_s=None if interval is None else interval / 1e9,
         format_version=printable(manifest.format_version),
         tachograph_version=_text(manifest.tachograph_version),
@@ -282,8 +273,7 @@ def _sum(threads: Frame, column: str) -> float | None:
 
 def _clocks(recording: Recording, wanted: Filter) -> WholeNumbers:
     """CPU time by the clocks of the threads of a question; unknown where it was not read."""
-    column = recording.table("threads").column("cpu_ns")
-    clocks = WholeNumbers(ids(column, 0), ~known(column))
+    clocks = recording.all_threads.cpu_ns
     return clocks if wanted.threads is None else clocks[wanted.threads]
 
 

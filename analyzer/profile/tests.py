@@ -18,8 +18,6 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import ids
-
 from ..conclusions.copies import Copies, read_copies
 from ..conclusions.memory import Heap, read_heap
 from ..conclusions.memory.blocks import Blocks
@@ -202,7 +200,7 @@ def read_test_phases(recording: Recording) -> TestPhases:
         told["cpu_s"][each] += _number(said[row].get("cpu_ns")) / 1e9
         for name in LIMITS if each % len(PHASES) == CALL else ():
             told[name][each] = _number(said[row].get(name))
-    owner = ids(recording.table("threads").column("process"))
+    owner = recording.all_threads.process
     of_processes, _ = own_and_total(replace(mine, thread=owner[mine.thread]), Window(), None)
     of_threads, _ = own_and_total(mine, Window(), None)
     count = np.bincount(mine.name, minlength=groups)

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
-from tachograph.format.arrays import ids
 
+from .definitions import Threads
 from .opened import Recording
-from .process_lifetimes import process_names
 from .text import printable
 
 Mask = NDArray[np.bool_]
@@ -45,11 +43,10 @@ def make_filter(recording: Recording, thread: str | None, processes: Sequence[st
     Errors:
         FormatError: there is no such thread or process, or one of ``processes`` may mean several things.
     """
-    table = recording.table("threads")
-    owner = ids(table.column("process"))
+    threads = recording.all_threads
     of_processes = filter_processes(recording, processes)
-    inside = None if of_processes is None else of_processes[owner]
-    named = _named_threads(table, thread, inside)
+    inside = None if of_processes is None else of_processes[threads.process]
+    named = _named_threads(threads, thread, inside)
     if inside is None or named is None:
         return Filter(of_processes, named, named if inside is None else inside)
     return Filter(of_processes, named, named & inside)
@@ -60,7 +57,7 @@ def with_threadless(recording: Recording, wanted: Filter) -> Mask:
 
     The part by process is for what belongs to none of a process's threads.
     """
-    rows, processes = recording.rows("threads"), recording.rows("processes")
+    rows, processes = len(recording.all_threads), len(recording.all_processes)
     threads = np.ones(rows, np.bool_) if wanted.threads is None else wanted.threads
     threadless = np.ones(processes, np.bool_) if wanted.processes is None else wanted.processes
     return np.concatenate((threads, threadless if wanted.named is None else np.zeros(processes, np.bool_)))
@@ -77,9 +74,7 @@ def filter_processes(recording: Recording, wanted: Sequence[str]) -> Mask | None
     """
     if not wanted:
         return None
-    table = recording.table("processes")
-    pids = ids(table.column("pid"))
-    names = process_names(table, recording.manifest.argv)
+    pids, names = recording.all_processes.pid, recording.all_processes.name
     mask = np.zeros(len(pids), np.bool_)
     for text in wanted:
         mask |= _meant(text, pids, names)
@@ -116,15 +111,15 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 11 else None
 
 
-def _named_threads(threads: pa.Table, wanted: str | None, inside: Mask | None) -> Mask | None:
+def _named_threads(threads: Threads, wanted: str | None, inside: Mask | None) -> Mask | None:
     """By thread, whether ``wanted`` means it; it must mean one of those ``inside``."""
     if wanted is None:
         return None
-    names = [name or "" for name in threads.column("name").to_pylist()]
-    mains, tids = threads.column("main").to_pylist(), threads.column("tid").to_pylist()
+    names = [name or "" for name in threads.name]
+    mains, tids = threads.main.tolist(), threads.tid.tolist()
     named: Mask = np.array(
         [
-            str(tids[number]) == wanted or fnmatchcase(name, wanted) or (wanted == "main" and mains[number] is True)
+            str(tids[number]) == wanted or fnmatchcase(name, wanted) or (wanted == "main" and mains[number])
             for number, name in enumerate(names)
         ],
         np.bool_,

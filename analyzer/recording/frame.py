@@ -42,6 +42,14 @@ class WholeNumbers:
     def __getitem__(self, rows: NDArray[Any] | slice) -> WholeNumbers:
         return WholeNumbers(self.values[rows], self.unknown[rows])
 
+    def filled(self, otherwise: int) -> NDArray[np.int64]:
+        """The numbers, ``otherwise`` where one is unknown."""
+        return np.where(self.unknown, otherwise, self.values)
+
+    def floats(self) -> NDArray[np.float64]:
+        """The numbers in floating point, NaN where one is unknown."""
+        return np.where(self.unknown, np.nan, self.values)
+
     def tolist(self) -> list[int | None]:
         """The numbers, None where one is unknown."""
         pairs = zip(self.values.tolist(), self.unknown.tolist(), strict=True)
@@ -129,7 +137,7 @@ def _item(values: Column, number: int) -> Any:
 def falling(values: Any) -> NDArray[np.float64]:
     """Keys by which the largest comes first, and what is unknown last."""
     if isinstance(values, WholeNumbers):
-        values = np.where(values.unknown, np.nan, values.values)
+        values = values.floats()
     return -np.asarray(values, np.float64)
 
 

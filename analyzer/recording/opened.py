@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -27,6 +28,7 @@ from tachograph.format import (
     write_recording,
 )
 
+from .definitions import Processes, Threads
 from .tables import BATCH_ROWS, Tables
 
 
@@ -161,6 +163,16 @@ class Recording:
             self._definitions[name] = self.tables.read(name)
         return self._definitions[name]
 
+    @cached_property
+    def all_threads(self) -> Threads:
+        """The threads as typed arrays."""
+        return Threads(self.table("threads"), len(self.all_processes))
+
+    @cached_property
+    def all_processes(self) -> Processes:
+        """The processes as typed arrays."""
+        return Processes(self.table("processes"), self.manifest.argv)
+
     def batches(self, name: str, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Some columns of a table, a batch of at most ``rows`` rows at a time."""
         batches = self.tables.batches(name, columns, rows)
@@ -192,12 +204,12 @@ class Recording:
     @property
     def start_ns(self) -> int:
         """Monotonic time at which recording began: second 0 of ``--from`` and ``--to``."""
-        return min(self.table("processes").column("start_ns").to_pylist(), default=0)
+        return min(self.all_processes.start_ns.tolist(), default=0)
 
     @property
     def end_ns(self) -> int | None:
         """Monotonic time at which recording ended, None if nothing tells."""
-        ends = [*self.table("processes").column("end_ns").to_pylist(), self.manifest.ended_ns]
+        ends = [*self.all_processes.end_ns.tolist(), self.manifest.ended_ns]
         return max((end for end in ends if end is not None), default=None)
 
     @property

@@ -1,15 +1,11 @@
 """When each process of a recording lived.
 
-What a process is called: the script, the module or the program that it runs.
-
 Finds the start and end of interpreters: what main threads did before their first Python frame and after the last.
 """
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -17,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import filled, ids, known, numbers
+from tachograph.format.arrays import ids, known, numbers
 from tachograph.format.enumerations import StackState
 
 from .opened import Recording
-from .text import printable
 
 STARTING, ENDING = len(StackState), len(StackState) + 1
 """Values of ``stack_state`` that the analyzer gives to rows without Python frames; the format has none of them."""
@@ -63,15 +58,13 @@ class InterpreterPhases:
 
 def find_interpreter_phases(recording: Recording) -> InterpreterPhases:
     """Looks at ``cpu`` from both ends, as far as it must: for one process as a rule at a row group or two."""
-    threads = recording.table("threads")
-    main = np.asarray(filled(threads.column("main"), otherwise=False), np.bool_)
-    start_ns = ids(threads.column("start_ns"), 0)
-    end_ns = ids(threads.column("end_ns"), _NEVER)
+    threads = recording.all_threads
+    start_ns, end_ns = threads.start_ns.filled(0), threads.end_ns.filled(_NEVER)
     groups = recording.tables.row_groups("cpu")
     offsets = np.concatenate(([0], np.cumsum(groups))).tolist()
     forwards = list(range(len(groups)))
     read = lru_cache(maxsize=1)(partial(recording.tables.read_group, "cpu", columns=("time_ns", "thread", "stack")))
-    first_row, first_ns = _scan(read, main, forwards, offsets, _Last(end_ns, sign=1))
+    first_row, first_ns = _scan(read, threads.main, forwards, offsets, _Last(end_ns, sign=1))
     wanted = first_row >= 0
     last_row, last_ns = _scan(read, wanted, forwards[::-1], offsets, _Last(start_ns, sign=-1))
     return InterpreterPhases(first_row, np.where(wanted, last_row, _NEVER), first_ns, np.where(wanted, last_ns, _NEVER))
@@ -152,10 +145,8 @@ class ProcessLifetimes:
 
 def read_process_lifetimes(recording: Recording) -> ProcessLifetimes:
     """The lifetimes of the processes; those that outlived the recording end with it."""
-    table = recording.table("processes")
-    start_ns = ids(table.column("start_ns"))
-    ends = table.column("end_ns")
-    seen = known(ends)
+    start_ns, ends = recording.all_processes.start_ns, recording.all_processes.end_ns
+    seen = ~ends.unknown
     outlived = {entry.get("process") for entry in recording.manifest.quality if entry["loss"] == "processes_outlived"}
     if recording.rotated_on:
         outlived = set(range(len(seen)))
@@ -168,85 +159,20 @@ def read_process_lifetimes(recording: Recording) -> ProcessLifetimes:
         unseen_ns = np.where(asked & (signs > 0), signs, last)
     else:
         unseen_ns = np.full(len(seen), last)
-    end_ns = np.where(seen, ids(ends, 0), unseen_ns)
+    end_ns = np.where(seen, ends.values, unseen_ns)
     return ProcessLifetimes(start_ns, np.maximum(start_ns, end_ns), seen)
 
 
 def _last_signs(recording: Recording) -> _Ids:
     """By process, the last moment at which anything was recorded of it; 0 where nothing was."""
-    threads = recording.table("threads")
-    owner = ids(threads.column("process"))
-    last = np.zeros(recording.rows("processes"), np.int64)
-    np.maximum.at(last, owner, ids(threads.column("end_ns"), 0))
-    by_thread = np.zeros(len(owner), np.int64)
+    threads = recording.all_threads
+    last = np.zeros(len(recording.all_processes), np.int64)
+    np.maximum.at(last, threads.process, threads.end_ns.filled(0))
+    by_thread = np.zeros(len(threads), np.int64)
     for name, column in _ROWS:
         for batch in recording.batches(name, (column, "thread")):
             np.maximum.at(by_thread, numbers(batch.column("thread")), numbers(batch.column(column)))
-    np.maximum.at(last, owner, by_thread)
+    np.maximum.at(last, threads.process, by_thread)
     for batch in recording.batches("memory", ("time_ns", "process")):
         np.maximum.at(last, numbers(batch.column("process")), ids(batch.column("time_ns")))
     return last
-
-
-_PYTHON = re.compile(r"(python|pypy)[\d.]*t?(\.exe)?$")
-_WITH_VALUE = ("--check-hash-based-pycs",)
-_MULTIPROCESSING = re.compile(r"from (multiprocessing\.\w+) import ")
-"""What multiprocessing runs its own processes with: ``-c 'from multiprocessing.spawn import spawn_main; ...'``."""
-
-MAX_NAME = 60
-MAX_COMMAND = 4000
-"""Characters read of a command, which has at most 400 (SPEC.md, "processes")."""
-
-
-def process_names(processes: pa.Table, argv: Sequence[str]) -> list[str]:
-    """A name for each process, printable; ``argv`` is what the recording command was asked to run."""
-    columns = (processes.column(name).to_pylist() for name in ("parent", "command", "executable", "origin"))
-    names: list[str] = []
-    for number, (parent, command, executable, origin) in enumerate(zip(*columns, strict=True)):
-        words = _words(command[:MAX_COMMAND]) if command else []
-        if not words and (origin == "first" or (origin is None and number == 0)):
-            words = list(argv)
-        name = name_of(words) if words else None
-        if name is None and origin in ("fork", None) and parent is not None and parent < number:
-            name = names[parent]
-        names.append(printable(name or _base(executable or "") or "unnamed", MAX_NAME))
-    return names
-
-
-def name_of(words: Sequence[str]) -> str | None:
-    """The name of a command: of an interpreter's the script or module, of any other its program's; None for nothing."""
-    if not words:
-        return None
-    if not (_PYTHON.search(_base(words[0])) or words[0].startswith("-")):
-        return _base(words[0])
-    rest = iter(words if words[0].startswith("-") else words[1:])
-    for option in rest:
-        if not option.startswith("-") or option == "-":
-            return _base(option)
-        if option.startswith("--"):
-            if option in _WITH_VALUE:
-                next(rest, None)
-            continue
-        run = re.match(r"-[^cmWX]*(?:([WX])|([cm]))(.*)", option, re.DOTALL)
-        if run is None:
-            continue
-        value = run[3] or next(rest, "")
-        if run[2] is not None:
-            return (value or None) if run[2] == "m" else _of_code(value)
-    return "python"
-
-
-def _of_code(text: str) -> str:
-    found = _MULTIPROCESSING.match(text)
-    return found[1] if found else "-c"
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:  # it was cut in the middle of a quoted word
-        return command.replace("'", "").split()
-
-
-def _base(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]

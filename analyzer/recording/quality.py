@@ -8,7 +8,6 @@ from typing import Any
 
 from .filter import Mask
 from .opened import Recording
-from .process_lifetimes import process_names
 from .text import printable
 
 NAMED = 3
@@ -113,12 +112,11 @@ def _asked_for(process: int | None, processes: Mask | None) -> bool:
 
 
 def _labels(recording: Recording) -> dict[int, str]:
-    table = recording.table("processes")
-    if table.num_rows < 2:
+    processes = recording.all_processes
+    if len(processes) < 2:
         return {}
-    pids = table.column("pid").to_pylist()
-    names = process_names(table, recording.manifest.argv)
-    return {number: f"{name} {pid}" for number, (name, pid) in enumerate(zip(names, pids, strict=True))}
+    pairs = zip(processes.name, processes.pid.tolist(), strict=True)
+    return {number: f"{name} {pid}" for number, (name, pid) in enumerate(pairs)}
 
 
 def _cause(losses: list[Loss], labels: Mapping[int, str]) -> Cause:

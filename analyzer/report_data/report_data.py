@@ -22,7 +22,7 @@ from ..profile.question import Question
 from ..recording.call_tree import NOTHING, CallTree
 from ..recording.opened import Recording
 from ..samples.sites import Calls
-from ..samples.summary import ALL, PROJECT, main_threads
+from ..samples.summary import ALL, PROJECT
 from .flame import Flame, FlamePaths, build_flame, flame_paths, flame_weights, held_weights
 from .sampled import Sampled, memory_rows
 from .series import CPU, Bins, BinSums, PlaceSums, Series, make_bins, make_series
@@ -101,7 +101,7 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
     """
     asked = ask(recording, question)
     bins = make_bins(recording, asked.window)
-    sampled = Sampled(asked.stream, asked.paths, bins, main_threads(recording.table("threads")))
+    sampled = Sampled(asked.stream, asked.paths, bins, recording.all_threads.main)
     spans = SpansOverTime(asked, bins) if len(asked.ranges[1]) else None
     measured = measure(asked, sampled, *([] if spans is None else [spans.sums]))
     profile = conclude(asked, measured)

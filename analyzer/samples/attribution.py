@@ -94,11 +94,10 @@ class CellPacker:
     """Packs the columns of one recording's ``cpu``."""
 
     def __init__(self, recording: Recording) -> None:
-        processes, threads = recording.table("processes"), recording.table("threads")
+        processes = recording.all_processes
         self._frames = frame_classes(recording.table("native_frames"), recording.table("modules"), processes)
-        versions = processes.column("python_version").to_pylist()
-        self._opcodes = np.stack([classes_of(version) for version in versions] or [classes_of(None)])
-        self._process = ids(threads.column("process"))
+        self._opcodes = np.stack([classes_of(version) for version in processes.python_version] or [classes_of(None)])
+        self._process = recording.all_threads.process
         self._callers = ForeignCallers(recording, self._frames)
 
     def pack(self, columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.uint16]:

@@ -243,7 +243,7 @@ class SampleGroups:
         sizes = {"stack": self._nodes + 1, "native": self._frames + 1}
         if self._paths:
             sizes |= {"native_stack": self._paths + 1, "native_path": _BYTE}
-        sizes |= {"opcode": _BYTE, "collecting": 3, "thread": max(recording.rows("threads"), 1)}
+        sizes |= {"opcode": _BYTE, "collecting": 3, "thread": max(len(recording.all_threads), 1)}
         self._keys = Keys({**sizes, "origin": _BYTE, "stack_state": STATES, "kernel_known": 2})
         self._packer = CellPacker(recording)
         self._columns: dict[str, Ids] = {}

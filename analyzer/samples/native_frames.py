@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import ids
 
+from ..recording.definitions import Processes
+
 
 class FrameClass(enum.IntEnum):
     """Where a program counter lies."""
@@ -76,7 +78,7 @@ GPU_DRIVER = re.compile(r"lib(cuda|nvidia-|amdhip64|hsa-runtime64|ze_)")
 """Names of the user-space drivers through which a thread waits for a GPU."""
 
 
-def frame_classes(frames: pa.Table, modules: pa.Table, processes: pa.Table) -> NDArray[np.uint8]:
+def frame_classes(frames: pa.Table, modules: pa.Table, processes: Processes) -> NDArray[np.uint8]:
     """The class of each row of ``native_frames``, then UNKNOWN for rows without a native frame."""
     interpreter = _interpreter_modules(modules)
     module = ids(frames.column("module"), modules.num_rows)
@@ -118,11 +120,10 @@ def recorders(modules: pa.Table) -> NDArray[np.bool_]:
     return np.array([bool(RECORDER.match(path)) for path in modules.column("path").to_pylist()], np.bool_)
 
 
-def _fileless_with_jit(modules: pa.Table, processes: pa.Table) -> NDArray[np.bool_]:
+def _fileless_with_jit(modules: pa.Table, processes: Processes) -> NDArray[np.bool_]:
     """Which modules are code without a file, in a process whose interpreter has its JIT compiler on."""
-    on = processes.column("jit").to_pylist()
     rows = zip(modules.column("path").to_pylist(), modules.column("process").to_pylist(), strict=True)
-    return np.array([path == "[anonymous]" and bool(on[process]) for path, process in rows], np.bool_)
+    return np.array([path == "[anonymous]" and processes.jit[process] for path, process in rows], np.bool_)
 
 
 @lru_cache(maxsize=8192)  # recordings of one interpreter have the same few thousand names

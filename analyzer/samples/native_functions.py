@@ -46,7 +46,7 @@ class NativeFunctions:
 
     def __init__(self, recording: Recording) -> None:
         frames, modules = recording.table("native_frames"), recording.table("modules")
-        classes = frame_classes(frames, modules, recording.table("processes"))
+        classes = frame_classes(frames, modules, recording.all_processes)
         paths = [printable(path, 4096) for path in modules.column("path").to_pylist()]
         libraries = list(map(library_name, paths))
         recorder = recorders(modules)

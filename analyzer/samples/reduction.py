@@ -50,7 +50,7 @@ class Reduction:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._threads = max(stream.recording.rows("threads"), 1)
+        self._threads = max(len(stream.recording.all_threads), 1)
         sizes = {"stack": stream.nodes + 1, "thread": self._threads, "reason": len(REASONS), "kind": len(_KINDS)}
         self._wait_keys = Keys({**sizes, "stack_state": STATES})
         self._waits = Totals(("wait_ns",))

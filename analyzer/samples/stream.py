@@ -94,7 +94,7 @@ class Stream:
         """Number of nodes of the call tree; as the stack of a sample, it stands for none."""
         self.phases: InterpreterPhases = find_interpreter_phases(recording)
         self.division = Division(rule)
-        self._process = ids(recording.table("threads").column("process"))
+        self._process = recording.all_threads.process
         self._signals = has_signals(recording)
         self.has_paths = recording.rows("native_stacks") > 0
         """Whether there are native call paths."""
@@ -105,7 +105,7 @@ class Stream:
     @cached_property
     def waits_known(self) -> bool:
         """Whether waiting was recorded at all: if not, it is unknown, and not zero."""
-        samplers = set(self.recording.table("processes").column("sampler").to_pylist())
+        samplers = set(self.recording.all_processes.sampler)
         return self.recording.rows("waits") > 0 or (
             self.recording.manifest.parameters.get("waits") is True and samplers <= {"native", None}
         )
@@ -359,9 +359,8 @@ class WaitBatch:
 
 def has_signals(recording: Recording) -> bool:
     """Whether there may be rows of the signal sampler; a process without threads has no rows of any."""
-    samplers = np.array(recording.table("processes").column("sampler").to_pylist(), object)
-    sampled = np.flatnonzero(np.bincount(numbers(recording.table("threads").column("process"))))
-    return any(sampler != "native" for sampler in samplers[sampled].tolist())
+    pairs = zip(recording.all_processes.sampler, recording.all_threads.per_process.tolist(), strict=True)
+    return any(sampler != "native" for sampler, threads in pairs if threads)
 
 
 def _weights(values: pa.Array, table: str, column: str) -> _Floats:

@@ -15,12 +15,10 @@ from fnmatch import translate
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import filled, floats, ids, known, numbers
-
 from ..recording.call_tree import NOTHING, CallTree
+from ..recording.definitions import Threads
 from ..recording.frame import Column, Frame, WholeNumbers, texts
 from ..recording.sources import Sources
 from ..recording.text import printable
@@ -204,35 +202,34 @@ class Summary:
         return self._by("files", keys, in_scope, label)
 
     def threads(
-        self, threads: pa.Table, held: Mapping[str, _Array] | None = None, processes: NDArray[np.bool_] | None = None
+        self, threads: Threads, held: Mapping[str, _Array] | None = None, processes: NDArray[np.bool_] | None = None
     ) -> Frame:
         """By thread; see ``Profile.threads``. ``held`` has more columns, with a value for each thread.
 
         Threads of which nothing was measured are left out, but for main threads; of ``processes`` only, if it is given.
         """
-        sums = sums_by(self._rows, self._rows["thread"], threads.num_rows)
-        owner, main = numbers(threads.column("process")), main_threads(threads)
+        sums = sums_by(self._rows, self._rows["thread"], len(threads))
         more = held or {}
-        used = (sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | main
+        used = (sums[:, _CPU] > 0) | (sums[:, _WAIT:].sum(axis=1) > 0) | threads.main
         for values in more.values():
             used |= np.nan_to_num(values) > 0
         if processes is not None:
-            used &= processes[owner]
+            used &= processes[threads.process]
         # Most first, equal ones as they were. There may be millions: their frame is made once, in its order.
         rows = np.flatnonzero(used)
         rows = rows[np.lexsort((-sums[rows, _WAIT], -sums[rows, _CPU]))]
         seconds = seconds_of(sums[rows], waits_known=self.waits_known)
-        names = threads.column("name").to_pylist()
+        names = threads.name
         return Frame(
             {
                 "thread": rows,
-                "name": [None if names[row] is None else printable(names[row]) for row in rows.tolist()],
-                "tid": _whole_numbers(threads, "tid", rows),
-                "process": owner[rows],
-                "main": main[rows],
-                "start_ns": _whole_numbers(threads, "start_ns", rows),
-                "end_ns": _whole_numbers(threads, "end_ns", rows),
-                "clock_cpu_s": floats(threads.column("cpu_ns"))[rows] / 1e9,
+                "name": [None if name is None else printable(name) for name in map(names.__getitem__, rows.tolist())],
+                "tid": threads.tid[rows],
+                "process": threads.process[rows],
+                "main": threads.main[rows],
+                "start_ns": threads.start_ns[rows],
+                "end_ns": threads.end_ns[rows],
+                "clock_cpu_s": threads.cpu_ns[rows].floats() / 1e9,
                 **seconds,
                 **{name: values[rows] for name, values in more.items()},
                 **self._shares(seconds["cpu_s"], ""),
@@ -309,17 +306,6 @@ class Summary:
         best[keys[order]] = tree.function[order]
         names = {function: printable(tree.function_names[function]) for function in set(best.tolist()) - {NOTHING}}
         return [names.get(function, UNKNOWN_CODE) for function in best.tolist()]
-
-
-def main_threads(threads: pa.Table) -> NDArray[np.bool_]:
-    """Which threads are their process's main thread; one of which only the id is left counts as another."""
-    return np.asarray(filled(threads.column("main"), otherwise=False), np.bool_)
-
-
-def _whole_numbers(threads: pa.Table, name: str, rows: _Ids) -> WholeNumbers:
-    """Some rows of a column."""
-    column = threads.column(name)
-    return WholeNumbers(ids(column, 0)[rows], ~known(column)[rows])
 
 
 def _source_column(frame: Frame, sources: Sources) -> NDArray[Any]:

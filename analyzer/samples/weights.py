@@ -50,9 +50,8 @@ def _begun_here(recording: Recording) -> NDArray[np.bool_]:
     """By thread, whether its first row is its first sample: not if an earlier window of the same run has that."""
     since = recording.rotated_from_ns
     if since is None:
-        return np.ones(recording.rows("threads"), np.bool_)
-    start_ns = filled(recording.table("threads").column("start_ns"), since)
-    return np.asarray(start_ns > since, np.bool_)
+        return np.ones(len(recording.all_threads), np.bool_)
+    return np.asarray(recording.all_threads.start_ns.filled(since) > since, np.bool_)
 
 
 class _Firsts:

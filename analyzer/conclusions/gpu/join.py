@@ -16,7 +16,7 @@ from ...samples.attribution import STATES
 from ...samples.sites import NodeSums, state_label
 from ...samples.stream import CpuBatch, Stream, WaitBatch
 from ...samples.summary import Columns, Placement
-from .readings import Floats, Ids, Readings, processes_of_threads
+from .readings import Floats, Ids, Readings
 
 MEASURES = ("gpu_ns", "gpu_known_ns", "gpu_byte_ns", "gpu_byte_known_ns")
 """Nanoseconds that the GPU was busy, and of which that is known; byte-nanoseconds of its memory, likewise."""
@@ -42,7 +42,7 @@ class GpuJoin:
         self._window = stream.window
         self._threads = threads
         self._nodes = stream.nodes
-        self._owner = processes_of_threads(stream.recording)
+        self._owner = stream.recording.all_threads.process
         wanted = sorted(set(self._owner[threads].tolist()))
         self._series = {process: (readings.busy(process), readings.held(process)) for process in wanted}
         self._sums = np.zeros((stream.nodes + STATES, len(MEASURES)))

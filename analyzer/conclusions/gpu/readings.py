@@ -248,8 +248,3 @@ def _ns(column: pd.Series) -> Ids:
 
 def _share(rows: pd.DataFrame) -> Floats:
     return np.asarray(rows["busy_percent"].to_numpy(np.float64) / 100, np.float64)
-
-
-def processes_of_threads(recording: Recording) -> NDArray[np.int64]:
-    """The process of each thread."""
-    return np.asarray(recording.table("threads").column("process").to_numpy(), np.int64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import distinct, ids
+from tachograph.format.arrays import distinct
 
 from ...recording.call_tree import CallTree
 from ...recording.frame import Frame, Row, WholeNumbers
@@ -80,8 +80,7 @@ def find_leaks(
     """
     lines = site_rows(placement, sums)
     paths = SitePaths(tree, in_scope)
-    owner = ids(recording.table("threads").column("process"))
-    threads = np.bincount(owner, minlength=recording.rows("processes"))
+    threads = recording.all_threads.per_process
     best = np.full(placement.rows, np.nan)
     cases: dict[int, list[Case]] = {}
     for judged in judge(heap, tree, wanted, lines, paths, threads, definition):

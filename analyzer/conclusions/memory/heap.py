@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import distinct, ids
+from tachograph.format.arrays import distinct
 
 from ...recording.opened import Recording
 from ...recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
@@ -141,7 +141,7 @@ def read_heap(
     present[processes] = (lifetimes.start_ns[processes] <= end_ns) & (gone[processes] >= start_ns)
     held = _released(smooth_short_lived(blocks, sites.callers()), gone, processes)
     ends_ns = _ends(recording, lifetimes, end_ns)
-    threads = np.bincount(ids(recording.table("threads").column("process")), minlength=len(gone))
+    threads = recording.all_threads.per_process
     counted = distinct(counters.process)
     counted = counted[present[counted]]
     there = counted.tolist()
@@ -179,9 +179,7 @@ def read_heap(
         gone_ns=gone,
         present=present,
         counted=counted,
-        forked=np.array(
-            [origin == "fork" for origin in recording.table("processes").column("origin").to_pylist()], np.bool_
-        ),
+        forked=np.array([origin == "fork" for origin in recording.all_processes.origin], np.bool_),
     )
 
 
@@ -195,5 +193,5 @@ def _released(blocks: Blocks, gone: NDArray[np.int64], processes: NDArray[np.int
 
 def _ends(recording: Recording, lifetimes: ProcessLifetimes, end_ns: int) -> NDArray[np.int64]:
     """By process, when it was over, no later than ``end_ns``."""
-    exiting = ids(recording.table("processes").column("exiting_ns"), NEVER)
+    exiting = recording.all_processes.exiting_ns.filled(NEVER)
     return np.asarray(np.minimum(np.minimum(exiting, lifetimes.end_ns), end_ns), np.int64)

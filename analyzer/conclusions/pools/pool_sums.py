@@ -73,7 +73,7 @@ class PositionReader:
     def __init__(self, recording: Recording) -> None:
         self._batches = recording.batches("positions", _COLUMNS)
         self._nodes = recording.rows("stacks")
-        self._clock = np.full(recording.rows("threads"), -1, np.int64)
+        self._clock = np.full(len(recording.all_threads), -1, np.int64)
         none = np.empty(0, np.int64)
         self._held = Positions(none, none, none, none, none, np.empty(0, np.bool_), np.empty(0, np.bool_))
         self._more = True
@@ -138,7 +138,7 @@ class PoolSums:
     def __init__(self, stream: Stream, rule: PoolRule) -> None:
         self._stream = stream
         self._nodes = stream.nodes
-        self._workers = native_threads(stream.recording)
+        self._workers = stream.recording.all_threads.native
         self.times = rule is PoolRule.POSITIONS and bool(self._workers.any()) and stream.recording.rows("positions") > 0
         self._judge = _Judge(stream.recording, self._workers) if self.times else None
         self._charged = np.zeros(stream.nodes)
@@ -190,13 +190,6 @@ class PoolColumns:
         return dict(zip(COLUMNS, (own[:, place] / 1e9, total[:, place] / 1e9), strict=True))
 
 
-def native_threads(recording: Recording) -> NDArray[np.bool_]:
-    """Which threads are neither main threads nor named by Python."""
-    threads = recording.table("threads")
-    main, python = threads.column("main"), threads.column("python_name")
-    return np.asarray(~filled(main, otherwise=True) & ~filled(python, otherwise=False), np.bool_)
-
-
 @dataclass(frozen=True)
 class _Charges:
     """What was charged to which node, and what was not."""
@@ -214,7 +207,7 @@ class _Judge:
         self._frames = PoolFrames(recording)
         self._submitters = Submitters(recording, self._frames, workers)
         self._positions = PositionReader(recording)
-        self._threads = recording.rows("threads")
+        self._threads = len(recording.all_threads)
         self._nodes = recording.rows("stacks")
 
     def judge(self, batch: CpuBatch, mine: NDArray[np.intp]) -> _Charges:

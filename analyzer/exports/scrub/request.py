@@ -63,14 +63,13 @@ def make_request(
     window = make_window(start_s, end_s, recording.start_ns, recording.end_ns)
     if not window.whole and "memory" not in left_out and recording.recorded("memory"):
         window = between_readings(recording, window)
-    if thread is not None and "signal" in recording.table("processes").column("sampler").to_pylist():
+    if thread is not None and "signal" in recording.all_processes.sampler:
         # Its rows hold the time of the whole process, to be shared out among all of them.
         raise FormatError("the signal sampler's threads share their time: none of them can be kept without the others")
-    rows = recording.rows("threads")
+    rows = len(recording.all_threads)
     wanted = with_threadless(recording, make_filter(recording, thread, process))
-    of_process = recording.table("threads").column("process").to_numpy()
     processes = wanted[rows:].copy()
-    processes[of_process[wanted[:rows]]] = True
+    processes[recording.all_threads.process[wanted[:rows]]] = True
     return Request(
         drop=dropped,
         without=left_out,

@@ -95,11 +95,11 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
 
 def _alive(recording: Recording, request: Request, processes: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which threads may have lived in the window; ``processes`` says which processes did."""
-    threads, window = recording.table("threads"), request.window
-    start = threads.column("start_ns").fill_null(window.start_ns).to_numpy()
-    end = threads.column("end_ns").fill_null(window.end_ns).to_numpy()
+    threads, window = recording.all_threads, request.window
+    start = threads.start_ns.filled(window.start_ns)
+    end = threads.end_ns.filled(window.end_ns)
     inside = (start < window.end_ns) & (end >= window.start_ns)
-    return np.asarray(inside & processes[threads.column("process").to_numpy()], np.bool_)
+    return np.asarray(inside & processes[threads.process], np.bool_)
 
 
 def _use_interpreters(recording: Recording, numbering: Numbering, request: Request) -> None:
@@ -171,7 +171,7 @@ def manifest(
         argv=[] if "argv" in request.drop else old.argv,
         labels=without_labels(old.labels) if "labels" in request.drop else old.labels,
         parameters=parameters,
-        sampler_cost={} if len(processes) < recording.rows("processes") else old.sampler_cost,
+        sampler_cost={} if len(processes) < len(recording.all_processes) else old.sampler_cost,
         quality=quality,
         tables=sizes,
         ended_ns=old.ended_ns if request.window.whole else _cut(recording, request)[1],

@@ -332,7 +332,7 @@ KINDS = {"python": "Python", "native": "Python without its stacks", "listed": "o
 
 def processes_by_kind(recording: Recording) -> dict[str, int]:
     """How many processes were recorded in which way; ``unknown`` where the recording does not say."""
-    found = Counter(recording.table("processes").column("recorded").to_pylist())
+    found = Counter(recording.all_processes.recorded)
     return {kind or "unknown": count for kind, count in found.items() if kind in KINDS}
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from tachograph.analyzer import Profile, Recording
 from tachograph.analyzer.profile.processes import tree_order
+from tachograph.analyzer.recording.definitions import name_of
 from tachograph.analyzer.recording.filter import make_filter
-from tachograph.analyzer.recording.process_lifetimes import name_of
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, START, Builder, table
 

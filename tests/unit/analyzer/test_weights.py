@@ -7,6 +7,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from tachograph.analyzer.recording.definitions import Threads
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.samples.weights import weighted_batches
 
@@ -32,11 +33,9 @@ class Made:
     def parameters(self) -> dict[str, Any]:
         return {"schedule": self.schedule}
 
-    def rows(self, _: str) -> int:
-        return 4
-
-    def table(self, _: str) -> pa.Table:
-        return pa.table({"start_ns": pa.array(self.starts, pa.int64())})
+    @property
+    def all_threads(self) -> Threads:
+        return Threads(pa.table({"start_ns": pa.array(self.starts, pa.int64())}), 1)
 
     def batches(self, _: str, columns: Sequence[str], _rows: int = 0) -> Any:
         self.asked = list(columns)
