@@ -1,4 +1,4 @@
-"""Checks which package of the Python code imports which; exit status 1 and a line for each import that breaks a contract.
+"""Checks which package imports which; exit status 1 and a line for each import that breaks a contract.
 
 The contracts stand in pyproject.toml, ``[tool.importlinter]``. One more is checked here, because it names what is
 allowed and not what is forbidden: modules that run inside the profiled program import the standard library, each other
