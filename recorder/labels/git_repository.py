@@ -1,4 +1,4 @@
-"""The commit that is checked out, read from the files of a git repository, and git's answer whether files differ from it.
+"""The commit that is checked out, read from git's files, and git's answer whether files differ from it.
 
 The layout is that of git's documentation: gitrepository-layout. Files are read with bounds, and what is not as expected
 is unknown (None). No path that they name is opened but those of the repository itself and its common directory.

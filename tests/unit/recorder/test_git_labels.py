@@ -257,7 +257,9 @@ def test_a_git_that_does_not_answer(git: Git, top: Path, tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("text", ["exit 0", "echo '# branch.oid '; exit 0", "exit 128"])
-def test_half_an_answer_is_none(git: Git, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_half_an_answer_is_none(
+    git: Git, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     stand_in(tmp_path / "bin", text, monkeypatch)
     assert seen(top)[1] is None
 
